@@ -1,0 +1,48 @@
+# Everything goes through make. Each target works on a fresh clone and says what it does.
+.DEFAULT_GOAL := help
+.SUFFIXES:
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+EXTRAS := cli,sql,web,report,accounting
+# Tests that need an outside service skip without it; a service named here must be there (CI names them all).
+KEEPSUM_REQUIRE ?=
+export KEEPSUM_REQUIRE
+
+.PHONY: help setup test lint demo bench clean services
+
+help:  ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with every extra but spark, and the development tools
+
+$(STAMP): pyproject.toml constraints.txt scripts/make-venv
+	@scripts/make-venv "$(PYTHON)" "$(VENV)" "$(EXTRAS)"
+	@touch $@
+
+services:
+	@scripts/get-services
+
+test: $(STAMP) services  ## run every test (fetches Debian's chromium first when run as root)
+	@echo "keepsum: running the tests"
+	@$(BIN)/python -m pytest -n 2 -q
+
+lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
+	@echo "keepsum: checking style and types"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+demo: $(STAMP)  ## plan the release of a small table, from nothing
+	@$(BIN)/python examples/children.py
+
+bench: $(STAMP)  ## measure speed and memory against the stated limits
+	@$(BIN)/python benchmarks/planning.py
+
+clean:  ## remove .venv and everything generated
+	@echo "keepsum: removing .venv and caches"
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out dist build
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

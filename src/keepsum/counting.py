@@ -1,0 +1,217 @@
+"""From columns of labels and counts to the cells of a domain, with every way the data can be wrong.
+
+Messages name the row and the column, never a count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.axes import Axis, IntArray, Label, check_label, families_together, quoted
+from keepsum.domain import Domain
+from keepsum.errors import DataError, DomainError
+
+INT64_MAX = 2**63 - 1
+_PLAIN_DIGITS = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Named columns from anywhere: how to get labels and counts, and what to call a row in a message."""
+
+    names: tuple[str, ...]
+    labels: Callable[[str], list[Any]]
+    counts: Callable[[str], Any]
+    where: Callable[[int], str]
+
+    def axes(self, count: str, wanted: Sequence[str] | None, within: Mapping[str, str]) -> list[str]:
+        """The axis columns: those asked for with the parents of nested ones, or every column but the count."""
+        if count not in self.names:
+            raise DataError(f"Count column must be one of {quoted(self.names)}, got {count!r}.")
+        names = with_parents(wanted if wanted is not None else [n for n in self.names if n != count], within)
+        for name in [*names, *within]:
+            if name not in self.names:
+                raise DataError(f"Axis must be one of the columns {quoted(self.names)}, got {name!r}.")
+            if name == count:
+                raise DataError(f"Column {name!r} must be an axis or the count, not both.")
+        if not names:
+            raise DataError("A table must have at least one axis, got only the count column. Name the axes.")
+        return names
+
+
+def check_counts(values: Any, where: Callable[[int], str], column: str) -> IntArray:
+    """Counts as int64: whole, from 0, within 64 bits, with a sum within 64 bits."""
+    array = np.asarray(values) if not isinstance(values, list) else _from_objects(values, where, column)
+    if array.dtype == bool or array.dtype == object or array.dtype.kind not in "iuf":
+        array = _from_objects(array.tolist(), where, column)
+    if array.dtype.kind == "f":
+        _refuse(np.isnan(array), "is missing", where, column)
+        _refuse(array != np.rint(array), "is not a whole number", where, column)
+        _refuse(np.abs(array) >= 2**53, "is a float too large to be exact", where, column)
+    _refuse(array < 0, "is negative", where, column)
+    if array.dtype.kind == "u":
+        _refuse(array > INT64_MAX, "does not fit 64 bits", where, column)
+    counts = array.astype(np.int64)
+    # A sum of floats cannot wrap; where it comes near the limit the integers decide.
+    if counts.size and float(counts.sum(dtype=np.float64)) > 2**62 and sum(counts.tolist()) > INT64_MAX:
+        raise DataError(
+            f"Counts in column {column!r} must have a sum that fits 64 bits, theirs does not. Check the units."
+        )
+    return counts
+
+
+def _refuse(bad: npt.NDArray[np.bool_], problem: str, where: Callable[[int], str], column: str) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        raise _bad_count(where(int(rows[0])), column, problem)
+
+
+def _bad_count(place: str, column: str, problem: str) -> DataError:
+    return DataError(f"Count in {place}, column {column!r}, must be a whole number from 0, but it {problem}.")
+
+
+def _from_objects(values: list[Any], where: Callable[[int], str], column: str) -> IntArray:
+    """Counts from Python objects: texts from a file, decimals, integers of any size."""
+    counts = np.empty(len(values), dtype=np.int64)
+    for row, value in enumerate(values):
+        count = _as_int(value)
+        if isinstance(count, str):
+            raise _bad_count(where(row), column, count)
+        counts[row] = count
+    return counts
+
+
+def _as_int(value: Any) -> int | str:
+    """The count as an integer within 64 bits, or what is wrong with it."""
+    number: Any = value
+    if isinstance(value, str):
+        text = value.strip()
+        if not text:
+            return "is missing"
+        if not _PLAIN_DIGITS.fullmatch(text):
+            return "is not written in plain digits (no thousands separators, decimal points or signs other than -)"
+        number = int(text)
+    if number is None or number != number:
+        return "is missing"
+    if isinstance(number, bool) or not isinstance(number, (int, float, Decimal, np.number)):
+        return "is not a number"
+    if number != int(number):
+        return "is not a whole number"
+    if int(number) < 0:
+        return "is negative"
+    return int(number) if int(number) <= INT64_MAX else "does not fit 64 bits"
+
+
+def cells_of(
+    columns: Mapping[str, Sequence[Any]],
+    counts: IntArray,
+    domain: Domain,
+    where: Callable[[int], str],
+) -> IntArray:
+    """The counts of every cell of the domain; a cell without a row is zero."""
+    index = domain.locate(_codes(columns, domain, where))
+    stray = np.flatnonzero((index < 0) & (counts > 0))
+    if len(stray):
+        raise DataError(
+            f"Cell in {where(int(stray[0]))} is declared a structural zero, but it has a count. "
+            f"Correct the row or the declaration."
+        )
+    rows = np.flatnonzero(index >= 0)
+    _refuse_duplicates(index[rows], rows, where)
+    cells = np.zeros(domain.size, dtype=np.int64)
+    cells[index[rows]] = counts[rows]
+    return cells
+
+
+def _refuse_duplicates(index: IntArray, rows: IntArray, where: Callable[[int], str]) -> None:
+    order = np.argsort(index, kind="stable")
+    twice = np.flatnonzero(np.diff(index[order]) == 0)
+    if len(twice):
+        first, second = rows[order[twice[0]]], rows[order[twice[0] + 1]]
+        raise DataError(
+            f"Cells must have one row each, but {where(int(first))} and {where(int(second))} are the same cell. "
+            f"Add them up first, or name the axis that tells them apart."
+        )
+
+
+def _codes(columns: Mapping[str, Sequence[Any]], domain: Domain, where: Callable[[int], str]) -> dict[str, IntArray]:
+    codes: dict[str, IntArray] = {}
+    for name in domain.axes:
+        axis = domain.axis(name)
+        keys: Sequence[Any] = columns[name]
+        if axis.parent is not None:
+            keys = list(zip(codes[axis.parent.name].tolist(), columns[name], strict=True))
+        codes[name] = _encode(keys, axis, where)
+    return codes
+
+
+def _encode(keys: Sequence[Any], axis: Axis, where: Callable[[int], str]) -> IntArray:
+    lookup = axis.lookup()
+    try:
+        return np.fromiter((lookup[key] for key in keys), dtype=np.int64, count=len(keys))
+    except KeyError:
+        row = next(row for row, key in enumerate(keys) if key not in lookup)
+    label = keys[row] if axis.parent is None else keys[row][1]
+    above = "" if axis.parent is None else f" within its {axis.parent.name}"
+    raise DataError(
+        f"Category in {where(row)}, column {axis.name!r}, must be one of the declared ones, "
+        f"got {label!r}, which is none{above}."
+    )
+
+
+def domain_from(
+    columns: Mapping[str, Sequence[Any]],
+    within: Mapping[str, str],
+    declared: Mapping[str, Any],
+) -> tuple[Domain, list[str]]:
+    """The domain of the axis columns, and the axes whose categories had to be taken from the data."""
+    for name in declared:
+        if name not in columns:
+            raise DomainError(f"Declared categories must belong to an axis, one of {quoted(columns)}, got {name!r}.")
+    categories: dict[str, Any] = {}
+    taken: list[str] = []
+    for name in families_together(list(columns), within):
+        if name in declared:
+            categories[name] = declared[name]
+            continue
+        taken.append(name)
+        path = [name]
+        while path[0] in within:
+            path.insert(0, within[path[0]])
+        if not len(columns[name]):
+            raise DataError(f"Categories of axis {name!r} must be declared when the data has no rows. Pass domain=.")
+        distinct = dict.fromkeys(zip(*(columns[n] for n in path), strict=True))
+        categories[name] = [labels[0] for labels in distinct] if len(path) == 1 else list(distinct)
+    return Domain(categories, within), taken
+
+
+def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str) -> list[Label]:
+    """Labels as text or whole numbers; a missing one is an error that names its row."""
+    for value in dict.fromkeys(values):
+        if value is None or value != value:
+            row = next(row for row, v in enumerate(values) if v is None or v != v)
+            raise DataError(f"Category in {where(row)}, column {column!r}, must not be missing. Write a word for it.")
+        check_label(column, value)
+    return list(values)
+
+
+def with_parents(axes: Sequence[str], within: Mapping[str, str]) -> list[str]:
+    """The axes with the parents that were left unsaid, each right before its child.
+
+    >>> with_parents(["county", "sex"], {"county": "state"})
+    ['state', 'county', 'sex']
+    """
+    names: list[str] = []
+    for axis in axes:
+        path = [axis]
+        while path[0] in within and len(path) <= len(within):
+            path.insert(0, within[path[0]])
+        names += [name for name in path if name not in names]
+    return names

@@ -1,0 +1,146 @@
+"""The plan in words: plain text for a terminal, HTML for a notebook."""
+
+from __future__ import annotations
+
+import html
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keepsum.planning import BlockGroup, Plan
+
+SHOWN_CELLS = 8
+WIDTH = 96
+
+
+def explain(plan: Plan) -> str:
+    """The plan as text, one heading a topic."""
+    return "\n".join(_section(title, lines) for title, lines in _topics(plan))
+
+
+def explain_html(plan: Plan) -> str:
+    """The plan as a table, one row a topic."""
+    rows = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top">{html.escape(title)}</th>'
+        f'<td style="text-align:left">{"<br>".join(html.escape(line) for line in lines)}</td></tr>'
+        for title, lines in _topics(plan)
+    )
+    return f"<table>{rows}</table>"
+
+
+def _topics(plan: Plan) -> list[tuple[str, list[str]]]:
+    return [
+        ("Table", [_table(plan)]),
+        ("Kept exactly", _kept(plan)),
+        ("Noise", _noise(plan)),
+        ("Blocks", [line for group in plan.groups for line in _block(group)]),
+        ("Guarantee", _guarantee(plan)),
+        ("One person", _person(plan)),
+        ("Pinned cells", _pinned(plan)),
+    ]
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    wrapped = [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, WIDTH - 16, subsequent_indent=" " * _indent(line), break_long_words=False)
+    ]
+    first, *rest = wrapped
+    return "\n".join([f"{title:<14}  {first}", *(f"{'':<16}{line}" for line in rest)])
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _table(plan: Plan) -> str:
+    domain = plan.invariants.domain
+    return f"{plan.size:,} cells" if domain is None else repr(domain)[len("Domain(") : -1]
+
+
+def _kept(plan: Plan) -> list[str]:
+    height, rank = plan.invariants.height, plan.structure.rank
+    if not height:
+        return ["nothing: every count gets noise of its own"]
+    count = f"{height:,} total{'s' * (height != 1)}"
+    independent = "" if rank == height else f", {rank:,} of them independent"
+    return [
+        plan.invariants.describe(),
+        f"{count}{independent}; published without noise, so nothing that they tell is protected",
+    ]
+
+
+def _noise(plan: Plan) -> list[str]:
+    dimension = plan.size - plan.structure.rank
+    return [
+        repr(plan.mechanism),
+        f"whole numbers z with probability proportional to {plan.mechanism.law()}, "
+        f"over all z that change no kept total ({dimension:,} dimension{'s' * (dimension != 1)})",
+    ]
+
+
+def _block(group: BlockGroup) -> list[str]:
+    count = f"{group.blocks:,} × " if group.blocks > 1 and group.codimension else ""
+    each = " each" if count and "their sum" not in group.structure else ""
+    size = f"{group.cells:,} cell{'s' * (group.cells != 1)}"
+    shape = f"dimension {group.dimension:,}, codimension {group.codimension:,}{each}"
+    return [
+        f"{count}{group.structure}",
+        f"  {size}, {shape}, distance {group.distance}",
+        f"  {group.sampler or 'no sampler yet'}",
+    ]
+
+
+def _guarantee(plan: Plan) -> list[str]:
+    sampling = plan.guarantee.sampling
+    how = {
+        "exact": "The noise is drawn exactly from this law.",
+        "no sampler yet": "No release yet: a block has no sampler in this version.",
+    }[sampling]
+    return [
+        f"{plan.mechanism.promise()}, between any two tables with the same kept totals",
+        how,
+    ]
+
+
+def _person(plan: Plan) -> list[str]:
+    person = plan.person
+    lines = [f"distance {person}, so {plan.mechanism.promise_at(person)}: {_change(plan)}"]
+    if person.length > 2:
+        lines.append(
+            "No single person can change cell there without changing a kept total, so only joint changes of "
+            "several people are protected."
+        )
+    if not person.exact:
+        lines.append("The distance is an upper bound: the true loss for one person is this or smaller.")
+    return lines
+
+
+def _change(plan: Plan) -> str:
+    """The smallest change through the cell that is hardest to reach."""
+    length, exact = plan.person.length, plan.person.exact
+    if length == 1:
+        return "one person more or less in a cell under no total"
+    if (plan.invariants.coefficients.data < 0).any():
+        return "the smallest change of counts that keeps every total"  # not a move of people
+    if length == 2:
+        return "one person in another cell"
+    if length % 2 == 0 and exact:
+        return f"{length // 2} people in other cells at once"
+    return "several people in other cells at once"
+
+
+def _pinned(plan: Plan) -> list[str]:
+    pinned = plan.pinned.tolist()
+    if not pinned:
+        return ["none"]
+    named = [plan.invariants.cell_name(cell) for cell in pinned[:SHOWN_CELLS]]
+    more = [f"and {len(pinned) - SHOWN_CELLS:,} more"] if len(pinned) > SHOWN_CELLS else []
+    verb = "cell is" if len(pinned) == 1 else "cells are"
+    return [
+        f"{len(pinned):,} {verb} fixed by the kept totals and would be published as it is:",
+        *named,
+        *more,
+    ]

@@ -1,0 +1,266 @@
+"""The totals to keep, each with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum.axes import IntArray
+from keepsum.domain import Domain, describe
+from keepsum.errors import InputError
+from keepsum.lattice.matrix import as_matrix, product
+
+if TYPE_CHECKING:
+    from keepsum.table import Table
+
+
+class Part(Protocol):
+    """Some rows of the matrix that were declared together."""
+
+    @property
+    def height(self) -> int:
+        """The number of totals."""
+
+    def name(self, row: int) -> str:
+        """One total in words."""
+
+    def coefficients(self) -> sparse.csr_array:
+        """The totals as rows over the cells."""
+
+    def describe(self) -> str:
+        """All of them in words."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The totals over all combinations of some axes; over no axis, the grand total."""
+
+    domain: Domain
+    axes: tuple[str, ...]
+
+    @cached_property
+    def height(self) -> int:
+        """The number of totals."""
+        return self.domain.project(self.axes).size if self.axes else 1
+
+    def name(self, row: int) -> str:
+        """One total in words."""
+        if not self.axes:
+            return "grand total"
+        return f"total of {describe(self.domain.project(self.axes).cell(row))}"
+
+    def coefficients(self) -> sparse.csr_array:
+        """The totals as rows over the cells."""
+        size = self.domain.size
+        labels = self.domain.marginal_index(self.axes)
+        by_cell = sparse.csc_array(
+            (np.ones(size, dtype=np.int64), labels, np.arange(size + 1)), shape=(self.height, size)
+        )
+        return by_cell.tocsr()
+
+    def describe(self) -> str:
+        """All of them in words."""
+        if not self.axes:
+            return "the grand total"
+        innermost = [a for a in self.axes if a not in {self.domain.within.get(b) for b in self.axes}]
+        return f"{self.height:,} total{'s' * (self.height != 1)} of {' × '.join(innermost)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Totals given as rows of a matrix, with words for what they are."""
+
+    rows: sparse.csr_array
+    names: tuple[str, ...]
+    kind: str
+
+    @property
+    def height(self) -> int:
+        """The number of totals."""
+        return len(self.names)
+
+    def name(self, row: int) -> str:
+        """One total in words."""
+        return self.names[row]
+
+    def coefficients(self) -> sparse.csr_array:
+        """The totals as rows over the cells."""
+        return self.rows
+
+    def describe(self) -> str:
+        """All of them in words."""
+        return f"{self.height:,} {self.kind}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rows):
+            return NotImplemented
+        return (
+            (self.names, self.kind, self.rows.shape) == (other.names, other.kind, other.rows.shape)
+            and np.array_equal(self.rows.indptr, other.rows.indptr)
+            and np.array_equal(self.rows.indices, other.rows.indices)
+            and np.array_equal(self.rows.data, other.rows.data)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.kind, self.rows.shape))
+
+
+@dataclass(frozen=True)
+class Invariants:
+    """A set of totals that a release must keep exactly.
+
+    Make one from a table (``table.keep``), from the margins of a domain, or over anonymous cells from subsets
+    or from any integer matrix; ``+`` unites two over the same cells.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "education": ["low", "high"]})
+    >>> keep = ks.Invariants.margins(domain, [["county"], ["education"], []])
+    >>> keep
+    Invariants(2 totals of county, 2 totals of education, the grand total; 4 cells)
+    >>> keep.name(1), keep.name(4)
+    ('total of county=Beta', 'grand total')
+    >>> keep.holds([3, 1, 2, 0], [2, 2, 3, -1]), keep.holds([3, 1, 2, 0], [4, 1, 2, 0])
+    (True, False)
+
+    >>> overlap = ks.Invariants.subsets(5, [[0, 1, 2], [2, 3, 4]])
+    >>> overlap.coefficients.toarray().tolist()
+    [[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]
+    >>> (overlap + ks.Invariants.matrix([[1, 2, 3, 4, 5]])).height
+    3
+    """
+
+    size: int
+    parts: tuple[Part, ...]
+    domain: Domain | None = None
+
+    # -- ways to declare them -----------------------------------------------------------------------
+
+    @classmethod
+    def margins(cls, domain: Domain, margins: Iterable[Iterable[str]]) -> Invariants:
+        """Keep the totals over each of these sets of axes; the empty set is the grand total."""
+        parts: list[Part] = []
+        for axes in margins:
+            margin = Margin(domain, domain.closure(axes))
+            if margin not in parts:
+                parts.append(margin)
+        return cls(domain.size, tuple(parts), domain)
+
+    @classmethod
+    def subsets(cls, size: int, subsets: Iterable[Iterable[int]], names: Sequence[str] | None = None) -> Invariants:
+        """Keep the total over each of these sets of cells, cells being numbered from 0 to ``size - 1``."""
+        size = _check_size(size)
+        chosen = [_check_subset(k, subset, size) for k, subset in enumerate(subsets)]
+        indptr = np.cumsum([0, *(len(cells) for cells in chosen)])
+        indices = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
+        rows = sparse.csr_array((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(chosen), size))
+        return cls(size, (Rows(rows, _row_names(names, len(chosen), "total of subset"), "totals of subsets"),))
+
+    @classmethod
+    def matrix(cls, A: Any, names: Sequence[str] | None = None) -> Invariants:
+        """Keep A x for any integer matrix A, dense or scipy sparse: one row a kept quantity, one column a cell."""
+        rows = as_matrix(A, "The matrix of invariants")
+        return cls(rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), "weighted totals"),))
+
+    def over(self, domain: Domain) -> Invariants:
+        """The same totals with the cells named by a domain of that size."""
+        if domain.size != self.size:
+            raise InputError(f"The domain must have {self.size:,} cells like the invariants, got {domain.size:,}.")
+        return replace(self, domain=domain)
+
+    def __add__(self, other: Invariants) -> Invariants:
+        if not isinstance(other, Invariants):
+            return NotImplemented
+        if self.size != other.size:
+            raise InputError(f"Invariants to unite must be over the same cells, got {self.size:,} and {other.size:,}.")
+        if self.domain is not None and other.domain is not None and self.domain != other.domain:
+            raise InputError("Invariants to unite must be over the same domain, got two different ones.")
+        parts = self.parts + tuple(part for part in other.parts if part not in self.parts)
+        return Invariants(self.size, parts, self.domain or other.domain)
+
+    # -- what they say ------------------------------------------------------------------------------
+
+    @property
+    def height(self) -> int:
+        """The number of kept totals."""
+        return sum(part.height for part in self.parts)
+
+    @cached_property
+    def coefficients(self) -> sparse.csr_array:
+        """The matrix A: one row a total, one column a cell."""
+        if not self.parts:
+            return sparse.csr_array((0, self.size), dtype=np.int64)
+        stacked = sparse.vstack([part.coefficients() for part in self.parts], format="csr")
+        return as_matrix(stacked)
+
+    def name(self, row: int) -> str:
+        """One total in words."""
+        for part in self.parts:
+            if row < part.height:
+                return part.name(row)
+            row -= part.height
+        raise InputError(f"A row must be below the number of totals, {self.height:,}.")
+
+    def cell_name(self, index: int) -> str:
+        """One cell in words."""
+        return self.domain.name(index) if self.domain is not None else f"cell {index}"
+
+    def totals(self, counts: Table | npt.ArrayLike) -> npt.NDArray[Any]:
+        """The kept totals of a table, exactly."""
+        return product(self.coefficients, self._values(counts))
+
+    def holds(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> bool:
+        """Whether two tables agree on every kept total."""
+        return bool(np.array_equal(self.totals(a), self.totals(b)))
+
+    def broken(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> list[str]:
+        """The names of the totals on which two tables differ."""
+        return [self.name(int(row)) for row in np.flatnonzero(self.totals(a) != self.totals(b))]
+
+    def describe(self) -> str:
+        """All kept totals in words."""
+        return ", ".join(part.describe() for part in self.parts) or "nothing"
+
+    def __repr__(self) -> str:
+        return f"Invariants({self.describe()}; {self.size:,} cells)"
+
+    def _values(self, counts: Table | npt.ArrayLike) -> IntArray:
+        """The counts of a table over our cells, flat."""
+        domain = getattr(counts, "domain", None)
+        if domain is not None and self.domain is not None and domain != self.domain:
+            raise InputError("The table must have the domain of the invariants, got another one.")
+        values = np.asarray(getattr(counts, "counts", counts)).reshape(-1)
+        if values.size != self.size:
+            raise InputError(f"The table must have {self.size:,} cells like the invariants, got {values.size:,}.")
+        as_matrix(values[None, :], "Counts")
+        return values
+
+
+def _check_size(size: int) -> int:
+    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+        raise InputError(f"The number of cells must be a whole number from 1, got {size!r}.")
+    return int(size)
+
+
+def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
+    cells = np.asarray(list(subset))
+    if cells.size and (not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= size):
+        raise InputError(f"Cells of subset {k} must be whole numbers from 0 to {size - 1}.")
+    if len(np.unique(cells)) != len(cells):
+        raise InputError(f"Cells of subset {k} must be different, got one twice.")
+    return np.sort(cells.astype(np.int64))
+
+
+def _row_names(names: Sequence[str] | None, height: int, word: str) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"{word} {k}" for k in range(height))
+    if len(names) != height:
+        raise InputError(f"Names must be one for each of the {height} totals, got {len(names)}.")
+    return tuple(str(name) for name in names)

@@ -1,0 +1,197 @@
+"""The lattice of all noise that keeps the totals: ``{ z in Z^d : A z = 0 }``."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from flint import fmpz_mat
+from scipy import sparse
+
+from keepsum.errors import InputError
+from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.kernel import LLL_LIMIT, reduce
+from keepsum.lattice.matrix import Row, as_matrix, dense, matrix_rows, product, to_flint
+from keepsum.lattice.smith import smith
+from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
+
+# A dense basis of more entries than this (2 GB) is refused; the sparse one has no such limit.
+DENSE_LIMIT = 2**28
+
+
+class Smith(NamedTuple):
+    """U A V = D with U, V unimodular and each diagonal entry of D dividing the next."""
+
+    U: npt.NDArray[Any]
+    D: npt.NDArray[Any]
+    V: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Lattice:
+    """All integer vectors that an integer matrix sends to zero.
+
+    Parameters
+    ----------
+    A
+        Any integer matrix, dense or scipy sparse: rank-deficient, with zero rows or with none, as it comes.
+
+    Notes
+    -----
+    Everything is computed in integers. Arrays come back as int64, or as Python integers (dtype object) where
+    an entry does not fit; nothing wraps. Properties are computed at first use and kept.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> lattice = ks.Lattice([[2, 3, 5]])
+    >>> lattice.rank, lattice.dimension, lattice.gram_determinant
+    (1, 2, 38)
+    >>> lattice.basis
+    array([[ 1,  3],
+           [ 1, -2],
+           [-1,  0]])
+    >>> lattice.contains([3, -2, 0]), lattice.contains([1, 0, 0])
+    (True, False)
+    >>> U, D, V = lattice.smith
+    >>> D
+    array([[1, 0, 0]])
+    """
+
+    matrix: sparse.csr_array
+
+    def __init__(self, A: Any) -> None:
+        object.__setattr__(self, "matrix", as_matrix(A))
+
+    @property
+    def width(self) -> int:
+        """The number of cells, d."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def rank(self) -> int:
+        """The rank of the matrix."""
+        return self.structure.rank
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the lattice, d - rank."""
+        return self.width - self.rank
+
+    @cached_property
+    def structure(self) -> Structure:
+        """Regions, forced sums and blocks."""
+        return decompose(self.matrix)
+
+    @cached_property
+    def vectors(self) -> list[Row]:
+        """The basis vectors as dictionaries from cell to entry, zeros left out.
+
+        Up to dimension 300 the whole basis is LLL-reduced. Beyond that each block is by itself, as far as it has
+        a closed form or a dimension up to 300; blocks are orthogonal, so only their order is left open.
+        """
+        structure = self.structure
+        vectors = [{int(cell): 1} for cell in np.flatnonzero((structure.part == FREE)[structure.region])]
+        for region in np.flatnonzero(structure.part == FORCED).tolist():
+            vectors += _star(structure.cells(region).tolist())
+        for block in structure.blocks:
+            vectors += _block_vectors(structure, block)
+        vectors.sort(key=lambda vector: sum(e * e for e in vector.values()))
+        return reduce(vectors, self.width) if len(vectors) <= LLL_LIMIT else vectors
+
+    @property
+    def basis(self) -> npt.NDArray[Any]:
+        """A short basis, one vector a column: d x m, generating every vector of the lattice."""
+        if self.width * self.dimension > DENSE_LIMIT:
+            raise InputError(
+                f"A dense basis must have at most {DENSE_LIMIT:,} entries, this one has "
+                f"{self.width:,} x {self.dimension:,}. Use sparse_basis."
+            )
+        return dense(self.vectors, self.width).T
+
+    @property
+    def sparse_basis(self) -> sparse.csc_array:
+        """The same basis as a sparse matrix of int64."""
+        entries = [entry for vector in self.vectors for entry in vector.values()]
+        if any(abs(entry) >= 2**63 for entry in entries):
+            raise InputError("A sparse basis must fit 64-bit integers, this one does not. Use vectors or basis.")
+        indptr = np.cumsum([0, *(len(vector) for vector in self.vectors)])
+        cells = [cell for vector in self.vectors for cell in vector]
+        return sparse.csc_array(
+            (np.array(entries, dtype=np.int64), np.array(cells, dtype=np.int64), indptr),
+            shape=(self.width, len(self.vectors)),
+        )
+
+    @cached_property
+    def smith(self) -> Smith:
+        """The Smith normal form; the last d - rank columns of V are ``basis``."""
+        height = self.matrix.shape[0]
+        u, diagonal, columns = smith(matrix_rows(self.matrix), self.width, self.vectors)
+        middle = [{i: entry} for i, entry in enumerate(diagonal)] + [{}] * (height - len(diagonal))
+        return Smith(dense(u, height), dense(middle, self.width), dense(columns, self.width).T)
+
+    @cached_property
+    def gram_determinant(self) -> int:
+        """det(B'B) of any basis B: the squared volume of the lattice's cell.
+
+        For independent rows it is det(A A') divided by the square of the greatest common divisor of the maximal
+        minors of A, which is the product of the diagonal of its Smith form. Blocks multiply.
+        """
+        structure = self.structure
+        volume: int = math.prod(structure.sizes[structure.part == FORCED].tolist())
+        solved: dict[tuple[int, bytes], int] = {}
+        for block in structure.blocks:
+            sizes = structure.sizes[block.regions]
+            key = (id(block.system), sizes.tobytes())
+            if key not in solved:
+                solved[key] = _volume(block.system, sizes.tolist())
+            volume *= solved[key]
+        return volume
+
+    def contains(self, z: Any) -> Any:
+        """Whether z keeps every total; for rows of vectors an array of answers."""
+        vectors = np.asarray(z)
+        if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.width:
+            raise InputError(f"A vector must have {self.width} entries, got shape {vectors.shape}.")
+        as_matrix(np.atleast_2d(vectors), "Vector")  # whole numbers within int64, or an error
+        answers = ~np.any(product(self.matrix, vectors) != 0, axis=-1)
+        return bool(answers) if vectors.ndim == 1 else answers
+
+    def __repr__(self) -> str:
+        return f"Lattice({self.matrix.shape[0]} x {self.width} matrix, dimension {self.dimension})"
+
+
+def _star(cells: list[int]) -> list[Row]:
+    """The reduced basis e_0 - e_i of the vectors on these cells with sum zero."""
+    return [{cells[0]: 1, cell: -1} for cell in cells[1:]]
+
+
+def _block_vectors(structure: Structure, block: Block) -> list[Row]:
+    """A basis for the cells of a block: sums of regions on their first cells, and stars inside them."""
+    cells = [structure.cells(region).tolist() for region in block.regions.tolist()]
+    lifted = [{cells[j][0]: entry for j, entry in vector.items()} for vector in block.system.basis]
+    vectors = lifted + [vector for members in cells for vector in _star(members)]
+    single = len(vectors) == len(lifted)
+    if single or len(vectors) > LLL_LIMIT:
+        return vectors  # regions of one cell each: the system's own basis, reduced already
+    return reduce(vectors, structure.region.size)
+
+
+def _volume(system: System, sizes: list[int]) -> int:
+    """The Gram determinant of one block whose regions have these sizes."""
+    rows = matrix_rows(system.matrix)
+    reduced = eliminate(rows, system.width, units_only=False)
+    independent = [rows[i] for i in reduced.pivots]
+    units = eliminate(independent, system.width, units_only=True)
+    leftover = [units.rows[i] for i in units.leftover]
+    index = 1
+    if leftover:
+        normal = to_flint(leftover, system.width).snf()
+        index = math.prod(int(normal[i, i]) for i in range(len(leftover)))
+    weighted = [{j: entry * sizes[j] for j, entry in row.items()} for row in independent]
+    gram = fmpz_mat([[sum(e * other.get(j, 0) for j, e in row.items()) for other in weighted] for row in independent])
+    return int(gram.det()) // index**2

@@ -1,0 +1,252 @@
+"""From a matrix of totals to its parts: regions, forced sums, and the blocks where totals overlap.
+
+Cells with identical columns form a *region*. A region under no total is *free*. Where the totals leave a region's
+sum no freedom it is *forced* (a forced region of one cell is *pinned*). The other regions fall into *blocks*, the
+connected components of the matroid of the matrix: noise in one block says nothing about another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
+from keepsum.lattice.matrix import IntArray, Row, matrix_rows, rows_matrix
+from keepsum.lattice.regions import identical_columns
+from keepsum.lattice.tables import Grid, recognise
+
+FREE, FORCED = -1, -2
+
+
+@dataclass(frozen=True)
+class System:
+    """The totals of one block, over its regions: what blocks of the same form share."""
+
+    matrix: sparse.csr_array
+    rank: int
+    grid: Grid | None
+
+    @property
+    def width(self) -> int:
+        """The number of regions."""
+        return int(self.matrix.shape[1])
+
+    @cached_property
+    def basis(self) -> list[Row]:
+        """A basis of the region sums that the totals allow: closed form for tables, LLL up to a size."""
+        if self.grid is not None:
+            return self.grid.basis()
+        vectors = kernel(matrix_rows(self.matrix), self.width)
+        return reduce(vectors, self.width) if len(vectors) <= LLL_LIMIT else vectors
+
+
+@dataclass(frozen=True)
+class Block:
+    """A set of regions whose totals overlap; column j of the system is ``regions[j]``."""
+
+    regions: IntArray
+    system: System
+
+
+@dataclass(frozen=True)
+class Structure:
+    """The parts of a matrix of totals.
+
+    Attributes
+    ----------
+    region
+        The region of each cell.
+    sizes
+        The number of cells of each region.
+    part
+        For each region the number of its block, or ``FREE`` or ``FORCED``.
+    blocks
+        The blocks.
+    """
+
+    region: IntArray
+    sizes: IntArray
+    part: IntArray
+    blocks: tuple[Block, ...]
+
+    @property
+    def rank(self) -> int:
+        """The rank of the matrix."""
+        return int((self.part == FORCED).sum()) + sum(block.system.rank for block in self.blocks)
+
+    @property
+    def pinned(self) -> IntArray:
+        """The cells that are zero in every vector of the lattice."""
+        return np.flatnonzero(((self.part == FORCED) & (self.sizes == 1))[self.region])
+
+    @cached_property
+    def cells_by_region(self) -> tuple[IntArray, IntArray]:
+        """The cells in the order of their regions, and where each region starts."""
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        return np.argsort(self.region, kind="stable"), starts
+
+    def cells(self, region: int) -> IntArray:
+        """The cells of a region, in order."""
+        order, starts = self.cells_by_region
+        return order[starts[region] : starts[region + 1]]
+
+
+def decompose(matrix: sparse.csr_array) -> Structure:
+    """Find regions, forced sums and blocks.
+
+    Examples
+    --------
+    Two totals that share a cell, and their grand total, which says nothing new about the rest:
+
+    >>> parts = decompose(sparse.csr_array([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]))
+    >>> parts.region.tolist(), parts.sizes.tolist(), len(parts.blocks), parts.rank
+    ([0, 0, 1, 2, 2], [2, 1, 2], 1, 2)
+    """
+    columns = matrix.tocsc()
+    region, first = identical_columns(columns)
+    sizes = np.bincount(region)
+    small = matrix if len(first) == matrix.shape[1] else columns[:, first].tocsr()
+    part = np.full(len(sizes), FORCED, dtype=np.int64)
+    part[np.setdiff1d(np.arange(len(sizes)), small.indices)] = FREE
+    open_regions = _peel(small)
+    blocks: list[Block] = []
+    for block in _blocks(small, open_regions):
+        part[block.regions] = len(blocks)
+        blocks.append(block)
+    for array in (region, sizes, part):
+        array.setflags(write=False)
+    return Structure(region, sizes, part, tuple(blocks))
+
+
+def _peel(matrix: sparse.csr_array) -> IntArray:
+    """The regions that are left when totals of a single region are taken away, again and again.
+
+    Every hierarchy of totals peels away whole, level by level.
+    """
+    pattern = sparse.csr_array((np.ones_like(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
+    by_column = pattern.tocsc()
+    left = np.diff(pattern.indptr).astype(np.int64)  # regions left in each total
+    index_sum = np.asarray(pattern @ np.arange(matrix.shape[1], dtype=np.int64))  # and the sum of their numbers
+    present = np.diff(by_column.indptr) > 0
+    while True:
+        # A total with one region left names it by the sum.
+        gone = np.unique(index_sum[left == 1])
+        if not len(gone):
+            return np.flatnonzero(present)
+        present[gone] = False
+        removed = by_column[:, gone]
+        left -= np.bincount(removed.indices, minlength=len(left))
+        index_sum -= np.asarray(removed @ gone)
+
+
+def _blocks(matrix: sparse.csr_array, regions: IntArray) -> Iterator[Block]:
+    """The blocks among the regions that peeling left, by connected parts; equal parts are solved once."""
+    if not len(regions):
+        return
+    rest = matrix.tocsc()[:, regions].tocsr()
+    rest = rest[np.flatnonzero(np.diff(rest.indptr))]
+    solved: dict[tuple[bytes, ...], list[tuple[IntArray, System]]] = {}
+    for columns, part in _connected_parts(rest):
+        key = (part.indptr.tobytes(), part.indices.tobytes(), part.data.tobytes())
+        if key not in solved:
+            solved[key] = _solve(part)
+        for members, system in solved[key]:
+            yield Block(regions[columns[members]], system)
+
+
+def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, sparse.csr_array]]:
+    """The connected components of totals and columns: the columns of each, and its own matrix."""
+    from scipy.sparse.csgraph import connected_components
+
+    height, width = matrix.shape
+    links = matrix.tocoo()
+    graph = sparse.coo_array(
+        (np.ones(links.nnz, dtype=np.int8), (links.row, links.col + height)),
+        shape=(height + width, height + width),
+    )
+    count, label = connected_components(graph, directed=False)
+    if count == 1:
+        yield np.arange(width), matrix
+        return
+    row_order, row_starts = _grouped(label[:height], count)
+    column_order, column_starts = _grouped(label[height:], count)
+    place = np.empty(width, dtype=np.int64)
+    place[column_order] = np.arange(width) - np.repeat(column_starts[:-1], np.diff(column_starts))
+    by_part = matrix[row_order]
+    for k in range(count):
+        columns = column_order[column_starts[k] : column_starts[k + 1]]
+        top, bottom = by_part.indptr[row_starts[k]], by_part.indptr[row_starts[k + 1]]
+        part = sparse.csr_array(
+            (
+                by_part.data[top:bottom],
+                place[by_part.indices[top:bottom]],
+                by_part.indptr[row_starts[k] : row_starts[k + 1] + 1] - top,
+            ),
+            shape=(row_starts[k + 1] - row_starts[k], len(columns)),
+        )
+        part.sort_indices()
+        yield columns, part
+
+
+def _grouped(labels: npt.NDArray[np.int32], count: int) -> tuple[IntArray, IntArray]:
+    starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=count))])
+    return np.argsort(labels, kind="stable"), starts
+
+
+def _solve(matrix: sparse.csr_array) -> list[tuple[IntArray, System]]:
+    """The matroid components of a connected part that have more than one column: forced ones drop out."""
+    width = matrix.shape[1]
+    grid = recognise(matrix)
+    if grid is not None:
+        return [(np.arange(width), System(matrix, width - grid.dimension, grid))]
+    rows = matrix_rows(matrix)
+    reduced = eliminate(rows, width, units_only=False)
+    components = _circuit_components(reduced.pivots, reduced.rows, width)
+    if len(components) == 1 and len(components[0]) == width:
+        return [(np.arange(width), System(matrix, len(reduced.pivots), None))]
+    result = []
+    for members in components:
+        inside = set(members)
+        pivots = [i for i, j in reduced.pivots.items() if j in inside]
+        system = _own_system(rows, [reduced.rows[i] for i in pivots], members)
+        result.append((np.array(members), system))
+    return result
+
+
+def _own_system(rows: list[Row], reduced: list[Row], members: list[int]) -> System:
+    """The totals of one component: those that lie inside it if they suffice, else the reduced rows."""
+    place = {j: n for n, j in enumerate(members)}
+    rank = len(reduced)
+    inside = [row for row in rows if row.keys() <= place.keys()]
+    if len(eliminate(inside, max(members) + 1, units_only=False).pivots) < rank:
+        inside = reduced
+    matrix = rows_matrix([{place[j]: entry for j, entry in row.items()} for row in inside], len(members))
+    return System(matrix, rank, recognise(matrix))
+
+
+def _circuit_components(pivots: dict[int, int], rows: list[Row], width: int) -> list[list[int]]:
+    """The connected components of the matroid, without the coloops.
+
+    In reduced form, a pivot column and the other columns of its row lie on a common circuit.
+    """
+    parent = list(range(width))
+
+    def root(j: int) -> int:
+        while parent[j] != j:
+            parent[j] = parent[parent[j]]
+            j = parent[j]
+        return j
+
+    for i, pivot in pivots.items():
+        for j in rows[i]:
+            parent[root(j)] = root(pivot)
+    members: dict[int, list[int]] = {}
+    for j in range(width):
+        members.setdefault(root(j), []).append(j)
+    return [columns for columns in members.values() if len(columns) > 1]

@@ -1,0 +1,237 @@
+"""From kept totals and a mechanism to a plan: regions, then blocks, then a sampler for each.
+
+The plan sees no counts. It can be made, read and shown to anybody before a budget is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keepsum.axes import IntArray
+from keepsum.errors import InputError, NoSamplerError, PlanError
+from keepsum.invariants import Invariants
+from keepsum.lattice.shortest import reach
+from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
+from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Norm
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class BlockGroup:
+    """Blocks of one form: how many, how large, how they are sampled, and what one person is in them.
+
+    Attributes
+    ----------
+    structure
+        The form of each block, in words.
+    blocks, cells
+        How many blocks, and how many cells they have together.
+    dimension, codimension
+        Of one block: the dimension of its noise, and the number of independent totals. For regions with forced
+        sums and for free cells, of all together.
+    distance
+        The largest distance that the smallest change through a cell of theirs can have.
+    sampler
+        What draws the noise, or None.
+    """
+
+    structure: str
+    blocks: int
+    cells: int
+    dimension: int
+    codimension: int
+    distance: Distance
+    sampler: str | None = None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release by this plan promises: the mechanism, what one person is, how exactly it is sampled."""
+
+    mechanism: Mechanism
+    person: Distance
+    sampling: str
+
+    def __str__(self) -> str:
+        return f"{self.mechanism.promise()}; for one person {self.mechanism.promise_at(self.person)}; {self.sampling}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """A compiled release: immutable, free of data, safe to share between threads.
+
+    Made by :func:`plan`.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> domain = ks.Domain({"county": ["Alpha", "Beta", "Gamma"], "education": ["low", "high"]})
+    >>> plan = ks.plan(ks.Invariants.margins(domain, [["county"], ["education"]]), ks.Laplace(epsilon=0.25))
+    >>> plan
+    Plan(6 cells, 4 independent totals kept, Laplace(epsilon=0.25, norm='l1'))
+    >>> plan.person_distance, plan.pinned.tolist()
+    (4, [])
+    """
+
+    invariants: Invariants
+    mechanism: Mechanism
+    structure: Structure
+    groups: tuple[BlockGroup, ...]
+    person: Distance
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.invariants.size
+
+    @cached_property
+    def pinned(self) -> IntArray:
+        """The cells that no noise can reach: the kept totals give them away."""
+        pinned = self.structure.pinned
+        pinned.setflags(write=False)
+        return pinned
+
+    @property
+    def person_distance(self) -> int | float:
+        """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
+        return self.person.value
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a release promises; never more than its weakest block."""
+        missing = [group for group in self.groups if group.sampler is None]
+        return Guarantee(self.mechanism, self.person, "no sampler yet" if missing else "exact")
+
+    def explain(self) -> str:
+        """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
+        from keepsum.explaining import explain
+
+        return explain(self)
+
+    def sample(self, size: int | None = None) -> npt.NDArray[np.int64]:
+        """Draw noise that keeps every total."""
+        for group in self.groups:
+            if group.sampler is None:
+                raise NoSamplerError(
+                    f"No sampler yet for {group.structure} under {self.mechanism!r}. plan.explain() shows every block."
+                )
+        raise AssertionError(size)  # pragma: no cover
+
+    def __repr__(self) -> str:
+        rank = self.structure.rank
+        return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
+
+    def _repr_html_(self) -> str:
+        from keepsum.explaining import explain_html
+
+        return explain_html(self)
+
+
+def plan(invariants: Invariants, mechanism: Mechanism) -> Plan:
+    """Compile kept totals and a mechanism into a plan.
+
+    Parameters
+    ----------
+    invariants
+        The totals to keep.
+    mechanism
+        ``Laplace`` or ``Gaussian``; a loss per person is turned into one per unit of distance here.
+
+    Raises
+    ------
+    PlanError
+        If the totals leave no cell any freedom: there is then nothing to protect and no guarantee to state.
+
+    Notes
+    -----
+    Linear in the cells times the totals that each stands in, plus exact algebra on the blocks whose totals overlap.
+    """
+    if not isinstance(invariants, Invariants):
+        raise InputError(f"Totals to keep must be Invariants, got {type(invariants).__name__!r}. See table.keep.")
+    if not isinstance(mechanism, (Laplace, Gaussian)):
+        raise InputError(f"Mechanism must be Laplace or Gaussian, got {mechanism!r}.")
+    structure = decompose(invariants.coefficients)
+    if len(structure.pinned) == invariants.size:
+        raise PlanError(
+            "The kept totals fix every cell, so a release would publish the table as it is and protect nothing. "
+            "Keep fewer totals."
+        )
+    groups = tuple(_groups(structure, mechanism.norm))
+    person = _farthest([group.distance for group in groups])
+    return Plan(invariants, mechanism.resolve(person), structure, groups, person)
+
+
+def _farthest(distances: list[Distance]) -> Distance:
+    """The largest distance; an upper bound if any larger or equal one is."""
+    longest = max(distance.length for distance in distances)
+    exact = all(distance.exact for distance in distances if distance.length == longest)
+    return Distance(distances[0].norm, longest, exact)
+
+
+def _groups(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
+    free = structure.sizes[structure.part == FREE]
+    if len(free):
+        cells = int(free.sum())
+        yield BlockGroup("cells under no total", cells, cells, cells, 0, Distance(norm, 1))
+    sums = structure.sizes[(structure.part == FORCED) & (structure.sizes > 1)]
+    if len(sums):
+        cells, count = int(sums.sum()), len(sums)
+        yield BlockGroup(_sums_in_words(sums), count, cells, cells - count, count, Distance(norm, 2))
+    alike: dict[tuple[int, bytes], list[Block]] = {}
+    for block in structure.blocks:
+        key = (id(block.system), structure.sizes[block.regions].tobytes())
+        alike.setdefault(key, []).append(block)
+    for blocks in alike.values():
+        yield _overlap_group(blocks, structure.sizes[blocks[0].regions], norm)
+
+
+def _overlap_group(blocks: list[Block], sizes: IntArray, norm: Norm) -> BlockGroup:
+    system = blocks[0].system
+    cells = int(sizes.sum())
+    return BlockGroup(
+        structure=_overlap_in_words(system, sizes),
+        blocks=len(blocks),
+        cells=cells * len(blocks),
+        dimension=cells - system.rank,
+        codimension=system.rank,
+        distance=_overlap_distance(system, sizes, norm),
+    )
+
+
+def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
+    """Two cells of one region swap at distance 2; a region of one cell must draw others along."""
+    alone = np.flatnonzero(sizes == 1).tolist()
+    if not alone:
+        return Distance(norm, 2)
+    if system.grid is not None:
+        # A nonzero vector of a tensor product of root lattices has at least 2^p entries.
+        return Distance(norm, 2 ** len(system.grid.shape))
+    found = reach(system.matrix, system.basis, alone, norm)
+    return Distance(norm, max(2, found.length), found.exact)
+
+
+def _sums_in_words(sums: IntArray) -> str:
+    low, high = int(sums.min()), int(sums.max())
+    cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"groups of {cells} cells with their sum kept" if len(sums) > 1 else f"{cells} cells with their sum kept"
+
+
+def _overlap_in_words(system: System, sizes: IntArray) -> str:
+    if system.grid is not None:
+        shape = " × ".join(str(n) for n in system.grid.shape)
+        ways = len(system.grid.shape) - 1
+        kept = "both margins" if ways == 1 else f"all {ways}-way margins"
+        name = f"{shape} table with {kept} kept"
+    else:
+        name = f"{len(sizes):,} regions under {system.matrix.shape[0]:,} overlapping totals"
+    if sizes.max() == 1:
+        return name
+    low, high = int(sizes.min()), int(sizes.max())
+    return f"{name}, regions of {f'{low:,}' if low == high else f'{low:,} to {high:,}'} cells"

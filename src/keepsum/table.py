@@ -1,0 +1,202 @@
+"""A domain with a count for every cell. The counts are confidential: nothing here prints one."""
+
+from __future__ import annotations
+
+import html
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.axes import IntArray, quoted
+from keepsum.counting import Source, cells_of, check_counts, check_labels, domain_from
+from keepsum.domain import Domain
+from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
+from keepsum.invariants import Invariants
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the caller's data frame was, so that one of the same kind can be given back."""
+
+    backend: str
+    columns: tuple[str, ...]
+    dtypes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Confidential counts over a domain.
+
+    Make one with ``from_frame``, ``from_array`` or ``keepsum.read_table``.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> table = ks.Table.from_array(
+    ...     [[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "education": ["low", "high"]}
+    ... )
+    >>> table
+    Table(county 2, education 2: 4 cells, counts not shown)
+    >>> table.keep("county", "education", total=True)
+    Invariants(2 totals of county, 2 totals of education, the grand total; 4 cells)
+    """
+
+    domain: Domain
+    counts: IntArray
+    count: str = "count"
+    frame: Frame | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        self.counts.setflags(write=False)
+
+    @classmethod
+    def from_array(
+        cls, counts: npt.ArrayLike, axes: Domain | Mapping[str, Any], within: Mapping[str, str] | None = None
+    ) -> Table:
+        """A table from an array and the categories of its axes.
+
+        The array has one dimension for each family of axes (``domain.shape``) or is flat with a count for each
+        cell. On the places of structural zeros the full form must hold 0.
+        """
+        domain = axes if isinstance(axes, Domain) else Domain(axes, within)
+        array = np.asarray(counts)
+        if array.shape not in (domain.shape, (domain.size,)):
+            raise DataError(f"Counts must have shape {domain.shape} or ({domain.size},), got {array.shape}.")
+        values = check_counts(array.ravel(), lambda i: _array_place(i, array.shape), "counts")
+        if values.size == domain.size:
+            return cls(domain, values)
+        stray = np.flatnonzero(~domain.is_cell & (values > 0))
+        if len(stray):
+            place = _array_place(int(stray[0]), array.shape)
+            raise DataError(f"Count of {place} must be 0, because it is declared a structural zero.")
+        return cls(domain, values[domain.is_cell])
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: IntoDataFrame,
+        axes: Sequence[str] | None = None,
+        count: str = "count",
+        *,
+        within: Mapping[str, str] | None = None,
+        domain: Domain | Mapping[str, Any] | None = None,
+    ) -> Table:
+        """A table from a data frame (pandas, polars or pyarrow) with one row a cell.
+
+        Parameters
+        ----------
+        frame
+            One row for each cell that is not zero; cells without a row are zero.
+        axes
+            The columns that are axes; by default all but the count. Parents of nested axes are added.
+        count
+            The column of counts.
+        within
+            Which axis is nested in which.
+        domain
+            The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are
+            not declared are taken from the data, with a warning, because the list is then itself published.
+        """
+        import narwhals as nw
+
+        try:
+            data = nw.from_native(frame, eager_only=True)
+        except TypeError:
+            raise InputError(
+                f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
+            ) from None
+        source = Source(
+            names=tuple(data.columns),
+            labels=lambda name: data[name].to_list(),
+            counts=lambda name: data[name].to_list() if data[name].null_count() else data[name].to_numpy(),
+            where=lambda row: f"row {row + 1}",
+        )
+        origin = Frame(data.implementation.value, source.names, dict(data.schema))
+        return cls.from_source(source, axes, count, within, domain, origin)
+
+    @classmethod
+    def from_source(
+        cls,
+        source: Source,
+        axes: Sequence[str] | None,
+        count: str,
+        within: Mapping[str, str] | None,
+        domain: Domain | Mapping[str, Any] | None,
+        frame: Frame | None = None,
+    ) -> Table:
+        """A table from named columns, wherever they come from; the rest is as in ``from_frame``."""
+        nesting = dict(within or {})
+        if isinstance(domain, Domain):
+            nesting, axes = {**domain.within, **nesting}, axes if axes is not None else domain.axes
+        names = source.axes(count, axes, nesting)
+        columns = {name: check_labels(source.labels(name), source.where, name) for name in names}
+        if isinstance(domain, Domain):
+            if set(names) != set(domain.axes):
+                raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {quoted(names)}.")
+            full = domain
+        else:
+            full, taken = domain_from(columns, nesting, domain or {})
+            _warn_of_published_list(taken)
+        counts = check_counts(source.counts(count), source.where, count)
+        return cls(full, cells_of(columns, counts, full, source.where), count, frame)
+
+    def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
+        """The totals to keep: each an axis, or a list of axes for a joint margin; ``total`` adds the grand total."""
+        sets = [[margin] if isinstance(margin, str) else list(margin) for margin in margins]
+        return Invariants.margins(self.domain, [*sets, []] if total else sets)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """All cells and counts as a data frame of the caller's own kind, or of the kind named.
+
+        Parameters
+        ----------
+        backend
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; needed if the table did not come from a frame.
+        """
+        import narwhals as nw
+
+        kind = backend or (self.frame.backend if self.frame else None)
+        if kind is None:
+            raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
+        if kind not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
+            raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {kind!r}.")
+        columns: dict[str, Any] = {}
+        for name in self.domain.axes:
+            labels = self.domain.axis(name).labels
+            columns[name] = [labels[code] for code in self.domain.codes(name).tolist()]
+        columns[self.count] = self.counts.tolist()
+        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(kind))  # type: ignore[arg-type]
+        if self.frame is not None:
+            order = [name for name in self.frame.columns if name in columns]
+            frame = frame.select(
+                nw.col(name).cast(self.frame.dtypes[name]) if kind == self.frame.backend else nw.col(name)
+                for name in order
+            )
+        return frame.to_native()
+
+    def __repr__(self) -> str:
+        return f"Table({repr(self.domain)[7:-1]}, counts not shown)"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. Its counts are confidential and not shown.</p>"
+
+
+def _array_place(i: int, shape: tuple[int, ...]) -> str:
+    return f"cell [{', '.join(str(int(k)) for k in np.unravel_index(i, shape))}]"
+
+
+def _warn_of_published_list(axes: Sequence[str]) -> None:
+    if axes:
+        warnings.warn(
+            f"The categories of {quoted(axes)} were taken from the data, so the list itself is published. "
+            f"Declare them with domain= if being on it is confidential.",
+            CategoriesFromDataWarning,
+            stacklevel=4,
+        )
