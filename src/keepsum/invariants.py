@@ -78,7 +78,7 @@ class Rows:
 
     rows: sparse.csr_array
     names: tuple[str, ...]
-    kind: str
+    words: tuple[str, str]  # for one, and for several
 
     @property
     def height(self) -> int:
@@ -95,20 +95,20 @@ class Rows:
 
     def describe(self) -> str:
         """All of them in words."""
-        return f"{self.height:,} {self.kind}"
+        return f"{self.height:,} {self.words[self.height != 1]}"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows):
             return NotImplemented
         return (
-            (self.names, self.kind, self.rows.shape) == (other.names, other.kind, other.rows.shape)
+            (self.names, self.words, self.rows.shape) == (other.names, other.words, other.rows.shape)
             and np.array_equal(self.rows.indptr, other.rows.indptr)
             and np.array_equal(self.rows.indices, other.rows.indices)
             and np.array_equal(self.rows.data, other.rows.data)
         )
 
     def __hash__(self) -> int:
-        return hash((self.names, self.kind, self.rows.shape))
+        return hash((self.names, self.words, self.rows.shape))
 
 
 @dataclass(frozen=True)
@@ -161,13 +161,22 @@ class Invariants:
         indptr = np.cumsum([0, *(len(cells) for cells in chosen)])
         indices = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
         rows = sparse.csr_array((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(chosen), size))
-        return cls(size, (Rows(rows, _row_names(names, len(chosen), "total of subset"), "totals of subsets"),))
+        return cls(
+            size,
+            (
+                Rows(
+                    rows, _row_names(names, len(chosen), "total of subset"), ("total of a subset", "totals of subsets")
+                ),
+            ),
+        )
 
     @classmethod
     def matrix(cls, A: Any, names: Sequence[str] | None = None) -> Invariants:
         """Keep A x for any integer matrix A, dense or scipy sparse: one row a kept quantity, one column a cell."""
         rows = as_matrix(A, "The matrix of invariants")
-        return cls(rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), "weighted totals"),))
+        return cls(
+            rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), ("weighted total", "weighted totals")),)
+        )
 
     def over(self, domain: Domain) -> Invariants:
         """The same totals with the cells named by a domain of that size."""

@@ -46,9 +46,14 @@ def as_matrix(values: Any, what: str = "Matrix") -> sparse.csr_array:
 
 def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
     try:
-        return np.asarray(values)
-    except (ValueError, OverflowError):
+        array = np.asarray(values)
+    except ValueError:
         raise InputError(f"{what} must have rows of one length, got rows of several.") from None
+    if isinstance(values, np.ndarray) or array.dtype.kind != "f":
+        return array
+    # numpy turns a list with an integer beyond 64 bits into floats: take the list's own integers instead.
+    objects = np.asarray(values, dtype=object)
+    return objects if all(isinstance(entry, int) for entry in objects.ravel().tolist()) else array
 
 
 def _as_int64(data: npt.NDArray[Any], what: str) -> IntArray:

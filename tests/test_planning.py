@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+
+L1, L2 = ks.Laplace(epsilon=0.25), ks.Laplace(epsilon=0.25, norm="l2")
+
+
+def cube(n=3):
+    domain = ks.Domain({axis: [f"{axis}{i}" for i in range(n)] for axis in "abc"})
+    return ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])
+
+
+def test_children(children):
+    plan = ks.plan(children.keep("county", "education", total=True), L1)
+    (group,) = plan.groups
+    assert (group.cells, group.dimension, group.codimension) == (16, 9, 7)
+    assert group.structure == "4 × 4 table with both margins kept"
+    assert plan.person_distance == 4
+    assert plan.pinned.tolist() == []
+
+
+def test_circles(circles):
+    plan = ks.plan(circles, L1)
+    (group,) = plan.groups
+    assert (group.cells, group.dimension, group.codimension) == (14, 11, 3)
+    assert plan.structure.sizes.tolist() == [2] * 7
+    assert plan.person_distance == 2
+
+
+@pytest.mark.parametrize(
+    ("keep", "l1", "l2"),
+    [
+        (ks.Invariants.subsets(3, []), 1, 1),
+        (ks.Invariants.subsets(3, [[0, 1, 2]]), 2, math.sqrt(2)),
+        (ks.Invariants.subsets(4, [[0, 1]]), 2, math.sqrt(2)),
+        (cube(), 8, math.sqrt(8)),
+        (ks.Invariants.matrix([[2, 3, 5]]), 3, math.sqrt(3)),
+        (ks.Invariants.matrix([[1, 2]]), 3, math.sqrt(5)),
+        (ks.Invariants.subsets(5, [[0, 1, 2], [2, 3, 4]]), 3, math.sqrt(3)),
+    ],
+)
+def test_person_distance(keep, l1, l2):
+    assert ks.plan(keep, L1).person_distance == l1
+    assert ks.plan(keep, L2).person_distance == l2
+    assert ks.plan(keep, ks.Gaussian(rho=1)).person_distance == l2
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("seed", range(30))
+def test_person_distance_against_brute_force(norm, seed):
+    """The definition, word for word, on small random systems."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(0, 2, size=(rng.integers(1, 4), 6))
+    shortest: dict[int, int] = {}
+    for z in product(range(-3, 4), repeat=6):
+        if not np.any(A @ np.array(z)):
+            length = sum(abs(e) if norm == "l1" else e * e for e in z)
+            for j in np.flatnonzero(z):
+                shortest[j] = min(length, shortest.get(j, length))
+    plan = ks.plan(ks.Invariants.matrix(A), ks.Laplace(epsilon=1, norm=norm))
+    assert set(plan.pinned.tolist()) == set(range(6)) - set(shortest)
+    assert plan.person.exact
+    assert plan.person.length == max(shortest.values())
+
+
+def test_per_person_is_resolved_by_the_largest_distance():
+    """A free cell has distance 1 and a table's cell 4: the promise must hold for both."""
+    A = np.zeros((4, 5), dtype=int)
+    A[0, :2] = A[1, 2:4] = A[2, [0, 2]] = A[3, [1, 3]] = 1
+    plan = ks.plan(ks.Invariants.matrix(A), ks.Laplace.per_person(epsilon=1))
+    assert plan.person_distance == 4
+    assert plan.mechanism == ks.Laplace(epsilon="1/4")
+
+
+def test_pinned_cells_are_found_and_named(children):
+    keep = children.keep("county") + ks.Invariants.subsets(16, [[1], [8, 9, 10]])
+    plan = ks.plan(keep, L1)
+    assert plan.pinned.tolist() == [1, 11]
+    assert "county=Alpha, education=Medium" in plan.explain()
+    assert "county=Gamma, education=Very High" in plan.explain()
+
+
+def test_every_cell_pinned_is_an_error(children):
+    with pytest.raises(ks.PlanError, match="fix every cell"):
+        ks.plan(children.keep(["county", "education"]), L1)
+
+
+def test_samplers_that_are_not_there_are_refused_in_one_sentence(children):
+    plan = ks.plan(children.keep("county", "education"), L1)
+    with pytest.raises(ks.NoSamplerError, match="No sampler yet for 4 × 4 table"):
+        plan.sample(10)
+    assert plan.guarantee.sampling == "no sampler yet"
+    assert str(plan.guarantee).startswith("epsilon 0.25 per unit of l1 distance; for one person epsilon 1")
+
+
+def test_wrong_arguments(children):
+    with pytest.raises(ks.InputError, match="must be Invariants, got 'list'"):
+        ks.plan([["county"]], L1)
+    with pytest.raises(ks.InputError, match=r"Laplace or Gaussian, got 0\.25"):
+        ks.plan(children.keep("county"), 0.25)
+
+
+def test_alike_blocks_are_grouped():
+    domain = ks.Domain({"state": list(range(50)), "age": list(range(4)), "sex": ["f", "m"]})
+    plan = ks.plan(ks.Invariants.margins(domain, [["state", "age"], ["state", "sex"]]), L1)
+    (group,) = plan.groups
+    assert (group.blocks, group.cells, group.dimension, group.codimension) == (50, 400, 3, 5)
+
+
+def test_a_million_cells_under_three_totals_are_eight_regions():
+    rng = np.random.default_rng(1)
+    chosen = [np.flatnonzero(rng.random(10**6) < 0.5) for _ in range(3)]
+    plan = ks.plan(ks.Invariants.subsets(10**6, chosen), L1)
+    assert len(plan.structure.sizes) == 8
+    assert plan.person_distance == 2
+
+
+def test_unlike_blocks_are_told_apart():
+    """Three states: one with a table, one county alone, one without any kept total inside."""
+    domain = ks.Domain({"state": ["a", "b"], "county": {"a": [1, 2], "b": [3]}, "sex": ["f", "m"]}, {"county": "state"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["county"], ["state", "sex"]]), L1)
+    assert [group.structure for group in plan.groups] == ["2 × 2 table with both margins kept"]
+    assert plan.pinned.tolist() == [4, 5]
+
+
+def test_plan_is_immutable_and_shared_between_threads(circles):
+    plan = ks.plan(circles, L1)
+    with pytest.raises(AttributeError):
+        plan.mechanism = L2
+    for array in (plan.pinned, plan.structure.region, plan.structure.sizes, plan.structure.part):
+        assert not array.flags.writeable
+    with ThreadPoolExecutor(8) as pool:
+        texts = set(pool.map(lambda _: plan.explain(), range(64)))
+    assert len(texts) == 1
+
+
+def test_plan_survives_pickling(circles):
+    plan = ks.plan(circles, L1)
+    assert pickle.loads(pickle.dumps(plan)).explain() == plan.explain()  # noqa: S301

@@ -1,0 +1,79 @@
+import pytest
+
+import keepsum as ks
+
+DOMAIN = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Washington"], "WI": ["Washington"]}}
+
+
+def read(tmp_path, text, **arguments):
+    file = tmp_path / "counties.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    options = {"count": "n", "within": {"county": "state"}, "domain": DOMAIN} | arguments
+    return ks.read_table(file, **options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "state,county,n\nIL,Cook,5\nIL,Washington,6\nWI,Washington,7\n",
+        "state;county;n\r\nIL;Cook;5\r\nIL;Washington;6\r\nWI;Washington;7\r\n",
+        "n\tcounty\tstate\n5\tCook\tIL\n\n6\tWashington\tIL\n7\tWashington\tWI",
+        "\ufeffstate,county,n\nWI,Washington,7\nIL,Washington,6\nIL,Cook,5\n",
+        '"state","county","n"\n"IL","Cook","5"\n"IL","Washington"," 6 "\n"WI","Washington","+7"\n',
+    ],
+    ids=["plain", "semicolons", "tabs", "byte-order mark", "quoted"],
+)
+def test_files_in_many_forms(tmp_path, text):
+    table = read(tmp_path, text)
+    assert table.counts.tolist() == [5, 6, 7]
+    assert table.count == "n"
+
+
+def test_codes_stay_text_and_other_columns_are_left_out(tmp_path):
+    table = read(tmp_path, "fips,name,n\n01001,Autauga,3\n", axes=["fips"], within=None, domain={"fips": ["01001"]})
+    assert table.domain.categories("fips") == ("01001",)
+
+
+def test_categories_from_the_file_are_warned_of(tmp_path):
+    with pytest.warns(ks.CategoriesFromDataWarning) as caught:
+        table = read(tmp_path, "state,county,n\nIL,Cook,5\nWI,Cook,6\n", domain=None)
+    assert table.domain.categories("county") == (("IL", "Cook"), ("WI", "Cook"))
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("state,county,m\nIL,Cook,5\n", "Count column must be one of"),
+        ("state,county,n\nIL,Cook\n", "Line 2 of 'counties.csv' must have 3 values"),
+        ("state,county,n\nIL,Cook,5\n\nIL,Washington,-98765\n", "line 4, column 'n', .* negative"),
+        ("state,county,n\nIL,Cook,5.5\n", "line 2, column 'n', .* plain digits"),
+        ('state,county,n\nIL,Cook,"98,765"\n', "line 2, column 'n', .* plain digits"),
+        ("state;county;n\nIL;Cook;98.765\n", "line 2, column 'n', .* plain digits"),
+        ("state,county,n\nIL,Cook,\n", "line 2, column 'n', .* missing"),
+        ("state,county,n\nIL,Cook,99999999999999999999\n", "fit 64 bits"),
+        ("state,county,n\nIL,Cook,1\nIL,Cook,98765\n", "line 2 and line 3 are the same cell"),
+        ("state,county,n,n\nIL,Cook,1,2\n", "different names"),
+        ("state,county,n\nTX,Cook,98765\n", "line 2, column 'state', .* got 'TX'"),
+        ("state,county,n\nIL,Côte,5\n".encode("latin-1"), "UTF-8"),
+        ('state,county,n\nIL,"Cook,5\n', "well-formed CSV"),
+    ],
+)
+def test_bad_files(tmp_path, text, words):
+    with pytest.raises(ks.DataError, match=words) as caught:
+        read(tmp_path, text)
+    assert "98765" not in str(caught.value)
+    assert "98,765" not in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(ks.DataError, match="No such file"):
+        ks.read_table(tmp_path / "nothing.csv", count="n")
+
+
+def test_no_rows_needs_declared_categories(tmp_path):
+    assert read(tmp_path, "state,county,n\n").counts.tolist() == [0, 0, 0]
+    with pytest.raises(ks.DataError, match="must be declared"):
+        read(tmp_path, "state,county,n\n", domain=None)

@@ -1,0 +1,174 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import keepsum as ks
+
+ROWS = {
+    "state": ["IL", "IL", "WI"],
+    "county": ["Washington", "Cook", "Washington"],
+    "fips": ["01001", "01003", "55131"],
+    "n": [4242, 17, 0],
+}
+DECLARED = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Washington"], "WI": ["Washington"]}}
+MAKERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_frames_come_back_as_the_callers_own(make):
+    frame = make(ROWS)
+    table = ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
+    assert table.domain.axes == ("state", "county")
+    assert table.counts.tolist() == [17, 4242, 0]
+    back = table.to_frame()
+    assert type(back) is type(frame)
+    columns = back.to_pydict() if isinstance(back, pa.Table) else {c: list(back[c]) for c in back.columns}
+    assert columns == {"state": ["IL", "IL", "WI"], "county": ["Cook", "Washington", "Washington"], "n": [17, 4242, 0]}
+
+
+def test_column_types_come_back():
+    frame = pl.DataFrame({"g": ["a", "b"], "age": [1, 2], "n": [3, 4]}).cast(
+        {"g": pl.Categorical, "age": pl.Int16, "n": pl.UInt32}
+    )
+    back = ks.Table.from_frame(frame, count="n", domain={"g": ["a", "b"], "age": [1, 2]}).to_frame()
+    assert back.schema == frame.schema
+    assert back.height == 4
+
+
+def test_codes_stay_text():
+    with pytest.warns(ks.CategoriesFromDataWarning):
+        table = ks.Table.from_frame(pd.DataFrame(ROWS), ["fips"], "n")
+    assert table.domain.categories("fips") == ("01001", "01003", "55131")
+
+
+def test_categories_from_the_data_are_warned_of_by_name():
+    with pytest.warns(ks.CategoriesFromDataWarning, match="'county' were taken from the data") as caught:
+        ks.Table.from_frame(
+            pd.DataFrame(ROWS), ["county"], "n", within={"county": "state"}, domain={"state": ["IL", "WI"]}
+        )
+    assert caught[0].filename == __file__
+
+
+def test_absent_cells_are_zero_and_order_is_free():
+    frame = pl.DataFrame({"a": ["y"], "b": [2], "count": [5]})
+    table = ks.Table.from_frame(frame, domain={"a": ["x", "y"], "b": [1, 2]})
+    assert table.counts.tolist() == [0, 0, 0, 5]
+
+
+def test_a_domain_may_be_given_whole():
+    domain = ks.Domain({"a": ["x", "y"], "b": [1, 2]}).without({"a": "x", "b": 1})
+    frame = pl.DataFrame({"b": [1, 2, 1], "a": ["x", "x", "y"], "n": [0, 7, 8]})
+    table = ks.Table.from_frame(frame, count="n", domain=domain)
+    assert table.counts.tolist() == [7, 8, 0]
+    with pytest.raises(ks.DataError, match="row 1 is declared a structural zero"):
+        ks.Table.from_frame(frame.with_columns(n=9), count="n", domain=domain)
+
+
+SECRET = 987654
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n": [SECRET, -SECRET, 1]}, "row 2, column 'n', .* negative"),
+        ({"n": [SECRET, None, 1]}, "row 2, column 'n', .* missing"),
+        ({"n": [float(SECRET), 1.0, SECRET + 0.5]}, "row 3, column 'n', .* not a whole number"),
+        ({"n": [float(SECRET), float("nan"), 1.0]}, "row 2, column 'n', .* missing"),
+        ({"n": ["1", "2", "x"]}, "row 3, column 'n', .* plain digits"),
+        ({"n": ["1", "2", "1,000"]}, "row 3, column 'n', .* plain digits"),
+        ({"n": [True, False, True]}, "row 1, column 'n', .* not a number"),
+        ({"n": [1e300, 2.0, 3.0]}, "row 1, column 'n', .* too large"),
+        ({"n": [float("inf"), 2.0, 3.0]}, "row 1, column 'n', .* too large"),
+        ({"n": [2**62, 2**62, 1]}, "sum that fits 64 bits"),
+        ({"state": ["IL", None, "WI"]}, "row 2, column 'state', must not be missing"),
+        ({"state": ["IL", "TX", "WI"]}, "row 2, column 'state', must be one of the declared ones, got 'TX'"),
+        ({"county": ["Cook", "Washington", "Cook"]}, "row 3, column 'county', .* got 'Cook', .* within its state"),
+        ({"county": ["Cook", "Cook", "Washington"]}, "row 1 and row 2 are the same cell"),
+    ],
+)
+def test_bad_rows_are_named_and_counts_never_shown(make, change, words):
+    frame = make(ROWS | change)
+    with pytest.raises(ks.DataError, match=words) as caught:
+        ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
+    assert str(SECRET) not in str(caught.value)
+
+
+def test_counts_beyond_64_bits():
+    for n in (np.array([2**63, 1, 1], dtype=np.uint64), [2**70, 1, 1]):
+        frame = pd.DataFrame(ROWS | {"n": pd.Series(n)})
+        with pytest.raises(ks.DataError, match=r"row 1, column 'n', .* fit 64 bits"):
+            ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
+
+
+def test_whole_floats_are_counts():
+    frame = pd.DataFrame(ROWS | {"n": [1.0, 2.0, 3.0]})
+    table = ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
+    assert table.counts.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"count": "m"}, "Count column must be one of 'state', 'county', 'fips', 'n', got 'm'"),
+        ({"axes": ["planet"]}, "got 'planet'"),
+        ({"axes": ["n"]}, "an axis or the count, not both"),
+        ({"axes": []}, "at least one axis"),
+        ({"within": {"county": "planet"}}, "got 'planet'"),
+        ({"domain": {"planet": ["Earth"]}}, "got 'planet'"),
+        ({"domain": ks.Domain({"state": ["IL", "WI"]}), "axes": ["state", "fips"]}, "must be those of the domain"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises(ks.InputError, match=words):
+        ks.Table.from_frame(pd.DataFrame(ROWS), **{"count": "n"} | arguments)
+
+
+def test_what_is_no_frame():
+    with pytest.raises(ks.InputError, match="pandas, polars or pyarrow table, got 'list'"):
+        ks.Table.from_frame([1, 2, 3])
+
+
+def test_arrays():
+    domain = ks.Domain({"a": ["x", "y"], "b": [1, 2]}).without({"a": "x", "b": 1})
+    assert ks.Table.from_array([[0, 1], [2, 3]], domain).counts.tolist() == [1, 2, 3]
+    assert ks.Table.from_array([1, 2, 3], domain).counts.tolist() == [1, 2, 3]
+    with pytest.raises(ks.DataError, match=r"cell \[0, 0\] must be 0"):
+        ks.Table.from_array([[SECRET, 1], [2, 3]], domain)
+    with pytest.raises(ks.DataError, match=r"shape \(2, 2\) or \(3,\), got \(2, 3\)"):
+        ks.Table.from_array(np.zeros((2, 3)), domain)
+    with pytest.raises(ks.DataError, match=r"cell \[1, 0\], column 'counts', .* negative"):
+        ks.Table.from_array([[0, 1], [-SECRET, 3]], domain)
+
+
+def test_counts_are_never_shown(children):
+    table = ks.Table.from_array([SECRET, SECRET], {"a": ["<x>", "y"]})
+    for view in (repr(table), str(table), table._repr_html_(), f"{table}"):
+        assert str(SECRET) not in view
+    assert repr(children) == "Table(county 4, education 4: 16 cells, counts not shown)"
+
+
+def test_counts_cannot_be_changed(children):
+    with pytest.raises(ValueError, match="read-only"):
+        children.counts[0] = 1
+
+
+def test_to_frame_asks_which_kind(children):
+    with pytest.raises(ks.InputError, match=r"to_frame\('pandas'\)"):
+        children.to_frame()
+    with pytest.raises(ks.InputError, match="got 'excel'"):
+        children.to_frame("excel")
+    assert children.to_frame("polars")["count"].sum() == 135
+
+
+def test_keep_by_name(children):
+    keep = children.keep("county", ["county", "education"], total=True)
+    assert [keep.name(i) for i in (0, 4, 20)] == [
+        "total of county=Alpha",
+        "total of county=Alpha, education=Low",
+        "grand total",
+    ]
+    with pytest.raises(ks.DomainError, match="got 'planet'"):
+        children.keep("planet")
