@@ -17,7 +17,8 @@ PACKAGE = Path(keepsum.__file__).parent
 
 
 def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [content for found, content in fenced if found == language]
 
 
 def output_of(code: str) -> str:
@@ -31,7 +32,7 @@ def test_readme_example_prints_what_it_shows():
     readme = (REPO / "README.md").read_text(encoding="utf-8")
     (example,) = blocks(readme, "python")
     assert len([line for line in example.splitlines() if line.strip()]) <= 12
-    assert output_of(example) in [text for text in blocks(readme, "")]
+    assert output_of(example) in blocks(readme, "")
 
 
 @pytest.mark.parametrize("path", sorted((REPO / "examples").glob("*.py")), ids=lambda path: path.name)
