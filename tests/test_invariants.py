@@ -28,7 +28,7 @@ def test_margins_by_name(places):
     ]
     counts = np.arange(6) + 10
     assert keep.totals(counts).tolist() == [21, 25, 29, 22, 24, 14, 15, 75]
-    with pytest.raises(ks.InputError, match="below the number of totals"):
+    with pytest.raises(ks.InputError, match="numbered from 0 to 7"):
         keep.name(8)
 
 
@@ -87,6 +87,8 @@ def test_over_names_the_cells(places):
     keep = ks.Invariants.subsets(6, [[0, 1]])
     assert keep.cell_name(1) == "cell 1"
     assert keep.over(places).cell_name(1) == "state=IL, county=Cook, sex=m"
+    with pytest.raises(ks.InputError, match="domain of their own"):
+        ks.Invariants.margins(places, [[]]).over(ks.Domain({"a": list(range(6))}))
     with pytest.raises(ks.InputError, match="6 cells"):
         keep.over(ks.Domain({"a": ["x"]}))
 
@@ -98,6 +100,8 @@ def test_over_names_the_cells(places):
         (lambda: ks.Invariants.subsets(3, [[0], [-1]]), "subset 1 must be"),
         (lambda: ks.Invariants.subsets(3, [[0.5]]), "subset 0 must be"),
         (lambda: ks.Invariants.subsets(3, [[0, 0]]), "got one twice"),
+        (lambda: ks.Invariants.subsets(3, [0, 1]), "Subset 0 must be a list"),
+        (lambda: ks.Invariants.margins("domain", [[]]), "over a Domain"),
         (lambda: ks.Invariants.subsets(0, []), "number of cells"),
         (lambda: ks.Invariants.subsets(3, [[0]], names=["a", "b"]), "one for each of the 1 totals"),
         (lambda: ks.Invariants.matrix([[0.5]]), "whole numbers"),

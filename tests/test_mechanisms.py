@@ -20,6 +20,7 @@ from keepsum.mechanisms import Distance, exact, shown
         (Fraction(1, 3), Fraction(1, 3)),
         (np.float64(0.1), Fraction(1, 10)),
         (1e-6, Fraction(1, 10**6)),
+        (np.int64(2), Fraction(2)),
     ],
 )
 def test_parameters_are_exact(value, expected):
@@ -32,6 +33,14 @@ def test_parameters_are_exact(value, expected):
 def test_bad_epsilon(value):
     with pytest.raises(ks.InputError, match="Epsilon must be a positive number"):
         ks.Laplace(epsilon=value)
+
+
+@pytest.mark.parametrize("value", ["1e-400", "1e13", 5e-324])
+def test_extremes_are_refused(value):
+    with pytest.raises(ks.InputError, match="from 1e-12 to 1e12"):
+        ks.Laplace(epsilon=value)
+    with pytest.raises(ks.InputError, match="from 1e-12 to 1e12"):
+        ks.Gaussian(epsilon=value, delta="1e-6")
 
 
 def test_bad_norm():

@@ -44,9 +44,11 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "is empty"),
-        ("\n\n", "is empty"),
+        ("", "first line is empty"),
+        ("\n\n", "first line is empty"),
         ("state,county,m\nIL,Cook,5\n", "Count column must be one of"),
+        ("IL,Cook,98765\nIL,Washington,3\n", "looks like data"),
+        ("state,county,n\nIL,,5\n", "line 2, column 'county', must not be missing"),
         ("state,county,n\nIL,Cook\n", "Line 2 of 'counties.csv' must have 3 values"),
         ("state,county,n\nIL,Cook,5\n\nIL,Washington,-98765\n", "line 4, column 'n', .* negative"),
         ("state,county,n\nIL,Cook,5.5\n", "line 2, column 'n', .* plain digits"),
@@ -66,6 +68,11 @@ def test_bad_files(tmp_path, text, words):
         read(tmp_path, text)
     assert "98765" not in str(caught.value)
     assert "98,765" not in str(caught.value)
+
+
+def test_not_a_path():
+    with pytest.raises(ks.InputError, match="by its path, got 'NoneType'"):
+        ks.read_table(None, count="n")
 
 
 def test_missing_file(tmp_path):

@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -103,6 +105,70 @@ def test_counts_beyond_64_bits():
             ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
 
 
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pd.DataFrame({"a": ["x", "y"], "n": pd.array([1, None], dtype="Int64")}), "row 2, column 'n', .* missing"),
+        (pd.DataFrame({"a": pd.array(["x", None], dtype="string"), "n": [1, 2]}), "row 2, column 'a', .* missing"),
+        (pd.DataFrame({"a": ["x", pd.NA], "n": [1, 2]}), "row 2, column 'a', .* missing"),
+        (pd.DataFrame({"a": ["x", ""], "n": [1, 2]}), "row 2, column 'a', .* missing"),
+        (pd.DataFrame({"a": [["x"], "y"], "n": [1, 2]}), "row 1, column 'a', must be text"),
+        (pd.DataFrame({"a": [10.5, 123456.0], "n": [1, 2]}), "row 1, column 'a', must be text"),
+        (pd.DataFrame({"a": ["x"], "n": pd.Series([Decimal("Infinity")], dtype=object)}), "not a whole number"),
+        (pd.DataFrame({"a": ["x"], "n": pd.Series([float("inf")], dtype=object)}), "too large to be exact"),
+        (pd.DataFrame({"a": ["x"], "n": pd.Series([1e17], dtype=object)}), "too large to be exact"),
+        (pd.DataFrame({"a": ["x"], "n": pd.Series([np.array([1, 2])], dtype=object)}), "not a number"),
+        (pd.DataFrame({"a": ["x"], "n": pd.to_timedelta([1], unit="D")}), "not a number"),
+        (pd.DataFrame({"a": ["x"], "n": ["9" * 5000]}), "does not fit 64 bits"),
+        (pl.DataFrame({"a": ["x"], "n": [2**100]}, schema={"a": pl.String, "n": pl.Int128}), "does not fit 64 bits"),
+        (pd.DataFrame([["x", "y", 1]], columns=["a", "a", "n"]), "'a' twice"),
+        (pd.DataFrame([["x", 1]], columns=[0, "n"]), "named by text"),
+        (pd.DataFrame([["x", 1]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("n", "n")])), "named by text"),
+    ],
+)
+def test_strange_frames(frame, words):
+    with pytest.raises(ks.InputError, match=words) as caught:
+        ks.Table.from_frame(frame, count="n")
+    assert "123456" not in str(caught.value)
+
+
+@pytest.mark.parametrize("within", [{"a": "a"}, {"a": "b", "b": "a"}])
+def test_axes_nested_in_a_circle_are_refused(within):
+    with pytest.raises(ks.InputError, match="circle"):
+        ks.Table.from_frame(pd.DataFrame({"a": ["x"], "b": ["p"], "n": [1]}), count="n", within=within)
+
+
+def test_one_axis_may_be_given_as_text():
+    table = ks.Table.from_frame(pl.DataFrame({"county": ["x"], "n": [1]}), "county", "n", domain={"county": ["x"]})
+    assert table.keep("county").height == 1
+    assert ks.Invariants.margins(table.domain, "county").height == 1
+
+
+def test_masked_and_ragged_arrays_are_refused():
+    axes = {"a": ["x", "y"]}
+    with pytest.raises(ks.DataError, match=r"cell \[1\], column 'counts', .* missing"):
+        ks.Table.from_array(np.ma.array([1, 2], mask=[False, True]), axes)
+    with pytest.raises(ks.DataError, match="rows of one length"):
+        ks.Table.from_array([[1, 2], [3]], axes)
+    with pytest.raises(ks.DataError, match="Use from_array"):
+        ks.Table(ks.Domain(axes), np.array([1.5, -2]))
+    with pytest.raises(ks.DataError, match="name of its own"):
+        ks.Table.from_array([1, 2], {"count": ["x", "y"]})
+    assert ks.Table.from_array([1, 2], {"count": ["x", "y"]}, count="n").to_frame("polars").columns == ["count", "n"]
+
+
+def test_a_type_without_room_gives_way():
+    frame = pl.DataFrame({"g": ["a"], "n": [3]}).cast({"g": pl.Enum(["a"])})
+    back = ks.Table.from_frame(frame, count="n", domain={"g": ["a", "b"]}).to_frame()
+    assert back["g"].to_list() == ["a", "b"]
+
+
+def test_within_must_agree_with_a_domain():
+    domain = ks.Domain(DECLARED, {"county": "state"})
+    with pytest.raises(ks.InputError, match="must agree with the domain"):
+        ks.Table.from_frame(pd.DataFrame(ROWS), None, "n", within={}, domain=domain)
+
+
 def test_whole_floats_are_counts():
     frame = pd.DataFrame(ROWS | {"n": [1.0, 2.0, 3.0]})
     table = ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
@@ -112,7 +178,7 @@ def test_whole_floats_are_counts():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"count": "m"}, "Count column must be one of 'state', 'county', 'fips', 'n', got 'm'"),
+        ({"count": "m"}, "Count column must be one of the columns 'state', 'county', 'fips', 'n', got 'm'"),
         ({"axes": ["planet"]}, "got 'planet'"),
         ({"axes": ["n"]}, "an axis or the count, not both"),
         ({"axes": []}, "at least one axis"),

@@ -63,9 +63,11 @@ def _same_codes(a: IntArray | None, b: IntArray | None) -> bool:
 
 def make_axes(categories: Mapping[str, Any], within: Mapping[str, str]) -> tuple[Axis, ...]:
     """Build and check the axes of a domain, each family of nested axes together and parents first."""
+    if not isinstance(categories, Mapping):
+        raise DomainError(f"Axes must be a mapping from names to categories, got {type(categories).__name__!r}.")
     if not categories:
         raise DomainError("A domain must have at least one axis, got none. Name an axis and its categories.")
-    _check_nesting(categories, within)
+    check_nesting(list(categories), within)
     axes: dict[str, Axis] = {}
     for name in families_together(list(categories), within):
         parent = axes[within[name]] if name in within else None
@@ -126,10 +128,13 @@ def check_label(name: str, label: Any) -> Label:
     return label
 
 
-def _check_nesting(categories: Mapping[str, Any], within: Mapping[str, str]) -> None:
+def check_nesting(axes: Sequence[str], within: Mapping[str, str]) -> None:
+    """Nested axes must exist and must not go round in a circle."""
+    if not isinstance(within, Mapping):
+        raise DomainError(f"within= must be a mapping such as {{'county': 'state'}}, got {within!r}.")
     for child, parent in within.items():
         for name in (child, parent):
-            if name not in categories:
+            if name not in axes:
                 raise DomainError(
                     f"Axes named in within= must be axes of the domain, got {name!r}. Declare its categories too."
                 )
@@ -145,6 +150,10 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
         raise DomainError(f"The name of an axis must be text that is not empty, got {name!r}.")
     if isinstance(declared, (str, bytes)):
         raise DomainError(f"Categories of axis {name!r} must be a list, got one text. Write [{declared!r}].")
+    if not isinstance(declared, Iterable):
+        raise DomainError(f"Categories of axis {name!r} must be a list, got {declared!r}.")
+    if isinstance(declared, Mapping) and parent is None:
+        raise DomainError(f"Categories of axis {name!r} are given by parent, so say which: within={{{name!r}: ...}}.")
     if parent is None:
         labels = tuple(check_label(name, label) for label in declared)
         _check_labels(name, labels, labels)

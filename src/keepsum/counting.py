@@ -6,7 +6,7 @@ Messages name the row and the column, never a count.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.axes import Axis, IntArray, Label, check_label, families_together, quoted
+from keepsum.axes import Axis, IntArray, Label, check_nesting, families_together, quoted
 from keepsum.domain import Domain
 from keepsum.errors import DataError, DomainError
 
@@ -31,25 +31,38 @@ class Source:
     counts: Callable[[str], Any]
     where: Callable[[int], str]
 
-    def axes(self, count: str, wanted: Sequence[str] | None, within: Mapping[str, str]) -> list[str]:
+    def axes(self, count: str, wanted: str | Sequence[str] | None, within: Mapping[str, str]) -> list[str]:
         """The axis columns: those asked for with the parents of nested ones, or every column but the count."""
         if count not in self.names:
-            raise DataError(f"Count column must be one of {quoted(self.names)}, got {count!r}.")
-        names = with_parents(wanted if wanted is not None else [n for n in self.names if n != count], within)
-        for name in [*names, *within]:
+            raise DataError(f"Count column must be {self._one_of_the_columns()}, got {count!r}.")
+        if wanted is None:
+            wanted = [name for name in self.names if name != count]
+        asked = [wanted] if isinstance(wanted, str) else list(wanted)
+        for name in [*asked, *within, *within.values()]:
             if name not in self.names:
-                raise DataError(f"Axis must be one of the columns {quoted(self.names)}, got {name!r}.")
+                raise DataError(f"Axis must be {self._one_of_the_columns()}, got {name!r}.")
             if name == count:
                 raise DataError(f"Column {name!r} must be an axis or the count, not both.")
-        if not names:
+        check_nesting(self.names, within)
+        if not asked:
             raise DataError("A table must have at least one axis, got only the count column. Name the axes.")
-        return names
+        return with_parents(asked, within)
+
+    def _one_of_the_columns(self) -> str:
+        """The columns for a message, unless they look like a row of data: no count is ever shown."""
+        if any(not name.strip() or name.strip()[0].isdigit() for name in self.names):
+            return "named in the header (the first line looks like data)"
+        return f"one of the columns {quoted(self.names)}"
 
 
 def check_counts(values: Any, where: Callable[[int], str], column: str) -> IntArray:
     """Counts as int64: whole, from 0, within 64 bits, with a sum within 64 bits."""
-    array = np.asarray(values) if not isinstance(values, list) else _from_objects(values, where, column)
-    if array.dtype == bool or array.dtype == object or array.dtype.kind not in "iuf":
+    if isinstance(values, np.ma.MaskedArray):
+        _refuse(np.ma.getmaskarray(values), "is missing", where, column)
+    array = np.asarray(values, dtype=object) if isinstance(values, list) else np.asarray(values)
+    if array.dtype.kind in "mM":
+        raise _bad_count(where(0), column, "is a time")
+    if array.dtype.kind not in "iuf":
         array = _from_objects(array.tolist(), where, column)
     if array.dtype.kind == "f":
         _refuse(np.isnan(array), "is missing", where, column)
@@ -90,23 +103,35 @@ def _from_objects(values: list[Any], where: Callable[[int], str], column: str) -
 
 def _as_int(value: Any) -> int | str:
     """The count as an integer within 64 bits, or what is wrong with it."""
-    number: Any = value
+    if is_missing(value) or (isinstance(value, str) and not value.strip()):
+        return "is missing"
     if isinstance(value, str):
         text = value.strip()
-        if not text:
-            return "is missing"
         if not _PLAIN_DIGITS.fullmatch(text):
-            return "is not written in plain digits (no thousands separators, decimal points or signs other than -)"
-        number = int(text)
-    if number is None or number != number:
-        return "is missing"
-    if isinstance(number, bool) or not isinstance(number, (int, float, Decimal, np.number)):
+            return "is not written in plain digits (no thousands separators, no decimal points)"
+        value = int(text) if len(text) <= 20 else 10**20 * (-1 if text[0] == "-" else 1)
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, Decimal, np.number)):
         return "is not a number"
-    if number != int(number):
+    if isinstance(value, (float, np.floating)) and abs(float(value)) >= 2**53:
+        return "is a float too large to be exact"
+    try:
+        number = int(value)
+    except (ValueError, ArithmeticError, TypeError):  # an infinite decimal, a complex number
         return "is not a whole number"
-    if int(number) < 0:
+    if number != value:
+        return "is not a whole number"
+    if number < 0:
         return "is negative"
-    return int(number) if int(number) <= INT64_MAX else "does not fit 64 bits"
+    return number if number <= INT64_MAX else "does not fit 64 bits"
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and what pandas writes for them."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, (float, np.floating)) and bool(value != value)
 
 
 def cells_of(
@@ -193,13 +218,24 @@ def domain_from(
 
 
 def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str) -> list[Label]:
-    """Labels as text or whole numbers; a missing one is an error that names its row."""
-    for value in dict.fromkeys(values):
-        if value is None or value != value:
-            row = next(row for row, v in enumerate(values) if v is None or v != v)
-            raise DataError(f"Category in {where(row)}, column {column!r}, must not be missing. Write a word for it.")
-        check_label(column, value)
-    return list(values)
+    """Labels as text or whole numbers; another one is an error that names its row and does not show it."""
+    distinct: Iterable[Any]
+    try:
+        distinct = dict.fromkeys(values)
+    except TypeError:  # lists and the like among them
+        distinct = values
+    if not all(isinstance(value, (str, int, np.integer)) and value != "" for value in distinct):
+        for row, value in enumerate(values):
+            if is_missing(value) or (isinstance(value, str) and not value):
+                raise DataError(
+                    f"Category in {where(row)}, column {column!r}, must not be missing. Write a word for it."
+                )
+            if not isinstance(value, (str, int, np.integer)):
+                raise DataError(
+                    f"Category in {where(row)}, column {column!r}, must be text or a whole number. "
+                    f"Convert the column to text, or leave it out of the axes."
+                )
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def with_parents(axes: Sequence[str], within: Mapping[str, str]) -> list[str]:
@@ -211,7 +247,7 @@ def with_parents(axes: Sequence[str], within: Mapping[str, str]) -> list[str]:
     names: list[str] = []
     for axis in axes:
         path = [axis]
-        while path[0] in within and len(path) <= len(within):
+        while path[0] in within:
             path.insert(0, within[path[0]])
         names += [name for name in path if name not in names]
     return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -164,8 +164,8 @@ class Domain:
 
     def cell(self, index: int) -> dict[str, Label]:
         """The labels of the cell at that index."""
-        if not 0 <= index < self.size:
-            raise DomainError(f"Cell index must be from 0 to {self.size - 1}, got {index!r}.")
+        if not isinstance(index, (int, np.integer)) or not 0 <= index < self.size:
+            raise DomainError(f"Cell index must be a whole number from 0 to {self.size - 1}, got {index!r}.")
         place = int(self._place_of(np.array([index]))[0])
         rows = np.unravel_index(place, self.shape)
         return {
@@ -183,7 +183,7 @@ class Domain:
         codes: dict[str, int] = {}
         for axis in self._axes:
             key = cell[axis.name] if axis.parent is None else (codes[axis.parent.name], cell[axis.name])
-            code = axis.lookup().get(key)
+            code = axis.lookup().get(key) if isinstance(cell[axis.name], Hashable) else None
             if code is None:
                 raise DomainError(
                     f"A label of axis {axis.name!r} must be one of its categories, got {cell[axis.name]!r}."
@@ -212,6 +212,8 @@ class Domain:
 
     def __mul__(self, other: Domain) -> Domain:
         """The product: every cell of this domain with every cell of the other."""
+        if not isinstance(other, Domain):
+            return NotImplemented
         shared = [name for name in self.axes if name in other.axes]
         if shared:
             raise DomainError(f"Domains to multiply must have different axes, both have {quoted(shared)}.")
@@ -254,6 +256,8 @@ class Domain:
 
     def closure(self, axes: Iterable[str]) -> tuple[str, ...]:
         """The named axes with the ancestors of the nested ones, in the domain's order."""
+        if not isinstance(axes, Iterable):
+            raise DomainError(f"Axes must be a list of names, got {axes!r}.")
         names: set[str] = set()
         for name in [axes] if isinstance(axes, str) else axes:
             axis: Axis | None = self.axis(name)
@@ -296,7 +300,7 @@ class Domain:
         found = np.ones(self.size, dtype=bool)
         for name, wanted in combination.items():
             labels = self.axis(name).labels
-            chosen = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+            chosen = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
             for label in chosen:
                 if label not in labels:
                     raise DomainError(f"A label of axis {name!r} must be one of its categories, got {label!r}.")

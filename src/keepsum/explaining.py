@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keepsum.planning import BlockGroup, Plan
 
 SHOWN_CELLS = 8
+SHOWN_BLOCKS = 10
 WIDTH = 96
 
 
@@ -34,7 +35,7 @@ def _topics(plan: Plan) -> list[tuple[str, list[str]]]:
         ("Table", [_table(plan)]),
         ("Kept exactly", _kept(plan)),
         ("Noise", _noise(plan)),
-        ("Blocks", [line for group in plan.groups for line in _block(group)]),
+        ("Blocks", _blocks(plan)),
         ("Guarantee", _guarantee(plan)),
         ("One person", _person(plan)),
         ("Pinned cells", _pinned(plan)),
@@ -57,7 +58,7 @@ def _indent(line: str) -> int:
 
 def _table(plan: Plan) -> str:
     domain = plan.invariants.domain
-    return f"{plan.size:,} cells" if domain is None else repr(domain)[len("Domain(") : -1]
+    return f"{plan.size:,} cell{'s' * (plan.size != 1)}" if domain is None else repr(domain)[len("Domain(") : -1]
 
 
 def _kept(plan: Plan) -> list[str]:
@@ -81,14 +82,27 @@ def _noise(plan: Plan) -> list[str]:
     ]
 
 
+def _blocks(plan: Plan) -> list[str]:
+    """The forms of blocks, those with most cells first."""
+    groups = sorted(plan.groups, key=lambda group: -group.cells)
+    lines = [line for group in groups[:SHOWN_BLOCKS] for line in _block(group)]
+    rest = groups[SHOWN_BLOCKS:]
+    if rest:
+        cells = sum(group.cells for group in rest)
+        lines.append(f"and {len(rest):,} more forms of blocks, {cells:,} cells in all")
+    return lines
+
+
 def _block(group: BlockGroup) -> list[str]:
-    count = f"{group.blocks:,} × " if group.blocks > 1 and group.codimension else ""
-    each = " each" if count and "their sum" not in group.structure else ""
-    size = f"{group.cells:,} cell{'s' * (group.cells != 1)}"
-    shape = f"dimension {group.dimension:,}, codimension {group.codimension:,}{each}"
+    many = group.blocks > 1 and group.codimension > 0
+    numbers = [
+        f"{group.cells:,} cell{'s' * (group.cells != 1)}",
+        f"dimension {group.dimension:,}, codimension {group.codimension:,}",
+        f"distance {group.distance}",
+    ]
     return [
-        f"{count}{group.structure}",
-        f"  {size}, {shape}, distance {group.distance}",
+        f"{group.blocks:,} blocks, each: {group.structure}" if many else group.structure,
+        f"  {'together ' if many else ''}{', '.join(numbers)}",
         f"  {group.sampler or 'no sampler yet'}",
     ]
 
@@ -120,16 +134,14 @@ def _person(plan: Plan) -> list[str]:
 
 def _change(plan: Plan) -> str:
     """The smallest change through the cell that is hardest to reach."""
-    length, exact = plan.person.length, plan.person.exact
-    if length == 1:
+    farthest = max(plan.groups, key=lambda group: group.distance.length)
+    if not farthest.codimension:
         return "one person more or less in a cell under no total"
-    if (plan.invariants.coefficients.data < 0).any():
-        return "the smallest change of counts that keeps every total"  # not a move of people
-    if length == 2:
+    if farthest.people is None:
+        return "the smallest change of counts there that keeps every total"
+    if farthest.people == 1:
         return "one person in another cell"
-    if length % 2 == 0 and exact:
-        return f"{length // 2} people in other cells at once"
-    return "several people in other cells at once"
+    return f"{farthest.people} people in other cells at once"
 
 
 def _pinned(plan: Plan) -> list[str]:

@@ -14,7 +14,7 @@ from scipy import sparse
 from keepsum.axes import IntArray
 from keepsum.domain import Domain, describe
 from keepsum.errors import InputError
-from keepsum.lattice.matrix import as_matrix, product
+from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
 
 if TYPE_CHECKING:
     from keepsum.table import Table
@@ -146,8 +146,10 @@ class Invariants:
     @classmethod
     def margins(cls, domain: Domain, margins: Iterable[Iterable[str]]) -> Invariants:
         """Keep the totals over each of these sets of axes; the empty set is the grand total."""
+        if not isinstance(domain, Domain):
+            raise InputError(f"Margins must be over a Domain, got {type(domain).__name__!r}. A table has table.domain.")
         parts: list[Part] = []
-        for axes in margins:
+        for axes in [margins] if isinstance(margins, str) else margins:
             margin = Margin(domain, domain.closure(axes))
             if margin not in parts:
                 parts.append(margin)
@@ -180,6 +182,10 @@ class Invariants:
 
     def over(self, domain: Domain) -> Invariants:
         """The same totals with the cells named by a domain of that size."""
+        if not isinstance(domain, Domain):
+            raise InputError(f"Cells must be named by a Domain, got {type(domain).__name__!r}.")
+        if self.domain is not None and self.domain != domain:
+            raise InputError("These invariants are over a domain of their own; declare them over the other one.")
         if domain.size != self.size:
             raise InputError(f"The domain must have {self.size:,} cells like the invariants, got {domain.size:,}.")
         return replace(self, domain=domain)
@@ -206,16 +212,17 @@ class Invariants:
         """The matrix A: one row a total, one column a cell."""
         if not self.parts:
             return sparse.csr_array((0, self.size), dtype=np.int64)
-        stacked = sparse.vstack([part.coefficients() for part in self.parts], format="csr")
-        return as_matrix(stacked)
+        return frozen(sparse.vstack([part.coefficients() for part in self.parts], format="csr"))
 
     def name(self, row: int) -> str:
         """One total in words."""
+        if not 0 <= row < self.height:
+            raise InputError(f"A total must be numbered from 0 to {self.height - 1:,}, got {row!r}.")
         for part in self.parts:
             if row < part.height:
-                return part.name(row)
+                break
             row -= part.height
-        raise InputError(f"A row must be below the number of totals, {self.height:,}.")
+        return part.name(row)
 
     def cell_name(self, index: int) -> str:
         """One cell in words."""
@@ -245,10 +252,9 @@ class Invariants:
         domain = getattr(counts, "domain", None)
         if domain is not None and self.domain is not None and domain != self.domain:
             raise InputError("The table must have the domain of the invariants, got another one.")
-        values = np.asarray(getattr(counts, "counts", counts)).reshape(-1)
+        values = as_integers(getattr(counts, "counts", counts), "Counts").reshape(-1)
         if values.size != self.size:
             raise InputError(f"The table must have {self.size:,} cells like the invariants, got {values.size:,}.")
-        as_matrix(values[None, :], "Counts")
         return values
 
 
@@ -259,8 +265,12 @@ def _check_size(size: int) -> int:
 
 
 def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
+    if not isinstance(subset, Iterable):
+        raise InputError(f"Subset {k} must be a list of cells, got {subset!r}.")
     cells = np.asarray(list(subset))
-    if cells.size and (not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= size):
+    if cells.size and (
+        cells.ndim != 1 or not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= size
+    ):
         raise InputError(f"Cells of subset {k} must be whole numbers from 0 to {size - 1}.")
     if len(np.unique(cells)) != len(cells):
         raise InputError(f"Cells of subset {k} must be different, got one twice.")

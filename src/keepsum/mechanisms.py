@@ -12,10 +12,15 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from keepsum.errors import InputError
 
 Norm: TypeAlias = Literal["l1", "l2"]
-Number: TypeAlias = int | float | str | Decimal | Fraction
+Number: TypeAlias = int | float | str | Decimal | Fraction | np.integer
+
+
+SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**12)
 
 
 def exact(value: Number, what: str) -> Fraction:
@@ -25,14 +30,23 @@ def exact(value: Number, what: str) -> Fraction:
     (Fraction(1, 10), Fraction(1, 3))
     """
     problem = f"{what} must be a positive number, got {value!r}."
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction, np.integer)):
         raise InputError(problem)
     try:
-        number = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+        if isinstance(value, float):
+            number = Fraction(repr(float(value)))
+        else:
+            number = Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
     except (ValueError, ArithmeticError):  # not a number, infinite, a zero denominator
         raise InputError(problem) from None
     if number <= 0:
         raise InputError(problem)
+    return number
+
+
+def _in_range(number: Fraction, what: str) -> Fraction:
+    if not SMALLEST <= number <= LARGEST:
+        raise InputError(f"{what} must be from 1e-12 to 1e12, got {shown(number)}.")
     return number
 
 
@@ -117,7 +131,7 @@ class Laplace:
     def _fill(self, epsilon: Number, norm: str, unit: str) -> None:
         if norm not in ("l1", "l2"):
             raise InputError(f"Norm must be 'l1' or 'l2', got {norm!r}.")
-        object.__setattr__(self, "epsilon", exact(epsilon, "Epsilon"))
+        object.__setattr__(self, "epsilon", _in_range(exact(epsilon, "Epsilon"), "Epsilon"))
         object.__setattr__(self, "norm", norm)
         object.__setattr__(self, "unit", unit)
 
@@ -181,7 +195,10 @@ class Gaussian:
                 f"got {' and '.join(sorted(names)) or 'none'}."
             )
         for name, value in given.items():
-            object.__setattr__(self, name, None if value is None else exact(value, name.capitalize()))
+            number = None if value is None else exact(value, name.capitalize())
+            if number is not None and name != "delta":
+                _in_range(number, name.capitalize())
+            object.__setattr__(self, name, number)
         if self.delta is not None and self.delta >= 1:
             raise InputError(f"Delta must be below 1, got {delta!r}.")
 
@@ -234,7 +251,7 @@ def _divided(epsilon: Fraction, person: Distance) -> Fraction:
     root = math.isqrt(person.length)
     if root * root == person.length:
         return epsilon / root
-    digits = 10 ** (12 + max(0, -math.floor(math.log10(epsilon))))
+    digits = 10 ** (12 + len(str(epsilon.denominator // epsilon.numerator)))
     square = epsilon * epsilon * digits * digits / person.length
     return Fraction(math.isqrt(math.floor(square)), digits)
 

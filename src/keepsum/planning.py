@@ -34,10 +34,11 @@ class BlockGroup:
     blocks, cells
         How many blocks, and how many cells they have together.
     dimension, codimension
-        Of one block: the dimension of its noise, and the number of independent totals. For regions with forced
-        sums and for free cells, of all together.
+        The dimension of their noise and the number of independent totals, of all together.
     distance
         The largest distance that the smallest change through a cell of theirs can have.
+    people
+        How many people that change moves to other cells, where it is such a move.
     sampler
         What draws the noise, or None.
     """
@@ -48,6 +49,7 @@ class BlockGroup:
     dimension: int
     codimension: int
     distance: Distance
+    people: int | None
     sampler: str | None = None
 
 
@@ -179,11 +181,11 @@ def _groups(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
     free = structure.sizes[structure.part == FREE]
     if len(free):
         cells = int(free.sum())
-        yield BlockGroup("cells under no total", cells, cells, cells, 0, Distance(norm, 1))
+        yield BlockGroup("cells under no total", cells, cells, cells, 0, Distance(norm, 1), None)
     sums = structure.sizes[(structure.part == FORCED) & (structure.sizes > 1)]
     if len(sums):
         cells, count = int(sums.sum()), len(sums)
-        yield BlockGroup(_sums_in_words(sums), count, cells, cells - count, count, Distance(norm, 2))
+        yield BlockGroup(_sums_in_words(sums), count, cells, cells - count, count, Distance(norm, 2), 1)
     alike: dict[tuple[int, bytes], list[Block]] = {}
     for block in structure.blocks:
         key = (id(block.system), structure.sizes[block.regions].tobytes())
@@ -195,32 +197,35 @@ def _groups(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
 def _overlap_group(blocks: list[Block], sizes: IntArray, norm: Norm) -> BlockGroup:
     system = blocks[0].system
     cells = int(sizes.sum())
+    distance, people = _overlap_distance(system, sizes, norm)
     return BlockGroup(
         structure=_overlap_in_words(system, sizes),
         blocks=len(blocks),
         cells=cells * len(blocks),
-        dimension=cells - system.rank,
-        codimension=system.rank,
-        distance=_overlap_distance(system, sizes, norm),
+        dimension=(cells - system.rank) * len(blocks),
+        codimension=system.rank * len(blocks),
+        distance=distance,
+        people=people,
     )
 
 
-def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
-    """Two cells of one region swap at distance 2; a region of one cell must draw others along."""
+def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> tuple[Distance, int | None]:
+    """Between two cells of one region a person moves; a region of one cell must draw others along."""
     alone = np.flatnonzero(sizes == 1).tolist()
     if not alone:
-        return Distance(norm, 2)
+        return Distance(norm, 2), 1
     if system.grid is not None:
         # A nonzero vector of a tensor product of root lattices has at least 2^p entries.
-        return Distance(norm, 2 ** len(system.grid.shape))
-    found = reach(system.matrix, system.basis, alone, norm)
-    return Distance(norm, max(2, found.length), found.exact)
+        ways = len(system.grid.shape)
+        return Distance(norm, 2**ways), 2 ** (ways - 1)
+    found = reach(system.matrix, system.basis, alone, norm, sizes.tolist())
+    return Distance(norm, max(2, found.length), found.exact), None
 
 
 def _sums_in_words(sums: IntArray) -> str:
     low, high = int(sums.min()), int(sums.max())
     cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    return f"groups of {cells} cells with their sum kept" if len(sums) > 1 else f"{cells} cells with their sum kept"
+    return f"{cells} cells with their sum kept"
 
 
 def _overlap_in_words(system: System, sizes: IntArray) -> str:
@@ -230,8 +235,9 @@ def _overlap_in_words(system: System, sizes: IntArray) -> str:
         kept = "both margins" if ways == 1 else f"all {ways}-way margins"
         name = f"{shape} table with {kept} kept"
     else:
-        name = f"{len(sizes):,} regions under {system.matrix.shape[0]:,} overlapping totals"
+        totals = system.matrix.shape[0]
+        name = f"{len(sizes):,} regions under {totals:,} overlapping total{'s' * (totals != 1)}"
     if sizes.max() == 1:
         return name
     low, high = int(sizes.min()), int(sizes.max())
-    return f"{name}, regions of {f'{low:,}' if low == high else f'{low:,} to {high:,}'} cells"
+    return f"{name}, each of {f'{low:,}' if low == high else f'{low:,} to {high:,}'} cells"

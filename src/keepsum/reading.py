@@ -11,7 +11,7 @@ from typing import Any
 from keepsum.axes import quoted
 from keepsum.counting import Source
 from keepsum.domain import Domain
-from keepsum.errors import DataError
+from keepsum.errors import DataError, InputError
 from keepsum.table import Table
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -20,7 +20,7 @@ DELIMITERS = (",", ";", "\t", "|")
 def read_table(
     path: str | PathLike[str],
     count: str,
-    axes: Sequence[str] | None = None,
+    axes: str | Sequence[str] | None = None,
     *,
     within: Mapping[str, str] | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
@@ -51,6 +51,8 @@ def read_table(
     Table(state 2 > county 3: 3 cells, counts not shown)
     >>> folder.cleanup()
     """
+    if not isinstance(path, (str, PathLike)):
+        raise InputError(f"The file must be given by its path, got {type(path).__name__!r}.")
     header, rows, lines = _read_rows(Path(path), count)
     place = {name: k for k, name in enumerate(header)}
     source = Source(
@@ -68,7 +70,7 @@ def _read_rows(path: Path, count: str) -> tuple[list[str], list[list[str]], list
         with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             if not first.strip():
-                raise DataError(f"File {path.name!r} must have a header and rows, but it is empty.")
+                raise DataError(f"File {path.name!r} must start with a header, but its first line is empty.")
             file.seek(0)
             reader = csv.reader(file, delimiter=_delimiter(first, count), strict=True)
             header = next(reader)

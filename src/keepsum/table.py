@@ -54,11 +54,19 @@ class Table:
     frame: Frame | None = field(default=None)
 
     def __post_init__(self) -> None:
+        if self.counts.dtype != np.int64 or self.counts.shape != (self.domain.size,):
+            raise DataError(f"Counts must be {self.domain.size:,} 64-bit integers in one row. Use from_array.")
+        if self.count in self.domain.axes:
+            raise DataError(f"The count column must have a name of its own, got {self.count!r}, which is an axis.")
         self.counts.setflags(write=False)
 
     @classmethod
     def from_array(
-        cls, counts: npt.ArrayLike, axes: Domain | Mapping[str, Any], within: Mapping[str, str] | None = None
+        cls,
+        counts: npt.ArrayLike,
+        axes: Domain | Mapping[str, Any],
+        within: Mapping[str, str] | None = None,
+        count: str = "count",
     ) -> Table:
         """A table from an array and the categories of its axes.
 
@@ -66,23 +74,23 @@ class Table:
         cell. On the places of structural zeros the full form must hold 0.
         """
         domain = axes if isinstance(axes, Domain) else Domain(axes, within)
-        array = np.asarray(counts)
+        array = _as_array(counts)
         if array.shape not in (domain.shape, (domain.size,)):
             raise DataError(f"Counts must have shape {domain.shape} or ({domain.size},), got {array.shape}.")
         values = check_counts(array.ravel(), lambda i: _array_place(i, array.shape), "counts")
         if values.size == domain.size:
-            return cls(domain, values)
+            return cls(domain, values, count)
         stray = np.flatnonzero(~domain.is_cell & (values > 0))
         if len(stray):
             place = _array_place(int(stray[0]), array.shape)
             raise DataError(f"Count of {place} must be 0, because it is declared a structural zero.")
-        return cls(domain, values[domain.is_cell])
+        return cls(domain, values[domain.is_cell], count)
 
     @classmethod
     def from_frame(
         cls,
         frame: IntoDataFrame,
-        axes: Sequence[str] | None = None,
+        axes: str | Sequence[str] | None = None,
         count: str = "count",
         *,
         within: Mapping[str, str] | None = None,
@@ -106,16 +114,24 @@ class Table:
         """
         import narwhals as nw
 
+        _check_column_names(frame)
         try:
             data = nw.from_native(frame, eager_only=True)
         except TypeError:
             raise InputError(
                 f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
             ) from None
+        machine = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float64)
+
+        def counts(name: str) -> Any:
+            series = data[name]
+            plain = series.dtype in machine and not series.null_count()
+            return series.to_numpy() if plain else series.to_list()
+
         source = Source(
             names=tuple(data.columns),
             labels=lambda name: data[name].to_list(),
-            counts=lambda name: data[name].to_list() if data[name].null_count() else data[name].to_numpy(),
+            counts=counts,
             where=lambda row: f"row {row + 1}",
         )
         origin = Frame(data.implementation.value, source.names, dict(data.schema))
@@ -125,18 +141,23 @@ class Table:
     def from_source(
         cls,
         source: Source,
-        axes: Sequence[str] | None,
+        axes: str | Sequence[str] | None,
         count: str,
         within: Mapping[str, str] | None,
         domain: Domain | Mapping[str, Any] | None,
         frame: Frame | None = None,
     ) -> Table:
         """A table from named columns, wherever they come from; the rest is as in ``from_frame``."""
-        nesting = dict(within or {})
+        nesting = within or {}
+        if not isinstance(nesting, Mapping):
+            raise InputError(f"within= must be a mapping such as {{'county': 'state'}}, got {within!r}.")
         if isinstance(domain, Domain):
-            nesting, axes = {**domain.within, **nesting}, axes if axes is not None else domain.axes
+            if within is not None and dict(nesting) != domain.within:
+                raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
+            nesting, axes = domain.within, axes if axes is not None else domain.axes
         names = source.axes(count, axes, nesting)
         columns = {name: check_labels(source.labels(name), source.where, name) for name in names}
+        counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain):
             if set(names) != set(domain.axes):
                 raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {quoted(names)}.")
@@ -144,13 +165,11 @@ class Table:
         else:
             full, taken = domain_from(columns, nesting, domain or {})
             _warn_of_published_list(taken)
-        counts = check_counts(source.counts(count), source.where, count)
         return cls(full, cells_of(columns, counts, full, source.where), count, frame)
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
         """The totals to keep: each an axis, or a list of axes for a joint margin; ``total`` adds the grand total."""
-        sets = [[margin] if isinstance(margin, str) else list(margin) for margin in margins]
-        return Invariants.margins(self.domain, [*sets, []] if total else sets)
+        return Invariants.margins(self.domain, [*margins, []] if total else margins)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """All cells and counts as a data frame of the caller's own kind, or of the kind named.
@@ -173,12 +192,12 @@ class Table:
             columns[name] = [labels[code] for code in self.domain.codes(name).tolist()]
         columns[self.count] = self.counts.tolist()
         frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(kind))  # type: ignore[arg-type]
-        if self.frame is not None:
-            order = [name for name in self.frame.columns if name in columns]
-            frame = frame.select(
-                nw.col(name).cast(self.frame.dtypes[name]) if kind == self.frame.backend else nw.col(name)
-                for name in order
-            )
+        if self.frame is None:
+            return frame.to_native()
+        frame = frame.select([name for name in self.frame.columns if name in columns])
+        if kind == self.frame.backend:
+            for name in frame.columns:
+                frame = _cast(frame, name, self.frame.dtypes[name])
         return frame.to_native()
 
     def __repr__(self) -> str:
@@ -186,6 +205,33 @@ class Table:
 
     def _repr_html_(self) -> str:
         return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. Its counts are confidential and not shown.</p>"
+
+
+def _check_column_names(frame: Any) -> None:
+    """Columns must have names that can be told apart; frames allow more than that."""
+    names = list(getattr(frame, "column_names", getattr(frame, "columns", [])))
+    if not all(isinstance(name, str) for name in names):
+        raise InputError("Columns of the frame must be named by text, got other names. Rename them first.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"Columns of the frame must have different names, got {quoted(twice)} twice.")
+
+
+def _cast(frame: Any, name: str, dtype: Any) -> Any:
+    """The column in the caller's own type, unless that type has no room for a label or a count."""
+    import narwhals as nw
+
+    try:
+        return frame.with_columns(nw.col(name).cast(dtype))
+    except Exception:
+        return frame
+
+
+def _as_array(counts: Any) -> npt.NDArray[Any]:
+    try:
+        return np.ma.asanyarray(counts) if isinstance(counts, np.ma.MaskedArray) else np.asarray(counts)
+    except ValueError:
+        raise DataError("Counts must be an array with rows of one length, got rows of several.") from None
 
 
 def _array_place(i: int, shape: tuple[int, ...]) -> str:

@@ -167,7 +167,7 @@ def test_closed_form_of_tables_is_reduced(shape):
     assert B.shape[1] == A.shape[1] - np.linalg.matrix_rank(A.toarray())
 
 
-@pytest.mark.parametrize(("shape", "kept"), [((20, 20), [[0], [1]]), ((8, 8, 8), [[0, 1], [0, 2], [1, 2]])])
+@pytest.mark.parametrize(("shape", "kept"), [((24, 24), [[0], [1]]), ((9, 9, 9), [[0, 1], [0, 2], [1, 2]])])
 def test_large_tables(shape, kept):
     """Beyond the dimension at which the whole basis goes through LLL."""
     A = margins(shape, kept)
@@ -212,6 +212,7 @@ def test_entries_near_the_limit_do_not_wrap():
         ([1, 2, 3], "two dimensions"),
         ([[1, 2], [3]], "rows of one length"),
         (np.zeros((2, 0)), "at least one column"),
+        (np.ma.array([[1, 2]], mask=[[True, False]]), "masked"),
     ],
 )
 def test_bad_matrices(matrix, words):
@@ -226,6 +227,36 @@ def test_matrices_in_any_form():
         assert ks.Lattice(form).basis.tolist() == expected
     doubled = sparse.coo_array(([1, 1, 1], ([0, 0, 0], [0, 0, 1])), shape=(1, 2))  # an entry listed twice
     assert ks.Lattice(doubled).contains([1, -2])
+
+
+def test_the_callers_matrix_is_left_alone():
+    m = sparse.csr_array(np.array([[1, 0, 1], [0, 2, 3]]))
+    m.data[0] = 0  # a stored zero
+    lattice = ks.Lattice(m)
+    assert m.toarray().tolist() == [[0, 0, 1], [0, 2, 3]]
+    m.data[:] = 9
+    assert lattice.matrix.toarray().tolist() == [[0, 0, 1], [0, 2, 3]]
+    with pytest.raises(ValueError, match="read-only"):
+        lattice.matrix.data[0] = 1
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.float64, object])
+def test_vectors_of_any_kind_are_compared_as_integers(kind):
+    assert not ks.Lattice([[1, -1]]).contains(np.array([2**52 + 1, 2**52], dtype=kind))
+    assert not ks.Lattice([[2049, -2048, -2048]]).contains(np.array([2**52 - 1, 2**52 - 1, 2**41], dtype=kind))
+    assert ks.Lattice([[1, -1]]).contains(np.array([2**52, 2**52], dtype=kind))
+
+
+def test_entries_too_large_to_separate_are_refused_in_words():
+    U = np.array([[2**61 + 1, 2**61 - 3, 2**60 + 7], [2**60 + 9, 2**61 + 5, 2**59 + 3]])
+    A = np.zeros((4, 6), dtype=np.int64)
+    A[:2, :3] = U
+    A[2:, 3:] = U[:, ::-1] + 2
+    mixed = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, -1, 0], [0, 1, 0, -1]]) @ A
+    with pytest.raises(ks.InputError, match="do not fit 64-bit"):
+        _ = ks.Lattice(mixed).rank
+    with pytest.raises(ks.InputError, match="sum_duplicates"):
+        ks.Lattice(sparse.coo_array(([2**62, 2**62], ([0, 0], [0, 0])), shape=(1, 2)))
 
 
 def test_contains_refuses_what_is_no_integer_vector():

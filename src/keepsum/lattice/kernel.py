@@ -7,9 +7,9 @@ from flint import fmpz_mat
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.matrix import Row, from_flint, to_flint
 
-# LLL takes time that grows with the third power of the dimension and more: 0.8 s at 361, measured on a basis
-# that was reduced already.
-LLL_LIMIT = 300
+# LLL takes time that grows with the third power of the dimension and more: 1 s at 400 and 2 s at 500, measured on
+# random 0/1 systems of 20 rows.
+LLL_LIMIT = 500
 
 
 def kernel(rows: list[Row], width: int) -> list[Row]:

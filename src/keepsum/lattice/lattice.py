@@ -15,7 +15,7 @@ from scipy import sparse
 from keepsum.errors import InputError
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.kernel import LLL_LIMIT, reduce
-from keepsum.lattice.matrix import Row, as_matrix, dense, matrix_rows, product, to_flint
+from keepsum.lattice.matrix import Row, as_integers, as_matrix, dense, matrix_rows, product, to_flint
 from keepsum.lattice.smith import smith
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
 
@@ -91,8 +91,8 @@ class Lattice:
     def vectors(self) -> list[Row]:
         """The basis vectors as dictionaries from cell to entry, zeros left out.
 
-        Up to dimension 300 the whole basis is LLL-reduced. Beyond that each block is by itself, as far as it has
-        a closed form or a dimension up to 300; blocks are orthogonal, so only their order is left open.
+        Up to dimension 500 the whole basis is LLL-reduced. Beyond that each block is by itself, as far as it has
+        a closed form or a dimension up to 500; blocks are orthogonal, so only their order is left open.
         """
         structure = self.structure
         vectors = [{int(cell): 1} for cell in np.flatnonzero((structure.part == FREE)[structure.region])]
@@ -100,6 +100,8 @@ class Lattice:
             vectors += _star(structure.cells(region).tolist())
         for block in structure.blocks:
             vectors += _block_vectors(structure, block)
+        if len(structure.blocks) == 1 and (structure.part == 0).all():
+            return vectors  # one block is all there is, and it is reduced already
         vectors.sort(key=lambda vector: sum(e * e for e in vector.values()))
         return reduce(vectors, self.width) if len(vectors) <= LLL_LIMIT else vectors
 
@@ -154,10 +156,9 @@ class Lattice:
 
     def contains(self, z: Any) -> Any:
         """Whether z keeps every total; for rows of vectors an array of answers."""
-        vectors = np.asarray(z)
+        vectors = as_integers(z, "A vector")
         if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.width:
             raise InputError(f"A vector must have {self.width} entries, got shape {vectors.shape}.")
-        as_matrix(np.atleast_2d(vectors), "Vector")  # whole numbers within int64, or an error
         answers = ~np.any(product(self.matrix, vectors) != 0, axis=-1)
         return bool(answers) if vectors.ndim == 1 else answers
 

@@ -26,22 +26,43 @@ INT64_MAX = 2**63 - 1
 def as_matrix(values: Any, what: str = "Matrix") -> sparse.csr_array:
     """Check that values are a two-dimensional integer matrix and bring it into the one form we use."""
     if sparse.issparse(values):
-        matrix = sparse.csr_array(values)
-        data, shape = matrix.data, matrix.shape
+        result = _from_sparse(values, what)
     else:
-        dense = _as_array(values, what)
-        data, shape, matrix = dense, dense.shape, None
-    if len(shape) != 2 or shape[1] == 0:
-        raise InputError(f"{what} must have two dimensions and at least one column, got shape {shape}.")
-    data = _as_int64(data, what)
-    if matrix is None:
-        result = sparse.csr_array(data)
-    else:
-        result = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=shape)
-        _sum_duplicates(result, what)
+        array = as_integers(values, what)
+        if array.ndim != 2 or array.shape[1] == 0:
+            raise InputError(f"{what} must have two dimensions and at least one column, got shape {array.shape}.")
+        result = sparse.csr_array(array)
     result.eliminate_zeros()
     result.sort_indices()
-    return result
+    return frozen(result)
+
+
+def frozen(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix, read-only."""
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.setflags(write=False)
+    return matrix
+
+
+def as_integers(values: Any, what: str) -> IntArray:
+    """Values as a new array of int64; anything but whole numbers that fit is an error, never rounded or wrapped."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{what} must have whole numbers as entries, got a masked array with missing ones.")
+    return _as_int64(_as_array(values, what), what)
+
+
+def _from_sparse(values: Any, what: str) -> sparse.csr_array:
+    """A copy of a sparse matrix; an entry listed several times is the sum of its values."""
+    if len(values.shape) != 2 or values.shape[1] == 0:
+        raise InputError(f"{what} must have two dimensions and at least one column, got shape {values.shape}.")
+    listed = sparse.coo_array(values)
+    data = _as_int64(listed.data, what)
+    once = getattr(values, "has_canonical_format", False)
+    if not once and sum(abs(entry) for entry in data.tolist()) > INT64_MAX:
+        raise InputError(
+            f"{what} may list an entry twice with a sum beyond 64-bit integers. Call sum_duplicates() first."
+        )
+    return sparse.csr_array((data, (listed.row, listed.col)), shape=listed.shape)
 
 
 def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
@@ -60,34 +81,24 @@ def _as_int64(data: npt.NDArray[Any], what: str) -> IntArray:
     """Whole numbers within int64, or an error; never a rounding or a wrap."""
     too_large = f"{what} must have entries within 64-bit integers, got one beyond. Divide the row by a common factor."
     not_whole = f"{what} must have whole numbers as entries, got something else."
-    if data.dtype == bool or np.issubdtype(data.dtype, np.signedinteger):
+    if data.dtype.kind in "bi":
         return data.astype(np.int64)
-    if np.issubdtype(data.dtype, np.unsignedinteger):
+    if data.dtype.kind == "u":
         if data.size and int(data.max()) > INT64_MAX:
             raise InputError(too_large)
         return data.astype(np.int64)
-    if np.issubdtype(data.dtype, np.floating):
+    if data.dtype.kind == "f":
         if not np.isfinite(data).all() or (data != np.rint(data)).any():
             raise InputError(not_whole)
         if data.size and np.abs(data).max() >= 2**53:
             raise InputError(f"{what} must not have floats of 2^53 and more, which hide the last digit. Use integers.")
         return data.astype(np.int64)
     entries = data.ravel().tolist()
-    if not all(isinstance(entry, int) for entry in entries):
+    if data.dtype.kind != "O" or not all(isinstance(entry, (int, np.integer)) for entry in entries):
         raise InputError(not_whole)
-    if any(abs(entry) > INT64_MAX for entry in entries):
+    if any(abs(int(entry)) > INT64_MAX for entry in entries):
         raise InputError(too_large)
     return np.array(entries, dtype=np.int64).reshape(data.shape)
-
-
-def _sum_duplicates(matrix: sparse.csr_array, what: str) -> None:
-    """A sparse matrix may list an entry several times; its value is their sum."""
-    if matrix.has_canonical_format:
-        return
-    magnitude = sum(abs(int(entry)) for entry in matrix.data.tolist())
-    if magnitude > INT64_MAX:
-        raise InputError(f"{what} lists an entry twice, and the sum may not fit 64-bit integers. Merge the entries.")
-    matrix.sum_duplicates()
 
 
 def magnitude(values: npt.NDArray[Any]) -> int:
@@ -95,7 +106,7 @@ def magnitude(values: npt.NDArray[Any]) -> int:
     return max(int(values.max()), -int(values.min())) if values.size else 0
 
 
-def product(matrix: sparse.csr_array, vectors: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def product(matrix: sparse.csr_array, vectors: IntArray) -> npt.NDArray[Any]:
     """The exact product ``vectors @ matrix.T``, for one vector or for rows of vectors.
 
     int64 where the sums provably fit, Python integers (dtype object) where they might not.
@@ -120,6 +131,11 @@ def matrix_rows(matrix: sparse.csr_array) -> list[Row]:
 
 def rows_matrix(rows: list[Row], width: int) -> sparse.csr_array:
     """The matrix with those rows; entries must fit int64."""
+    if any(abs(entry) > INT64_MAX for row in rows for entry in row.values()):
+        raise InputError(
+            "The totals have entries so large that their combinations do not fit 64-bit integers. "
+            "Divide each row by its common factor."
+        )
     indptr = np.cumsum([0, *(len(row) for row in rows)])
     indices = np.array([j for row in rows for j in sorted(row)], dtype=np.int64)
     data = np.array([row[j] for row in rows for j in sorted(row)], dtype=np.int64)

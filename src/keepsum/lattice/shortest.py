@@ -6,16 +6,19 @@ matrix. All short halves are listed by image; two halves that meet make a lattic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import comb
 
+import numpy as np
 from scipy import sparse
 
 from keepsum.lattice.matrix import Row
 
 # Halves listed at most: about a second and 300 MB.
 HALVES_LIMIT = 200_000
+# Columns whose pairs are looked at: two million pairs, half a second.
+PAIRS_LIMIT = 2_000
 
 Half = tuple[tuple[int, int], ...]
 
@@ -32,7 +35,12 @@ class Reach:
 
 
 def reach(
-    matrix: sparse.csr_array, basis: list[Row], columns: Iterable[int], norm: str, limit: int = HALVES_LIMIT
+    matrix: sparse.csr_array,
+    basis: list[Row],
+    columns: Iterable[int],
+    norm: str,
+    sizes: Sequence[int] | None = None,
+    limit: int = HALVES_LIMIT,
 ) -> Reach:
     """The shortest lattice vector through each of some columns, and the largest of these lengths.
 
@@ -45,6 +53,8 @@ def reach(
         The columns that matter.
     norm
         ``"l1"``, or ``"l2"`` for squared lengths.
+    sizes
+        How many cells each column stands for; an entry is spread over them as evenly as it goes. By default 1.
     limit
         How many half vectors may be listed before the search settles for an upper bound.
 
@@ -59,14 +69,15 @@ def reach(
     Reach(length=3, exact=True)
     """
     best: dict[int, int] = {}
-    for vector in basis:
-        _improve(best, vector, norm)
+    width = sizes or [1] * matrix.shape[1]
     wanted = list(columns)
+    for vector in [*basis, *four_cycles(matrix, wanted)]:
+        _improve(best, vector, norm, width)
     even = all(sum(vector.values()) % 2 == 0 for vector in basis)
     known = 1  # every vector of l1 length up to this has been seen: two equal columns are ruled out
     for found, covered in _search(matrix, limit):
         for vector in found:
-            _improve(best, vector, norm)
+            _improve(best, vector, norm, width)
         known = covered
         if _settled(best, wanted, known, even):
             break
@@ -78,10 +89,56 @@ def _settled(best: dict[int, int], wanted: list[int], known: int, even: bool) ->
     return max(best[j] for j in wanted) <= unseen
 
 
-def _improve(best: dict[int, int], vector: Row, norm: str) -> None:
-    length = sum(abs(e) if norm == "l1" else e * e for e in vector.values())
+def _improve(best: dict[int, int], vector: Row, norm: str, sizes: Sequence[int]) -> None:
+    length = sum(abs(e) if norm == "l1" else _spread(abs(e), sizes[j]) for j, e in vector.items())
     for j in vector:
         best[j] = min(length, best.get(j, length))
+
+
+def _spread(total: int, cells: int) -> int:
+    """The smallest sum of squares of that many whole numbers with that sum."""
+    each, more = divmod(total, cells)
+    return (cells - more) * each**2 + more * (each + 1) ** 2
+
+
+def four_cycles(matrix: sparse.csr_array, wanted: list[int]) -> list[Row]:
+    """For each wanted column a vector ``e_i + e_j - e_k - e_l`` of the lattice, where there is one.
+
+    Columns get random weights, so that equal sums of two columns have equal weights; what looks equal is then
+    checked in integers. Seeing none proves nothing.
+    """
+    width = matrix.shape[1]
+    if width > PAIRS_LIMIT:
+        return []
+    weights = np.random.default_rng(0).integers(-(2**62), 2**62, size=matrix.shape[0])
+    with np.errstate(over="ignore"):
+        column_weight = np.asarray(matrix.T @ weights)  # modulo 2^64, as good a weight as any
+        i, j = np.triu_indices(width, 1)
+        pair_weight = column_weight[i] + column_weight[j]
+    order = np.argsort(pair_weight, kind="stable")
+    alike = np.flatnonzero(np.diff(pair_weight[order]) == 0)
+    missing = set(wanted)
+    columns = matrix.tocsc()
+    found: list[Row] = []
+    for one, two in zip(order[alike].tolist(), order[alike + 1].tolist(), strict=True):
+        places = {int(i[one]), int(j[one]), int(i[two]), int(j[two])}
+        if len(places) == 4 and places & missing:
+            vector = {int(i[one]): 1, int(j[one]): 1, int(i[two]): -1, int(j[two]): -1}
+            if _in_kernel(columns, vector):
+                found.append(vector)
+                missing -= places
+        if not missing:
+            break
+    return found
+
+
+def _in_kernel(columns: sparse.csc_array, vector: Row) -> bool:
+    image: Row = {}
+    for j, entry in vector.items():
+        part = slice(columns.indptr[j], columns.indptr[j + 1])
+        for row, value in zip(columns.indices[part].tolist(), columns.data[part].tolist(), strict=True):
+            image[row] = image.get(row, 0) + entry * value
+    return not any(image.values())
 
 
 def _search(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[list[Row], int]]:

@@ -157,7 +157,9 @@ def _blocks(matrix: sparse.csr_array, regions: IntArray) -> Iterator[Block]:
         if key not in solved:
             solved[key] = _solve(part)
         for members, system in solved[key]:
-            yield Block(regions[columns[members]], system)
+            own = regions[columns[members]]
+            own.setflags(write=False)
+            yield Block(own, system)
 
 
 def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, sparse.csr_array]]:

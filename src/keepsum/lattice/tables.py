@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy import sparse
 
 from keepsum.lattice.matrix import IntArray, Row
+
+# Directions are followed column by column in Python: a second at most.
+DIRECTION_LIMIT = 20_000
 
 
 @dataclass(frozen=True)
@@ -62,17 +65,29 @@ def recognise(matrix: sparse.csr_array) -> Grid | None:
     >>> recognise(margins).shape
     (2, 2)
     """
-    classes = _parallel_classes(matrix)
-    if classes is None or len(classes) < 2:
+    matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
+    weights = np.diff(matrix.indptr)
+    if not len(weights) or (matrix.data != np.repeat(matrix.data[matrix.indptr[:-1]], weights)).any():
+        return None  # a margin weighs all its columns alike
+    for find in (_classes_by_overlap, _classes_by_direction):
+        classes = find(matrix)
+        grid = _grid_of(classes) if classes is not None else None
+        if grid is not None:
+            return grid
+    return None
+
+
+def _grid_of(classes: list[IntArray]) -> Grid | None:
+    """The table whose lines these classes are, if they are."""
+    if len(classes) < 2:
         return None
     layers = [_layers([c for b, c in enumerate(classes) if b != a]) for a in range(len(classes))]
     shape = tuple(int(layer.max()) + 1 for layer in layers)
-    width = matrix.shape[1]
+    width = len(classes[0])
     if math.prod(shape) != width or min(shape) < 2:
         return None
-    place = np.ravel_multi_index(layers, shape)
     column = np.full(width, -1, dtype=np.int64)
-    column[place] = np.arange(width)
+    column[np.ravel_multi_index(layers, shape)] = np.arange(width)
     if (column < 0).any():
         return None
     for labels, length in zip(classes, shape, strict=True):
@@ -81,30 +96,73 @@ def recognise(matrix: sparse.csr_array) -> Grid | None:
     return Grid(column.reshape(shape))
 
 
-def _parallel_classes(matrix: sparse.csr_array) -> list[IntArray] | None:
-    """Sort the rows into classes of disjoint rows that cover everything; None if that fails.
+def _classes_by_overlap(matrix: sparse.csr_array) -> list[IntArray] | None:
+    """Put each row into the first class that it does not overlap, light rows first.
 
-    Each row goes to the first class that it does not overlap, light rows first.
+    Right for two-way tables in any order of rows, and for others when their margins come one after the other.
     """
-    if (matrix.data != 1).any():
-        return None
+    width = matrix.shape[1]
     classes: list[IntArray] = []
     sizes: list[int] = []
-    weights = np.diff(matrix.indptr)
-    most = int(np.bincount(matrix.indices, minlength=matrix.shape[1]).max(initial=0))
-    for i in np.argsort(weights, kind="stable").tolist():
+    most = int(np.bincount(matrix.indices, minlength=width).max(initial=0))
+    for i in np.argsort(np.diff(matrix.indptr), kind="stable").tolist():
         support = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
         k = next((k for k, labels in enumerate(classes) if (labels[support] < 0).all()), len(classes))
         if k == most:
             return None
         if k == len(classes):
-            classes.append(np.full(matrix.shape[1], -1, dtype=np.int64))
+            classes.append(np.full(width, -1, dtype=np.int64))
             sizes.append(0)
         classes[k][support] = sizes[k]
         sizes[k] += 1
     if any((labels < 0).any() for labels in classes):
         return None
     return _finest(classes, sizes)
+
+
+def _classes_by_direction(matrix: sparse.csr_array) -> list[IntArray] | None:
+    """Follow the directions of a table from one column to all, whatever the order of its rows.
+
+    Let e be a neighbour of c along a row. Another row of e runs in the direction of that row of c which has a
+    further column d such that a row of d meets both. In a table there is exactly one.
+    """
+    columns = matrix.tocsc()
+    ways = np.diff(columns.indptr)
+    if ways.min() < 3 or ways.max() != ways.min() or matrix.shape[1] > DIRECTION_LIMIT:
+        return None
+    rows_of = [columns.indices[a:b].tolist() for a, b in pairwise(columns.indptr)]
+    cells_of = [set(matrix.indices[a:b].tolist()) for a, b in pairwise(matrix.indptr)]
+    direction = {row: k for k, row in enumerate(rows_of[0])}
+    seen, queue = {0}, [0]
+    while queue:
+        c = queue.pop()
+        for e in {cell for row in rows_of[c] for cell in cells_of[row]} - seen:
+            for row in rows_of[e]:
+                if row not in direction:
+                    others = [r for r in rows_of[c] if e not in cells_of[r]]
+                    alongside = next((r for r in others if _alongside(row, r, c, rows_of, cells_of)), None)
+                    if alongside is None:
+                        return None
+                    direction[row] = direction[alongside]
+            seen.add(e)
+            queue.append(e)
+    return _classes_of(direction, matrix, int(ways[0])) if len(direction) == matrix.shape[0] else None
+
+
+def _alongside(row: int, other: int, c: int, rows_of: list[list[int]], cells_of: list[set[int]]) -> bool:
+    d = next((cell for cell in cells_of[other] if cell != c), c)
+    return d != c and any(r != other and cells_of[r] & cells_of[row] for r in rows_of[d])
+
+
+def _classes_of(direction: dict[int, int], matrix: sparse.csr_array, ways: int) -> list[IntArray] | None:
+    classes = [np.full(matrix.shape[1], -1, dtype=np.int64) for _ in range(ways)]
+    sizes = [0] * ways
+    for row, k in direction.items():
+        classes[k][matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]] = sizes[k]
+        sizes[k] += 1
+    if any((labels < 0).any() or len(np.unique(labels)) < size for labels, size in zip(classes, sizes, strict=True)):
+        return None
+    return classes
 
 
 def _finest(classes: list[IntArray], sizes: list[int]) -> list[IntArray]:
