@@ -36,11 +36,12 @@ lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-demo: $(STAMP)  ## plan the release of a small table, from nothing
+demo: $(STAMP)  ## plan a small table and draw noise that keeps its margins, from nothing
 	@$(BIN)/python examples/children.py
 
 bench: $(STAMP)  ## measure speed and memory against the stated limits
 	@$(BIN)/python benchmarks/planning.py
+	@$(BIN)/python benchmarks/sampling.py
 
 clean:  ## remove .venv and everything generated
 	@echo "keepsum: removing .venv and caches"

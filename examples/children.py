@@ -1,4 +1,4 @@
-"""Plan the release of a small confidential table with its margins kept: `make demo` runs this."""
+"""Plan a release of a small confidential table and draw noise that keeps its margins: `make demo` runs this."""
 
 import keepsum as ks
 
@@ -11,3 +11,11 @@ table = ks.Table.from_array(
 keep = table.keep("county", "education", total=True)
 plan = ks.plan(keep, ks.Laplace(epsilon=0.25))
 print(plan.explain())
+
+noise = plan.sample().reshape(4, 4)
+print("\nOne draw of the noise, exact, from the operating system's randomness:\n")
+education = table.domain.categories("education")
+print(f"{'':<8}" + "".join(f"{name:>11}" for name in (*education, "Total")))
+for county, row in zip(table.domain.categories("county"), noise, strict=True):
+    print(f"{county:<8}" + "".join(f"{value:>11}" for value in (*row, row.sum())))
+print(f"{'Total':<8}" + "".join(f"{value:>11}" for value in (*noise.sum(axis=0), noise.sum())))

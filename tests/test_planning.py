@@ -132,11 +132,11 @@ def test_every_cell_pinned_is_an_error(children):
 
 
 def test_samplers_that_are_not_there_are_refused_in_one_sentence(children):
-    plan = ks.plan(children.keep("county", "education"), L1)
+    plan = ks.plan(children.keep("county", "education"), L2)
     with pytest.raises(ks.NoSamplerError, match="No sampler yet for 4 × 4 table"):
         plan.sample(10)
     assert plan.guarantee.sampling == "no sampler yet"
-    assert str(plan.guarantee).startswith("epsilon 0.25 per unit of l1 distance; for one person epsilon 1")
+    assert str(plan.guarantee).startswith("epsilon 0.25 per unit of l2 distance; for one person epsilon 0.5")
 
 
 def test_wrong_arguments(children):

@@ -16,6 +16,7 @@ from keepsum.lattice import Lattice
 from keepsum.mechanisms import Gaussian, Laplace
 from keepsum.planning import Plan, plan
 from keepsum.reading import read_table
+from keepsum.sampling.rng import Rng, rng
 from keepsum.table import Table
 
 __version__ = "0.1.0.dev0"
@@ -35,7 +36,9 @@ __all__ = [
     "NoSamplerError",
     "Plan",
     "PlanError",
+    "Rng",
     "Table",
     "plan",
     "read_table",
+    "rng",
 ]

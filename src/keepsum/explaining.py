@@ -84,16 +84,16 @@ def _noise(plan: Plan) -> list[str]:
 
 def _blocks(plan: Plan) -> list[str]:
     """The forms of blocks, those with most cells first."""
-    groups = sorted(plan.groups, key=lambda group: -group.cells)
-    lines = [line for group in groups[:SHOWN_BLOCKS] for line in _block(group)]
+    groups = sorted(zip(plan.groups, plan.samplers, strict=True), key=lambda pair: -pair[0].cells)
+    lines = [line for group, choice in groups[:SHOWN_BLOCKS] for line in _block(group, choice.words)]
     rest = groups[SHOWN_BLOCKS:]
     if rest:
-        cells = sum(group.cells for group in rest)
+        cells = sum(group.cells for group, _ in rest)
         lines.append(f"and {len(rest):,} more forms of blocks, {cells:,} cells in all")
     return lines
 
 
-def _block(group: BlockGroup) -> list[str]:
+def _block(group: BlockGroup, sampling: str) -> list[str]:
     many = group.blocks > 1 and group.codimension > 0
     numbers = [
         f"{group.cells:,} cell{'s' * (group.cells != 1)}",
@@ -103,14 +103,14 @@ def _block(group: BlockGroup) -> list[str]:
     return [
         f"{group.blocks:,} blocks, each: {group.structure}" if many else group.structure,
         f"  {'together ' if many else ''}{', '.join(numbers)}",
-        f"  {group.sampler or 'no sampler yet'}",
+        f"  {sampling}",
     ]
 
 
 def _guarantee(plan: Plan) -> list[str]:
     sampling = plan.guarantee.sampling
     how = {
-        "exact": "The noise is drawn exactly from this law.",
+        "exact": "The noise is drawn exactly from this law: no rounding, no approximation.",
         "no sampler yet": "No release yet: a block has no sampler in this version.",
     }[sampling]
     return [

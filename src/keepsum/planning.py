@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keepsum.axes import IntArray
+from keepsum.choosing import Choice, Sampler, choose_free, choose_overlap, choose_sums
 from keepsum.errors import InputError, NoSamplerError, PlanError
 from keepsum.invariants import Invariants
 from keepsum.lattice.shortest import reach
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
 from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Norm
+from keepsum.sampling.rng import Rng
+from keepsum.sampling.rng import rng as new_rng
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from keepsum.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class BlockGroup:
         The largest distance that the smallest change through a cell of theirs can have.
     people
         How many people that change moves to other cells, where it is such a move.
-    sampler
-        What draws the noise, or None.
+    members
+        The blocks themselves, where totals overlap.
     """
 
     structure: str
@@ -50,7 +53,7 @@ class BlockGroup:
     codimension: int
     distance: Distance
     people: int | None
-    sampler: str | None = None
+    members: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,8 +111,20 @@ class Plan:
     @property
     def guarantee(self) -> Guarantee:
         """What a release promises; never more than its weakest block."""
-        missing = [group for group in self.groups if group.sampler is None]
-        return Guarantee(self.mechanism, self.person, "no sampler yet" if missing else "exact")
+        weakest = "no sampler yet" if any(c.sampler is None for c in self.samplers) else "exact"
+        return Guarantee(self.mechanism, self.person, weakest)
+
+    @cached_property
+    def samplers(self) -> tuple[Choice, ...]:
+        """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
+        return tuple(_choose(self.structure, group, self.mechanism) for group in self.groups)
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The law of the noise: variances and intervals of single cells."""
+        from keepsum.noise import Noise
+
+        return Noise(self)
 
     def explain(self) -> str:
         """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
@@ -117,14 +132,41 @@ class Plan:
 
         return explain(self)
 
-    def sample(self, size: int | None = None) -> npt.NDArray[np.int64]:
-        """Draw noise that keeps every total."""
-        for group in self.groups:
-            if group.sampler is None:
+    def sample(self, size: int | None = None, rng: Rng | None = None, threads: int = 1) -> IntArray:
+        """Draw noise that keeps every total.
+
+        Parameters
+        ----------
+        size
+            How many draws; without it one, as a flat vector.
+        rng
+            The source of randomness; by default the operating system's. The same seed gives the same noise for any
+            number of threads.
+        threads
+            How many threads to use.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one row a draw, one column a cell.
+        """
+        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0):
+            raise InputError(f"The number of draws must be a whole number from 0, got {size!r}.")
+        if not isinstance(threads, int) or threads < 1:
+            raise InputError(f"The number of threads must be a whole number from 1, got {threads!r}.")
+        if rng is not None and not isinstance(rng, Rng):
+            raise InputError(f"The source of randomness must come from ks.rng(), got {type(rng).__name__!r}.")
+        for group, choice in zip(self.groups, self.samplers, strict=True):
+            if choice.sampler is None:
                 raise NoSamplerError(
                     f"No sampler yet for {group.structure} under {self.mechanism!r}. plan.explain() shows every block."
                 )
-        raise AssertionError(size)  # pragma: no cover
+        source = rng if rng is not None else new_rng()
+        noise = np.zeros((1 if size is None else int(size), self.size), dtype=np.int64)
+        for choice in self.samplers:
+            if choice.sampler is not None and len(noise):
+                _draw_into(noise, choice.sampler, choice.cells, source, threads)
+        return noise[0] if size is None else noise
 
     def __repr__(self) -> str:
         rank = self.structure.rank
@@ -206,6 +248,7 @@ def _overlap_group(blocks: list[Block], sizes: IntArray, norm: Norm) -> BlockGro
         codimension=system.rank * len(blocks),
         distance=distance,
         people=people,
+        members=tuple(blocks),
     )
 
 
@@ -241,3 +284,22 @@ def _overlap_in_words(system: System, sizes: IntArray) -> str:
         return name
     low, high = int(sizes.min()), int(sizes.max())
     return f"{name}, each of {f'{low:,}' if low == high else f'{low:,} to {high:,}'} cells"
+
+
+def _choose(structure: Structure, group: BlockGroup, mechanism: Mechanism) -> Choice:
+    """The sampler of a group: free cells have no totals, forced sums no members."""
+    if group.members:
+        return choose_overlap(structure, group.members, mechanism)
+    if group.codimension:
+        return choose_sums(structure, mechanism)
+    return choose_free(structure, mechanism)
+
+
+def _draw_into(noise: IntArray, sampler: Sampler, cells: IntArray, rng: Rng, threads: int) -> None:
+    """Draw into the cells that a sampler covers; straight into place where these are all cells in order."""
+    if len(cells) == noise.shape[1] and cells[0] == 0 and (np.diff(cells) == 1).all():
+        sampler.draw_into(noise, rng, threads)
+        return
+    own = np.empty((len(noise), len(cells)), dtype=np.int64)
+    sampler.draw_into(own, rng, threads)
+    noise[:, cells] = own

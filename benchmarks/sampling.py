@@ -1,0 +1,143 @@
+"""Speed and memory of exact noise, against stated limits and against OpenDP in the same run. Run by `make bench`.
+
+CPU time, the best of three; memory in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+
+import keepsum as ks
+
+EPSILON = "0.25"
+
+
+def totals(cells: int, groups: int) -> ks.Invariants:
+    """So many groups of cells, nearly equal, each with its total kept."""
+    domain = ks.Domain({"group": list(range(groups)), "cell": list(range(-(-cells // groups)))})
+    return ks.Invariants.margins(domain, [["group"]])
+
+
+def table(rows: int, columns: int) -> ks.Invariants:
+    domain = ks.Domain({"row": list(range(rows)), "column": list(range(columns))})
+    return ks.Invariants.margins(domain, [["row"], ["column"]])
+
+
+def cpu(work: Callable[[], object], repeats: int = 3) -> float:
+    """The best CPU time of some runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def draws_a_second(keep: ks.Invariants, draws: int) -> float:
+    plan = ks.plan(keep, ks.Laplace(epsilon=EPSILON))
+    plan.sample(2)
+    return draws / cpu(lambda: plan.sample(draws))
+
+
+def opendp_seconds_a_draw(count: int = 20_000) -> float:
+    """OpenDP's exact discrete Laplace without any kept total, over a vector."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    laplace = dp.m.make_laplace(*space, scale=1 / float(EPSILON))
+    return cpu(lambda: laplace([0] * count)) / count
+
+
+def extra_bytes_a_cell(cells: int) -> float:
+    """Peak memory beyond the output while drawing, in a process of its own."""
+    code = f"import sys; sys.argv = ['', 'memory', '{cells}']; exec(open({__file__!r}).read())"
+    return float(json.loads(subprocess.check_output([sys.executable, "-c", code])))
+
+
+def measure_memory(cells: int) -> float:
+    plan = ks.plan(totals(cells, 51), ks.Laplace(epsilon=EPSILON))
+    ks.plan(totals(5100, 51), ks.Laplace(epsilon=EPSILON)).sample()  # kernels compiled, tables made
+    _ = plan.samplers
+    tracemalloc.start()  # numpy's arrays are counted
+    noise = plan.sample(threads=2)
+    _, peak = tracemalloc.get_traced_memory()
+    return (peak - noise.nbytes) / cells
+
+
+def first_call_seconds() -> float:
+    """A new process, compiled kernels kept from before: import, plan and one draw of the 4 x 4 table."""
+    code = (
+        "import keepsum as ks; d = ks.Domain({'a': range(4), 'b': range(4)});"
+        "ks.plan(ks.Invariants.margins(d, [['a'], ['b']]), ks.Laplace(epsilon='0.25')).sample()"
+    )
+    times = []
+    for _ in range(4):  # the first may compile
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
+
+
+def wall(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+class Report:
+    """Figures against limits, printed as they come."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+
+    def line(self, what: str, figure: float, unit: str, limit: float, at_least: bool) -> None:
+        """One figure and its limit."""
+        good = figure >= limit if at_least else figure <= limit
+        self.failed += not good
+        sign = "at least" if at_least else "at most"
+        verdict = "" if good else "  MISSED"
+        print(f"{what:<58} {figure:>12,.1f} {unit:<10} {sign} {limit:,g}{verdict}", flush=True)
+
+
+def main() -> int:
+    report = Report()
+    million, ten = (ks.plan(totals(n, 51), ks.Laplace(epsilon=EPSILON)) for n in (10**6, 10**7))
+    million.sample()
+    one = cpu(million.sample, 7)
+    many = cpu(ten.sample, 4)
+    peer = opendp_seconds_a_draw()
+    report.line("51 totals over 10^6 cells", 1e9 * one / million.size, "ns/cell", 40, at_least=False)
+    report.line(
+        "  times faster a cell than OpenDP without totals", peer * million.size / one, "times", 300, at_least=True
+    )
+    report.line("  10^7 cells against 10^6", many / one, "times", 11, at_least=False)
+    report.line("  memory beyond the output, 10^7 cells", extra_bytes_a_cell(10**7), "bytes/cell", 24, at_least=False)
+    two = wall(lambda: ten.sample(threads=2))
+    report.line(
+        "  wall time of one thread over that of two, 10^7 cells", wall(ten.sample) / two, "times", 1.3, at_least=True
+    )
+    report.line("102 cells under one total", draws_a_second(totals(102, 1), 20_000), "draws/s", 50_000, at_least=True)
+    report.line("4 x 4 margins", draws_a_second(table(4, 4), 20_000), "draws/s", 20_000, at_least=True)
+    report.line("8 x 8 margins", draws_a_second(table(8, 8), 200), "draws/s", 20, at_least=True)
+    report.line("102 x 4 margins", draws_a_second(table(102, 4), 40), "draws/s", 20, at_least=True)
+    report.line("first call in a new process", first_call_seconds(), "seconds", 1.5, at_least=False)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["memory"]:
+        print(json.dumps(measure_memory(int(sys.argv[2]))))
+    else:
+        np.set_printoptions(suppress=True)
+        sys.exit(main())

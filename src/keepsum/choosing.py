@@ -1,0 +1,188 @@
+"""A sampler for each group of blocks: the cheapest exact one that fits, or the reason why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from keepsum.axes import IntArray
+from keepsum.lattice.structure import FORCED, FREE, Block, Structure
+from keepsum.lattice.tables import Grid
+from keepsum.mechanisms import Laplace, Mechanism
+from keepsum.sampling.rng import Rng, rng
+
+# Cells that may be drawn for one accepted draw of a block before it is left to another sampler: a few tenths of a
+# second. A pilot spends a part of it, and all of it only if nothing was accepted by then.
+BUDGET = 2 * 10**7
+PILOT = 10**6
+SMALLEST, LARGEST = Fraction(1, 10**4), Fraction(50)  # epsilons that the l1 samplers are made for
+
+
+class Sampler(Protocol):
+    """Whatever fills rows of cells with noise."""
+
+    width: int
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row a draw."""
+
+
+class Rejection(Sampler, Protocol):
+    """A sampler that tries until it accepts."""
+
+    @property
+    def cells_per_try(self) -> int:
+        """What a try costs."""
+
+    def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
+        """Accepted draws and tries, of at most so many tries."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a group of blocks is sampled.
+
+    Attributes
+    ----------
+    words
+        What ``explain`` says.
+    sampler
+        The sampler, or None.
+    cells
+        The cell of the plan that each cell of the sampler stands for.
+    """
+
+    words: str
+    sampler: Sampler | None
+    cells: IntArray
+
+    @property
+    def guarantee(self) -> str:
+        """``exact``, or that there is no sampler."""
+        return "no sampler yet" if self.sampler is None else "exact"
+
+
+class Folded:
+    """A table with axes of two categories: along these the noise just changes sign.
+
+    Halves of a table that only differ in sign weigh twice in the l1 norm, so the rest of the table is drawn with twice
+    the epsilon for each such axis.
+    """
+
+    def __init__(self, core: Sampler, tables: int, signs: IntArray) -> None:
+        self._core, self._tables, self._signs = core, tables, signs
+        self.width = core.width * len(signs)
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row a draw."""
+        core = np.empty((len(out), self._core.width), dtype=np.int64)
+        self._core.draw_into(core, rng, threads)
+        shaped = core.reshape(len(out), self._tables, 1, -1) * self._signs[:, None]
+        out[:] = shaped.reshape(len(out), self.width)
+
+
+def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
+    """Cells under no total."""
+    from keepsum.sampling.compositions import FreeCells
+
+    cells = np.flatnonzero((structure.part == FREE)[structure.region])
+    epsilon = _l1_epsilon(mechanism)
+    if epsilon is None:
+        return _none_yet(cells)
+    return Choice("drawn exactly, cell by cell", FreeCells(epsilon, len(cells)), cells)
+
+
+def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
+    """Regions whose sum the totals force to be 0."""
+    from keepsum.sampling.compositions import ForcedSums
+
+    regions = np.flatnonzero((structure.part == FORCED) & (structure.sizes > 1))
+    chosen = np.zeros(len(structure.sizes), dtype=bool)
+    chosen[regions] = True
+    order, _ = structure.cells_by_region
+    cells = order[chosen[structure.region[order]]]
+    epsilon = _l1_epsilon(mechanism)
+    if epsilon is None:
+        return _none_yet(cells)
+    sampler = ForcedSums(epsilon, structure.sizes[regions])
+    return Choice("drawn exactly, by uniform compositions", sampler, cells)
+
+
+def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
+    """Blocks of one form whose totals overlap."""
+    system = blocks[0].system
+    cells = [np.concatenate([structure.cells(r) for r in block.regions.tolist()]) for block in blocks]
+    epsilon = _l1_epsilon(mechanism)
+    if epsilon is None:
+        return _none_yet(np.concatenate(cells))
+    sizes = structure.sizes[blocks[0].regions]
+    if system.grid is not None and sizes.max() == 1 and _core_ways(system.grid) <= 2:
+        places = _folded_order(system.grid)
+        ordered = np.concatenate([own[places] for own in cells])
+        return _table_choice(system.grid, len(blocks), epsilon, ordered)
+    from keepsum.sampling.rejection import SolvedRegions
+
+    sampler = SolvedRegions(epsilon, system.matrix, sizes, len(blocks))
+    if not sampler.usable:
+        return Choice("no sampler yet: its equations have large coefficients", None, np.concatenate(cells))
+    return _by_rejection(sampler, "drawn exactly, by solving for the widest regions", np.concatenate(cells))
+
+
+def _l1_epsilon(mechanism: Mechanism) -> Fraction | None:
+    """The epsilon of l1 Laplace noise, if there are samplers for it."""
+    if isinstance(mechanism, Laplace) and mechanism.norm == "l1" and SMALLEST <= mechanism.epsilon <= LARGEST:
+        return mechanism.epsilon
+    return None
+
+
+def _none_yet(cells: IntArray) -> Choice:
+    return Choice("no sampler yet", None, cells)
+
+
+def _core_ways(grid: Grid) -> int:
+    return sum(n > 2 for n in grid.shape)
+
+
+def _folded_order(grid: Grid) -> IntArray:
+    """The columns of a grid with its axes of two categories first, then the longer of the others."""
+    axes = sorted(range(len(grid.shape)), key=lambda axis: (grid.shape[axis] > 2, -grid.shape[axis], axis))
+    return np.transpose(grid.column, axes).reshape(-1)
+
+
+def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
+    """A table under all margins of one way less, with at most two axes of more than two categories."""
+    from keepsum.sampling.compositions import ForcedSums, FreeCells
+    from keepsum.sampling.two_rows import TwoRows
+
+    core = sorted((n for n in grid.shape if n > 2), reverse=True)
+    pairs = len(grid.shape) - len(core)
+    signs = np.array([(-1) ** bin(k).count("1") for k in range(2**pairs)], dtype=np.int64)
+    rate = epsilon * 2**pairs
+    if len(core) == 2:
+        rows = TwoRows(rate, core[0], core[1], tables)
+        return _by_rejection(rows, "drawn exactly, by its last two rows", cells, Folded(rows, tables, signs))
+    inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
+    return Choice("drawn exactly, by uniform compositions", Folded(inner, tables, signs), cells)
+
+
+def _by_rejection(sampler: Rejection, words: str, cells: IntArray, whole: Sampler | None = None) -> Choice:
+    """Take a rejection sampler if a pilot shows that a draw stays within the budget.
+
+    The pilot draws noise with a fixed seed that is used for nothing else, so that a plan always says the same.
+    """
+    source = rng(seed="keepsum pilot")
+    accepted, tries = sampler.pilot(source, -(-PILOT // sampler.cells_per_try))
+    if not accepted:
+        accepted, tries = sampler.pilot(source, -(-BUDGET // sampler.cells_per_try))
+    if not accepted or tries * sampler.cells_per_try > BUDGET * accepted:
+        cost = f"more than {BUDGET:,} cells drawn for one accepted"
+        return Choice(f"no sampler yet: rejection would be too slow, {cost}", None, cells)
+    return Choice(f"{words}; {_share(accepted / tries)} of tries accepted", whole or sampler, cells)
+
+
+def _share(rate: float) -> str:
+    return f"about {100 * rate:.2g}%"

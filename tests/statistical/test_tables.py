@@ -1,0 +1,197 @@
+"""Tables under both margins and other overlapping totals, by rejection."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from laws import assert_drawn_from, assert_not_drawn_from, chi_square, solved_law, table_law
+from scipy import sparse
+
+import keepsum as ks
+from keepsum.sampling import rejection, two_rows
+from keepsum.sampling.rejection import SolvedRegions, split
+from keepsum.sampling.rng import Rng, rng
+from keepsum.sampling.two_rows import TwoRows, entry_weights, row_weight
+
+MARGINS_3 = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))]).astype(int)
+CIRCLES = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
+
+
+def draws(made, count, seed=1):
+    out = np.empty((count, made.width), dtype=np.int64)
+    made.draw_into(out, rng(seed=seed))
+    return out
+
+
+def table_sampler(way, epsilon, word_bits=64):
+    if way == "two rows":
+        return TwoRows(Fraction(epsilon), 3, 3, word_bits=word_bits)
+    return SolvedRegions(Fraction(epsilon), sparse.csr_array(MARGINS_3), [1] * 9, word_bits=word_bits)
+
+
+@pytest.mark.parametrize("way", ["two rows", "solved"])
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
+def test_3_x_3(epsilon, way):
+    # At epsilon 3 all but one draw in ten thousand are zero, so more are needed.
+    count = 1_000_000 if epsilon == "3" else 200_000 if way == "two rows" else 60_000
+    found = draws(table_sampler(way, epsilon), count)
+    assert_drawn_from(found, table_law(3, 3, float(epsilon), reach=2 if float(epsilon) < 1 else 3))
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
+def test_2_x_2(epsilon):
+    domain = ks.Domain({"a": [1, 2], "b": [1, 2]})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon=epsilon))
+    found = plan.sample(9_000_000 if epsilon == "3" else 200_000, rng=ks.rng(seed=2))
+    assert not (found + found[:, [1, 0, 3, 2]]).any()
+    points, chances = table_law(2, 2, float(epsilon), reach=30)
+    assert_drawn_from(found[:, :1], ([point[:1] for point in points], chances))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2, 2), (2, 2, 2)])
+def test_axes_of_two_categories_are_folded(shape):
+    """Against draws of the solved sampler, which knows nothing of tables: the same share of every short vector."""
+    domain = ks.Domain({f"x{k}": list(range(n)) for k, n in enumerate(shape)})
+    axes = list(domain.axes)
+    keep = ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
+    found = ks.plan(keep, ks.Laplace(epsilon=0.5)).sample(100_000, rng=ks.rng(seed=3))
+    lattice = ks.Lattice(keep.coefficients)
+    assert lattice.contains(found).all()
+    coordinates = lattice.basis.shape[1]
+    reach = 25 if coordinates == 1 else 8
+    grid = np.indices([2 * reach + 1] * coordinates).reshape(coordinates, -1).T - reach
+    points = grid @ lattice.basis.T
+    weights = np.exp(-0.5 * np.abs(points).sum(axis=1))
+    assert_drawn_from(found, (points.tolist(), weights / weights.sum()))
+
+
+@pytest.mark.parametrize("word_bits", [8, 4])
+@pytest.mark.parametrize("way", ["two rows", "solved"])
+def test_short_words(way, word_bits):
+    found = draws(table_sampler(way, "1", word_bits), 8_000)
+    assert_drawn_from(found, table_law(3, 3, 1.0))
+
+
+def test_short_words_without_the_fallback_fail(monkeypatch):
+    """An entry decided by the digits at hand as if no more came."""
+
+    def rounded(epsilon, needs, goal, uniform):
+        weights, low, _ = entry_weights(epsilon, needs, goal, 64)
+        shares = np.cumsum([float(w.mid()) for w in weights])
+        return low + int(np.searchsorted(shares / shares[-1], uniform._bits / 2**uniform._count, side="right"))
+
+    monkeypatch.setattr(two_rows, "draw_entry", rounded)
+    found = draws(TwoRows(Fraction(1), 3, 3, word_bits=4), 8_000)
+    assert_not_drawn_from(found, table_law(3, 3, 1.0))
+
+
+def test_a_biased_coin_fails():
+    made = TwoRows(Fraction(1, 2), 3, 3)
+    made._bound, made._ceiling = made._bound * 1.2, made._ceiling * 1.2
+    assert_not_drawn_from(draws(made, 200_000), table_law(3, 3, 0.5, reach=2))
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
+def test_235(epsilon):
+    made = SolvedRegions(Fraction(epsilon), sparse.csr_array([[2, 3, 5]]), [1, 1, 1])
+    found = draws(made, 600_000 if epsilon == "3" else 200_000)
+    assert not (found @ [2, 3, 5]).any()
+    assert_drawn_from(found, solved_law([[2, 3, 5]], [1, 2], float(epsilon), reach=12, box=int(30 / float(epsilon))))
+
+
+def test_235_without_the_whole_number_test_leaves_the_lattice():
+    """The solution rounded down instead of rejected: most draws then break the total."""
+    made = SolvedRegions(Fraction(1, 2), sparse.csr_array([[2, 3, 5]]), [1, 1, 1])
+    made._numerators, made._denominator = np.array([[1, 2]]), 1
+    found = draws(made, 20_000)
+    assert (found @ [2, 3, 5] != 0).mean() > 0.5
+    assert_not_drawn_from(found, solved_law([[2, 3, 5]], [1, 2], 0.5, reach=12, box=60))
+
+
+@pytest.mark.parametrize("sizes", [[1] * 7, [1, 2, 1, 1, 1, 1, 1]])
+def test_circles(sizes):
+    """At epsilon 3 few vectors matter; the free cells in a box of 2 hold all but 1e-5 of the weight."""
+    A = np.repeat(CIRCLES, sizes, axis=1)
+    third = next(j for j in range(A.shape[1]) if abs(np.linalg.det(A[:, [0, 1, j]])) > 0.5)
+    free = [j for j in range(A.shape[1]) if j not in (0, 1, third)]
+    made = SolvedRegions(Fraction(3), sparse.csr_array(CIRCLES), sizes)
+    found = draws(made, 200_000)
+    assert not (A @ found.T).any()
+    assert_drawn_from(found, solved_law(A, free, 3.0, reach=6, box=2))
+
+
+def test_14_records_in_three_circles(circles):
+    """Two cells a region: the sums of regions against their own law."""
+    plan = ks.plan(circles, ks.Laplace(epsilon=1))
+    found = plan.sample(60_000, rng=ks.rng(seed=4))
+    assert ks.Lattice(circles.coefficients).contains(found).all()
+    # Given a region's sum its two cells are exchangeable, and differences within regions are independent.
+    pairs = found.reshape(-1, 7, 2)
+    difference = pairs[:, :, 0] - pairs[:, :, 1]
+    assert np.abs(difference.mean(axis=0)).max() < 5.5 * np.sqrt((difference**2).mean() / len(found))
+    assert np.abs(np.corrcoef(difference.T) - np.eye(7)).max() < 0.03
+
+
+def test_samplers_agree_where_they_overlap():
+    """A sum over 4 cells by compositions and as a solved block; a 4 x 4 table by two rows and as a solved block."""
+    from laws import sum_law
+
+    solved = SolvedRegions(Fraction(1, 2), sparse.csr_array([[1, 1, 1, 1]]), [1] * 4)
+    assert_drawn_from(draws(solved, 100_000), sum_law(4, 0.5))
+    wide = SolvedRegions(Fraction(1, 2), sparse.csr_array([[1, 1]]), [1, 3])
+    assert_drawn_from(draws(wide, 100_000), sum_law(4, 0.5))
+    margins = np.vstack([np.kron(np.eye(4), np.ones(4)), np.kron(np.ones(4), np.eye(4))]).astype(int)
+    one = draws(TwoRows(Fraction(1), 4, 4), 40_000)
+    two = draws(SolvedRegions(Fraction(1), sparse.csr_array(margins), [1] * 16), 40_000)
+    pooled, chances = np.unique(np.abs(np.vstack([one, two])).sum(axis=1), return_counts=True)
+    for found in (one, two):
+        # Each against the pooled law: twice as many draws, so a statistic of half the usual size.
+        statistic, limit = chi_square(
+            np.abs(found).sum(axis=1)[:, None], [(int(p),) for p in pooled], chances / chances.sum()
+        )
+        assert statistic < limit
+
+
+def test_row_weights_against_brute_force():
+    from itertools import product
+
+    for needs in ([0, 0, 0], [3, -1, -2], [5, 0, -5]):
+        total = sum(
+            np.exp(
+                -0.7 * (abs(u) + abs(v) + abs(u + v) + abs(u + needs[0]) + abs(v + needs[1]) + abs(-u - v + needs[2]))
+            )
+            for u, v in product(range(-40, 41), repeat=2)
+        )
+        assert float(row_weight(Fraction(7, 10), needs, 0, 64)) == pytest.approx(total, rel=1e-12)
+    # W(T) <= W(0)
+    assert row_weight(Fraction(1, 4), [4, -4, 0], 0, 64) < row_weight(Fraction(1, 4), [0, 0, 0], 0, 64)
+
+
+def test_an_entry_too_far_out_is_left_to_the_referee():
+    """With no room for convolutions every decision about the last rows is exact, and the law is the same."""
+    made = TwoRows(Fraction(1), 3, 3)
+    made._room = 3
+    assert_drawn_from(draws(made, 1_500), table_law(3, 3, 1.0))
+
+
+def test_split_solves_for_the_widest_regions():
+    tail, free, numerators, denominator = split([{0: 1, 1: 1, 2: 1}, {2: 1, 3: 1}], [1, 9, 5, 2])
+    assert tail.tolist() == [1, 2]
+    assert free.tolist() == [0, 3]
+    assert (np.array(numerators) / denominator).tolist() == [[1.0, -1.0], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("way", ["two rows", "solved"])
+@pytest.mark.parametrize("word_bits", [64, 8])
+def test_the_end_of_a_buffer_changes_nothing(monkeypatch, way, word_bits):
+    made = table_sampler(way, "1", word_bits)
+    long = draws(made, 60)
+    plain = Rng.stream
+    for words in (1, 2, 7, 64):
+        monkeypatch.setattr(Rng, "stream", lambda self, _=0, words=words: plain(self, words))
+        assert np.array_equal(draws(made, 60), long)
+
+
+def test_large_coefficients_are_left_alone():
+    made = rejection.SolvedRegions(Fraction(1), sparse.csr_array([[1, 2**30, 3]]), [1, 1, 1])
+    assert not made.usable

@@ -1,0 +1,167 @@
+"""plan.sample and plan.noise: what a user asks of a plan."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+
+EXACT = {
+    "nothing kept": ks.Invariants.subsets(5, []),
+    "one total": ks.Invariants.subsets(5, [range(5)]),
+    "a total and free cells": ks.Invariants.subsets(6, [[0, 2, 4]]),
+    "hierarchy": ks.Invariants.subsets(7, [range(7), [0, 1, 2], [3, 4]]),
+    "overlap": ks.Invariants.subsets(6, [[0, 1, 2, 3], [2, 3, 4, 5]]),
+    "weights": ks.Invariants.matrix([[2, 3, 5, 0], [0, 0, 0, 0]]),
+    "pinned": ks.Invariants.subsets(4, [[0], [1, 2, 3]]),
+    "interleaved tables": ks.Invariants.margins(
+        ks.Domain({"a": [1, 2, 3], "s": ["x", "y"], "b": [1, 2, 3, 4]}), [["a", "s"], ["s", "b"]]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_noise_keeps_every_total(name):
+    keep = EXACT[name]
+    plan = ks.plan(keep, ks.Laplace(epsilon=0.5))
+    noise = plan.sample(200, rng=ks.rng(seed=1))
+    assert noise.dtype == np.int64
+    assert noise.shape == (200, keep.size)
+    assert ks.Lattice(keep.coefficients).contains(noise).all()
+    assert not noise[:, plan.pinned].any()
+    moved = noise.any(axis=0)
+    assert np.array_equal(np.flatnonzero(~moved), plan.pinned)
+    assert plan.guarantee.sampling == "exact"
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_threads_do_not_change_the_noise(name):
+    plan = ks.plan(EXACT[name], ks.Laplace(epsilon=0.5))
+    one, three = (plan.sample(50, rng=ks.rng(seed=2), threads=threads) for threads in (1, 3))
+    assert np.array_equal(one, three)
+    assert not np.array_equal(plan.sample(50), plan.sample(50))
+
+
+def test_many_tasks_and_threads_agree():
+    """Enough cells for several tasks, regions of many sizes among them."""
+    sizes = [2, 3, 40, 70_000, 5, 90_000]
+    starts = np.cumsum([0, *sizes])
+    keep = ks.Invariants.subsets(int(starts[-1]), [range(a, b) for a, b in pairwise(starts)])
+    plan = ks.plan(keep, ks.Laplace(epsilon=0.25))
+    one, two = (plan.sample(2, rng=ks.rng(seed=3), threads=threads) for threads in (1, 2))
+    assert np.array_equal(one, two)
+    assert not (keep.coefficients @ one.T).any()
+
+
+def test_one_draw_is_a_vector(children):
+    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25))
+    assert plan.sample(rng=ks.rng(seed=1)).shape == (16,)
+    assert plan.sample(0).shape == (0, 16)
+
+
+def test_interleaved_tables_have_the_law_of_one_table():
+    """Cells scattered over the domain: the two tables of the interleaved domain against a table by itself."""
+    keep = EXACT["interleaved tables"]
+    plan = ks.plan(keep, ks.Laplace(epsilon=1))
+    noise = plan.sample(40_000, rng=ks.rng(seed=5)).reshape(-1, 3, 2, 4)
+    alone = ks.plan(
+        ks.Invariants.margins(ks.Domain({"a": [1, 2, 3], "b": [1, 2, 3, 4]}), [["a"], ["b"]]), ks.Laplace(epsilon=1)
+    ).sample(40_000, rng=ks.rng(seed=6))
+    lengths = [np.abs(noise[:, :, s]).sum(axis=(1, 2)) for s in (0, 1)] + [np.abs(alone).sum(axis=1)]
+    errors = [length.std() / np.sqrt(len(length)) for length in lengths]
+    assert abs(lengths[0].mean() - lengths[2].mean()) < 5 * np.hypot(errors[0], errors[2])
+    assert abs(lengths[1].mean() - lengths[2].mean()) < 5 * np.hypot(errors[1], errors[2])
+    assert abs(np.corrcoef(lengths[0], lengths[1])[0, 1]) < 5 / np.sqrt(40_000)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(rho=1), ks.Laplace(epsilon="1e-5"), ks.Laplace(epsilon=51)],
+)
+def test_mechanisms_without_samplers_say_so(mechanism):
+    plan = ks.plan(EXACT["hierarchy"], mechanism)
+    with pytest.raises(ks.NoSamplerError, match="No sampler yet"):
+        plan.sample()
+    assert "no sampler yet" in plan.explain()
+
+
+def test_a_block_beyond_the_budget_says_so():
+    domain = ks.Domain({axis: list(range(12)) for axis in "ab"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon="0.05"))
+    assert "rejection would be too slow" in plan.explain()
+    with pytest.raises(ks.NoSamplerError):
+        plan.sample()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"size": -1}, "number of draws"),
+        ({"size": 1.5}, "number of draws"),
+        ({"threads": 0}, "number of threads"),
+        ({"rng": np.random.default_rng(1)}, "must come from ks.rng"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises(ks.InputError, match=words):
+        ks.plan(EXACT["one total"], ks.Laplace(epsilon=1)).sample(**arguments)
+
+
+def test_variance_and_interval():
+    """By simulation: 200,000 draws of a cell of each kind."""
+    plan = ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=0.5))
+    noise = plan.sample(200_000, rng=ks.rng(seed=7))
+    for cell in (0, 1):
+        squares = noise[:, cell].astype(float) ** 2
+        assert abs(squares.mean() - plan.noise.variance(cell)) < 5 * squares.std() / np.sqrt(len(squares))
+        for level in (0.5, 0.9, 0.99):
+            low, high = plan.noise.interval(cell, level)
+            assert low == -high
+            covered = ((noise[:, cell] >= low) & (noise[:, cell] <= high)).mean()
+            shorter = ((noise[:, cell] > low) & (noise[:, cell] < high)).mean()
+            slack = 5 * np.sqrt(level * (1 - level) / len(noise))
+            assert covered > level - slack
+            assert shorter < level + slack
+
+
+def test_noise_by_name_and_of_pinned_cells():
+    domain = ks.Domain({"state": ["a", "b"], "county": {"a": [1, 2, 3], "b": [4]}}, {"county": "state"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["state"]]), ks.Laplace(epsilon=0.25))
+    assert plan.noise.variance({"state": "a", "county": 2}) == plan.noise.variance(1) > 0
+    assert plan.noise.variance({"state": "b", "county": 4}) == 0
+    assert plan.noise.interval(3) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (lambda n: n.variance(9), "number from 0 to 5"),
+        (lambda n: n.variance({"a": 1}), "no names"),
+        (lambda n: n.interval(0, level=1), "between 0 and 1"),
+        (lambda n: n.interval(0, level="high"), "between 0 and 1"),
+        (lambda n: n.interval(0, level=1 - 1e-12), "at most"),
+    ],
+)
+def test_bad_questions_about_noise(question, words):
+    with pytest.raises(ks.InputError, match=words):
+        question(ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=1)).noise)
+
+
+def test_noise_that_is_not_known_yet(children):
+    with pytest.raises(ks.InputError, match="totals overlap there"):
+        ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=1)).noise.variance(0)
+    with pytest.raises(ks.InputError, match="l1 Laplace"):
+        ks.plan(children.keep("county"), ks.Gaussian(rho=1)).noise.variance(0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.0001])
+def test_wide_laws_of_large_regions(epsilon):
+    """Where the characteristic function is too narrow for a grid, against the limit of many cells."""
+    plan = ks.plan(ks.Invariants.subsets(300_000, [range(300_000)]), ks.Laplace(epsilon=epsilon))
+    free = ks.plan(ks.Invariants.subsets(1, []), ks.Laplace(epsilon=epsilon))
+    assert plan.noise.variance(0) == pytest.approx(free.noise.variance(0), rel=1e-4)
+    high, expected = plan.noise.interval(0)[1], free.noise.interval(0)[1]
+    assert abs(high - expected) <= max(1, 1e-4 * expected)
