@@ -88,6 +88,23 @@ def test_mechanisms_without_samplers_say_so(mechanism):
     assert "no sampler yet" in plan.explain()
 
 
+@pytest.mark.parametrize(
+    ("shape", "epsilon", "words"),
+    [
+        ((4, 4), "1e-4", "too large for this epsilon"),
+        ((300, 300), "0.25", "too large for this epsilon"),
+        ((14, 14, 14), "1", "too many totals overlap"),
+        ((4, 4, 4), "0.25", "rejection would be too slow"),
+    ],
+)
+def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words):
+    """No sampler is made that would fill the memory or never end; the plan says why."""
+    axes = [f"x{k}" for k in range(len(shape))]
+    domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
+    keep = ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
+    assert words in ks.plan(keep, ks.Laplace(epsilon=epsilon)).explain()
+
+
 def test_a_block_beyond_the_budget_says_so():
     domain = ks.Domain({axis: list(range(12)) for axis in "ab"})
     plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon="0.05"))

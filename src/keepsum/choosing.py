@@ -20,6 +20,8 @@ from keepsum.sampling.rng import Rng, rng
 BUDGET = 2 * 10**7
 PILOT = 10**6
 SMALLEST, LARGEST = Fraction(1, 10**4), Fraction(50)  # epsilons that the l1 samplers are made for
+# Memory: entries of all convolutions of a table (32 MB), and of the dense matrix that is solved.
+CONVOLUTIONS, EQUATIONS = 4 * 10**6, 5 * 10**5
 
 
 class Sampler(Protocol):
@@ -124,6 +126,8 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
         places = _folded_order(system.grid)
         ordered = np.concatenate([own[places] for own in cells])
         return _table_choice(system.grid, len(blocks), epsilon, ordered)
+    if system.rank * system.width > EQUATIONS:
+        return Choice("no sampler yet: too many totals overlap", None, np.concatenate(cells))
     from keepsum.sampling.rejection import SolvedRegions
 
     sampler = SolvedRegions(epsilon, system.matrix, sizes, len(blocks))
@@ -156,13 +160,15 @@ def _folded_order(grid: Grid) -> IntArray:
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
     """A table under all margins of one way less, with at most two axes of more than two categories."""
     from keepsum.sampling.compositions import ForcedSums, FreeCells
-    from keepsum.sampling.two_rows import TwoRows
+    from keepsum.sampling.two_rows import TwoRows, room_for
 
     core = sorted((n for n in grid.shape if n > 2), reverse=True)
     pairs = len(grid.shape) - len(core)
     signs = np.array([(-1) ** bin(k).count("1") for k in range(2**pairs)], dtype=np.int64)
     rate = epsilon * 2**pairs
     if len(core) == 2:
+        if core[1] * room_for(rate, core[0], core[1]) > CONVOLUTIONS:
+            return Choice("no sampler yet: the table is too large for this epsilon", None, cells)
         rows = TwoRows(rate, core[0], core[1], tables)
         return _by_rejection(rows, "drawn exactly, by its last two rows", cells, Folded(rows, tables, signs))
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)

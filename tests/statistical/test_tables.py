@@ -11,7 +11,7 @@ import keepsum as ks
 from keepsum.sampling import rejection, two_rows
 from keepsum.sampling.rejection import SolvedRegions, split
 from keepsum.sampling.rng import Rng, rng
-from keepsum.sampling.two_rows import TwoRows, entry_weights, row_weight
+from keepsum.sampling.two_rows import TwoRows, entry_weights, row_weight, zero_weight
 
 MARGINS_3 = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))]).astype(int)
 CIRCLES = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
@@ -163,7 +163,11 @@ def test_row_weights_against_brute_force():
             for u, v in product(range(-40, 41), repeat=2)
         )
         assert float(row_weight(Fraction(7, 10), needs, 0, 64)) == pytest.approx(total, rel=1e-12)
-    # W(T) <= W(0)
+    # W(0) in closed form, and W(T) <= W(0)
+    for columns in (2, 3, 5):
+        both = row_weight(Fraction(7, 10), [0] * columns, 0, 100), zero_weight(Fraction(7, 10), columns, 100)
+        assert both[0].overlaps(both[1])
+        assert both[1].rad() < 1e-25
     assert row_weight(Fraction(1, 4), [4, -4, 0], 0, 64) < row_weight(Fraction(1, 4), [0, 0, 0], 0, 64)
 
 

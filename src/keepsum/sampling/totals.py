@@ -83,25 +83,34 @@ class TotalLaw:
 
     def _shares(self, bits: int) -> list[arb]:
         """F(0), F(1), ... as balls, as far as they differ from 1 by 2^-bits."""
+        sums, whole = _partial_weights(self.size, self.epsilon, bits)
         with precision(bits + 64):
-            a2 = ball(-2 * self.epsilon).exp()
-            weight, total = arb(1), arb(1)
-            sums = [total]
-            k = 0
-            while True:
-                # The ratio of weights falls with k, so once it is below 1 the rest is at most a geometric series.
-                ratio = (arb(k + self.size) / (k + 1)) ** 2 * a2
-                weight *= ratio
-                k += 1
-                following = (arb(k + self.size) / (k + 1)) ** 2 * a2
-                if following < 1:
-                    rest = weight / (1 - following)
-                    if rest < total * arb(2) ** -bits:
-                        break
-                total += weight
-                sums.append(total)
-            whole = total + rest * (arb(1) / 2 + arb(0, 0.5))  # between total and total + rest
             return [part / whole for part in sums]
+
+
+def whole_weight(size: int, epsilon: Fraction, bits: int) -> arb:
+    """The sum over N of C(N + n - 1, n - 1)^2 e^(-2 eps N), to about 2^-bits."""
+    return _partial_weights(size, epsilon, bits)[1]
+
+
+def _partial_weights(size: int, epsilon: Fraction, bits: int) -> tuple[list[arb], arb]:
+    """The weights of N <= 0, N <= 1, ... until the rest is below 2^-bits of them, and of all N, as balls."""
+    with precision(bits + 64):
+        a2 = ball(-2 * epsilon).exp()
+        weight, total = arb(1), arb(1)
+        sums = [total]
+        k = 0
+        while True:
+            weight *= (arb(k + size) / (k + 1)) ** 2 * a2
+            k += 1
+            # The ratio of weights falls with k, so once it is below 1 the rest is at most a geometric series.
+            following = (arb(k + size) / (k + 1)) ** 2 * a2
+            if following < 1:
+                rest = weight / (1 - following)
+                if rest < total * arb(2) ** -bits:
+                    return sums, total + rest * (arb(1) / 2 + arb(0, 0.5))  # between total and total + rest
+            total += weight
+            sums.append(total)
 
 
 @lru_cache(maxsize=512)

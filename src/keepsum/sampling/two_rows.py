@@ -26,7 +26,7 @@ from keepsum.sampling.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, Referee
 from keepsum.sampling.geometric import WORD_BITS, geometric
 from keepsum.sampling.kernels import BEFORE, COLUMN, JOB, PHASE, RATIO_AT, TRIES
 from keepsum.sampling.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.totals import pack, total_law
+from keepsum.sampling.totals import pack, total_law, whole_weight
 from keepsum.sampling.two_rows_kernels import DRAW_ROWS, LAST_ROWS, OFFSET, fill_tables, reach_of
 
 IntArray = npt.NDArray[np.int64]
@@ -58,13 +58,13 @@ class TwoRows:
         self._rate = rate_of(epsilon)
         self._mode = mode(columns, epsilon)
         self._total = total_law(columns, epsilon, word_bits) if has_table(columns, epsilon) else None
-        # Room for column sums up to ten standard deviations; beyond it the referee takes over.
-        deviation = math.sqrt(2 * max(rows - 2, 1) * self._rate) / (1 - self._rate)
-        self._room = 2 * reach_of(columns, float(epsilon), 10 * columns * (deviation + 1)) + 1
+        self._room = room_for(epsilon, rows, columns)
         self._powers = _powers(epsilon, 5 * self._room)
-        with precision(128):
-            whole = 1 / row_weight(epsilon, [0] * columns, 0, 128)
-            self._bound, self._ceiling = _below_and_above(whole)
+        whole = zero_weight(epsilon, columns, 128)
+        with precision(192):
+            self._bound, self._ceiling = _below_and_above(1 / whole)
+            b = ball(-2 * epsilon).exp()
+            _, self._tails = _below_and_above(2 * b / (1 - b))
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row a draw, the tables of a draw one after the other."""
@@ -85,14 +85,14 @@ class TwoRows:
 
     @property
     def cells_per_try(self) -> int:
-        """What a try costs."""
-        return self.rows * self.columns
+        """What a try costs: the table, and its share of the convolutions, which few tries come to."""
+        return self.rows * self.columns + self.columns * self._room // 256
 
     def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
         sums = np.zeros(self.columns, dtype=np.int64)
         totals, _, _ = pack([self._total] if self._total else [], self._law.word_bits)
         law = (self._law.table, self._rate, float(self._epsilon), self._mode, totals, self._total is not None)
-        scale = (self._bound, self._ceiling, self._powers)
+        scale = (self._bound, self._ceiling, self._tails, self._powers)
         room = (np.empty(self.columns, dtype=np.int64), sums)
         work = (np.empty((self.columns, self._room)), np.empty(self._room))
         drawn = self._total or self._law
@@ -108,14 +108,30 @@ class TwoRows:
         if state[PHASE] == LAST_ROWS:
             column = int(state[COLUMN])
             return draw_entry(self._epsilon, needs[column:], -int(state[BEFORE]), uniform) + OFFSET
-        zero = [0] * self.columns
 
         def chance(bits: int) -> tuple[int, int]:
-            return digits(
-                lambda: row_weight(self._epsilon, needs, 0, bits + 64) / row_weight(self._epsilon, zero, 0, bits + 64)
-            )(bits)
+            def value() -> arb:
+                return row_weight(self._epsilon, needs, 0, bits + 64) / zero_weight(
+                    self._epsilon, self.columns, bits + 64
+                )
+
+            return digits(value)(bits)
 
         return int(uniform.below(chance))
+
+
+def room_for(epsilon: Fraction, rows: int, columns: int) -> int:
+    """Entries of a convolution, for column sums up to ten standard deviations; beyond it the referee takes over."""
+    rate = float(epsilon)
+    deviation = math.sqrt(2 * rows * math.exp(-rate)) / -math.expm1(-rate)
+    return 2 * int(reach_of(columns, rate, 10 * columns * (deviation + 1))) + 1
+
+
+def zero_weight(epsilon: Fraction, columns: int, bits: int) -> arb:
+    """W(0), the weight of b^|u|_1 over all u with sum 0, b = e^(-2 eps): (1 - b^2)^c times the sum over totals N."""
+    totals = whole_weight(columns, 2 * epsilon, bits)
+    with precision(bits + 64):
+        return totals * (1 - ball(-4 * epsilon).exp()) ** columns
 
 
 def entry_weights(epsilon: Fraction, needs: Sequence[int], goal: int, bits: int) -> tuple[list[arb], int, arb]:

@@ -146,15 +146,13 @@ def pick(words, state, shift, powers, t, rest, goal, reach, total, error):
 
 
 @njit(nogil=True, cache=True)
-def accept_rows(words, state, shift, epsilon, bound, ceiling, a, powers, sums, columns, suffix, work):
-    """Accept column sums T with chance W(T) / W(0), ``bound`` being 1 / W(0), slightly rounded up in ``ceiling``.
+def accept_rows(words, state, shift, epsilon, bound, ceiling, tails, a, powers, sums, columns, suffix, work):
+    """Accept column sums T with chance W(T) / W(0), 1 / W(0) lying between ``bound`` and ``ceiling``.
 
-    First a cheap look: W(T) is at most the product of the total weights of the columns.
+    First a cheap look: W(T) is at most the product of the whole weights of the columns, a^t (t + 1 + tails).
     """
     spread = 0
     cheap = ceiling
-    b = a * a
-    tails = 2.0 * b / (1.0 - b)
     for j in range(columns):
         t = abs(sums[j])
         spread += t
@@ -223,8 +221,8 @@ def last_rows(words, state, shift, epsilon, a, powers, sums, rows, columns, out,
 
 @njit(nogil=True, cache=True)
 def fill_tables(
-    words, state, table, a, epsilon, mode, totals, by_table, bound, ceiling, powers, rows, columns, first, last, out,
-    most, scratch, sums, suffix, work,
+    words, state, table, a, epsilon, mode, totals, by_table, bound, ceiling, tails, powers, rows, columns, first, last,
+    out, most, scratch, sums, suffix, work,
 ):  # fmt: skip
     """Tables ``first`` to ``last``, each ``rows`` x ``columns`` cells in ``out``, in at most ``most`` tries."""
     while first + state[JOB] < last and state[TRIES] < most:
@@ -243,7 +241,7 @@ def fill_tables(
         column_sums(out, start, rows, columns, sums)
         if state[PHASE] == ACCEPT_ROWS:
             code = accept_rows(
-                words, state, table.shift, epsilon, bound, ceiling, a, powers, sums, columns, suffix, work
+                words, state, table.shift, epsilon, bound, ceiling, tails, a, powers, sums, columns, suffix, work
             )
             if code < 0:
                 return code
