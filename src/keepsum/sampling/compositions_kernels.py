@@ -29,11 +29,8 @@ MEND, BARS, TABLE = 0, 1, 2
 
 
 @njit(nogil=True, cache=True)
-def fill_region(words, state, plus, minus, a, size, goal, mode, out, start, scratch):
-    """Double geometric noise in one region of any size, given that its sum is ``goal``.
-
-    Stages: 0, draw the positive parts; 1, accept their total; 2, draw the negative parts; 3, mend their total.
-    """
+def draw_positive(words, state, plus, minus, a, size, goal, mode, out, start):
+    """Positive parts until their total is accepted; RATIO_AT is then the total of the negative parts, STAGE is 2."""
     while state[STAGE] < 2:
         if state[STAGE] == 0:
             code = fill(words, state, plus, out, start, size)
@@ -46,35 +43,29 @@ def fill_region(words, state, plus, minus, a, size, goal, mode, out, start, scra
             return code
         state[TOTAL] = state[LARGEST] = 0
         state[STAGE] = 2 if code == 1 else 0
-    if state[STAGE] == 2:
-        code = fill(words, state, minus, scratch, 0, size)
-        if code != DONE:
-            return code
-        state[OTHER] = state[TOTAL]
-        state[STAGE] = 3
-    code = repair(words, state, scratch, size, state[RATIO_AT])
-    if code != DONE:
-        return code
-    subtract(state, size, out, start, scratch)
     return np.int64(DONE)
 
 
 @njit(nogil=True, cache=True)
-def fill_region_by_bars(words, state, plus, minus, a, size, goal, mode, out, start, scratch):
-    """The same, the negative parts by bars; quicker where mending would move many balls."""
-    while state[STAGE] < 2:
-        if state[STAGE] == 0:
-            code = fill(words, state, plus, out, start, size)
+def fill_region(words, state, plus, minus, a, size, goal, mode, by_bars, out, start, scratch):
+    """Double geometric noise in one region of any size, given that its sum is ``goal``.
+
+    Stages: 0 and 1, the positive parts; 2, the negative parts; 3, mend their total. Where mending would move many
+    balls the negative parts are placed by bars instead, total and all.
+    """
+    code = draw_positive(words, state, plus, minus, a, size, goal, mode, out, start)
+    if code != DONE:
+        return code
+    if by_bars:
+        code = draw_bars(words, state, scratch, 0, size, state[RATIO_AT])
+    else:
+        if state[STAGE] == 2:
+            code = fill(words, state, minus, scratch, 0, size)
             if code != DONE:
                 return code
-            state[STAGE] = 1
-        state[RATIO_AT] = state[TOTAL] - goal
-        code = accept_mass(words, state, minus.shift, size, a, mode, state[RATIO_AT])
-        if code < 0:
-            return code
-        state[TOTAL] = state[LARGEST] = 0
-        state[STAGE] = 2 if code == 1 else 0
-    code = draw_bars(words, state, scratch, 0, size, state[RATIO_AT])
+            state[OTHER] = state[TOTAL]
+            state[STAGE] = 3
+        code = repair(words, state, scratch, size, state[RATIO_AT])
     if code != DONE:
         return code
     subtract(state, size, out, start, scratch)
@@ -135,10 +126,9 @@ def fill_regions(
         start = job // count * width + starts[r]
         if methods[r] == TABLE:
             code = fill_small(words, state, totals, table_starts[r], guide_starts[r], n, out, start, scratch)
-        elif methods[r] == BARS:
-            code = fill_region_by_bars(words, state, plus, minus, a, n, goals[r], modes[r], out, start, scratch)
         else:
-            code = fill_region(words, state, plus, minus, a, n, goals[r], modes[r], out, start, scratch)
+            bars = methods[r] == BARS
+            code = fill_region(words, state, plus, minus, a, n, goals[r], modes[r], bars, out, start, scratch)
         if code != DONE:
             return code
         state[JOB] += 1

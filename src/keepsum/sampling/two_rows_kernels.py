@@ -233,7 +233,7 @@ def fill_tables(
                 if by_table:
                     code = fill_small(words, state, totals, 0, 0, columns, out, place, scratch)
                 else:
-                    code = fill_region(words, state, table, table, a, columns, 0, mode, out, place, scratch)
+                    code = fill_region(words, state, table, table, a, columns, 0, mode, True, out, place, scratch)
                 if code != DONE:
                     return code
                 state[REGION] += 1
