@@ -20,8 +20,8 @@ from keepsum.sampling.rng import Rng, rng
 BUDGET = 2 * 10**7
 PILOT = 10**6
 SMALLEST, LARGEST = Fraction(1, 10**4), Fraction(50)  # epsilons that the l1 samplers are made for
-# Memory: entries of all convolutions of a table (32 MB), and of the dense matrix that is solved.
-CONVOLUTIONS, EQUATIONS = 4 * 10**6, 5 * 10**5
+# Memory: entries of all convolutions of a table (8 MB), and of the dense matrix that is solved.
+CONVOLUTIONS, EQUATIONS = 10**6, 5 * 10**5
 
 
 class Sampler(Protocol):
@@ -191,4 +191,4 @@ def _by_rejection(sampler: Rejection, words: str, cells: IntArray, whole: Sample
 
 
 def _share(rate: float) -> str:
-    return f"about {100 * rate:.2g}%"
+    return f"about {100 * rate:.2g}%" if rate < 0.995 else "nearly all"

@@ -47,7 +47,7 @@ class Noise:
         return free_variance(epsilon) if size == 0 else sum_variance(size, epsilon)
 
     def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
-        """The shortest interval around 0 that holds one cell's noise with at least that probability."""
+        """An interval around 0 that holds one cell's noise with at least that probability, as short as can be told."""
         if not isinstance(level, (int, float)) or not 0 < level < 1:
             raise InputError(f"Level must lie between 0 and 1, got {level!r}.")
         size, epsilon = self._kind_of(cell)
@@ -136,12 +136,12 @@ def others_weights(count: int, epsilon: float, reach: int) -> npt.NDArray[np.flo
         return np.asarray(np.exp(-epsilon * np.arange(reach)))
     deviation = math.sqrt(2 * count * math.exp(-epsilon)) / -math.expm1(-epsilon)
     points = 2 ** math.ceil(math.log2(2 * (reach + 40 * deviation + 60 / epsilon)))
-    if points <= 2**22:
+    if points <= 2**24:
         angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
         return np.fft.irfft(_characteristic(angles, count, epsilon), points)[:reach]
-    # Many cells and a small epsilon: the function is a narrow bell, 0 to all purposes beyond twelve widths, and the
-    # cosines turn slowly there.
-    top = min(math.pi, 12 / deviation)
+    # Many cells and a small epsilon: a narrow bell, followed down to e^-40, over which cosines turn slowly.
+    height = math.expm1(40 / count) * math.expm1(-epsilon) ** 2 / (4 * math.exp(-epsilon))
+    top = 2 * math.asin(math.sqrt(min(1.0, height)))
     nodes, weights = np.polynomial.legendre.leggauss(100 + 4 * math.ceil(reach * top))
     angles = top * (nodes + 1) / 2
     density = weights * _characteristic(angles, count, epsilon)

@@ -154,6 +154,35 @@ def test_a_forked_child_reads_other_streams(seed):
     assert len(set(everything)) == len(everything)
 
 
+def test_forks_and_threads_do_not_lock_each_other_out():
+    """Threads that make sources and draw from them while the process forks: nobody is left waiting."""
+    import threading
+
+    shared, stop = ks.rng(), threading.Event()
+
+    def work():
+        while not stop.is_set():
+            ks.rng().below(10)
+            shared.below(10)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(100):
+            child = os.fork()
+            if child == 0:
+                shared.below(10)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+    for thread in threads:
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+    assert shared.below(10) < 10
+
+
 def test_an_rng_cannot_be_copied():
     for copier in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="draw the same numbers"):

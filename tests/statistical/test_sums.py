@@ -165,6 +165,23 @@ def test_cells_of_a_region_are_exchangeable_and_regions_independent():
     assert within == pytest.approx(-1 / 2, abs=0.01)
 
 
+def test_ties_go_to_the_law_of_their_own_region():
+    """Two regions of one size, one with sum 0 (a table) and one without (mended): short words for both."""
+    found = draws(ForcedSums(Fraction(1), [3, 3], [0, 2], word_bits=4), 40_000)
+    assert_drawn_from(found[:, :3], sum_law(3, 1.0))
+    assert_drawn_from(found[:, 3:], sum_law(3, 1.0, total=2, reach=6))
+
+
+@pytest.mark.parametrize("epsilon", ["0.02", "1", "20"])
+def test_bars_and_stars(epsilon):
+    """Few stars among many bars, and the other way round: 30 cells by table against 30 cells by mending."""
+    lengths = [
+        np.abs(draws(sampler(epsilon, 30, way=way), 20_000, seed)).sum(axis=1) for seed, way in enumerate((TABLE, MEND))
+    ]
+    errors = [length.std() / np.sqrt(len(length)) for length in lengths]
+    assert abs(lengths[0].mean() - lengths[1].mean()) <= 5 * np.hypot(*errors)
+
+
 def test_a_region_of_one_cell_is_its_sum():
     assert draws(ForcedSums(Fraction(1, 2), [1, 1], [0, 4]), 5).tolist() == [[0, 4]] * 5
 

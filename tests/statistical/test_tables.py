@@ -9,9 +9,11 @@ from scipy import sparse
 
 import keepsum as ks
 from keepsum.sampling import rejection, two_rows
+from keepsum.sampling.kernels import ANSWER, TIE_ACCEPT
 from keepsum.sampling.rejection import SolvedRegions, split
 from keepsum.sampling.rng import Rng, rng
 from keepsum.sampling.two_rows import TwoRows, entry_weights, row_weight, zero_weight
+from keepsum.sampling.two_rows_kernels import accept_rows
 
 MARGINS_3 = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))]).astype(int)
 CIRCLES = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
@@ -176,6 +178,19 @@ def test_an_entry_too_far_out_is_left_to_the_referee():
     made = TwoRows(Fraction(1), 3, 3)
     made._room = 3
     assert_drawn_from(draws(made, 1_500), table_law(3, 3, 1.0))
+
+
+@pytest.mark.parametrize(("epsilon", "sums"), [("50", [8, -8, 0]), ("1", [400, -400, 0])])
+def test_a_chance_that_underflows_is_left_to_the_referee(epsilon, sums):
+    """A word of zeros may be the start of any small number, so no weight of 0.0 may refuse it."""
+    made = TwoRows(Fraction(epsilon), 3, 3)
+    state = np.zeros(16, dtype=np.int64)
+    state[ANSWER] = -1
+    room = 20_001
+    powers = np.exp(-float(epsilon) * np.arange(5 * room))
+    scale = (float(epsilon), made._bound, made._ceiling, made._tails, made._rate, powers)
+    work = (np.array(sums), 3, np.empty((3, room)), np.empty(room))
+    assert accept_rows(np.zeros(1, dtype=np.uint64), state, 0, *scale, *work) == TIE_ACCEPT
 
 
 def test_split_solves_for_the_widest_regions():

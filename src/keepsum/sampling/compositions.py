@@ -33,7 +33,7 @@ IntArray = npt.NDArray[np.int64]
 
 # A region above this size is filled in parts, each on a stream of its own.
 LARGE = 2**19
-# Up to this size, and from this epsilon on, a region's total has a table: at most some 7,000 thresholds.
+# Up to this size, and from this epsilon on, a region's total has a table: some 4,000 thresholds at most.
 SMALL = 32
 SMALL_EPSILON = Fraction(1, 50)
 PART = 2**18
@@ -176,7 +176,7 @@ class ForcedSums:
         flat, largest = out.reshape(-1), int(sizes.max())
 
         def task(first: int, last: int, stream: Stream) -> None:
-            referee = self._referee(lambda state: int(sizes[(first + state[JOB]) % len(sizes)]))
+            referee = self._referee(lambda state: int(regions[(first + state[JOB]) % len(regions)]))
             laws = (self._plus.table, self._minus.table, self._rate, totals)
             jobs = (sizes, goals, modes, ways, table_starts, guide_starts, starts, self.width, first, last)
             run(fill_regions, stream, referee, (*laws, *jobs, flat, np.empty(largest, dtype=np.int64)))
@@ -187,7 +187,7 @@ class ForcedSums:
     def _draw_large(self, cells: IntArray, r: int, rng: Rng, threads: int) -> None:
         """One region in parts, which share nothing but its total."""
         size, goal = int(self._sizes[r]), int(self._goals[r])
-        referee = self._referee(lambda _: size)
+        referee = self._referee(lambda _: r)
         while True:
             total, _ = self._fill_parts(cells, self._plus, rng, threads)
             arguments = (self._minus.table.shift, size, self._rate, int(self._modes[r]))
@@ -213,16 +213,18 @@ class ForcedSums:
         states = in_parallel([lambda stream, f=first: task(f, stream) for first in starts], rng, threads)  # type: ignore[misc]
         return sum(int(state[TOTAL]) for state in states), max(int(state[LARGEST]) for state in states)
 
-    def _referee(self, size_at: Callable[[State], int]) -> Referee:
-        """Positive parts are drawn in stage 0, negative ones in stage 2."""
+    def _referee(self, region_at: Callable[[State], int]) -> Referee:
+        """Totals and positive parts are drawn in stage 0, negative parts in stage 2."""
 
         def law(state: State) -> Geometric | TotalLaw:
-            if state[STAGE]:
-                return self._minus
-            return self._laws.get(size_at(state), self._plus)
+            region = region_at(state)
+            if self._methods[region] == TABLE:
+                return self._laws[int(self._sizes[region])]
+            return self._minus if state[STAGE] else self._plus
 
         def answer(state: State, uniform: LazyUniform) -> int:
-            return accept_sum(size_at(state), self._minus.epsilon, int(state[RATIO_AT]), uniform)
+            size = int(self._sizes[region_at(state)])
+            return accept_sum(size, self._minus.epsilon, int(state[RATIO_AT]), uniform)
 
         return Referee(self._minus.word_bits, law, answer)
 

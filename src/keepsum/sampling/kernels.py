@@ -117,7 +117,7 @@ def accept_mass(words, state, shift, n, a, mode, total):
     ratio, steps = mass_ratio(n, a, mode, total)
     if ratio < 1e-30:
         return accept(words, state, shift, 0.0, 1e-29)
-    error = (4.0 * steps + 8.0) * 2.0**-53
+    error = (4.001 * steps + 8.0) * 2.0**-53  # the thousandth is for products of errors
     return accept(words, state, shift, ratio * (1.0 - error), ratio * (1.0 + error))
 
 
@@ -238,41 +238,75 @@ def fill_run_in_two(words, state, table, out, start, size):
 
 @njit(nogil=True, cache=True)
 def draw_bars(words, state, parts, start, size, total):
-    """A uniform composition of ``total`` into ``size`` parts by ``size - 1`` bars among ``total + size - 1`` places.
+    """A uniform composition of ``total`` into ``size`` parts, as bars between stars.
 
-    Places are drawn until enough different ones are there, which makes every set of them equally likely. OTHER
-    counts the bars that stand.
+    Among ``total + size - 1`` places either the bars or the stars are placed, whichever are fewer. Places are drawn
+    until enough different ones are there, which makes every set of them equally likely. OTHER counts the places that
+    are drawn, CELL those of them that are different and in order.
     """
-    places = total + size - 1
     bars = size - 1
-    if bars == 0:
-        parts[start] = total
-        return np.int64(DONE)
-    # One place has no bits to draw; it is then the only one.
+    count = min(bars, total)
+    places = bars + total
     place_shift = np.uint64(64 - bit_length(places - 1)) if places > 1 else np.uint64(63)
-    have = state[OTHER]
-    while have < bars:
-        position = state[POSITION]
-        while have < bars and position < len(words):
+    while state[CELL] < count:
+        have, position = state[OTHER], state[POSITION]
+        while have < count and position < len(words):
             place = np.int64(words[position] >> place_shift) if places > 1 else np.int64(0)
             position += 1
             if place < places:
                 parts[start + have] = place
                 have += 1
         state[POSITION], state[OTHER] = position, have
-        if have < bars:
+        if have < count:
             return np.int64(MORE)
-        sort_run(parts, start, bars)
-        have = different(parts, start, bars)
-        state[OTHER] = have
+        sort_behind(parts, start, state[CELL], count)
+        state[CELL] = state[OTHER] = different(parts, start, count)
+    if count == bars:
+        bars_to_parts(parts, start, bars, places)
+    else:
+        stars_to_parts(parts, start, size, total)
+    state[OTHER] = state[CELL] = 0
+    return np.int64(DONE)
+
+
+@njit(nogil=True, cache=True)
+def bars_to_parts(parts, start, bars, places):
+    """The lengths between bars at increasing places."""
     last = np.int64(-1)
     for i in range(start, start + bars):
         place = parts[i]
         parts[i] = place - last - 1
         last = place
     parts[start + bars] = places - last - 1
-    state[OTHER] = 0
-    return np.int64(DONE)
+
+
+@njit(nogil=True, cache=True)
+def stars_to_parts(parts, start, size, total):
+    """The parts that stars at increasing places fall into: before the j-th star at place p stand p - j bars."""
+    stars = parts[start : start + total].copy()
+    for i in range(start, start + size):
+        parts[i] = 0
+    for j in range(total):
+        parts[start + stars[j] - j] += 1
+
+
+@njit(nogil=True, cache=True)
+def sort_behind(values, start, ordered, count):
+    """Sort a run of values of which the first ``ordered`` are in order: sort the others, then merge from the back."""
+    sort_run(values, start + ordered, count - ordered)
+    if ordered == 0:
+        return
+    new = values[start + ordered : start + count].copy()
+    i, j = start + ordered - 1, len(new) - 1
+    for k in range(start + count - 1, start - 1, -1):
+        if j < 0:
+            return
+        if i >= start and values[i] > new[j]:
+            values[k] = values[i]
+            i -= 1
+        else:
+            values[k] = new[j]
+            j -= 1
 
 
 @njit(nogil=True, cache=True)

@@ -29,6 +29,34 @@ FIRST_WORDS, BUFFER_WORDS = 512, 65536  # a stream's buffers grow from the one t
 _EXTRA = 2**63  # the stream that settles the ties of stream i is stream i + 2^63
 
 
+class _Door:
+    """What all sources share: a lock, held across a fork so that no source is caught in the middle of a draw."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.live: weakref.WeakSet[Rng] = weakref.WeakSet()
+
+    def before_fork(self) -> None:
+        self.lock.acquire()
+        for source in list(self.live):
+            source._forks += 1
+
+    def after_in_parent(self) -> None:
+        self.lock.release()
+
+    def after_in_child(self) -> None:
+        self.lock = threading.RLock()
+        for source in list(self.live):
+            source._after_fork_in_child()
+
+
+_DOOR = _Door()
+
+os.register_at_fork(
+    before=_DOOR.before_fork, after_in_parent=_DOOR.after_in_parent, after_in_child=_DOOR.after_in_child
+)
+
+
 class Stream:
     """A sequence of 64-bit words for one worker.
 
@@ -130,16 +158,16 @@ class Rng:
     def __init__(self, key: bytes, seeded: bool) -> None:
         self._key = key
         self.seeded = seeded
-        self._lock = threading.Lock()
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._next = 0
         self._forks = 0
         self._own = self.stream()
-        _LIVE.add(self)
+        with _DOOR.lock:
+            _DOOR.live.add(self)
 
     def stream(self, buffer_words: int = BUFFER_WORDS) -> Stream:
         """A stream that nothing else reads."""
-        with self._lock:
+        with _DOOR.lock:
             stream = Stream(self._key, self._next, buffer_words)
             self._next += 1
             self._streams.add(stream)
@@ -149,7 +177,7 @@ class Rng:
         """A uniform integer from 0 to n - 1."""
         if n < 1:
             raise InputError(f"The bound must be at least 1, got {n!r}.")
-        with self._lock:
+        with _DOOR.lock:
             return _below(self._own, n)
 
     def bernoulli(self, p: Fraction | int) -> bool:
@@ -183,15 +211,8 @@ class Rng:
     def __reduce__(self) -> Any:
         raise TypeError("An Rng cannot be copied or pickled: both copies would draw the same numbers.")
 
-    def _before_fork(self) -> None:
-        self._lock.acquire()
-        self._forks += 1
-
-    def _after_fork_in_parent(self) -> None:
-        self._lock.release()
-
     def _after_fork_in_child(self) -> None:
-        self._lock = threading.Lock()
+        """Read other streams than the parent: under a fresh key, or one that the seed and the fork's number give."""
         mark = self._forks.to_bytes(8, "big") if self.seeded else secrets.token_bytes(32)
         self._key = hashlib.sha256(b"keepsum fork" + self._key + mark).digest()
         for stream in list(self._streams):
@@ -232,12 +253,3 @@ def rng(seed: int | str | None = None) -> Rng:
     if isinstance(seed, bool) or not isinstance(seed, (int, str)):
         raise InputError(f"A seed must be a whole number or text, got {seed!r}.")
     return Rng(hashlib.sha256(f"keepsum seed {type(seed).__name__} {seed}".encode()).digest(), seeded=True)
-
-
-_LIVE: weakref.WeakSet[Rng] = weakref.WeakSet()
-
-os.register_at_fork(
-    before=lambda: [one._before_fork() for one in list(_LIVE)],  # type: ignore[func-returns-value]
-    after_in_parent=lambda: [one._after_fork_in_parent() for one in list(_LIVE)],  # type: ignore[func-returns-value]
-    after_in_child=lambda: [one._after_fork_in_child() for one in list(_LIVE)],  # type: ignore[func-returns-value]
-)

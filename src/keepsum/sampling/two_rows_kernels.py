@@ -25,6 +25,7 @@ from keepsum.sampling.kernels import (
 )
 
 DRAW_ROWS, ACCEPT_ROWS, LAST_ROWS = 0, 1, 2
+TINY = 1e-290  # no chance is taken to be smaller than this without the referee
 OFFSET = 1 << 40  # answers must not be negative, entries of a table may be
 
 
@@ -152,28 +153,30 @@ def accept_rows(words, state, shift, epsilon, bound, ceiling, tails, a, powers, 
     First a cheap look: W(T) is at most the product of the whole weights of the columns, a^t (t + 1 + tails).
     """
     spread = 0
-    cheap = ceiling
     for j in range(columns):
-        t = abs(sums[j])
-        spread += t
-        cheap *= powers[t] * (t + 1.0 + tails)
+        spread += abs(sums[j])
+    reach = reach_of(columns, epsilon, spread)
+    size = 2 * reach + 1
+    if size > suffix.shape[1]:
+        return accept(words, state, shift, 0.0, 1.0)
     if state[ANSWER] < 0:
         position = state[POSITION]
         if position >= len(words):
             return np.int64(MORE)
+        cheap = ceiling
+        for j in range(columns):
+            t = abs(sums[j])
+            cheap *= powers[t] * (t + 1.0 + tails)
         count = min(ACCEPT_BITS, 64 - shift)
-        if np.float64(words[position] >> np.uint64(64 - count)) >= cheap * (1.0 + 1e-12) * 2.0**count:
+        # Beside the margin for rounding a floor: products may underflow, chances do not.
+        if np.float64(words[position] >> np.uint64(64 - count)) >= max(cheap * (1.0 + 1e-12), TINY) * 2.0**count:
             state[POSITION] = position + 1
             return np.int64(0)
-    reach = reach_of(columns, epsilon, spread)
-    if 2 * reach + 1 > suffix.shape[1]:
-        return accept(words, state, shift, 0.0, 1.0)
-    size = 2 * reach + 1
     weight = suffix_weights(a, powers, sums, columns, reach, suffix, work)
     error = (7.0 * size * columns + 16.0) * 2.0**-53
     low = weight * (1.0 - error) * bound * (1.0 - 1e-14)
     high = (weight * (1.0 + error) + tail_weight(columns, epsilon, spread, reach)) * ceiling
-    return accept(words, state, shift, low, high)
+    return accept(words, state, shift, low, max(high, TINY))
 
 
 @njit(nogil=True, cache=True)
@@ -204,7 +207,9 @@ def last_rows(words, state, shift, epsilon, a, powers, sums, rows, columns, out,
         value = goal + OFFSET
         if j < columns - 1:
             total = weight if j == 0 else (suffix[j, goal + reach] if fits and abs(goal) <= reach else 0.0)
-            slack = 2.0 * (total * error + tail)  # once for what is compared, once for the total it is measured by
+            slack = (
+                2.0 * (total * error + tail) + TINY
+            )  # once for what is compared, once for the total it is measured by
             # Without room, or where rounding swallows the weight, every comparison is left to the referee.
             usable = reach if total > 0.0 else -1
             value = pick(words, state, shift, powers, sums[j], suffix[j + 1], goal, usable, total, slack)
