@@ -217,3 +217,23 @@ def test_the_compile_cache_falls_back_to_a_user_folder(tmp_path):
     assert done.stdout.strip() == "(3, 2)"
     assert done.stderr == ""  # nothing is announced where no terminal listens
     assert list((tmp_path / ".cache").rglob("*.nbi"))
+
+
+def test_another_text_of_kernels_has_another_cache(tmp_path):
+    """A change to one kernel file must not leave compiled callers in other files as they were."""
+    import shutil
+
+    package = tmp_path / "keepsum"
+    shutil.copytree(Path(ks.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = "from keepsum.sampling.compiling import cache_folder; print(cache_folder())"
+    environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+    def folder():
+        return subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    before = folder()
+    with (package / "sampling" / "kernels.py").open("a", encoding="utf-8") as file:
+        file.write("\n# changed\n")
+    assert folder() != before

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from keepsum.sampling.compiling import kernel
 from keepsum.sampling.kernels import (
     ANSWER,
     CELL,
@@ -28,7 +28,7 @@ from keepsum.sampling.kernels import (
 MEND, BARS, TABLE = 0, 1, 2
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_positive(words, state, plus, minus, a, size, goal, mode, out, start):
     """Positive parts until their total is accepted; RATIO_AT is then the total of the negative parts, STAGE is 2."""
     while state[STAGE] < 2:
@@ -46,7 +46,7 @@ def draw_positive(words, state, plus, minus, a, size, goal, mode, out, start):
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_region(words, state, plus, minus, a, size, goal, mode, by_bars, out, start, scratch):
     """Double geometric noise in one region of any size, given that its sum is ``goal``.
 
@@ -72,7 +72,7 @@ def fill_region(words, state, plus, minus, a, size, goal, mode, by_bars, out, st
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_small(words, state, totals, table_start, guide_start, size, out, start, scratch):
     """The same for a small region with sum 0: its total by a table, both parts by bars."""
     if state[STAGE] == 0:
@@ -104,7 +104,7 @@ def fill_small(words, state, totals, table_start, guide_start, size, out, start,
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def subtract(state, size, out, start, scratch):
     """Positive less negative parts; the region is done."""
     for i in range(size):
@@ -112,7 +112,7 @@ def subtract(state, size, out, start, scratch):
     state[STAGE] = state[TOTAL] = state[OTHER] = state[LARGEST] = 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_regions(
     words, state, plus, minus, a, totals, sizes, goals, modes, methods, table_starts, guide_starts, starts, width,
     first, last, out, scratch,
@@ -135,7 +135,7 @@ def fill_regions(
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_free(words, state, table, first, last, out):
     """Independent double geometric draws in cells ``first`` to ``last``."""
     size = last - first
@@ -155,7 +155,7 @@ def fill_free(words, state, table, first, last, out):
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def accept_total(words, state, shift, size, a, mode):
     """Accept the total in RATIO_AT of a region filled elsewhere; the answer in TOTAL."""
     code = accept_mass(words, state, shift, size, a, mode, state[RATIO_AT])

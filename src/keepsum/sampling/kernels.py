@@ -13,7 +13,8 @@ So a draw is never started over, and no float and no rounded threshold decides a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from keepsum.sampling.compiling import kernel
 
 DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 
@@ -26,7 +27,7 @@ STATE_SIZE = 16
 ACCEPT_BITS = 52  # of an acceptance word; exact in a float
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def look_up(word, table, guide, shift, guide_shift):
     """The smallest k whose threshold exceeds the word, or TIE_DRAW."""
     bits = word >> np.uint64(shift)
@@ -38,7 +39,7 @@ def look_up(word, table, guide, shift, guide_shift):
     return np.int64(k)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw(words, state, table):
     """A geometric draw, or MORE, or TIE_DRAW (the words of the draw then still stand at the position)."""
     if state[ANSWER] >= 0:
@@ -63,7 +64,7 @@ def draw(words, state, table):
     return (high << table.low_bits) + low
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mass_ratio(n, a, mode, total):
     """How likely a sum of n geometrics is to be ``total``, against its mode; and the number of factors.
 
@@ -86,7 +87,7 @@ def mass_ratio(n, a, mode, total):
     return ratio, steps
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def accept(words, state, shift, low, high):
     """1 or 0 with a probability between ``low`` and ``high``, or MORE, or TIE_ACCEPT."""
     if state[ANSWER] >= 0:
@@ -109,7 +110,7 @@ def accept(words, state, shift, low, high):
     return np.int64(TIE_ACCEPT)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def accept_mass(words, state, shift, n, a, mode, total):
     """Accept with the chance of a sum of n geometrics being ``total`` relative to its mode."""
     if total < 0:
@@ -121,7 +122,7 @@ def accept_mass(words, state, shift, n, a, mode, total):
     return accept(words, state, shift, ratio * (1.0 - error), ratio * (1.0 + error))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def bit_length(value):
     """The number of binary digits."""
     length = 0
@@ -131,7 +132,7 @@ def bit_length(value):
     return length
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def repair(words, state, parts, size, target):
     """Turn a uniform composition of ``state[OTHER]`` into one of ``target``, ball by ball, in place.
 
@@ -164,7 +165,7 @@ def repair(words, state, parts, size, target):
     return np.int64(DONE) if total == target else np.int64(MORE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill(words, state, table, out, start, size):
     """Fill a run of cells with geometric draws; their sum in TOTAL, their largest in LARGEST, progress in CELL."""
     while state[CELL] < size:
@@ -186,7 +187,7 @@ def fill(words, state, table, out, start, size):
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_run(words, state, table, guide, shift, guide_shift, out, start, size):
     """As many cells as the words at hand and the absence of ties allow: the loop where the time goes."""
     position, cell = state[POSITION], state[CELL]
@@ -208,7 +209,7 @@ def fill_run(words, state, table, guide, shift, guide_shift, out, start, size):
     state[TOTAL], state[LARGEST] = total, largest
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_run_in_two(words, state, table, out, start, size):
     """The same for a law of two tables."""
     high, high_guide, low, low_guide = table.high, table.high_guide, table.low, table.low_guide
@@ -236,7 +237,7 @@ def fill_run_in_two(words, state, table, out, start, size):
     state[TOTAL], state[LARGEST] = total, largest
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_bars(words, state, parts, start, size, total):
     """A uniform composition of ``total`` into ``size`` parts, as bars between stars.
 
@@ -269,7 +270,7 @@ def draw_bars(words, state, parts, start, size, total):
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def bars_to_parts(parts, start, bars, places):
     """The lengths between bars at increasing places."""
     last = np.int64(-1)
@@ -280,7 +281,7 @@ def bars_to_parts(parts, start, bars, places):
     parts[start + bars] = places - last - 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def stars_to_parts(parts, start, size, total):
     """The parts that stars at increasing places fall into: before the j-th star at place p stand p - j bars."""
     stars = parts[start : start + total].copy()
@@ -290,7 +291,7 @@ def stars_to_parts(parts, start, size, total):
         parts[start + stars[j] - j] += 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sort_behind(values, start, ordered, count):
     """Sort a run of values of which the first ``ordered`` are in order: sort the others, then merge from the back."""
     sort_run(values, start + ordered, count - ordered)
@@ -309,7 +310,7 @@ def sort_behind(values, start, ordered, count):
             j -= 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def sort_run(values, start, count):
     """Sort a run of values in place; short runs by insertion."""
     if count > 24:
@@ -324,7 +325,7 @@ def sort_run(values, start, count):
         values[j] = value
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def different(values, start, count):
     """Bring the different ones of sorted values to the front; how many there are."""
     kept = 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from keepsum.sampling.compiling import kernel
 from keepsum.sampling.compositions_kernels import BARS
 from keepsum.sampling.kernels import (
     DONE,
@@ -27,7 +27,7 @@ from keepsum.sampling.kernels import (
 DRAW_FREE, ACCEPT_SINGLE, ACCEPT_WIDE, FILL_WIDE = 0, 1, 2, 3
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def solve(numerators, denominator, free_sums, tail_sums):
     """The sums of the other regions, -numerators * free / denominator; False if one is not whole."""
     for i in range(numerators.shape[0]):
@@ -40,7 +40,7 @@ def solve(numerators, denominator, free_sums, tail_sums):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_freely(words, state, table, out, start, size, scratch):
     """Independent double geometric noise in one region; its sum is left in OTHER."""
     if state[STAGE] == 0:
@@ -60,7 +60,7 @@ def fill_freely(words, state, table, out, start, size, scratch):
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def accept_single(words, state, table, tail, sizes, tail_sums):
     """Accept the solved regions of one cell: a geometric draw is at least k with chance a^k."""
     needed = np.int64(0)
@@ -75,7 +75,7 @@ def accept_single(words, state, table, tail, sizes, tail_sums):
     return np.int64(1) if value >= needed else np.int64(0)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def accept_wide(words, state, table, a, size, mode, goal, out, start):
     """Accept a solved region of several cells: its positive parts, and the chance that the negative ones fit."""
     if state[STAGE] == 0:
@@ -90,7 +90,7 @@ def accept_wide(words, state, table, a, size, mode, goal, out, start):
     return code
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_wide(words, state, table, method, size, goal, out, start, scratch):
     """The negative parts of an accepted region."""
     if state[STAGE] == 0:
@@ -117,7 +117,7 @@ def fill_wide(words, state, table, method, size, goal, out, start, scratch):
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_blocks(
     words, state, table, a, sizes, starts, modes, methods, free, singles, tail, numerators, denominator, width, first,
     last, out, most, scratch, single_sums, free_sums, tail_sums,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from keepsum.sampling.compiling import kernel
 from keepsum.sampling.compositions_kernels import fill_region, fill_small
 from keepsum.sampling.kernels import (
     ACCEPT_BITS,
@@ -29,14 +29,14 @@ TINY = 1e-290  # no chance is taken to be smaller than this without the referee
 OFFSET = 1 << 40  # answers must not be negative, entries of a table may be
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def reach_of(columns, epsilon, spread):
     """How far sums along a row are followed: the rest weighs less than ``tail_weight``."""
     r = math.exp(-0.5 * epsilon)
-    return int((30.0 + columns * math.log((1.0 + r) / (1.0 - r)) + 2.0 * epsilon * spread) / (1.5 * epsilon)) + 1
+    return int((16.0 + columns * math.log((1.0 + r) / (1.0 - r)) + 2.0 * epsilon * spread) / (1.5 * epsilon)) + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def tail_weight(columns, epsilon, spread, reach):
     """A bound on the weight of all u with |u|_1 beyond ``reach``.
 
@@ -49,7 +49,7 @@ def tail_weight(columns, epsilon, spread, reach):
     return 1.001 * math.exp(exponent)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def window_sums(g, size, length, out, ahead):
     """out[x] += g[x] + ... + g[x + length - 1] (or backwards), by sums alone: nothing is subtracted."""
     before = 0.0  # the sum from the start of a stretch of `length` entries
@@ -72,7 +72,7 @@ def window_sums(g, size, length, out, ahead):
                 out[x if ahead else size - 1 - x] += before
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def convolve(g, size, a, t, out, work):
     """out(x) = sum over s of a^(|s| + |s + t|) g(x - s): a flat part over t + 1 entries and two geometric tails.
 
@@ -81,16 +81,14 @@ def convolve(g, size, a, t, out, work):
     b = a * a
     ahead = t >= 0
     flat = abs(t)
-    tail = 0.0
-    for i in range(size):
+    near, far = 0.0, 0.0
+    for i in range(size):  # both tails in one loop: two chains of products run side by side
         x = i if ahead else size - 1 - i
-        out[x] = tail
-        tail = b * (g[x] + tail)
-    tail = 0.0
-    for i in range(size - 1, -1, -1):
-        x = i if ahead else size - 1 - i
-        work[x] = tail
-        tail = b * (g[x] + tail)
+        y = size - 1 - x
+        out[x] = near
+        near = b * (g[x] + near)
+        work[y] = far
+        far = b * (g[y] + far)
     for i in range(size - flat):
         x = i if ahead else size - 1 - i
         out[x] += work[x + t]
@@ -100,7 +98,7 @@ def convolve(g, size, a, t, out, work):
         out[x] *= scale
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def suffix_weights(a, powers, sums, columns, reach, suffix, work):
     """suffix[j](x) for j >= 1: the weight of columns j, j + 1, ... with sum x; returned, that of all with sum 0."""
     size = 2 * reach + 1
@@ -117,7 +115,7 @@ def suffix_weights(a, powers, sums, columns, reach, suffix, work):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def pick(words, state, shift, powers, t, rest, goal, reach, total, error):
     """Draw s with weight a^(|s| + |s + t|) rest(goal - s) by inversion, or MORE, or TIE_ACCEPT; OFFSET is added."""
     if state[ANSWER] >= 0:
@@ -146,7 +144,7 @@ def pick(words, state, shift, powers, t, rest, goal, reach, total, error):
     return np.int64(TIE_ACCEPT)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def accept_rows(words, state, shift, epsilon, bound, ceiling, tails, a, powers, sums, columns, suffix, work):
     """Accept column sums T with chance W(T) / W(0), 1 / W(0) lying between ``bound`` and ``ceiling``.
 
@@ -179,7 +177,7 @@ def accept_rows(words, state, shift, epsilon, bound, ceiling, tails, a, powers, 
     return accept(words, state, shift, low, max(high, TINY))
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def column_sums(out, start, rows, columns, sums):
     """The sums over all rows but the last two."""
     for j in range(columns):
@@ -189,7 +187,7 @@ def column_sums(out, start, rows, columns, sums):
             sums[j] += out[start + i * columns + j]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def last_rows(words, state, shift, epsilon, a, powers, sums, rows, columns, out, start, suffix, work):
     """Draw one of the last two rows column by column; the other makes up the column sums."""
     spread = 0
@@ -224,7 +222,7 @@ def last_rows(words, state, shift, epsilon, a, powers, sums, rows, columns, out,
     return np.int64(DONE)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill_tables(
     words, state, table, a, epsilon, mode, totals, by_table, bound, ceiling, tails, powers, rows, columns, first, last,
     out, most, scratch, sums, suffix, work,
