@@ -48,6 +48,18 @@ def test_architecture_names_every_module():
     assert named == there
 
 
+def test_guarantees_name_tests_that_exist():
+    """A sampler's docstring says which file tests its law."""
+    named = [
+        name
+        for path in PACKAGE.rglob("*.py")
+        for name in re.findall(r"``(tests/[\w/]+\.py)``", path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) >= 5
+    for name in named:
+        assert (REPO / name).exists(), name
+
+
 def test_make_help_lists_every_target():
     makefile = (REPO / "Makefile").read_text(encoding="utf-8")
     for target in ("setup", "test", "lint", "demo", "bench", "clean"):

@@ -62,11 +62,6 @@ class Choice:
     sampler: Sampler | None
     cells: IntArray
 
-    @property
-    def guarantee(self) -> str:
-        """``exact``, or that there is no sampler."""
-        return "no sampler yet" if self.sampler is None else "exact"
-
 
 class Folded:
     """A table with axes of two categories: along these the noise just changes sign.

@@ -2,7 +2,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import assert_drawn_from, assert_not_drawn_from, sum_law
+from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, sum_law
+from scipy import stats
 
 from keepsum.noise import free_variance, sum_variance, sum_weights
 from keepsum.sampling import compositions, driving
@@ -117,16 +118,25 @@ def _counter():
 
 @pytest.mark.parametrize("n", [2, 10, 1_000, 1_000_000])
 def test_variance_of_a_cell(n):
-    """Against the closed form, at an error rate of 1e-6 (five standard errors, the kurtosis estimated)."""
+    """Against the closed form, at an error rate of 1e-6: Student's t over independent draws.
+
+    The cells of one draw share its total, so their mean square counts as one observation.
+    """
     made = ForcedSums(Fraction(1, 4), [n])
-    count = max(1, 1_000_000 // n)
-    found = draws(made, count).ravel().astype(float)
-    squares = found**2
-    # Within a region cells are nearly independent; over draws they are, so n = 2 counts half.
-    independent = squares.size / (2 if n == 2 else 1)
-    error = squares.std() / np.sqrt(independent)
-    assert abs(squares.mean() - sum_variance(n, 0.25)) < 5 * error
-    assert abs(found.reshape(count, n)[:, 0].mean()) < 5 * np.sqrt(sum_variance(n, 0.25) / count)
+    count = max(30, 1_000_000 // n)
+    found = draws(made, count)
+    limit = stats.t.isf(ALPHA / 4, count - 1)  # two sides, two means
+    squares = (found.astype(float) ** 2).mean(axis=1)
+    assert abs(squares.mean() - sum_variance(n, 0.25)) < limit * squares.std(ddof=1) / np.sqrt(count)
+    first = found[:, 0].astype(float)
+    assert abs(first.mean()) < limit * first.std(ddof=1) / np.sqrt(count)
+
+
+def test_a_variance_off_by_two_parts_in_a_hundred_is_seen():
+    made = ForcedSums(Fraction(101, 400), [10])
+    squares = (draws(made, 100_000).astype(float) ** 2).mean(axis=1)
+    limit = stats.t.isf(ALPHA / 4, len(squares) - 1) * squares.std(ddof=1) / np.sqrt(len(squares))
+    assert abs(squares.mean() - sum_variance(10, 0.25)) > limit
 
 
 def test_variance_closed_forms():

@@ -1,4 +1,4 @@
-"""l1 Laplace noise given the sum of a region: exact, in time proportional to the cells.
+"""l1 Laplace noise given the sum of a region: exact, in time about proportional to the cells.
 
 Double geometric noise is G - H with G, H independent geometric vectors. Given their totals both are uniform weak
 compositions. Given that the totals differ by S, the total N of G has weight nb(N) nb(N - S), nb the law of a sum of n
@@ -33,10 +33,10 @@ IntArray = npt.NDArray[np.int64]
 
 # A region above this size is filled in parts, each on a stream of its own.
 LARGE = 2**19
+PART = 2**18
 # Up to this size, and from this epsilon on, a region's total has a table: some 4,000 thresholds at most.
 SMALL = 32
 SMALL_EPSILON = Fraction(1, 50)
-PART = 2**18
 
 
 @lru_cache(maxsize=100_000)
@@ -92,7 +92,7 @@ class FreeCells:
 
     Guarantee
     ---------
-    Exact: P(z) is proportional to exp(-eps |z|) in each cell. ``tests/statistical/test_sums.py``.
+    Exact: P(z) is proportional to exp(-eps |z|) in each cell. ``tests/statistical/test_geometric.py``.
     """
 
     def __init__(self, epsilon: Fraction, width: int, word_bits: int = WORD_BITS) -> None:

@@ -50,7 +50,7 @@ class SolvedRegions:
 
     Guarantee
     ---------
-    Exact: P(z) is proportional to exp(-eps |z|_1) on the lattice. ``tests/statistical/test_rejection.py``.
+    Exact: P(z) is proportional to exp(-eps |z|_1) on the lattice. ``tests/statistical/test_tables.py``.
     """
 
     def __init__(
