@@ -246,7 +246,7 @@ class Domain:
         """Declare structural zeros: each combination maps axes to a label, or to a list of labels."""
         gone = np.zeros(self.size, dtype=bool)
         for combination in combinations:
-            matched = self._matching(combination)
+            matched = self.matching(combination)
             if not matched.any():
                 raise DomainError(
                     f"A structural zero must match at least one cell, {dict(combination)!r} matches none."
@@ -295,7 +295,7 @@ class Domain:
             margin = (margin[:, None] * size + place[None, :]).ravel()
         return self._cells_only(margin)
 
-    def _matching(self, combination: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
+    def matching(self, combination: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         """Which cells have, on each named axis, one of the given labels."""
         found = np.ones(self.size, dtype=bool)
         for name, wanted in combination.items():

@@ -1,36 +1,46 @@
-"""Tables from files. Every value is read as text, so that codes such as 01001 survive."""
+"""Tables from files: CSV, Parquet and Arrow, told apart by their first bytes.
+
+Every value of a CSV file is read as text, so that codes such as 01001 survive.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import io
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from keepsum.axes import quoted
 from keepsum.counting import Source
 from keepsum.domain import Domain
 from keepsum.errors import DataError, InputError
-from keepsum.table import Table
+from keepsum.memory import BYTES_A_BYTE, check_room
+from keepsum.origins import Origin, Text
+from keepsum.table import Table, frame_source
 
 DELIMITERS = (",", ";", "\t", "|")
 
 
 def read_table(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | BinaryIO,
     count: str,
     axes: str | Sequence[str] | None = None,
     *,
     within: Mapping[str, str] | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
+    drop: Collection[str] | None = None,
 ) -> Table:
-    r"""Read a table of counts from a CSV file with a header and one row a cell.
+    r"""Read a table of counts from a file with named columns and one row a cell.
 
     Parameters
     ----------
     path
-        The file, in UTF-8. The delimiter is the one of ``, ; tab |`` with which the header has the count column.
+        A CSV file in UTF-8, a Parquet or an Arrow file, or an open one. The delimiter of a CSV file is the one of
+        ``, ; tab |`` with which the header has the count column.
     count
         The column of counts, in plain digits.
     axes
@@ -39,6 +49,9 @@ def read_table(
         Which axis is nested in which: ``{"county": "state"}``.
     domain
         A ``Domain``, or a mapping from axes to their categories, for those that are declared.
+    drop
+        Columns to leave out. If given, every column must be an axis, the count or named here; if not, columns
+        that are not among ``axes`` are left out.
 
     Examples
     --------
@@ -51,49 +64,142 @@ def read_table(
     Table(state 2 > county 3: 3 cells, counts not shown)
     >>> folder.cleanup()
     """
-    if not isinstance(path, (str, PathLike)):
+    file = open_columns(path, count)
+    if drop is not None:
+        axes = _all_accounted_for(file.source, count, axes, within or {}, drop)
+    return Table.from_source(file.source, axes, count, within, domain, file.origin)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The named columns of a file, and what the file was."""
+
+    source: Source
+    origin: Origin
+
+
+def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
+    """The columns of a CSV, Parquet or Arrow file."""
+    data, name = _contents(path)
+    if data[:4] == b"PAR1" or data[:6] == b"ARROW1":
+        return Columns(*frame_source(_arrow_table(data, name)))
+    return _csv_columns(data, name, count)
+
+
+def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
+    """The bytes of a file and what to call it in a message."""
+    if isinstance(path, (str, PathLike)):
+        try:
+            check_room(Path(path).stat().st_size, f"File {Path(path).name!r}", BYTES_A_BYTE)
+            return Path(path).read_bytes(), Path(path).name
+        except OSError as error:
+            raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+    if not hasattr(path, "read"):
         raise InputError(f"The file must be given by its path, got {type(path).__name__!r}.")
-    header, rows, lines = _read_rows(Path(path), count)
-    place = {name: k for k, name in enumerate(header)}
+    return path.read(), "standard input"
+
+
+def _arrow_table(data: bytes, name: str) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise InputError(
+            f"Reading {name!r} needs pyarrow, which is not installed. Install keepsum[cli], or convert it to CSV."
+        ) from None
+    try:
+        if data[:4] == b"PAR1":
+            from pyarrow import parquet
+
+            return parquet.read_table(pyarrow.BufferReader(data))
+        return pyarrow.ipc.open_file(data).read_all()
+    except (pyarrow.ArrowException, OSError):
+        raise DataError(f"File {name!r} must be a whole Parquet or Arrow file, but it cannot be read as one.") from None
+
+
+def _all_accounted_for(
+    source: Source,
+    count: str,
+    axes: str | Sequence[str] | None,
+    within: Mapping[str, str],
+    drop: Collection[str],
+) -> list[str]:
+    """The axes, if every other column is the count, a parent or named to be dropped."""
+    for name in drop:
+        if name not in source.names:
+            raise DataError(f"A column to drop must be one of {quoted(source.names)}, got {name!r}.")
+        if name == count:
+            raise DataError(f"The count column {name!r} must not be dropped.")
+    if axes is None:
+        axes = [name for name in source.names if name != count and name not in drop]
+    names = source.axes(count, axes, within)
+    both = [name for name in names if name in drop]
+    if both:
+        raise DataError(f"A column to drop must not be an axis, got {quoted(both)}.")
+    extra = [name for name in source.names if name not in names and name != count and name not in drop]
+    if extra:
+        raise DataError(
+            f"Every column must be an axis, a parent or the count, {quoted(extra)} "
+            f"{'is' if len(extra) == 1 else 'are'} none. Name what to leave out with drop."
+        )
+    return names
+
+
+# -- CSV --------------------------------------------------------------------------------------------
+
+
+def _csv_columns(data: bytes, name: str, count: str) -> Columns:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.") from None
+    marked = text.startswith("\ufeff")
+    text = text[1:] if marked else text
+    first = text.split("\n", 1)[0].rstrip("\r")
+    if not first.strip():
+        raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
+    delimiter = _delimiter(first, count)
+    header, rows, lines = _rows(text, delimiter, name)
+    place = {column: k for k, column in enumerate(header)}
     source = Source(
         names=tuple(header),
-        labels=lambda name: [row[place[name]] for row in rows],
-        counts=lambda name: [row[place[name]] for row in rows],
+        labels=lambda column: [row[place[column]] for row in rows],
+        counts=lambda column: [row[place[column]] for row in rows],
         where=lambda row: f"line {lines[row]}",
     )
-    return Table.from_source(source, axes, count, within, domain)
+    quoted_names, quoted_columns = _quoted(text, delimiter, header)
+    origin = Text(
+        columns=tuple(header),
+        delimiter=delimiter,
+        newline="\r\n" if "\r\n" in text else "\n",
+        byte_order_mark=marked,
+        ends_with_newline=text.endswith("\n"),
+        quoted_names=quoted_names,
+        quoted_columns=quoted_columns,
+    )
+    return Columns(source, origin)
 
 
-def _read_rows(path: Path, count: str) -> tuple[list[str], list[list[str]], list[int]]:
+def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[str]], list[int]]:
     """The header, the rows, and the line on which each row ends."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline()
-            if not first.strip():
-                raise DataError(f"File {path.name!r} must start with a header, but its first line is empty.")
-            file.seek(0)
-            reader = csv.reader(file, delimiter=_delimiter(first, count), strict=True)
-            header = next(reader)
-            _check_header(header, path.name)
-            rows: list[list[str]] = []
-            lines: list[int] = []
-            for row in reader:
-                if not row:
-                    continue  # a blank line
-                if len(row) != len(header):
-                    raise DataError(
-                        f"Line {reader.line_num} of {path.name!r} must have {len(header)} values like the header, "
-                        f"it has {len(row)}."
-                    )
-                rows.append(row)
-                lines.append(reader.line_num)
-            return header, rows, lines
-    except OSError as error:
-        raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
-    except UnicodeDecodeError:
-        raise DataError(f"File {path.name!r} must be UTF-8 text. Save it as UTF-8 and try again.") from None
+        header = next(reader)
+        _check_header(header, name)
+        for row in reader:
+            if not row:
+                continue  # a blank line
+            if len(row) != len(header):
+                raise DataError(
+                    f"Line {reader.line_num} of {name!r} must have {len(header)} values like the header, "
+                    f"it has {len(row)}."
+                )
+            rows.append(row)
+            lines.append(reader.line_num)
     except csv.Error as error:
-        raise DataError(f"File {path.name!r} must be well-formed CSV, but: {error}.") from None
+        raise DataError(f"File {name!r} must be well-formed CSV, but: {error}.") from None
+    return header, rows, lines
 
 
 def _delimiter(header: str, count: str) -> str:
@@ -108,3 +214,29 @@ def _check_header(header: list[str], name: str) -> None:
     twice = sorted({column for column in header if header.count(column) > 1})
     if twice:
         raise DataError(f"Columns of {name!r} must have different names, got {quoted(twice)} twice.")
+
+
+def _quoted(text: str, delimiter: str, header: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Which names, and which columns throughout, stand in quotes."""
+    if '"' not in text:
+        return frozenset(), frozenset()
+    mark = re.escape(delimiter)
+    value = re.compile(rf'("(?:[^"]|"")*"|[^{mark}\r\n]*)({mark}|\r?\n|\r|$)')
+    names: set[str] = set()
+    columns = set(header)
+    row, column, position = 0, 0, 0
+    while position < len(text):
+        match = value.match(text, position)
+        if match is None:
+            break
+        position = match.end()
+        blank = column == 0 and not match[1] and match[2] != delimiter
+        if not blank:
+            in_quotes = match[1].startswith('"')
+            if row == 0 and in_quotes:
+                names.add(header[column])
+            elif row > 0 and not in_quotes:
+                columns.discard(header[column])
+        column = column + 1 if match[2] == delimiter else 0
+        row += match[2] != delimiter and not blank
+    return frozenset(names), frozenset(columns if row > 1 else ())

@@ -12,22 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.axes import IntArray, quoted
-from keepsum.counting import Source, cells_of, check_counts, check_labels, domain_from
+from keepsum.counting import Source, arrange, check_counts, check_labels
 from keepsum.domain import Domain
-from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
+from keepsum.errors import CategoriesFromDataWarning, DataError, InputError, KeepsumWarning, RowOrderWarning
 from keepsum.invariants import Invariants
+from keepsum.origins import Frame, Origin
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What the caller's data frame was, so that one of the same kind can be given back."""
-
-    backend: str
-    columns: tuple[str, ...]
-    dtypes: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +43,9 @@ class Table:
     domain: Domain
     counts: IntArray
     count: str = "count"
-    frame: Frame | None = field(default=None)
+    origin: Origin | None = field(default=None)
+    rows: IntArray | None = field(default=None)  # the cell of each row it came in; by default all cells in order
+    undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
 
     def __post_init__(self) -> None:
         if self.counts.dtype != np.int64 or self.counts.shape != (self.domain.size,):
@@ -112,29 +106,7 @@ class Table:
             The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are
             not declared are taken from the data, with a warning, because the list is then itself published.
         """
-        import narwhals as nw
-
-        _check_column_names(frame)
-        try:
-            data = nw.from_native(frame, eager_only=True)
-        except TypeError:
-            raise InputError(
-                f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
-            ) from None
-        machine = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float64)
-
-        def counts(name: str) -> Any:
-            series = data[name]
-            plain = series.dtype in machine and not series.null_count()
-            return series.to_numpy() if plain else series.to_list()
-
-        source = Source(
-            names=tuple(data.columns),
-            labels=lambda name: data[name].to_list(),
-            counts=counts,
-            where=lambda row: f"row {row + 1}",
-        )
-        origin = Frame(data.implementation.value, source.names, dict(data.schema))
+        source, origin = frame_source(frame)
         return cls.from_source(source, axes, count, within, domain, origin)
 
     @classmethod
@@ -145,7 +117,7 @@ class Table:
         count: str,
         within: Mapping[str, str] | None,
         domain: Domain | Mapping[str, Any] | None,
-        frame: Frame | None = None,
+        origin: Origin | None = None,
     ) -> Table:
         """A table from named columns, wherever they come from; the rest is as in ``from_frame``."""
         nesting = within or {}
@@ -158,14 +130,14 @@ class Table:
         names = source.axes(count, axes, nesting)
         columns = {name: check_labels(source.labels(name), source.where, name) for name in names}
         counts = check_counts(source.counts(count), source.where, count)
-        if isinstance(domain, Domain):
-            if set(names) != set(domain.axes):
-                raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {quoted(names)}.")
-            full = domain
-        else:
-            full, taken = domain_from(columns, nesting, domain or {})
-            _warn_of_published_list(taken)
-        return cls(full, cells_of(columns, counts, full, source.where), count, frame)
+        if isinstance(domain, Domain) and set(names) != set(domain.axes):
+            raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {quoted(names)}.")
+        cells = arrange(columns, counts, nesting, domain or {}, source.where)
+        if cells.taken:
+            _warn(CategoriesFromDataWarning, PUBLISHED_LIST.format(quoted(cells.taken)))
+        if cells.ranked:
+            _warn(RowOrderWarning, PUBLISHED_ORDER)
+        return cls(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken))
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
         """The totals to keep: each an axis, or a list of axes for a joint margin; ``total`` adds the grand total."""
@@ -181,30 +153,62 @@ class Table:
         """
         import narwhals as nw
 
-        kind = backend or (self.frame.backend if self.frame else None)
+        own = self.origin if isinstance(self.origin, Frame) else None
+        kind = backend or (own.backend if own else None)
         if kind is None:
             raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
         if kind not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
             raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {kind!r}.")
-        columns: dict[str, Any] = {}
+        columns = self.columns()
+        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(kind))  # type: ignore[arg-type]
+        if own is not None and kind == own.backend:
+            for name in columns:
+                frame = _cast(frame, name, own.dtypes[name])
+        return frame.to_native()
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The labels and the counts of every cell, column by column, in the order in which the table came."""
+        rows = np.arange(self.domain.size) if self.rows is None else self.rows
+        columns: dict[str, list[Any]] = {}
         for name in self.domain.axes:
             labels = self.domain.axis(name).labels
-            columns[name] = [labels[code] for code in self.domain.codes(name).tolist()]
-        columns[self.count] = self.counts.tolist()
-        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(kind))  # type: ignore[arg-type]
-        if self.frame is None:
-            return frame.to_native()
-        frame = frame.select([name for name in self.frame.columns if name in columns])
-        if kind == self.frame.backend:
-            for name in frame.columns:
-                frame = _cast(frame, name, self.frame.dtypes[name])
-        return frame.to_native()
+            columns[name] = [labels[code] for code in self.domain.codes(name)[rows].tolist()]
+        columns[self.count] = self.counts[rows].tolist()
+        order = self.origin.columns if self.origin is not None else tuple(columns)
+        return {name: columns[name] for name in order if name in columns}
 
     def __repr__(self) -> str:
         return f"Table({repr(self.domain)[7:-1]}, counts not shown)"
 
     def _repr_html_(self) -> str:
         return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. Its counts are confidential and not shown.</p>"
+
+
+def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
+    """The columns of a data frame, and what it was."""
+    import narwhals as nw
+
+    _check_column_names(frame)
+    try:
+        data = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise InputError(
+            f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
+        ) from None
+    machine = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float64)
+
+    def counts(name: str) -> Any:
+        series = data[name]
+        plain = series.dtype in machine and not series.null_count()
+        return series.to_numpy() if plain else series.to_list()
+
+    source = Source(
+        names=tuple(data.columns),
+        labels=lambda name: data[name].to_list(),
+        counts=counts,
+        where=lambda row: f"row {row + 1}",
+    )
+    return source, Frame(data.implementation.value, source.names, dict(data.schema))
 
 
 def _check_column_names(frame: Any) -> None:
@@ -238,11 +242,15 @@ def _array_place(i: int, shape: tuple[int, ...]) -> str:
     return f"cell [{', '.join(str(int(k)) for k in np.unravel_index(i, shape))}]"
 
 
-def _warn_of_published_list(axes: Sequence[str]) -> None:
-    if axes:
-        warnings.warn(
-            f"The categories of {quoted(axes)} were taken from the data, so the list itself is published. "
-            f"Declare them with domain= if being on it is confidential.",
-            CategoriesFromDataWarning,
-            stacklevel=4,
-        )
+PUBLISHED_LIST = (
+    "The categories of {} were taken from the data, so the list itself is published. "
+    "Declare them with domain= if being on it is confidential."
+)
+PUBLISHED_ORDER = (
+    "Rows stand in the order of their counts, and that order would be published, so they are put in the order of their "
+    "labels. Declare the categories with domain= for another order."
+)
+
+
+def _warn(kind: type[KeepsumWarning], words: str) -> None:
+    warnings.warn(words, kind, stacklevel=4)

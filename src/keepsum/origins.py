@@ -1,0 +1,48 @@
+"""What a table came as, so that a released one can be given back in the same shape.
+
+Only the shape is remembered: columns, types, quotes, and the order of the rows where that order tells nothing of the
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A data frame of some library, with the types of its columns."""
+
+    backend: str
+    columns: tuple[str, ...]
+    dtypes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text file of values between delimiters.
+
+    Attributes
+    ----------
+    columns
+        The columns in their order.
+    delimiter, newline
+        What stands between values, and at the end of a line.
+    byte_order_mark, ends_with_newline
+        How the file starts and ends.
+    quoted_names, quoted_columns
+        Which names of the header, and which columns below it, stand in quotes though they need none.
+    """
+
+    columns: tuple[str, ...]
+    delimiter: str = ","
+    newline: str = "\n"
+    byte_order_mark: bool = False
+    ends_with_newline: bool = True
+    quoted_names: frozenset[str] = frozenset()
+    quoted_columns: frozenset[str] = frozenset()
+
+
+Origin: TypeAlias = Frame | Text
