@@ -56,11 +56,14 @@ class Choice:
         The sampler, or None.
     cells
         The cell of the plan that each cell of the sampler stands for.
+    cost
+        About how many cells are drawn for one draw of all of them, tries included.
     """
 
     words: str
     sampler: Sampler | None
     cells: IntArray
+    cost: int = 0
 
 
 class Folded:
@@ -90,7 +93,7 @@ def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
     epsilon = _l1_epsilon(mechanism)
     if epsilon is None:
         return _none_yet(cells)
-    return Choice("drawn exactly, cell by cell", FreeCells(epsilon, len(cells)), cells)
+    return Choice("drawn exactly, cell by cell", FreeCells(epsilon, len(cells)), cells, len(cells))
 
 
 def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -106,7 +109,7 @@ def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     if epsilon is None:
         return _none_yet(cells)
     sampler = ForcedSums(epsilon, structure.sizes[regions])
-    return Choice("drawn exactly, by uniform compositions", sampler, cells)
+    return Choice("drawn exactly, by uniform compositions", sampler, cells, len(cells))
 
 
 def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
@@ -128,7 +131,8 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     sampler = SolvedRegions(epsilon, system.matrix, sizes, len(blocks))
     if not sampler.usable:
         return Choice("no sampler yet: its equations have large coefficients", None, np.concatenate(cells))
-    return _by_rejection(sampler, "drawn exactly, by solving for the widest regions", np.concatenate(cells))
+    words = "drawn exactly, by solving for the widest regions"
+    return _by_rejection(sampler, words, np.concatenate(cells), len(blocks))
 
 
 def _l1_epsilon(mechanism: Mechanism) -> Fraction | None:
@@ -165,12 +169,12 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
         if core[1] * room_for(rate, core[0], core[1]) > CONVOLUTIONS:
             return Choice("no sampler yet: the table is too large for this epsilon", None, cells)
         rows = TwoRows(rate, core[0], core[1], tables)
-        return _by_rejection(rows, "drawn exactly, by its last two rows", cells, Folded(rows, tables, signs))
+        return _by_rejection(rows, "drawn exactly, by its last two rows", cells, tables, Folded(rows, tables, signs))
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
-    return Choice("drawn exactly, by uniform compositions", Folded(inner, tables, signs), cells)
+    return Choice("drawn exactly, by uniform compositions", Folded(inner, tables, signs), cells, len(cells))
 
 
-def _by_rejection(sampler: Rejection, words: str, cells: IntArray, whole: Sampler | None = None) -> Choice:
+def _by_rejection(sampler: Rejection, words: str, cells: IntArray, blocks: int, whole: Sampler | None = None) -> Choice:
     """Take a rejection sampler if a pilot shows that a draw stays within the budget.
 
     The pilot draws noise with a fixed seed that is used for nothing else, so that a plan always says the same.
@@ -180,9 +184,10 @@ def _by_rejection(sampler: Rejection, words: str, cells: IntArray, whole: Sample
     if not accepted:
         accepted, tries = sampler.pilot(source, -(-BUDGET // sampler.cells_per_try))
     if not accepted or tries * sampler.cells_per_try > BUDGET * accepted:
-        cost = f"more than {BUDGET:,} cells drawn for one accepted"
-        return Choice(f"no sampler yet: rejection would be too slow, {cost}", None, cells)
-    return Choice(f"{words}; {_share(accepted / tries)} of tries accepted", whole or sampler, cells)
+        why = f"more than {BUDGET:,} cells drawn for one accepted"
+        return Choice(f"no sampler yet: rejection would be too slow, {why}", None, cells)
+    cost = blocks * tries * sampler.cells_per_try // accepted
+    return Choice(f"{words}; {_share(accepted / tries)} of tries accepted", whole or sampler, cells, cost)
 
 
 def _share(rate: float) -> str:

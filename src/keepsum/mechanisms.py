@@ -244,6 +244,19 @@ class Gaussian:
 Mechanism: TypeAlias = Laplace | Gaussian
 
 
+def loss_above(mechanism: Mechanism, person: Distance, limit: int) -> bool:
+    """Whether the epsilon of one person is above a limit, decided exactly; a mechanism without one has none.
+
+    >>> loss_above(Laplace(epsilon=2.5), Distance("l1", 4), 10), loss_above(Laplace(epsilon=2.6), Distance("l1", 4), 10)
+    (False, True)
+    """
+    if mechanism.epsilon is None:
+        return False
+    if person.norm == "l1":
+        return mechanism.epsilon * person.length > limit
+    return mechanism.epsilon**2 * person.length > limit**2
+
+
 def _divided(epsilon: Fraction, person: Distance) -> Fraction:
     """Epsilon / distance; an irrational quotient is rounded down, to twelve significant digits."""
     if person.norm == "l1":

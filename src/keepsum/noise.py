@@ -12,7 +12,7 @@ import numpy.typing as npt
 from keepsum.axes import Label
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE
-from keepsum.mechanisms import Laplace
+from keepsum.mechanisms import Laplace, Mechanism
 
 if TYPE_CHECKING:
     from keepsum.planning import Plan
@@ -39,6 +39,11 @@ class Noise:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
+    @staticmethod
+    def covers(mechanism: Mechanism) -> bool:
+        """Whether the law of a cell's noise is known for this mechanism."""
+        return isinstance(mechanism, Laplace) and mechanism.norm == "l1"
+
     def variance(self, cell: int | Mapping[str, Label]) -> float:
         """The variance of one cell's noise; its mean is 0."""
         size, epsilon = self._kind_of(cell)
@@ -63,7 +68,7 @@ class Noise:
     def _kind_of(self, cell: int | Mapping[str, Label]) -> tuple[int, float]:
         """The size of the cell's region, 0 for a cell under no total; and epsilon."""
         plan = self._plan
-        if not isinstance(plan.mechanism, Laplace) or plan.mechanism.norm != "l1":
+        if not isinstance(plan.mechanism, Laplace) or not self.covers(plan.mechanism):
             raise InputError(f"Noise laws are known for l1 Laplace noise in this version, got {plan.mechanism!r}.")
         index = self._index_of(cell)
         region = plan.structure.region[index]

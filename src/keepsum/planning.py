@@ -5,15 +5,16 @@ The plan sees no counts. It can be made, read and shown to anybody before a budg
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keepsum.axes import IntArray
 from keepsum.choosing import Choice, Sampler, choose_free, choose_overlap, choose_sums
+from keepsum.domain import Domain
 from keepsum.errors import InputError, NoSamplerError, PlanError
 from keepsum.invariants import Invariants
 from keepsum.lattice.shortest import reach
@@ -23,7 +24,10 @@ from keepsum.sampling.rng import Rng
 from keepsum.sampling.rng import rng as new_rng
 
 if TYPE_CHECKING:
+    from keepsum.accuracy import Accuracy
     from keepsum.noise import Noise
+    from keepsum.releasing import Release
+    from keepsum.table import Table
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,12 @@ class Plan:
 
         return Noise(self)
 
+    def accuracy(self, level: float = 0.95) -> Accuracy:
+        """The margin of error of every cell: what a release will be like, without spending any budget."""
+        from keepsum.accuracy import accuracy
+
+        return accuracy(self, level)
+
     def explain(self) -> str:
         """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
         from keepsum.explaining import explain
@@ -156,17 +166,40 @@ class Plan:
             raise InputError(f"The number of threads must be a whole number from 1, got {threads!r}.")
         if rng is not None and not isinstance(rng, Rng):
             raise InputError(f"The source of randomness must come from ks.rng(), got {type(rng).__name__!r}.")
-        for group, choice in zip(self.groups, self.samplers, strict=True):
-            if choice.sampler is None:
-                raise NoSamplerError(
-                    f"No sampler yet for {group.structure} under {self.mechanism!r}. plan.explain() shows every block."
-                )
+        self.check_samplers()
         source = rng if rng is not None else new_rng()
         noise = np.zeros((1 if size is None else int(size), self.size), dtype=np.int64)
         for choice in self.samplers:
             if choice.sampler is not None and len(noise):
                 _draw_into(noise, choice.sampler, choice.cells, source, threads)
         return noise[0] if size is None else noise
+
+    def check_samplers(self) -> None:
+        """Every block must have a sampler.
+
+        Raises
+        ------
+        NoSamplerError
+            If one has none.
+        """
+        for group, choice in zip(self.groups, self.samplers, strict=True):
+            if choice.sampler is None:
+                raise NoSamplerError(
+                    f"No sampler yet for {group.structure} under {self.mechanism!r}. plan.explain() shows every block."
+                )
+
+    def release(
+        self, table: Table, *, accept_pinned: str | Iterable[Any] = (), rng: Rng | None = None, threads: int = 1
+    ) -> Release:
+        """Release a table by this plan; see :func:`keepsum.release`."""
+        from keepsum.releasing import prepare
+
+        seeded = rng is not None and rng.seeded
+        return prepare(self, table, accept_pinned, seeded).draw(rng, threads)
+
+    def over(self, domain: Domain) -> Plan:
+        """The same plan with its cells named by a domain."""
+        return replace(self, invariants=self.invariants.over(domain))
 
     def __repr__(self) -> str:
         rank = self.structure.rank
