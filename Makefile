@@ -36,8 +36,8 @@ lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-demo: $(STAMP)  ## plan a small table and draw noise that keeps its margins, from nothing
-	@$(BIN)/python examples/children.py
+demo: $(STAMP)  ## release a small table with its margins kept, verify it, and catch a change
+	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo
 
 bench: $(STAMP)  ## measure speed and memory against the stated limits
 	@$(BIN)/python benchmarks/planning.py

@@ -59,3 +59,9 @@ def circles() -> ks.Invariants:
     regions = ["A", "B", "C", "AB", "AC", "BC", "ABC"]
     members = [[2 * r + i for r, name in enumerate(regions) if circle in name for i in (0, 1)] for circle in "ABC"]
     return ks.Invariants.subsets(14, members, names=["circle A", "circle B", "circle C"])
+
+
+@pytest.fixture
+def released(children: ks.Table) -> ks.Release:
+    """The children's table with both margins kept."""
+    return ks.release(children, keep=["county", "education", []], mechanism=ks.Laplace(epsilon=0.25))

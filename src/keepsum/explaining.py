@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keepsum.planning import BlockGroup, Plan
 
 SHOWN_CELLS = 8
+SHOWN_ROWS = 20
 SHOWN_BLOCKS = 10
 WIDTH = 96
 
 
 def explain(plan: Plan) -> str:
     """The plan as text, one heading a topic."""
-    return "\n".join(_section(title, lines) for title, lines in _topics(plan))
+    return as_text(topics(plan))
+
+
+def as_text(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """Titles and lines in two columns."""
+    return "\n".join(_section(title, lines) for title, lines in sections)
 
 
 def explain_html(plan: Plan) -> str:
@@ -25,12 +32,13 @@ def explain_html(plan: Plan) -> str:
     rows = "".join(
         f'<tr><th style="text-align:left;vertical-align:top">{html.escape(title)}</th>'
         f'<td style="text-align:left">{"<br>".join(html.escape(line) for line in lines)}</td></tr>'
-        for title, lines in _topics(plan)
+        for title, lines in topics(plan)
     )
     return f"<table>{rows}</table>"
 
 
-def _topics(plan: Plan) -> list[tuple[str, list[str]]]:
+def topics(plan: Plan) -> list[tuple[str, list[str]]]:
+    """What there is to say of a plan: titles, and the lines below each."""
     return [
         ("Table", [_table(plan)]),
         ("Kept exactly", _kept(plan)),
@@ -121,7 +129,7 @@ def _guarantee(plan: Plan) -> list[str]:
 
 def _person(plan: Plan) -> list[str]:
     person = plan.person
-    lines = [f"distance {person}, so {plan.mechanism.promise_at(person)}: {_change(plan)}"]
+    lines = [f"distance {person}, so {plan.mechanism.promise_at(person)}: {change_in_words(plan)}"]
     if person.length > 2:
         lines.append(
             "No single person can change cell there without changing a kept total, so only joint changes of "
@@ -132,7 +140,7 @@ def _person(plan: Plan) -> list[str]:
     return lines
 
 
-def _change(plan: Plan) -> str:
+def change_in_words(plan: Plan) -> str:
     """The smallest change through the cell that is hardest to reach."""
     farthest = max(plan.groups, key=lambda group: group.distance.length)
     if not farthest.codimension:
@@ -156,3 +164,15 @@ def _pinned(plan: Plan) -> list[str]:
         *named,
         *more,
     ]
+
+
+def released_html(columns: Mapping[str, Sequence[object]]) -> str:
+    """The first rows of a released table, for a notebook."""
+    height = len(next(iter(columns.values())))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
+        for row in islice(zip(*columns.values(), strict=True), SHOWN_ROWS)
+    )
+    more = f"<p>and {height - SHOWN_ROWS:,} more rows</p>" if height > SHOWN_ROWS else ""
+    return f"<table><tr>{head}</tr>{rows}</table>{more}"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from keepsum.axes import IntArray
-from keepsum.domain import Domain, describe
+from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
 
@@ -27,8 +27,8 @@ class Part(Protocol):
     def height(self) -> int:
         """The number of totals."""
 
-    def name(self, row: int) -> str:
-        """One total in words."""
+    def all_names(self) -> list[str]:
+        """Every total in words, in order."""
 
     def coefficients(self) -> sparse.csr_array:
         """The totals as rows over the cells."""
@@ -49,11 +49,16 @@ class Margin:
         """The number of totals."""
         return self.domain.project(self.axes).size if self.axes else 1
 
-    def name(self, row: int) -> str:
-        """One total in words."""
+    def all_names(self) -> list[str]:
+        """Every total in words, in order."""
         if not self.axes:
-            return "grand total"
-        return f"total of {describe(self.domain.project(self.axes).cell(row))}"
+            return ["grand total"]
+        margin = self.domain.project(self.axes)
+        columns = []
+        for axis in margin.axes:
+            labels = margin.axis(axis).labels
+            columns.append([f"{axis}={labels[code]}" for code in margin.codes(axis).tolist()])
+        return [f"total of {', '.join(cell)}" for cell in zip(*columns, strict=True)]
 
     def coefficients(self) -> sparse.csr_array:
         """The totals as rows over the cells."""
@@ -85,9 +90,9 @@ class Rows:
         """The number of totals."""
         return len(self.names)
 
-    def name(self, row: int) -> str:
-        """One total in words."""
-        return self.names[row]
+    def all_names(self) -> list[str]:
+        """Every total in words, in order."""
+        return list(self.names)
 
     def coefficients(self) -> sparse.csr_array:
         """The totals as rows over the cells."""
@@ -214,15 +219,16 @@ class Invariants:
             return sparse.csr_array((0, self.size), dtype=np.int64)
         return frozen(sparse.vstack([part.coefficients() for part in self.parts], format="csr"))
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every total in words."""
+        return tuple(name for part in self.parts for name in part.all_names())
+
     def name(self, row: int) -> str:
         """One total in words."""
         if not 0 <= row < self.height:
             raise InputError(f"A total must be numbered from 0 to {self.height - 1:,}, got {row!r}.")
-        for part in self.parts:
-            if row < part.height:
-                break
-            row -= part.height
-        return part.name(row)
+        return self.names[row]
 
     def cell_name(self, index: int) -> str:
         """One cell in words."""

@@ -1,0 +1,47 @@
+"""``keepsum keygen``: a pair of keys for signing certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keepsum.cli.screen import show_json
+from keepsum.signing import make_keys
+
+HELP = """Make an Ed25519 key that signs certificates, and the public key that checks them.
+
+Examples:
+
+    keepsum keygen key.pem
+
+    keepsum release counts.csv --count n --keep county --epsilon 0.25 --output released.csv --sign key.pem
+
+    keepsum verify released.csv --key key.pub.pem
+
+Keep key.pem secret; publish key.pub.pem where readers trust it. It is not locked by a passphrase.
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("keygen", help=HELP)(keygen)
+
+
+def keygen(
+    private: Annotated[Path, typer.Argument(help="The file for the private key.")],
+    public: Annotated[
+        Path | None, typer.Option("--public", help="The file for the public key; by default key.pub.pem for key.pem.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace keys that stand there.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Make keys."""
+    shown = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
+    fingerprint = make_keys(private, shown, force)
+    if json:
+        show_json({"private": str(private), "public": str(shown), "public_key": fingerprint})
+        return
+    typer.echo(f"Private key  {private} (keep it secret)")
+    typer.echo(f"Public key   {shown}")

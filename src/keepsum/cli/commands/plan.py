@@ -1,0 +1,75 @@
+"""``keepsum plan``: what a release would keep, promise and cost in accuracy, before any count is looked at."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import keepsum as ks
+from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.screen import progress, show, show_json
+from keepsum.explaining import topics
+from keepsum.releasing import loss_concern
+
+HELP = """Show what a release would keep, promise and cost in accuracy. Spends nothing, changes nothing.
+
+Examples:
+
+    keepsum plan counts.csv --count n --keep county --keep education --epsilon 0.25
+
+    keepsum plan counties.csv --count pop --within county:state --keep state --epsilon 1 --per-person
+
+    keepsum plan --domain categories.toml --keep county --keep-total --epsilon 0.25
+
+The last one needs no data at all: a plan depends on the cells and the totals only.
+
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("plan", help=HELP + FILES)(plan)
+
+
+@declares
+def plan(
+    declared: Declaration,
+    json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+) -> None:
+    """Show a plan."""
+    mechanism = declared.noise()
+    with progress() as step:
+        step("reading the categories")
+        table = declared.read()
+        step("compiling the plan")
+        made = ks.plan(declared.kept(table), mechanism)
+        step("working out margins of error")
+        drawable = all(choice.sampler is not None for choice in made.samplers)
+        accuracy = made.accuracy() if drawable else None
+    if json:
+        show_json(_as_json(made, accuracy))
+        return
+    margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler yet"
+    show([*topics(made), ("Accuracy", [margin]), *(("Warning", [words]) for words in loss_concern(made))])
+
+
+def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
+    return {
+        "cells": made.size,
+        "kept": {"words": made.invariants.describe(), "totals": list(made.invariants.names)},
+        "mechanism": repr(made.mechanism),
+        "law": made.mechanism.law(),
+        "guarantee": made.mechanism.promise(),
+        "person": {"distance": made.person_distance, "reading": made.mechanism.promise_at(made.person)},
+        "sampling": made.guarantee.sampling,
+        "blocks": [
+            {"form": group.structure, "blocks": group.blocks, "cells": group.cells, "sampler": choice.words}
+            for group, choice in zip(made.groups, made.samplers, strict=True)
+        ],
+        "pinned": [made.invariants.cell_name(cell) for cell in made.pinned.tolist()],
+        "warnings": loss_concern(made),
+        "margin_of_error": None
+        if accuracy is None
+        else {"level": accuracy.level, "typical": accuracy.typical, "simulated_draws": accuracy.draws},
+    }

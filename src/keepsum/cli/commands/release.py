@@ -1,0 +1,178 @@
+"""``keepsum release``: from a confidential table to a published one and its certificate."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import keepsum as ks
+from keepsum.bounds import listed
+from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.screen import FailedError, progress, show, show_json, warning
+from keepsum.declaring import read_totals
+from keepsum.errors import InputError
+from keepsum.explaining import topics
+from keepsum.releasing import Destination, Prepared, prepare
+from keepsum.signing import read_private_key
+from keepsum.verifying import compare
+from keepsum.writing import own_kind
+
+OUTPUT = "The release"
+SHOWN, SHOWN_JSON = 8, 1000
+HELP = """Release a table: noise on every cell, the kept totals exactly as they are, and a certificate beside it.
+
+Examples:
+
+    keepsum release counts.csv --count n --keep county --keep education --epsilon 0.25 --output released.csv
+
+    keepsum release counties.csv --count pop --within county:state --keep state --epsilon 1 --per-person --output out/
+
+    keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
+
+Before anything is spent it shows what is kept (and so not protected), what is promised, how far counts will be off, and
+which cells the totals give away; then it asks.
+
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("release", help=HELP + FILES)(release)
+
+
+@declares
+def release(
+    declared: Declaration,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="released.csv, or out/ for a folder.", rich_help_panel=OUTPUT),
+    ] = None,
+    accept_pinned: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-pinned", help="Publish this pinned cell as it is; 'all' for all.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    totals: Annotated[
+        Path | None,
+        typer.Option("--totals", help="Check kept totals against published figures first.", rich_help_panel=OUTPUT),
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", help="Sign the certificate with this key.", rich_help_panel=OUTPUT)
+    ] = None,
+    seed: Annotated[
+        str | None, typer.Option("--seed", help="Repeatable noise; not for publication.", rich_help_panel=OUTPUT)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", rich_help_panel=OUTPUT)] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output.", rich_help_panel=OUTPUT)] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
+) -> None:
+    """Release a table."""
+    mechanism = declared.noise()
+    _check_call(declared, output, sign, yes, force)
+    for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # said below, and in the certificate
+        warnings.simplefilter("ignore", known)
+    with progress() as step:
+        step("reading the table")
+        table = declared.read()
+        place = Destination.at(str(output), own_kind(table))
+        step("compiling the plan")
+        plan = ks.plan(declared.kept(table), mechanism)
+        step("working out margins of error and bounds")
+        ready = prepare(plan, table, accept_pinned or (), seeded=seed is not None)
+        figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
+    if figures is not None:
+        agree, words = compare(figures, dict(enumerate(ready.totals)), plan.invariants)
+        if not agree:
+            raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {words}.")
+    if not json:
+        show(_sections(ready))
+    if not yes and not typer.confirm("Release this table?", err=True):
+        raise FailedError("Nothing was released.")
+    orphan = place.check(force)
+    with progress() as step:
+        step("drawing the noise")
+        released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
+        step("writing")
+        file = released.save(str(output), sign_with=sign, force=force or orphan)
+    if orphan:
+        warning(
+            f"A certificate without a table, left by a release that was cut off, was replaced: {place.certificate}."
+        )
+    if json:
+        show_json(_as_json(ready, place, released))
+        return
+    typer.echo(f"Released     {file}")
+    typer.echo(f"Certificate  {place.certificate}")
+    if released.invariants is not None:
+        typer.echo(f"Invariants   {place.invariants}")
+
+
+def _check_call(declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool) -> None:
+    """Whatever can be refused before the table is read."""
+    if declared.table is None:
+        raise InputError("A table must be given: keepsum release counts.csv --count n ...")
+    if output is None:
+        raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
+    if not yes and (declared.table == "-" or not sys.stdin.isatty()):
+        raise InputError("Nobody can be asked here, because standard input is no terminal. Say --yes to release.")
+    Destination.at(output).check(force)
+    if sign is not None:
+        read_private_key(sign)
+
+
+def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:
+    """What the curator must know before a budget is spent."""
+    return [
+        *topics(ready.plan),
+        ("Accuracy", [str(ready.accuracy)]),
+        ("Bounded cells", _bounded(ready)),
+        *(("Warning", [words]) for words in ready.warnings),
+    ]
+
+
+def _bounded(ready: Prepared) -> list[str]:
+    bounds, name = ready.bounds, ready.plan.invariants.cell_name
+    unchecked = [f"not checked: {bounds.not_checked:,} cells in blocks too large for it"] if bounds.not_checked else []
+    if not len(bounds.cells):
+        return unchecked or ["none"]
+    count = len(bounds.cells)
+    more = [f"and {count - SHOWN:,} more"] if count > SHOWN else []
+    return [
+        f"{count:,} cell{'s' * (count != 1)} can be told from the kept totals alone more closely than the noise blurs:",
+        *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN)),
+        *more,
+        *unchecked,
+    ]
+
+
+def _as_json(ready: Prepared, place: Destination, released: ks.Release) -> dict[str, object]:
+    certificate = released.certificate
+    name = ready.plan.invariants.cell_name
+    return {
+        "table": str(place.table),
+        "certificate": str(place.certificate),
+        "invariants": None if released.invariants is None else str(place.invariants),
+        "sha256": certificate.table.sha256,
+        "guarantee": certificate.guarantee,
+        "kept": certificate.kept.words,
+        "margin_of_error": certificate.accuracy,
+        "pinned": certificate.exposure.pinned,
+        "bounded": {
+            "count": len(ready.bounds.cells),
+            "not_checked": ready.bounds.not_checked,
+            "cells": [
+                {"cell": name(cell), "low": low, "high": high} for cell, low, high in listed(ready.bounds, SHOWN_JSON)
+            ],
+        },
+        "warnings": certificate.warnings,
+    }
+
+
+def _threads() -> int:
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -1,0 +1,58 @@
+"""``keepsum verify``: check a published table against its certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import keepsum as ks
+from keepsum.cli.screen import FailedError, progress, show_checks, show_json
+
+HELP = """Check a released table: schema, hash, signature, integers, cells, and every kept total summed again.
+
+Examples:
+
+    keepsum verify released.csv released.certificate.json
+
+    keepsum verify out/ --key key.pub.pem
+
+    keepsum verify released.csv --totals published.csv
+
+The file of --totals has the table's axes and count column; an empty axis stands for all of it. The status is 0 if every
+check passed, 1 if one failed.
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("verify", help=HELP)(verify)
+
+
+def verify(
+    table: Annotated[Path, typer.Argument(help="The released table, or the folder of a release.")],
+    certificate: Annotated[
+        Path | None, typer.Argument(help="Its certificate; by default the one beside it.", show_default=False)
+    ] = None,
+    totals: Annotated[
+        Path | None, typer.Option("--totals", help="Published figures that kept totals must equal.", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", show_default=False)
+    ] = None,
+    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Let seeded noise pass, in tests.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
+) -> None:
+    """Check a release."""
+    with progress() as step:
+        step("checking the release")
+        found = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded)
+    if json:
+        checks = [{"check": c.name, "passed": c.passed, "words": c.words} for c in found.checks]
+        show_json({"passed": found.passed, "checks": checks})
+    else:
+        show_checks((check.name, check.passed, check.words) for check in found.checks)
+    if not found:
+        names = ", ".join(check.name for check in found.checks if not check.passed)
+        raise FailedError(f"The release does not verify: {names}.")

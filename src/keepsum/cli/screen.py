@@ -1,0 +1,86 @@
+"""What the shell shows: rich on a terminal, plain text when piped, JSON when asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from keepsum.explaining import as_text
+
+
+class FailedError(Exception):
+    """A check failed: the sentence says which, and the status is 1."""
+
+
+def error(words: str) -> None:
+    """One sentence on what is wrong and what to do."""
+    _line("keepsum: ", words, "bold red")
+
+
+def warning(words: str) -> None:
+    """Something that the user should know."""
+    _line("warning: ", words, "yellow")
+
+
+def _line(head: str, words: str, style: str) -> None:
+    text = " ".join(words.split())
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    if console.is_terminal:
+        console.print(f"[{style}]{head}[/]{escape(text)}")
+    else:
+        print(f"{head}{text}", file=sys.stderr)
+
+
+def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Titles and lines in two columns."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        typer.echo(as_text(sections))
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold cyan", no_wrap=True)
+    grid.add_column()
+    for title, lines in sections:
+        style = "bold yellow" if title.startswith("Warning") else ""
+        grid.add_row(title, escape("\n".join(lines)), style=style)
+    console.print(grid)
+
+
+def show_checks(checks: Iterable[tuple[str, bool, str]]) -> None:
+    """What was checked, and how it came out."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        for name, passed, words in checks:
+            typer.echo(f"{'ok' if passed else 'FAILED':<8}{name:<20}{words}")
+        return
+    grid = Table.grid(padding=(0, 2))
+    for name, passed, words in checks:
+        grid.add_row("[bold green]ok[/]" if passed else "[bold red]FAILED[/]", escape(name), escape(words))
+    console.print(grid)
+
+
+def show_json(result: Any) -> None:
+    """A result for other programs."""
+    typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Any]:
+    """Say what is being done, on a terminal only: ``with progress() as step: step("reading")``."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda words: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda words: bar.update(task, description=words)

@@ -1,0 +1,190 @@
+"""Domain, kept totals and mechanism in the machine form of a certificate, and back again."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+from scipy import sparse
+
+from keepsum.certificate import (
+    AxisRecord,
+    Certificate,
+    DomainRecord,
+    InvariantsFile,
+    MarginRecord,
+    MechanismRecord,
+    RowsPart,
+    RowsRecord,
+)
+from keepsum.domain import Domain
+from keepsum.errors import InputError
+from keepsum.invariants import Invariants, Margin, Part, Rows
+from keepsum.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.planning import Plan, plan
+
+
+def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
+    """The plan of a release again."""
+    return plan(kept_invariants(certificate, file), mechanism_of(certificate.mechanism))
+
+
+# -- the domain -------------------------------------------------------------------------------------
+
+
+def domain_record(domain: Domain, taken: tuple[str, ...]) -> DomainRecord:
+    """A domain in machine form."""
+    axes = [
+        AxisRecord(
+            name=axis.name,
+            labels=list(axis.labels),
+            parent=None if axis.parent is None else axis.parent.name,
+            parents=None if axis.parent_codes is None else axis.parent_codes.tolist(),
+        )
+        for axis in map(domain.axis, domain.axes)
+    ]
+    zeros = np.flatnonzero(~domain.is_cell).tolist() if domain.structural_zeros else []
+    return DomainRecord(axes=axes, structural_zeros=zeros, taken_from_data=list(taken))
+
+
+def domain_of(record: DomainRecord) -> Domain:
+    """The domain again, checked like one that a user declares."""
+    categories: dict[str, Any] = {}
+    within: dict[str, str] = {}
+    paths: dict[str, list[tuple[Any, ...]]] = {}
+    for axis in record.axes:
+        if axis.parent is None:
+            paths[axis.name] = [(label,) for label in axis.labels]
+            categories[axis.name] = axis.labels
+            continue
+        above = paths.get(axis.parent)
+        if above is None or axis.parents is None or len(axis.parents) != len(axis.labels):
+            raise InputError(f"Axis {axis.name!r} of the certificate must have a parent for each of its categories.")
+        if not all(0 <= code < len(above) for code in axis.parents):
+            raise InputError(f"Parents of axis {axis.name!r} in the certificate must be places in the parent's list.")
+        paths[axis.name] = [(*above[code], label) for code, label in zip(axis.parents, axis.labels, strict=True)]
+        categories[axis.name] = paths[axis.name]
+        within[axis.name] = axis.parent
+    domain = Domain(categories, within)
+    zeros = np.array(record.structural_zeros, dtype=np.int64)
+    if not len(zeros):
+        return domain
+    if (np.diff(zeros) <= 0).any() or zeros[0] < 0 or zeros[-1] >= domain.size:
+        raise InputError("Structural zeros of the certificate must be places of the grid, in order.")
+    return Domain.of(map(domain.axis, domain.axes), zeros)
+
+
+# -- the kept totals --------------------------------------------------------------------------------
+
+
+def invariants_file(invariants: Invariants) -> bytes | None:
+    """The totals that are not margins, if there are any."""
+    parts = [_rows_part(part) for part in invariants.parts if isinstance(part, Rows)]
+    if not parts:
+        return None
+    file = InvariantsFile(schema="keepsum.invariants/1", size=invariants.size, parts=parts)
+    return msgspec.json.encode(file) + b"\n"
+
+
+def _rows_part(part: Rows) -> RowsPart:
+    rows = part.rows
+    cuts = rows.indptr[1:-1]
+    cells = [row.tolist() for row in np.split(rows.indices, cuts)] if part.height else []
+    weights = None
+    if (rows.data != 1).any():
+        weights = [row.tolist() for row in np.split(rows.data, cuts)]
+    return RowsPart(names=list(part.names), words=part.words, cells=cells, weights=weights)
+
+
+def part_records(invariants: Invariants, file: bytes | None) -> list[MarginRecord | RowsRecord]:
+    """The declared parts in their order."""
+    records: list[MarginRecord | RowsRecord] = []
+    for part in invariants.parts:
+        if isinstance(part, Margin):
+            records.append(MarginRecord(axes=list(part.axes)))
+        else:
+            number = sum(isinstance(record, RowsRecord) for record in records)
+            records.append(RowsRecord(part=number, sha256=hashlib.sha256(file or b"").hexdigest()))
+    return records
+
+
+def kept_invariants(certificate: Certificate, file: bytes | None) -> Invariants:
+    """The kept totals again."""
+    domain = domain_of(certificate.domain)
+    parts: list[Part] = []
+    rows: list[Rows] | None = None
+    for record in certificate.kept.parts:
+        if isinstance(record, MarginRecord):
+            parts.append(Margin(domain, domain.closure(record.axes)))
+            continue
+        rows = rows if rows is not None else _rows_parts(record.sha256, file, domain.size)
+        if not 0 <= record.part < len(rows):
+            raise InputError(f"The file of invariants must have a part {record.part}, it has {len(rows)}.")
+        parts.append(rows[record.part])
+    return Invariants(domain.size, tuple(parts), domain)
+
+
+def _rows_parts(sha256: str, file: bytes | None, size: int) -> list[Rows]:
+    if file is None:
+        raise InputError("The certificate needs its file of invariants, which is not beside it.")
+    if hashlib.sha256(file).hexdigest() != sha256:
+        raise InputError("The file of invariants must have the hash that the certificate states, it has another.")
+    try:
+        read = msgspec.json.decode(file, type=InvariantsFile)
+    except msgspec.DecodeError as error:
+        raise InputError(f"The file of invariants must follow keepsum.invariants/1, but: {error}.") from None
+    if read.size != size:
+        raise InputError(f"The file of invariants must be over {size:,} cells, it is over {read.size:,}.")
+    return [_rows_again(part, size) for part in read.parts]
+
+
+def _rows_again(part: RowsPart, size: int) -> Rows:
+    if any(row != sorted(row) for row in part.cells):
+        raise InputError("Cells of a total in the file of invariants must be in order.")
+    plain = Invariants.subsets(size, part.cells, part.names).parts[0]
+    rows = plain.coefficients()
+    if part.weights is not None:
+        if [len(row) for row in part.weights] != [len(row) for row in part.cells]:
+            raise InputError("Weights in the file of invariants must be one for each cell.")
+        data = np.array([weight for row in part.weights for weight in row], dtype=np.int64)
+        rows = sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+    return Rows(rows, tuple(part.names), part.words)
+
+
+# -- the mechanism ----------------------------------------------------------------------------------
+
+
+def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
+    """A mechanism per unit of distance, with its law."""
+    gaussian = mechanism if isinstance(mechanism, Gaussian) else None
+    shape = "Gaussian" if gaussian else "Laplace"
+    return MechanismRecord(
+        name="gaussian" if gaussian else "laplace",
+        norm=mechanism.norm,
+        epsilon=rational(mechanism.epsilon),
+        delta=rational(gaussian.delta) if gaussian else None,
+        rho=rational(gaussian.rho) if gaussian else None,
+        sigma=rational(gaussian.sigma) if gaussian else None,
+        law=mechanism.law(),
+        words=(
+            f"Discrete {shape} noise: whole numbers z, one for each cell, with probability proportional to "
+            f"{mechanism.law()} over all z that change no kept total. Its mean is 0 in every cell."
+        ),
+    )
+
+
+def rational(number: Fraction | None) -> str | None:
+    """An exact quotient as text."""
+    return None if number is None else str(number)
+
+
+def mechanism_of(record: MechanismRecord) -> Mechanism:
+    """The mechanism again."""
+    if record.name == "laplace":
+        if record.epsilon is None:
+            raise InputError("A Laplace mechanism in a certificate must have an epsilon.")
+        return Laplace(record.epsilon, record.norm)
+    return Gaussian(record.epsilon, record.delta, rho=record.rho, sigma=record.sigma)

@@ -1,0 +1,391 @@
+"""The release: noise on a table by a plan, with everything that must be known before and after.
+
+``prepare`` works out what a release would keep, promise and give away, and refuses what must not be published; nothing
+is spent by it. ``Prepared.draw`` draws the noise.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+import numpy as np
+
+from keepsum.accuracy import Accuracy
+from keepsum.axes import quoted
+from keepsum.bounds import Bounds, bounded_cells
+from keepsum.certificate import (
+    AccuracyRecord,
+    BlockRecord,
+    Certificate,
+    DeltaRecord,
+    ExposureRecord,
+    GuaranteeRecord,
+    KeptRecord,
+    PersonRecord,
+    TableRecord,
+    TotalRecord,
+)
+from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
+from keepsum.explaining import change_in_words, released_html
+from keepsum.invariants import Invariants
+from keepsum.mechanisms import Mechanism, loss_above
+from keepsum.planning import Plan, plan
+from keepsum.recording import domain_record, invariants_file, mechanism_record, part_records
+from keepsum.sampling.rng import Rng
+from keepsum.sampling.rng import rng as new_rng
+from keepsum.saving import check_new, check_new_folder, write_folder, write_release
+from keepsum.signing import read_private_key, sign
+from keepsum.table import Table
+from keepsum.writing import kind_of, own_kind, table_bytes, table_hash
+
+LEVEL = 0.95
+LARGE_LOSS = 10
+SHOWN = 8
+ROOM = 2**62  # counts below this have room for any noise that a release can draw
+SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography")
+
+
+class ReleasedTable(Table):
+    """A table after its release: its counts are published, may be negative, and are shown."""
+
+    def __repr__(self) -> str:
+        return f"ReleasedTable({repr(self.domain)[7:-1]})"
+
+    def _repr_html_(self) -> str:
+        return released_html(self.columns())
+
+
+@dataclass(frozen=True, eq=False)
+class Destination:
+    """Where a release is written: a folder, or a table with its certificate beside it."""
+
+    folder: Path | None
+    table: Path
+    certificate: Path
+    invariants: Path
+
+    @classmethod
+    def at(cls, output: str | PathLike[str], kind: str = "csv") -> Destination:
+        """A folder if the name ends in a slash or is one, else the file of the table."""
+        path = Path(output)
+        if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
+            return cls(path, path / f"table.{kind}", path / "certificate.json", path / "invariants.json")
+        if path.suffix == "":
+            raise InputError(
+                f"Output must be a file such as 'released.csv' or a folder such as 'out/', got {str(path)!r}."
+            )
+        return cls(None, path, path.with_suffix(".certificate.json"), path.with_suffix(".invariants.json"))
+
+    def check(self, force: bool) -> bool:
+        """Refuse what cannot or must not be written; True if an orphan certificate will be replaced."""
+        if self.folder is not None:
+            check_new_folder(self.folder, force)
+            return False
+        kind_of(self.table)
+        orphan = not self.table.exists() and (self.certificate.exists() or self.invariants.exists())
+        check_new(self.table, force)
+        for path in (self.certificate, self.invariants):
+            check_new(path, force or orphan)
+        return orphan
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A released table and its certificate.
+
+    Attributes
+    ----------
+    table
+        The released table: integers, with every kept total exactly as it was.
+    certificate
+        What may be known of the release.
+    plan
+        The plan that it was made by.
+    invariants
+        The file of kept totals that are not margins, if there are any.
+    """
+
+    table: ReleasedTable
+    certificate: Certificate
+    plan: Plan
+    invariants: bytes | None
+
+    def accuracy(self, level: float = LEVEL) -> Accuracy:
+        """The margin of error of every released count."""
+        return self.plan.accuracy(level)
+
+    def save(
+        self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False
+    ) -> Path:
+        """Write the table and its certificate, in whole or not at all.
+
+        Parameters
+        ----------
+        path
+            ``"released.csv"`` (or .parquet, .arrow) for a file with ``released.certificate.json`` beside it, ``"out/"``
+            for a folder with ``table.csv`` and ``certificate.json``.
+        sign_with
+            The file of an Ed25519 private key.
+        force
+            Replace what stands there.
+
+        Returns
+        -------
+        pathlib.Path
+            The file of the table.
+        """
+        place = Destination.at(path, own_kind(self.table))
+        place.check(force)
+        signed = sign(self.certificate, read_private_key(sign_with)) if sign_with is not None else self.certificate
+        files = {place.invariants: self.invariants} if self.invariants is not None else {}
+        files |= {place.certificate: signed.to_json(), place.table: table_bytes(self.table, kind_of(place.table))}
+        if place.folder is not None:
+            write_folder(place.folder, {file.name: data for file, data in files.items()})
+        else:
+            write_release(place.table, files, place.invariants if self.invariants is None else None)
+        return place.table
+
+    def __repr__(self) -> str:
+        return f"Release({repr(self.table)[14:-1]}; {self.certificate.guarantee.words})"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_() + self.certificate._repr_html_()
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A release that is ready to be drawn, and what must be known before it is.
+
+    Attributes
+    ----------
+    plan, table
+        What is to be released, and how.
+    accuracy
+        The margins of error.
+    bounds
+        The cells that the kept totals bound closely.
+    warnings
+        What the curator must be told and the certificate records.
+    """
+
+    plan: Plan
+    table: Table
+    accuracy: Accuracy
+    bounds: Bounds
+    warnings: tuple[str, ...]
+
+    @cached_property
+    def totals(self) -> list[int]:
+        """The kept totals, which will be published."""
+        totals = [int(total) for total in self.plan.invariants.totals(self.table)]
+        if any(abs(total) >= 2**63 for total in totals):
+            raise DataError("Kept totals must fit 64 bits, one does not. Use smaller weights.")
+        return totals
+
+    def draw(self, rng: Rng | None = None, threads: int = 1) -> Release:
+        """Draw the noise: from here on a budget is spent."""
+        source = rng if rng is not None else new_rng()
+        noise = self.plan.sample(rng=source, threads=threads)
+        table = self.table
+        released = ReleasedTable(table.domain, table.counts + noise, table.count, table.origin, table.rows)
+        if not self.plan.invariants.holds(table, released):
+            raise KeepsumError("A kept total was not kept, so nothing is released. Please report this as a bug.")
+        file = invariants_file(self.plan.invariants)
+        return Release(released, self._certificate(released, file, source.seeded), self.plan, file)
+
+    def _certificate(self, released: ReleasedTable, file: bytes | None, seeded: bool) -> Certificate:
+        invariants = self.plan.invariants
+        totals = zip(invariants.names, self.totals, strict=True)
+        return Certificate(
+            schema="keepsum.certificate/1",
+            released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            table=TableRecord(cells=released.domain.size, count=released.count, sha256=table_hash(released)),
+            domain=domain_record(released.domain, self.table.undeclared),
+            kept=KeptRecord(
+                words=invariants.describe(),
+                parts=part_records(invariants, file),
+                totals=[TotalRecord(name=name, value=value) for name, value in totals],
+            ),
+            mechanism=mechanism_record(self.plan.mechanism),
+            guarantee=_guarantee_record(self.plan),
+            exposure=ExposureRecord(
+                pinned=[invariants.cell_name(cell) for cell in self.plan.pinned.tolist()],
+                bounded=len(self.bounds.cells),
+                not_checked=self.bounds.not_checked,
+            ),
+            accuracy=AccuracyRecord(
+                level=self.accuracy.level,
+                typical_margin=self.accuracy.typical,
+                simulated_draws=self.accuracy.draws,
+            ),
+            randomness="seeded, not for publication" if seeded else "operating system",
+            postprocessing=[],
+            ledger=None,
+            warnings=list(self.warnings),
+            software={"python": python_version()} | {name: version(name) for name in SOFTWARE},
+            signature=None,
+        )
+
+
+def release(
+    table: Table,
+    keep: Invariants | Iterable[str | Iterable[str]],
+    mechanism: Mechanism,
+    *,
+    accept_pinned: str | Iterable[Any] = (),
+    rng: Rng | None = None,
+    threads: int = 1,
+) -> Release:
+    """Release a table with some totals kept exactly.
+
+    Parameters
+    ----------
+    table
+        The confidential table.
+    keep
+        The totals to keep: ``Invariants``, or a list of margins, each an axis or a list of axes, ``[]`` for the
+        grand total.
+    mechanism
+        ``Laplace`` or ``Gaussian``.
+    accept_pinned
+        Cells that may be published as they are, by name, number or labels; or ``"all"``.
+    rng
+        The source of randomness, by default the operating system's.
+    threads
+        How many threads to draw with.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> table = ks.Table.from_array(
+    ...     [[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "education": ["low", "high"]}
+    ... )
+    >>> out = ks.release(table, keep=["county", []], mechanism=ks.Laplace(epsilon=0.5))
+    >>> out.table.counts.reshape(2, 2).sum(axis=1).tolist()
+    [16, 30]
+    >>> out.certificate.guarantee.person.reading
+    'distance 2, so epsilon 1: one person in another cell'
+    """
+    if not isinstance(table, Table):
+        raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
+    kept = keep if isinstance(keep, Invariants) else table.keep(*([keep] if isinstance(keep, str) else keep))
+    return plan(kept, mechanism).release(table, accept_pinned=accept_pinned, rng=rng, threads=threads)
+
+
+def prepare(plan: Plan, table: Table, accept_pinned: str | Iterable[Any] = (), seeded: bool = False) -> Prepared:
+    """Work out what a release of this table would keep, promise and give away.
+
+    Raises
+    ------
+    PlanError
+        If pinned cells are not accepted, or a block has no sampler.
+    """
+    if not isinstance(table, Table):
+        raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
+    if isinstance(table, ReleasedTable):
+        raise InputError("The table must be confidential, this one is released already. Release it only once.")
+    if plan.invariants.domain is None:
+        plan = plan.over(table.domain)
+    if plan.invariants.domain != table.domain:
+        raise InputError("The table must have the domain of the plan, it has another. Plan with table.keep.")
+    if table.counts.size and int(table.counts.max()) >= ROOM:
+        raise DataError("Counts must be below 2^62 to leave room for noise, one is not. Check the units.")
+    _check_pinned(plan, accept_pinned)
+    plan.check_samplers()
+    accuracy = plan.accuracy(LEVEL)
+    bounds = bounded_cells(plan, table.counts, accuracy.margins)
+    return Prepared(plan, table, accuracy, bounds, tuple(_concerns(plan, table, bounds, seeded)))
+
+
+def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:
+    """Every pinned cell must be accepted, and every accepted cell must be pinned."""
+    if isinstance(accepted, str) and accepted == "all":
+        return
+    pinned = {plan.invariants.cell_name(cell) for cell in plan.pinned.tolist()}
+    given = [accepted] if isinstance(accepted, (str, Mapping, int)) else list(accepted)
+    if "all" in given:
+        return
+    names = {_cell_name(plan, cell) for cell in given}
+    strange = sorted(names - pinned)
+    if strange:
+        raise InputError(f"Accepted cells must be pinned ones, got {quoted(strange[:SHOWN])}.")
+    left = sorted(pinned - names)
+    if left:
+        more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
+        raise PlanError(
+            f"The kept totals pin {len(left):,} cell{'s' * (len(left) != 1)}, which would be published without noise: "
+            f"{quoted(left[:SHOWN])}{more}. Keep fewer totals, or accept each by name (or 'all')."
+        )
+
+
+def _cell_name(plan: Plan, cell: Any) -> str:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, Mapping) and plan.invariants.domain is not None:
+        return plan.invariants.domain.name(plan.invariants.domain.index(cell))
+    if isinstance(cell, (int, np.integer)) and 0 <= cell < plan.size:
+        return plan.invariants.cell_name(int(cell))
+    raise InputError(f"An accepted cell must be given by name, number or labels, got {cell!r}.")
+
+
+def _concerns(plan: Plan, table: Table, bounds: Bounds, seeded: bool) -> Iterable[str]:
+    """What the curator must be told."""
+    for words in loss_concern(plan):
+        warnings.warn(words, LargeLossWarning, stacklevel=5)
+        yield words
+    if seeded:
+        yield "The noise comes from a seed: whoever knows it can take it off again. Not for publication."
+    yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
+    if table.undeclared:
+        yield f"The categories of {quoted(table.undeclared)} were taken from the data, so the list is itself published."
+    if len(plan.pinned):
+        yield f"{len(plan.pinned):,} pinned cells are published without noise, as accepted."
+    if bounds.not_checked:
+        yield f"Whether the kept totals bound cells closely was not checked for {bounds.not_checked:,} cells."
+
+
+def loss_concern(plan: Plan) -> list[str]:
+    """A sentence, if the loss of one person is so large that it protects little."""
+    if not loss_above(plan.mechanism, plan.person, LARGE_LOSS):
+        return []
+    loss = plan.mechanism.promise_at(plan.person)
+    return [f"The privacy loss of one person is {loss}, above {LARGE_LOSS}: that protects little."]
+
+
+def _guarantee_record(plan: Plan) -> GuaranteeRecord:
+    person = plan.person
+    return GuaranteeRecord(
+        words=plan.mechanism.promise(),
+        between="any two tables with the same kept totals",
+        person=PersonRecord(
+            distance=person.length,
+            distance_is="exact" if person.exact else "an upper bound",
+            reading=f"distance {person}, so {plan.mechanism.promise_at(person)}: {change_in_words(plan)}",
+        ),
+        delta=[
+            DeltaRecord(source="the mechanism", value=_delta(plan.mechanism)),
+            DeltaRecord(source="sampling", value="0"),
+        ],
+        sampling="exact",
+        blocks=[
+            BlockRecord(
+                form=group.structure, blocks=group.blocks, cells=group.cells, sampler=choice.words, guarantee="exact"
+            )
+            for group, choice in zip(plan.groups, plan.samplers, strict=True)
+        ],
+    )
+
+
+def _delta(mechanism: Mechanism) -> str:
+    delta = getattr(mechanism, "delta", None)
+    return "0" if delta is None else str(delta)

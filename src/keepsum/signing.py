@@ -1,0 +1,97 @@
+"""Ed25519 signatures of certificates, with keys in PEM files such as openssl makes."""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from pathlib import Path
+
+import msgspec
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from keepsum.certificate import Certificate, SignatureRecord
+from keepsum.errors import InputError
+from keepsum.saving import check_new, write_new
+
+
+def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: bool = False) -> str:
+    """Write a new private key, readable by its owner alone, and its public key, which is returned in hex."""
+    secret, open_to_all = Path(private), Path(public)
+    if secret == open_to_all:
+        raise InputError("The private and the public key must be two files, got one name for both.")
+    for path in (secret, open_to_all):
+        check_new(path, force)
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    shown = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    write_new(secret, pem, mode=0o600)
+    write_new(open_to_all, shown)
+    return public_hex(key.public_key())
+
+
+def read_private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
+    """The key of a PEM file."""
+    data = _read(path)
+    try:
+        key = serialization.load_pem_private_key(data, password=None)
+    except TypeError:
+        raise InputError(f"Key {str(path)!r} must not be locked by a passphrase. Decrypt it first.") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(f"Key {str(path)!r} must be a private key in PEM. Make one with keepsum keygen.") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"Key {str(path)!r} must be an Ed25519 key, it is another kind. Make one with keepsum keygen.")
+    return key
+
+
+def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
+    """The public key of a PEM file."""
+    try:
+        key = serialization.load_pem_public_key(_read(path))
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(f"Key {str(path)!r} must be a public key in PEM, such as keepsum keygen makes.") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError(f"Key {str(path)!r} must be an Ed25519 key, it is another kind.")
+    return key
+
+
+def _read(path: str | PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"Key {os.fspath(path)!r} must be readable, but: {error.strerror or error}.") from None
+
+
+def public_hex(key: Ed25519PublicKey) -> str:
+    """The 32 bytes of a public key, in hex."""
+    return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
+
+
+def sign(certificate: Certificate, key: Ed25519PrivateKey) -> Certificate:
+    """The certificate with a signature."""
+    signature = SignatureRecord(
+        algorithm="Ed25519",
+        public_key=public_hex(key.public_key()),
+        value=key.sign(certificate.signed_bytes()).hex(),
+    )
+    return msgspec.structs.replace(certificate, signature=signature)
+
+
+def is_signed_by(certificate: Certificate, key: Ed25519PublicKey) -> bool:
+    """Whether the certificate, as it is now, was signed with that key."""
+    if certificate.signature is None:
+        return False
+    try:
+        key.verify(bytes.fromhex(certificate.signature.value), certificate.signed_bytes())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def own_key(signature: SignatureRecord) -> Ed25519PublicKey:
+    """The key that a signature names; that it is the publisher's is for the reader to know."""
+    try:
+        return Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
+    except ValueError:
+        raise InputError("The public key of the certificate must be an Ed25519 key, it is none.") from None

@@ -1,0 +1,223 @@
+"""Checking a release from what was published: the table, its certificate, and nothing else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TypeVar
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from keepsum.certificate import Certificate
+from keepsum.declaring import read_released, read_totals
+from keepsum.errors import InputError, KeepsumError
+from keepsum.invariants import Invariants
+from keepsum.planning import plan
+from keepsum.recording import domain_of, kept_invariants, mechanism_of, mechanism_record
+from keepsum.signing import is_signed_by, own_key, read_public_key
+from keepsum.writing import table_hash
+
+SHOWN = 5
+Pathlike = str | PathLike[str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at, what was found, and whether it is as it must be."""
+
+    name: str
+    passed: bool
+    words: str
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """What was checked of a release; true if everything passed."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        lines = [f"  {'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.words}" for check in self.checks]
+        return "\n".join([f"Verification({'passed' if self.passed else 'failed'})", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{'ok' if check.passed else '<b>FAIL</b>'}</td>"
+            f'<td style="text-align:left">{html.escape(check.name)}</td>'
+            f'<td style="text-align:left">{html.escape(check.words)}</td></tr>'
+            for check in self.checks
+        )
+        return f"<table>{rows}</table>"
+
+
+def verify(
+    table: Pathlike,
+    certificate: Pathlike | None = None,
+    *,
+    totals: Pathlike | None = None,
+    key: Pathlike | None = None,
+    allow_seeded: bool = False,
+) -> Verification:
+    """Check a release: schema, hash, signature, integers, domain, and every kept total summed again.
+
+    Parameters
+    ----------
+    table
+        The released table, or the folder of a release.
+    certificate
+        Its certificate; by default the one that stands beside it.
+    totals
+        A file of published figures that the kept totals must agree with.
+    key
+        The publisher's public key. Without it a signature only shows that the certificate was not changed since.
+    allow_seeded
+        Let a release pass whose noise came from a seed.
+
+    Returns
+    -------
+    Verification
+        What was checked; it is true if everything passed.
+    """
+    files = _Files.of(table, certificate)
+    trusted = None if key is None else read_public_key(key)
+    report = _Report()
+    record = report.attempt("certificate", lambda: Certificate.from_json(files.certificate.read_bytes()))
+    if record is not None:
+        report.say("certificate", True, f"follows {record.schema}, released {record.released}")
+        report.say("signature", *_signature(record, trusted))
+        report.say("randomness", *_randomness(record, allow_seeded))
+        kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
+        if kept is not None:
+            report.attempt("statement", lambda: report.say("statement", *_statement(record, kept)))
+            _check_table(report, record, kept, files.table)
+            if totals is not None:
+                report.say("published figures", *_published(record, kept, totals))
+    return Verification(tuple(report.checks))
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a release."""
+
+    table: Path
+    certificate: Path
+    invariants: Path
+
+    @classmethod
+    def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
+        path = Path(table)
+        if path.is_dir():
+            found = sorted(file for file in path.iterdir() if file.stem == "table")
+            if len(found) != 1:
+                raise InputError(f"Folder {str(path)!r} must hold one table, it holds {len(found)}.")
+            beside, path = path / "certificate.json", found[0]
+        else:
+            beside = path.with_suffix(".certificate.json")
+        own = beside if certificate is None else Path(certificate)
+        for file, what in ((path, "table"), (own, "certificate")):
+            if not file.is_file():
+                raise InputError(f"The {what} {str(file)!r} must be a file, there is none. Name the right one.")
+        stem = own.name.removesuffix("certificate.json")
+        return cls(path, own, own.with_name(f"{stem}invariants.json"))
+
+    def sidecar(self) -> bytes | None:
+        return self.invariants.read_bytes() if self.invariants.is_file() else None
+
+
+class _Report:
+    """Checks as they are made."""
+
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
+
+    def say(self, name: str, passed: bool, words: str) -> None:
+        self.checks.append(Check(name, passed, words))
+
+    def attempt(self, name: str, step: Callable[[], T]) -> T | None:
+        """The result of a step, or a failed check if what was published does not allow it."""
+        try:
+            return step()
+        except KeepsumError as error:
+            self.say(name, False, str(error))
+        return None
+
+
+def _signature(record: Certificate, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
+    if record.signature is None:
+        return trusted is None, "none" if trusted is None else "none, so the key has signed nothing"
+    if not is_signed_by(record, trusted if trusted is not None else own_key(record.signature)):
+        return False, "not of this certificate by this key: it was changed, or another key signed it"
+    if trusted is not None:
+        return True, "by the key given"
+    return True, f"by {record.signature.public_key[:16]}…, which only the publisher's key can confirm (key)"
+
+
+def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
+    seeded = record.randomness != "operating system"
+    return allow_seeded or not seeded, record.randomness
+
+
+def _statement(record: Certificate, kept: Invariants) -> tuple[bool, str]:
+    """What the certificate says in words must follow from what it says to machines."""
+    mechanism = mechanism_of(record.mechanism)
+    rebuilt = plan(kept, mechanism)
+    stated = record.guarantee.person.distance
+    pinned = [kept.cell_name(cell) for cell in rebuilt.pinned.tolist()]
+    person = rebuilt.person
+    reading = f"distance {person}, so {mechanism.promise_at(person)}"
+    problems = [
+        (record.mechanism != mechanism_record(mechanism), "the law is not that of the parameters"),
+        (record.guarantee.words != mechanism.promise(), "the guarantee is not that of the parameters"),
+        (person.length > stated, "the distance of one person is larger than stated"),
+        (person.length == stated and not record.guarantee.person.reading.startswith(reading), "the reading is wrong"),
+        (record.exposure.pinned != pinned, "the pinned cells are others than stated"),
+        (record.kept.words != kept.describe(), "the kept totals are others than stated"),
+        (record.table.cells != kept.size, "the number of cells is not that of the domain"),
+    ]
+    wrong = [words for is_wrong, words in problems if is_wrong]
+    return not wrong, "; ".join(wrong) or f"{mechanism.promise()}; for one person {mechanism.promise_at(person)}"
+
+
+def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> None:
+    released = report.attempt("table", lambda: read_released(path, domain_of(record.domain), record.table.count))
+    if released is None:
+        return
+    report.say("table", True, f"{released.domain.size:,} cells, each once, all whole numbers")
+    same = table_hash(released) == record.table.sha256
+    report.say("hash", same, "as certified" if same else "the table is not the one that was certified")
+    names = [total.name for total in record.kept.totals]
+    if names != list(kept.names):
+        report.say("kept totals", False, "the totals listed are not those declared")
+        return
+    sums = [int(total) for total in kept.totals(released)]
+    broken = [total.name for total, value in zip(record.kept.totals, sums, strict=True) if total.value != value]
+    report.say("kept totals", not broken, _broken(broken) if broken else f"{len(sums):,} summed again, all exact")
+
+
+def _broken(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{len(names):,} broken: {'; '.join(names[:SHOWN])}{more}"
+
+
+def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:
+    figures = read_totals(totals, kept, record.table.count)
+    certified = [total.value for total in record.kept.totals]
+    return compare(figures, dict(enumerate(certified)), kept)
+
+
+def compare(figures: Mapping[int, int], values: Mapping[int, int], kept: Invariants) -> tuple[bool, str]:
+    """Whether published figures are those of the kept totals; names are given, never values."""
+    wrong = [kept.name(row) for row, figure in figures.items() if figure != values.get(row)]
+    return not wrong, _broken(wrong) if wrong else f"{len(figures):,} of {kept.height:,} kept totals checked, all equal"

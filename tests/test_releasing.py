@@ -1,0 +1,109 @@
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import keepsum as ks
+
+LAPLACE = ks.Laplace(epsilon=0.25)
+
+
+def test_totals_are_kept_and_counts_are_not(children):
+    keep = children.keep("county", "education", total=True)
+    outs = [ks.plan(keep, LAPLACE).release(children) for _ in range(5)]
+    for out in outs:
+        assert out.table.counts.dtype == np.int64
+        assert keep.holds(children, out.table)
+    assert len({out.table.counts.tobytes() for out in outs}) == 5
+
+
+def test_the_released_counts_are_the_confidential_ones_plus_the_noise_of_the_plan(children):
+    plan = ks.plan(children.keep("county"), LAPLACE)
+    out = plan.release(children, rng=ks.rng(seed=4))
+    assert (out.table.counts - children.counts).tolist() == plan.sample(rng=ks.rng(seed=4)).tolist()
+    assert out.certificate.randomness == "seeded, not for publication"
+    assert any("seed" in words for words in out.certificate.warnings)
+
+
+def test_threads_do_not_change_a_seeded_release(children):
+    plan = ks.plan(children.keep("county"), LAPLACE)
+    one, two = (plan.release(children, rng=ks.rng(seed=4), threads=n) for n in (1, 2))
+    assert one.table.counts.tolist() == two.table.counts.tolist()
+
+
+def test_a_polars_frame_comes_back_as_one():
+    frame = pl.DataFrame({"g": ["b", "a", "c"], "n": [5, 9, 7]})
+    with pytest.warns(ks.CategoriesFromDataWarning):
+        table = ks.Table.from_frame(frame, count="n")
+    out = ks.release(table, keep=[[]], mechanism=LAPLACE)
+    back = out.table.to_frame()
+    assert back["g"].to_list() == ["b", "a", "c"]
+    assert back["n"].sum() == 21
+    assert back.schema == frame.schema
+    assert out.certificate.domain.taken_from_data == ["g"]
+
+
+def test_cells_without_names_are_named_by_the_table(children, circles):
+    keep = ks.Invariants.subsets(16, [range(8), range(4, 12)])
+    out = ks.plan(keep, LAPLACE).release(children)
+    assert keep.holds(children.counts, out.table.counts)
+    assert "county" in out.plan.invariants.cell_name(0)
+    with pytest.raises(ks.InputError, match="cells"):
+        ks.plan(circles, LAPLACE).release(children)
+
+
+def test_pinned_cells_must_be_accepted_by_name():
+    table = ks.Table.from_array([[7, 3, 2], [5, 1, 4]], axes={"a": ["x", "y"], "b": ["p", "q", "r"]})
+    keep = table.keep("a") + ks.Invariants.subsets(6, [[0], [1]]).over(table.domain)
+    plan = ks.plan(keep, LAPLACE)
+    with pytest.raises(ks.PlanError, match=r"pin 3 cells.*'a=x, b=p', 'a=x, b=q', 'a=x, b=r'"):
+        plan.release(table)
+    with pytest.raises(ks.PlanError, match="pin 1 cell,"):
+        plan.release(table, accept_pinned=["a=x, b=p", {"a": "x", "b": "q"}])
+    with pytest.raises(ks.InputError, match="must be pinned ones, got 'a=y, b=p'"):
+        plan.release(table, accept_pinned=["a=y, b=p"])
+    with pytest.raises(ks.InputError, match="by name, number or labels"):
+        plan.release(table, accept_pinned=[99])
+    for accepted in ("all", ["a=x, b=p", 1, {"a": "x", "b": "r"}]):
+        out = plan.release(table, accept_pinned=accepted)
+        assert out.table.counts[:3].tolist() == [7, 3, 2]
+        assert out.certificate.exposure.pinned == ["a=x, b=p", "a=x, b=q", "a=x, b=r"]
+
+
+def test_what_must_not_be_released(children, released):
+    with pytest.raises(ks.InputError, match="released already"):
+        ks.release(released.table, keep=["county"], mechanism=LAPLACE)
+    with pytest.raises(ks.PlanError, match="fix every cell"):
+        ks.release(children, keep=[["county", "education"]], mechanism=LAPLACE, accept_pinned="all")
+    with pytest.raises(ks.NoSamplerError):
+        ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=100))
+    with pytest.raises(ks.InputError, match="keepsum Table"):
+        ks.release([1, 2], keep=["county"], mechanism=LAPLACE)
+    huge = ks.Table.from_array([2**62, 1], axes={"a": ["x", "y"]})
+    with pytest.raises(ks.DataError, match="below 2"):
+        ks.release(huge, keep=[[]], mechanism=LAPLACE)
+    other = ks.Table.from_array([1, 2], axes={"b": ["x", "y"]})
+    with pytest.raises(ks.InputError, match="domain of the plan"):
+        ks.plan(children.keep("county"), LAPLACE).release(other)
+
+
+def test_a_large_loss_is_warned_of_and_recorded(children):
+    with pytest.warns(ks.LargeLossWarning, match=r"epsilon 10\.4, above 10") as caught:
+        out = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=5.2))
+    assert caught[0].filename == __file__
+    assert out.certificate.warnings[0].startswith("The privacy loss")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=5))
+
+
+def test_views_show_released_data_only(children, released):
+    html = released._repr_html_()
+    assert "Alpha" in html
+    for row in released.table.to_frame("polars").rows():
+        assert f"<td>{row[-1]}</td>" in html
+    assert "not shown" in repr(children)
+    assert "epsilon 0.25" in repr(released)
+    tricky = ks.Table.from_array([3, 4], axes={"<b>": ["<i>", "&"]}, count="n")
+    assert "<i>" not in ks.release(tricky, keep=[[]], mechanism=LAPLACE)._repr_html_()

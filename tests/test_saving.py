@@ -1,0 +1,142 @@
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import keepsum as ks
+from keepsum.certificate import Certificate
+from keepsum.declaring import read_released
+from keepsum.recording import domain_of
+from keepsum.writing import table_hash
+
+LAPLACE = ks.Laplace(epsilon=0.25)
+
+
+def test_a_file_and_its_certificate(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.certificate.json", "out.csv"]
+    assert path == tmp_path / "out.csv"
+    assert ks.verify(path)
+    with pytest.raises(ks.InputError, match="must not exist yet"):
+        released.save(path)
+    released.save(path, force=True)
+    assert ks.verify(path)
+
+
+def test_a_folder(released, tmp_path):
+    released.save(f"{tmp_path}/out/")
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["certificate.json", "table.csv"]
+    assert ks.verify(tmp_path / "out")
+    with pytest.raises(ks.InputError, match="must not exist yet"):
+        released.save(f"{tmp_path}/out/")
+    released.save(tmp_path / "out", force=True)
+    (tmp_path / "out" / "thesis.docx").touch()
+    with pytest.raises(ks.InputError, match=r"nothing but a release, it holds 'thesis.docx'"):
+        released.save(tmp_path / "out", force=True)
+    (tmp_path / "empty").mkdir()
+    released.save(tmp_path / "empty")
+    assert ks.verify(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.arrow", "out.tsv"])
+def test_other_kinds_of_files(released, tmp_path, name):
+    assert ks.verify(released.save(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no/where.csv", "must exist"),
+        ("out.xlsx", "must end in"),
+        ("out", "a folder such as"),
+        ("no/folder/", "must exist"),
+    ],
+)
+def test_bad_outputs(released, tmp_path, name, words):
+    with pytest.raises(ks.InputError, match=words):
+        released.save(f"{tmp_path}/{name}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_left_when_the_disk_is_full(released, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("keepsum.saving.os.fsync", full)
+    with pytest.raises(ks.InputError, match="No space left"):
+        released.save(tmp_path / "out.csv")
+    with pytest.raises(ks.InputError, match="No space left"):
+        released.save(f"{tmp_path}/folder/")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_subsets_go_to_a_file_of_their_own(children, tmp_path):
+    keep = ks.Invariants.subsets(16, [range(8), range(4, 12)])
+    out = ks.plan(keep, LAPLACE).release(children)
+    path = out.save(tmp_path / "out.csv")
+    assert ks.verify(path)
+    (tmp_path / "out.invariants.json").rename(tmp_path / "gone.json")
+    failed = ks.verify(path)
+    assert not failed
+    assert "not beside it" in repr(failed)
+    plain = ks.release(children, keep=["county"], mechanism=LAPLACE)
+    (tmp_path / "gone.json").rename(tmp_path / "out.invariants.json")
+    plain.save(path, force=True)
+    assert not (tmp_path / "out.invariants.json").exists()
+
+
+def complete(folder: Path) -> str:
+    """What stands in a folder after a crash: nothing, a certificate alone, or a table with its own certificate."""
+    table = folder / "out.csv"
+    certificate = folder / "out.certificate.json"
+    if (folder / "out").exists():
+        table, certificate = folder / "out" / "table.csv", folder / "out" / "certificate.json"
+    if not table.exists():
+        return "certificate" if certificate.exists() else "nothing"
+    record = Certificate.from_json(certificate.read_bytes())
+    assert table_hash(read_released(table, domain_of(record.domain), record.table.count)) == record.table.sha256
+    return "release"
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out/"])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_killed_process_leaves_a_table_only_with_its_certificate(children, tmp_path, target, force):
+    """50 kills at random moments for each way of writing, 200 in all."""
+    plan = ks.plan(children.keep("county", "education"), LAPLACE)
+    releases = [plan.release(children) for _ in range(2)]
+    moments = random.Random(f"{target} {force}")
+    seen = []
+    for attempt in range(50):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        child = os.fork()
+        if child == 0:  # the worker: it has imported everything and only writes, again and again if it may
+            try:
+                for turn in range(1000 if force else 1):
+                    releases[turn % 2].save(f"{folder}/{target}", force=force)
+            finally:
+                os._exit(0)
+        time.sleep(moments.uniform(0, 0.05 if force else 0.012))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        seen.append(complete(folder))
+        releases[0].save(f"{folder}/{target}", force=force or seen[-1] == "release")  # and it can go on from there
+        assert complete(folder) == "release"
+        assert not any(file.name.endswith(".part") for file in folder.iterdir())
+    assert "release" in seen
+    assert len(set(seen)) > 1 or force
+
+
+def test_a_writer_in_the_wrong_order_would_be_caught(children, tmp_path):
+    """The check of the test above fails for a table with the certificate of another."""
+    plan = ks.plan(children.keep("county"), LAPLACE)
+    plan.release(children).save(tmp_path / "out.csv")
+    other = tmp_path / "other"
+    other.mkdir()
+    plan.release(children).save(other / "out.csv")
+    (other / "out.csv").replace(tmp_path / "out.csv")
+    with pytest.raises(AssertionError):
+        complete(tmp_path)
