@@ -61,7 +61,7 @@ def test_pinned_cells_must_be_accepted_by_name():
         plan.release(table)
     with pytest.raises(ks.PlanError, match="pin 1 cell,"):
         plan.release(table, accept_pinned=["a=x, b=p", {"a": "x", "b": "q"}])
-    with pytest.raises(ks.InputError, match="must be pinned ones, got 'a=y, b=p'"):
+    with pytest.raises(ks.InputError, match="'a=y, b=p' is that of no pinned cell"):
         plan.release(table, accept_pinned=["a=y, b=p"])
     with pytest.raises(ks.InputError, match="by name, number or labels"):
         plan.release(table, accept_pinned=[99])
@@ -107,3 +107,23 @@ def test_views_show_released_data_only(children, released):
     assert "epsilon 0.25" in repr(released)
     tricky = ks.Table.from_array([3, 4], axes={"<b>": ["<i>", "&"]}, count="n")
     assert "<i>" not in ks.release(tricky, keep=[[]], mechanism=LAPLACE)._repr_html_()
+
+
+def test_a_name_that_means_two_cells_accepts_neither():
+    axes = {"a": ["1, b=2", "1"], "b": ["3", "2, b=3"]}
+    table = ks.Table.from_array([[5, 6], [7, 8]], axes=axes)
+    keep = ks.Invariants.subsets(4, [[0], [3]]).over(table.domain)
+    plan = ks.plan(keep, LAPLACE)
+    assert plan.invariants.cell_name(0) == plan.invariants.cell_name(3)
+    with pytest.raises(ks.InputError, match="means several cells"):
+        plan.release(table, accept_pinned=["a=1, b=2, b=3"])
+    assert plan.release(table, accept_pinned=[0, {"a": "1", "b": "2, b=3"}]).table.counts[3] == 8
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"keep": None}, {"keep": 5}, {"accept_pinned": None}, {"accept_pinned": 5.0}, {"rng": 5}]
+)
+def test_wrong_kinds_of_arguments(children, arguments):
+    options = {"keep": ["county"], "mechanism": LAPLACE} | arguments
+    with pytest.raises(ks.InputError):
+        ks.release(children, **options)

@@ -10,6 +10,7 @@ import keepsum as ks
 from keepsum.certificate import Certificate
 from keepsum.declaring import read_released
 from keepsum.recording import domain_of
+from keepsum.releasing import Destination
 from keepsum.writing import table_hash
 
 LAPLACE = ks.Laplace(epsilon=0.25)
@@ -140,3 +141,51 @@ def test_a_writer_in_the_wrong_order_would_be_caught(children, tmp_path):
     (other / "out.csv").replace(tmp_path / "out.csv")
     with pytest.raises(AssertionError):
         complete(tmp_path)
+
+
+def test_another_tables_certificate_is_no_orphan(released, tmp_path):
+    released.save(tmp_path / "out.csv")
+    with pytest.raises(ks.InputError, match="must not exist yet"):
+        released.save(tmp_path / "out.parquet")
+    assert ks.verify(tmp_path / "out.csv")
+
+
+def test_of_two_savers_at_once_one_is_refused(released, tmp_path, monkeypatch):
+    """The other one appears between the check and the writing."""
+    real = Destination.check
+
+    def check_and_be_late(self, force):
+        found = real(self, force)
+        monkeypatch.setattr(Destination, "check", real)
+        released.save(tmp_path / "out.csv")
+        return found
+
+    monkeypatch.setattr(Destination, "check", check_and_be_late)
+    with pytest.raises(ks.InputError, match="it does by now"):
+        released.save(tmp_path / "out.csv")
+    assert complete(tmp_path) == "release"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.certificate.json", "out.csv"]
+
+
+def test_symbolic_links(released, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    released.save(tmp_path / "link")
+    released.save(tmp_path / "link", force=True)
+    assert (tmp_path / "link").is_symlink()
+    assert ks.verify(tmp_path / "real")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link", "real"]
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
+    with pytest.raises(ks.InputError, match="must not exist yet"):
+        released.save(tmp_path / "gone.csv")
+
+
+def test_long_names(released, tmp_path):
+    """As long as a file system allows for all that is written."""
+    assert ks.verify(released.save(tmp_path / f"{'a' * 230}.csv"))
+
+
+@pytest.mark.parametrize("output", ["", 5, None])
+def test_outputs_that_are_no_names(released, output):
+    with pytest.raises(ks.InputError, match="Output must be"):
+        released.save(output)

@@ -86,8 +86,8 @@ SECRET = 987654
         ({"n": [float("inf"), 2.0, 3.0]}, "row 1, column 'n', .* too large"),
         ({"n": [2**62, 2**62, 1]}, "sum that fits 64 bits"),
         ({"state": ["IL", None, "WI"]}, "row 2, column 'state', must not be missing"),
-        ({"state": ["IL", "TX", "WI"]}, "row 2, column 'state', must be one of the declared ones, got 'TX'"),
-        ({"county": ["Cook", "Washington", "Cook"]}, "row 3, column 'county', .* got 'Cook', .* within its state"),
+        ({"state": ["IL", "TX", "WI"]}, "row 2, column 'state', must be one of the declared ones"),
+        ({"county": ["Cook", "Washington", "Cook"]}, "row 3, column 'county', .* within its state"),
         ({"county": ["Cook", "Cook", "Washington"]}, "row 1 and row 2 are the same cell"),
     ],
 )
@@ -183,7 +183,7 @@ def test_whole_floats_are_counts():
         ({"axes": ["n"]}, "an axis or the count, not both"),
         ({"axes": []}, "at least one axis"),
         ({"within": {"county": "planet"}}, "got 'planet'"),
-        ({"domain": {"planet": ["Earth"]}}, "got 'planet'"),
+        ({"axes": "county", "domain": {"planet": ["Earth"]}}, "got 'planet'"),
         ({"domain": ks.Domain({"state": ["IL", "WI"]}), "axes": ["state", "fips"]}, "must be those of the domain"),
     ],
 )
@@ -238,3 +238,18 @@ def test_keep_by_name(children):
     ]
     with pytest.raises(ks.DomainError, match="got 'planet'"):
         children.keep("planet")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float16", "float32", "uint64", "UInt8", "Int16"])
+def test_a_type_without_room_for_a_released_count_is_not_used(dtype):
+    """pandas wraps or rounds such counts without a word."""
+    frame = pd.DataFrame({"g": ["a", "b"], "n": pd.Series([1, 2], dtype=dtype)})
+    table = ks.Table.from_frame(frame, count="n", domain={"g": ["a", "b"]})
+    for counts in ([-1, 4], [2**40 + 1, -(2**40)], [3, 0]):
+        released = ks.Table(table.domain, np.array(counts), "n", table.origin)
+        assert [int(value) for value in released.to_frame()["n"]] == counts
+
+
+def test_truth_values_are_no_categories():
+    with pytest.raises(ks.DataError, match="must be text"):
+        ks.Table.from_frame(pl.DataFrame({"g": [True, False], "n": [1, 2]}), count="n")

@@ -80,6 +80,22 @@ def test_a_compensating_change_with_a_new_hash_fails_the_signature(signed, relea
         (lambda d: d["domain"].update(structural_zeros=[99]), "kept totals"),
         (lambda d: d.update(randomness="seeded, not for publication"), "randomness"),
         (lambda d: d.update(surprise=1), "certificate"),
+        (lambda d: d["guarantee"]["person"].update(reading="distance 4, so epsilon 1e-9: 2 people"), "statement"),
+        (lambda d: d["guarantee"]["person"].update(distance=1000), "statement"),
+        (lambda d: d["guarantee"]["person"].update(distance_is="an upper bound"), "statement"),
+        (lambda d: d["guarantee"].update(between="any two tables whatsoever"), "statement"),
+        (lambda d: d["guarantee"].update(delta=[]), "statement"),
+        (lambda d: d["guarantee"].update(blocks=[]), "statement"),
+        (lambda d: d["guarantee"].update(sampling="rounded"), "statement"),
+        (lambda d: d["exposure"].update(bounded=7), "statement"),
+        (lambda d: d["exposure"].update(not_checked=-5), "statement"),
+        (lambda d: d["accuracy"].update(typical_margin=0), "statement"),
+        (lambda d: d.update(warnings=[]), "statement"),
+        (lambda d: d.update(postprocessing=["rounded"]), "statement"),
+        (lambda d: d.update(ledger="paid"), "statement"),
+        (lambda d: d.update(released="9999-99-99T99:99:99Z"), "certificate"),
+        (lambda d: d["domain"]["axes"][0].update(parents=[0, 0, 0, 0]), "kept totals"),
+        (lambda d: d["domain"].update(structural_zeros=[2**62, 2**63]), "kept totals"),
     ],
 )
 def test_every_changed_statement_fails(released, tmp_path, change, check):
@@ -152,10 +168,40 @@ def test_whole_numbers_as_labels_verify_from_text(tmp_path):
     table = ks.Table.from_array([5, 7, 9], axes={"age": [1, 2, 30]}, count="n")
     out = ks.release(table, keep=[[]], mechanism=LAPLACE)
     assert ks.verify(out.save(tmp_path / "out.csv"))
-    assert ks.verify(out.save(tmp_path / "out.parquet"))
+    assert ks.verify(out.save(tmp_path / "other.parquet"))
 
 
 def test_verifications_show_themselves(released, tmp_path):
     found = ks.verify(released.save(tmp_path / "out.csv"))
     assert repr(found).startswith("Verification(passed)")
     assert "<b>FAIL</b>" not in found._repr_html_()
+
+
+def test_no_key_may_stand_twice(signed, tmp_path):
+    """A reader would see one value and a program the other."""
+    path = tmp_path / "out.certificate.json"
+    path.write_text(path.read_text().replace('"epsilon": "1/4"', '"epsilon": "1/1000000", "epsilon": "1/4"'))
+    assert failures(signed, key=tmp_path / "key.pub.pem") == ["certificate"]
+
+
+def test_the_signature_names_the_key_that_made_it(signed, tmp_path):
+    edit(tmp_path / "out.certificate.json", lambda data: data["signature"].update(public_key="0" * 64))
+    assert failures(signed, key=tmp_path / "key.pub.pem") == ["signature"]
+    assert failures(signed) == ["signature"]
+
+
+def test_keys_of_small_order_sign_nothing(signed, tmp_path):
+    """Under the key 1 the signature (1, 0) verifies for about any message."""
+    forged = {"algorithm": "Ed25519", "public_key": "01" + "00" * 31, "value": "01" + "00" * 63}
+    edit(tmp_path / "out.certificate.json", lambda data: data.update(signature=forged))
+    assert failures(signed) == ["signature"]
+
+
+def test_deep_and_large_numbers_fail_without_a_crash(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    certificate = tmp_path / "out.certificate.json"
+    good = certificate.read_text()
+    certificate.write_text(good.replace('"parts": [', '"parts": [' + "[" * 50_000 + "]" * 50_000 + ","))
+    assert failures(path) == ["certificate"]
+    certificate.write_text(good.replace('"value": 135', f'"value": {2**70}'))
+    assert failures(path)

@@ -121,7 +121,7 @@ def check_label(name: str, label: Any) -> Label:
     """A category must be text or a whole number; anything else has no one way to be written."""
     if isinstance(label, np.generic):
         label = label.item()
-    if not isinstance(label, (str, int)):
+    if not isinstance(label, (str, int)) or isinstance(label, bool) or label == "":
         raise DomainError(
             f"A category of axis {name!r} must be text or a whole number, got {label!r}. Convert it to text first."
         )
@@ -178,8 +178,8 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
 def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple[Label, ...], Label]]:
     if isinstance(declared, Mapping):
         for above, labels in declared.items():
-            if isinstance(labels, str):
-                raise DomainError(f"Categories of axis {name!r} within {above!r} must be a list, got one text.")
+            if isinstance(labels, str) or not isinstance(labels, Iterable):
+                raise DomainError(f"Categories of axis {name!r} within {above!r} must be a list, got {labels!r}.")
             path = above if isinstance(above, tuple) else (above,)
             for label in labels:
                 yield path, check_label(name, label)
@@ -190,7 +190,7 @@ def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple
                 f"Categories of axis {name!r} must be ({parent}, {name}) pairs or a mapping "
                 f"from {parent} to lists, got {pair!r}."
             )
-        yield tuple(pair[:-1]), check_label(name, pair[-1])
+        yield tuple(check_label(parent, label) for label in pair[:-1]), check_label(name, pair[-1])
 
 
 def _check_labels(name: str, labels: Sequence[Label], categories: Iterable[object]) -> None:

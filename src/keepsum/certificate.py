@@ -7,6 +7,8 @@ hash is that of the *released* table, never of the confidential one, which could
 from __future__ import annotations
 
 import html
+import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
@@ -201,9 +203,12 @@ class Certificate(Record, frozen=True):
     def from_json(cls, data: bytes) -> Certificate:
         """Read a certificate strictly."""
         try:
-            return msgspec.json.decode(data, type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            json.loads(data, object_pairs_hook=_no_key_twice)
+            record = msgspec.json.decode(data, type=cls)
+            datetime.strptime(record.released, "%Y-%m-%dT%H:%M:%SZ")
+        except (ValueError, RecursionError) as error:
             raise InputError(f"The certificate must follow the schema keepsum.certificate/1, but: {error}.") from None
+        return record
 
     def to_json(self) -> bytes:
         """The certificate as a file for people and machines."""
@@ -237,6 +242,14 @@ class Certificate(Record, frozen=True):
             for title, words in rows
         )
         return f"<table>{cells}</table>"
+
+
+def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Of two values under one key a reader sees one, and a program may see the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def json_schema() -> bytes:

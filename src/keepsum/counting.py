@@ -5,12 +5,10 @@ Messages name the row and the column, never a count.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,10 @@ from keepsum.axes import Axis, IntArray, Label, check_nesting, families_together
 from keepsum.domain import Domain
 from keepsum.errors import DataError, DomainError
 from keepsum.memory import BYTES_A_CELL, check_room
+from keepsum.ordering import ranks_tell, runs_through
 
 INT64_MAX = 2**63 - 1
+LONGEST_LABEL = 10_000
 _PLAIN_DIGITS = re.compile(r"[+-]?[0-9]+")
 
 
@@ -34,28 +34,63 @@ class Source:
     counts: Callable[[str], Any]
     where: Callable[[int], str]
 
-    def axes(self, count: str, wanted: str | Sequence[str] | None, within: Mapping[str, str]) -> list[str]:
+    def axes(
+        self,
+        count: str,
+        wanted: str | Sequence[str] | None,
+        within: Mapping[str, str],
+        declared: Collection[str] = (),
+    ) -> list[str]:
         """The axis columns: those asked for with the parents of nested ones, or every column but the count."""
         if count not in self.names:
-            raise DataError(f"Count column must be {self._one_of_the_columns()}, got {count!r}.")
-        if wanted is None:
-            wanted = [name for name in self.names if name != count]
-        asked = [wanted] if isinstance(wanted, str) else list(wanted)
+            raise DataError(f"Count column must be {self.one_of_the_columns()}, got {count!r}.")
+        wants = [name for name in self.names if name != count] if wanted is None else wanted
+        asked = [wants] if isinstance(wants, str) else list(wants)
         for name in [*asked, *within, *within.values()]:
             if name not in self.names:
-                raise DataError(f"Axis must be {self._one_of_the_columns()}, got {name!r}.")
+                raise DataError(f"Axis must be {self.one_of_the_columns()}, got {name!r}.")
             if name == count:
                 raise DataError(f"Column {name!r} must be an axis or the count, not both.")
         check_nesting(self.names, within)
+        if wanted is None:
+            known = {*declared, *within, *within.values()}
+            self._refuse_measures(asked, [name for name in asked if name not in known])
         if not asked:
             raise DataError("A table must have at least one axis, got only the count column. Name the axes.")
         return with_parents(asked, within)
 
-    def _one_of_the_columns(self) -> str:
+    def _refuse_measures(self, names: Sequence[str], doubtful: Sequence[str]) -> None:
+        """A column of numbers that the others tell already is hardly an axis, and would be published as it is."""
+        columns = {name: self.labels(name) for name in names} if doubtful else {}
+        for name in doubtful:
+            others = [columns[other] for other in names if other != name]
+            if not others or not columns[name] or not all(_is_number(value) for value in columns[name]):
+                continue
+            if len(set(zip(*others, strict=True))) == len(columns[name]) > 1:
+                raise DataError(
+                    f"Column {name!r} holds numbers that the other columns tell already, so it looks like no axis, and "
+                    f"would be published as it is. Name the axes, or drop it."
+                )
+
+    def one_of_the_columns(self) -> str:
         """The columns for a message, unless they look like a row of data: no count is ever shown."""
-        if any(not name.strip() or name.strip()[0].isdigit() for name in self.names):
-            return "named in the header (the first line looks like data)"
-        return f"one of the columns {quoted(self.names)}"
+        shown = self.shown()
+        return f"one of the columns {shown}" if shown else "named in the header (the first line may be data)"
+
+    def shown(self) -> str:
+        """The names of the columns, or nothing if a digit in one may be that of a count."""
+        return "" if any(has_digit(name) or not name.strip() for name in self.names) else quoted(self.names)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(re.fullmatch(r"\s*[+-]?[0-9.,]*[0-9]\s*", value))
+    return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
+
+
+def has_digit(text: str) -> bool:
+    """Whether a text may hold a count, so that no message repeats it."""
+    return any(character.isdigit() for character in text)
 
 
 def check_counts(values: Any, where: Callable[[int], str], column: str, negative: bool = False) -> IntArray:
@@ -100,6 +135,8 @@ def _bad_count(place: str, column: str, problem: str) -> DataError:
 
 def _from_objects(values: list[Any], where: Callable[[int], str], column: str) -> IntArray:
     """Counts from Python objects: texts from a file, decimals, integers of any size."""
+    if all(type(value) is str and value.isascii() and value.isdigit() and len(value) < 19 for value in values):
+        return np.array(list(map(int, values)), dtype=np.int64)  # what files hold, if nothing is wrong
     counts = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
         count = _as_int(value)
@@ -172,23 +209,61 @@ def arrange(
 ) -> Arranged:
     """Put every row in its cell, with the domain declared or taken from the data.
 
-    The order of the rows and of categories taken from them is kept only if every cell has a row and the rows do not
-    stand in the order of their counts: else it would tell which cells are empty, or which are large.
+    The order of the rows is kept only if every cell has a row, the rows run through the cells as a grid, and categories
+    taken from them do not stand in the order of their counts: else the order would tell which cells are empty, or which
+    are large.
     """
     if isinstance(declared, Domain):
         domain, taken = declared, list[str]()
     else:
+        columns = {name: _as_declared(labels, declared.get(name)) for name, labels in columns.items()}
         domain, taken = domain_from(columns, within, declared)
     check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
     index = locate(columns, counts, domain, where)
-    in_order = not taken and bool((np.diff(index) > 0).all())
-    ranked = not in_order and ranks_tell(columns, counts)
-    complete = int((index >= 0).sum()) == domain.size
-    if taken and not isinstance(declared, Domain) and (ranked or not complete):
+    rows = index[index >= 0]
+    ordered = ranked = False
+    if len(rows) == domain.size == len(index):
+        ordered, ranked = _order(columns, counts, within, domain, taken)
+    if taken and not isinstance(declared, Domain) and not ordered:
         domain, _ = domain_from(columns, within, declared, in_label_order=True)
         index = locate(columns, counts, domain, where)
-    rows = index[index >= 0] if complete and not ranked else None
-    return Arranged(domain, cells_of(index, counts, domain.size), rows, taken, ranked)
+    return Arranged(domain, cells_of(index, counts, domain.size), rows if ordered else None, taken, ranked)
+
+
+def _order(
+    columns: Mapping[str, Sequence[Any]],
+    counts: IntArray,
+    within: Mapping[str, str],
+    domain: Domain,
+    taken: Sequence[str],
+) -> tuple[bool, bool]:
+    """Whether the order of rows for all cells may be published, and whether it is that of the counts."""
+    came = domain if len(taken) == len(domain.axes) else domain_from(columns, within, {})[0]
+    index = came.locate(_codes(columns, came, str))
+    if came.size != len(index) or not runs_through(came, index):
+        return False, False
+    cells = cells_of(index, counts, came.size)
+    free = [name for name in came.axes if name in taken or came.categories(name) != domain.categories(name)]
+    ranked = any(ranks_tell(came, name, cells) for name in free)
+    return not ranked, ranked
+
+
+def _as_declared(labels: Sequence[Any], declared: Any) -> Sequence[Any]:
+    """Labels of a text file as whole numbers, where these are what is declared."""
+    if isinstance(declared, (list, tuple)) and declared and all(type(label) is int for label in declared):
+        return [as_label(label, whole=True) for label in labels]
+    return labels
+
+
+def as_label(label: Any, whole: bool) -> Any:
+    """A label from a file, as a whole number where the axis has these and nothing is lost by it.
+
+    >>> as_label("7", whole=True), as_label("07", whole=True), as_label("7", whole=False)
+    (7, '07', '7')
+    """
+    if whole and isinstance(label, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,17}", label):
+        return int(label)
+    return label
 
 
 def locate(
@@ -216,47 +291,6 @@ def cells_of(index: IntArray, counts: IntArray, size: int) -> IntArray:
     rows = index >= 0
     cells[index[rows]] = counts[rows]
     return cells
-
-
-def ranks_tell(columns: Mapping[str, Sequence[Any]], counts: IntArray) -> bool:
-    """Whether the rows stand in the order of their counts, on the whole or within each run of some axis.
-
-    Rows published in that order would publish the ranks of their counts. An order that the labels explain tells
-    nothing, and of tables in no such order chance makes at most one in 10,000 look like it.
-
-    >>> towns = [f"town {k}" for k in (3, 1, 4, 2, 7, 6, 8, 5)]
-    >>> ranks_tell({"town": towns}, np.array([99, 80, 41, 40, 33, 12, 3, 1]))
-    True
-    >>> ranks_tell({"town": sorted(towns)}, np.array([99, 80, 41, 40, 33, 12, 3, 1]))
-    False
-    """
-    steps = np.diff(counts)
-    changes = {name: np.array([a != b for a, b in pairwise(labels)], dtype=bool) for name, labels in columns.items()}
-    for cut in [np.zeros(len(steps), dtype=bool), *changes.values()]:
-        inside = steps[~cut]
-        if (inside > 0).any() and (inside < 0).any():
-            continue
-        if _log_orders(counts, cut) > math.log(10_000) and not _labels_explain(columns, changes, cut):
-            return True
-    return False
-
-
-def _labels_explain(
-    columns: Mapping[str, Sequence[Any]], changes: Mapping[str, npt.NDArray[np.bool_]], cut: npt.NDArray[np.bool_]
-) -> bool:
-    """Whether some axis changes within the runs and its labels never fall there."""
-    for name, labels in columns.items():
-        falls = np.array([a > b for a, b in pairwise(map(_sort_key, labels))], dtype=bool)
-        if (changes[name] & ~cut).any() and not (falls & ~cut).any():
-            return True
-    return False
-
-
-def _log_orders(counts: IntArray, cut: npt.NDArray[np.bool_]) -> float:
-    """The logarithm of the number of different orders that the counts of each run could stand in."""
-    run = np.concatenate([[0], np.cumsum(cut)])
-    ties = np.unique(np.stack([run, counts]), axis=1, return_counts=True)[1]
-    return sum(math.lgamma(n + 1) for n in np.bincount(run).tolist()) - sum(math.lgamma(n + 1) for n in ties.tolist())
 
 
 def _sort_key(label: Label) -> tuple[bool, Label]:
@@ -292,11 +326,9 @@ def _encode(keys: Sequence[Any], axis: Axis, where: Callable[[int], str]) -> Int
         return np.fromiter((lookup[key] for key in keys), dtype=np.int64, count=len(keys))
     except KeyError:
         row = next(row for row, key in enumerate(keys) if key not in lookup)
-    label = keys[row] if axis.parent is None else keys[row][1]
     above = "" if axis.parent is None else f" within its {axis.parent.name}"
     raise DataError(
-        f"Category in {where(row)}, column {axis.name!r}, must be one of the declared ones, "
-        f"got {label!r}, which is none{above}."
+        f"Category in {where(row)}, column {axis.name!r}, must be one of the declared ones{above}, it is none."
     )
 
 
@@ -339,18 +371,24 @@ def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str
         distinct = dict.fromkeys(values)
     except TypeError:  # lists and the like among them
         distinct = values
-    if not all(isinstance(value, (str, int, np.integer)) and value != "" for value in distinct):
+    if not all(_is_label(value) for value in distinct):
         for row, value in enumerate(values):
             if is_missing(value) or (isinstance(value, str) and not value):
                 raise DataError(
                     f"Category in {where(row)}, column {column!r}, must not be missing. Write a word for it."
                 )
-            if not isinstance(value, (str, int, np.integer)):
+            if not _is_label(value):
                 raise DataError(
-                    f"Category in {where(row)}, column {column!r}, must be text or a whole number. "
-                    f"Convert the column to text, or leave it out of the axes."
+                    f"Category in {where(row)}, column {column!r}, must be text (of at most {LONGEST_LABEL:,} "
+                    f"characters) or a whole number. Convert the column to text, or leave it out of the axes."
                 )
     return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _is_label(value: Any) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value) <= LONGEST_LABEL
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and abs(int(value)) <= INT64_MAX
 
 
 def with_parents(axes: Sequence[str], within: Mapping[str, str]) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -15,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from keepsum.axes import IntArray, quoted
-from keepsum.counting import check_counts, check_labels
+from keepsum.counting import as_label, cells_of, check_counts, check_labels, locate
 from keepsum.domain import Domain
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.invariants import Invariants, Margin
@@ -36,7 +34,11 @@ def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
         IL = ["Cook", "Lake"]
         WI = ["Lake"]
     """
-    return _toml(path, "of categories")
+    declared = _toml(path, "of categories")
+    for axis, categories in declared.items():
+        if not isinstance(categories, (list, dict)):
+            raise InputError(f"Axis {axis!r} of {str(path)!r} must have a list of categories, got {categories!r}.")
+    return declared
 
 
 def read_keep(path: str | PathLike[str], table: Table) -> Invariants:
@@ -67,10 +69,12 @@ def _subsets(declared: Mapping[str, Any], domain: Domain, name: str) -> Invarian
     for k, total in enumerate(totals):
         where = f"Total {k + 1} of {name!r}"
         if not isinstance(total, Mapping) or not set(total) <= {"name", "cells", "weight"} or "cells" not in total:
-            raise InputError(f"{where} must have cells, and may have a name and a weight, got {quoted(total)}.")
+            raise InputError(f"{where} must have cells, and may have a name and a weight, and nothing else.")
         weight = total.get("weight", 1)
-        if isinstance(weight, bool) or not isinstance(weight, int) or weight == 0:
-            raise InputError(f"{where} must have a weight that is a whole number but 0, got {weight!r}.")
+        if isinstance(weight, bool) or not isinstance(weight, int) or not 0 < abs(weight) < 2**31:
+            raise InputError(f"{where} must have a weight that is a whole number of at most 31 bits and not 0.")
+        if not isinstance(total.get("name", ""), str):
+            raise InputError(f"{where} must have a name that is text.")
         chosen.append(_chosen(total["cells"], domain, where))
         weights.append(weight)
         names.append(str(total.get("name", f"total {k + 1}")))
@@ -87,10 +91,16 @@ def _chosen(cells: Any, domain: Domain, where: str) -> IntArray:
     """The cells that match any of some mappings from axes to labels."""
     if not isinstance(cells, list) or not cells or not all(isinstance(cell, Mapping) and cell for cell in cells):
         raise InputError(f"{where} must have cells as a list such as [{{{domain.axes[0]} = ...}}].")
+    for wanted in (value for cell in cells for value in cell.values()):
+        if not all(isinstance(label, (str, int)) for label in (wanted if isinstance(wanted, list) else [wanted])):
+            raise InputError(f"{where} must have labels that are text or whole numbers, or lists of these.")
     try:
-        return np.unique(np.concatenate([np.flatnonzero(domain.matching(cell)) for cell in cells]))
+        found = np.unique(np.concatenate([np.flatnonzero(domain.matching(cell)) for cell in cells]))
     except DomainError as error:
         raise InputError(f"{where}: {error}") from None
+    if not len(found):
+        raise InputError(f"{where} must have at least one cell, none matches.")
+    return found
 
 
 def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
@@ -100,7 +110,7 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
             f"A matrix such as {name!r} needs a table with a row for every cell, in an order that may be published. "
             f"Name the cells in a .toml file instead."
         )
-    lines = [line for line in csv.reader(io.StringIO(_text(path))) if line]
+    lines = [line.split(",") for line in _text(path).splitlines() if line.strip()]
     rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)
     for k, line in enumerate(lines):
         if len(line) != table.domain.size:
@@ -110,6 +120,8 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
             )
         if not all(INTEGER.fullmatch(value) and len(value) < 16 for value in line):
             raise InputError(f"Line {k + 1} of {name!r} must be whole numbers, without a header.")
+        if not any(int(value) for value in line):
+            raise InputError(f"Line {k + 1} of {name!r} must have a number but 0.")
         cells = slice(None) if table.rows is None else table.rows
         rows[k, cells] = [int(value) for value in line]
     if not len(rows):
@@ -132,7 +144,8 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
         raise DataError(f"Totals in {name!r} must have the count column {count!r}, got {quoted(source.names)}.")
     values = check_counts(source.counts(count), source.where, count, negative=True)
     axes = [column for column in source.names if column != count]
-    find = _by_name(invariants) if axes == ["total"] else _by_cell(invariants, axes, name)
+    by_name = axes == ["total"] and "total" not in (invariants.domain.axes if invariants.domain else ())
+    find = _by_name(invariants) if by_name else _by_cell(invariants, axes, name)
     columns = [source.labels(column) for column in axes]
     figures: dict[int, int] = {}
     for line, labels in enumerate(zip(*columns, strict=True) if columns else [()] * len(values)):
@@ -148,6 +161,8 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
 
 def _by_name(invariants: Invariants) -> Any:
     rows = {name: row for row, name in enumerate(invariants.names)}
+    if len(rows) < invariants.height:
+        raise InputError("Totals must have different names to be told apart by name. Rename those of the files.")
     return lambda labels: rows.get(labels[0])
 
 
@@ -165,40 +180,32 @@ def _by_cell(invariants: Invariants, axes: list[str], name: str) -> Any:
             starts[part.axes] = start
         start += part.height
 
+    places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
+
     def find(labels: Iterable[Any]) -> int | None:
         cell = {axis: label for axis, label in zip(axes, labels, strict=True) if label not in ("", None)}
         margin = domain.closure(cell)
         if margin not in starts or set(margin) != set(cell):
             return None
-        try:
-            place = domain.project(margin).index(own_labels(cell, domain)) if margin else 0
-        except DomainError:
-            return None
-        return starts[margin] + place
+        if margin not in places:
+            places[margin] = _cells_of_margin(domain, margin)
+        place = places[margin].get(tuple(str(cell[axis]) for axis in margin))
+        return None if place is None else starts[margin] + place
 
     return find
 
 
-def own_labels(cell: Mapping[str, Any], domain: Domain) -> dict[str, Any]:
-    """Labels as the domain writes them: a file of text may hold the digits of a whole number."""
-    return {axis: as_label(label, isinstance(domain.axis(axis).labels[0], int)) for axis, label in cell.items()}
-
-
-def as_label(label: Any, whole: bool) -> Any:
-    """A label from a file, as a whole number where the axis has these and nothing is lost by it.
-
-    >>> as_label("7", whole=True), as_label("07", whole=True), as_label("7", whole=False)
-    (7, '07', '7')
-    """
-    if whole and isinstance(label, str) and re.fullmatch(r"0|-?[1-9][0-9]*", label):
-        return int(label)
-    return label
+def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any, ...], int]:
+    """The place of each cell of a margin, by its labels as text."""
+    if not margin:
+        return {(): 0}
+    cells = domain.project(margin)
+    columns = [[str(cells.axis(axis).labels[code]) for code in cells.codes(axis).tolist()] for axis in margin]
+    return {labels: place for place, labels in enumerate(zip(*columns, strict=True))}
 
 
 def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Table:
     """A released table again: exactly the axes and the count, every cell once, whole numbers that may be negative."""
-    from keepsum.counting import cells_of, locate
-
     file = open_columns(path, count)
     source = file.source
     if sorted(source.names) != sorted([*domain.axes, count]):
@@ -220,7 +227,9 @@ def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Tabl
 def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(path))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"File {what} {str(path)!r} must be TOML, but: {error}.") from None
 
 

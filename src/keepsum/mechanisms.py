@@ -7,6 +7,7 @@ depends on the totals; the plan works it out.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
@@ -29,9 +30,15 @@ def exact(value: Number, what: str) -> Fraction:
     >>> exact(0.1, "Epsilon"), exact("1/3", "Epsilon")
     (Fraction(1, 10), Fraction(1, 3))
     """
-    problem = f"{what} must be a positive number, got {value!r}."
+    problem = (
+        f"{what} must be a positive number, got {str(value)[:40]!r}."
+        if isinstance(value, str)
+        else (f"{what} must be a positive number, got {value!r}.")
+    )
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction, np.integer)):
         raise InputError(problem)
+    if isinstance(value, str) and (len(value) > 1000 or re.search(r"[eE][+-]?0*[1-9][0-9]{3}", value)):
+        raise InputError(problem)  # a number of a million digits
     try:
         if isinstance(value, float):
             number = Fraction(repr(float(value)))

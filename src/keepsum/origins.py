@@ -18,6 +18,7 @@ class Frame:
     backend: str
     columns: tuple[str, ...]
     dtypes: Mapping[str, Any]
+    file: str | None = None  # the kind of file that it was read from
 
 
 @dataclass(frozen=True)

@@ -194,8 +194,9 @@ class Plan:
         """Release a table by this plan; see :func:`keepsum.release`."""
         from keepsum.releasing import prepare
 
-        seeded = rng is not None and rng.seeded
-        return prepare(self, table, accept_pinned, seeded).draw(rng, threads)
+        if rng is not None and not isinstance(rng, Rng):
+            raise InputError(f"The source of randomness must come from ks.rng(), got {type(rng).__name__!r}.")
+        return prepare(self, table, accept_pinned, rng is not None and rng.seeded).draw(rng, threads)
 
     def over(self, domain: Domain) -> Plan:
         """The same plan with its cells named by a domain."""

@@ -9,13 +9,13 @@ import csv
 import io
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from keepsum.axes import quoted
-from keepsum.counting import Source
+from keepsum.counting import Source, has_digit
 from keepsum.domain import Domain
 from keepsum.errors import DataError, InputError
 from keepsum.memory import BYTES_A_BYTE, check_room
@@ -23,6 +23,7 @@ from keepsum.origins import Origin, Text
 from keepsum.table import Table, frame_source
 
 DELIMITERS = (",", ";", "\t", "|")
+LONGEST_HEADER = 10**5
 
 
 def read_table(
@@ -66,7 +67,7 @@ def read_table(
     """
     file = open_columns(path, count)
     if drop is not None:
-        axes = _all_accounted_for(file.source, count, axes, within or {}, drop)
+        axes = _all_accounted_for(file.source, count, axes, within or {}, drop, domain or ())
     return Table.from_source(file.source, axes, count, within, domain, file.origin)
 
 
@@ -82,7 +83,8 @@ def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
     """The columns of a CSV, Parquet or Arrow file."""
     data, name = _contents(path)
     if data[:4] == b"PAR1" or data[:6] == b"ARROW1":
-        return Columns(*frame_source(_arrow_table(data, name)))
+        source, frame = frame_source(_arrow_table(data, name))
+        return Columns(source, replace(frame, file="parquet" if data[:4] == b"PAR1" else "arrow"))
     return _csv_columns(data, name, count)
 
 
@@ -92,11 +94,13 @@ def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
         try:
             check_room(Path(path).stat().st_size, f"File {Path(path).name!r}", BYTES_A_BYTE)
             return Path(path).read_bytes(), Path(path).name
-        except OSError as error:
-            raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
-    if not hasattr(path, "read"):
-        raise InputError(f"The file must be given by its path, got {type(path).__name__!r}.")
-    return path.read(), "standard input"
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise DataError(f"File {str(path)!r} must be readable, but: {why}.") from None
+    data = path.read() if hasattr(path, "read") else None
+    if not isinstance(data, bytes):
+        raise InputError(f"The file must be given by its path or opened for bytes, got {type(path).__name__!r}.")
+    return data, "standard input"
 
 
 def _arrow_table(data: bytes, name: str) -> Any:
@@ -122,16 +126,19 @@ def _all_accounted_for(
     axes: str | Sequence[str] | None,
     within: Mapping[str, str],
     drop: Collection[str],
+    declared: Domain | Collection[str],
 ) -> list[str]:
     """The axes, if every other column is the count, a parent or named to be dropped."""
     for name in drop:
         if name not in source.names:
-            raise DataError(f"A column to drop must be one of {quoted(source.names)}, got {name!r}.")
+            raise DataError(f"A column to drop must be {source.one_of_the_columns()}, got {name!r}.")
         if name == count:
             raise DataError(f"The count column {name!r} must not be dropped.")
     if axes is None:
-        axes = [name for name in source.names if name != count and name not in drop]
-    names = source.axes(count, axes, within)
+        rest = replace(source, names=tuple(name for name in source.names if name not in drop))
+        names = rest.axes(count, None, within, declared.axes if isinstance(declared, Domain) else declared)
+    else:
+        names = source.axes(count, axes, within)
     both = [name for name in names if name in drop]
     if both:
         raise DataError(f"A column to drop must not be an axis, got {quoted(both)}.")
@@ -139,7 +146,7 @@ def _all_accounted_for(
     if extra:
         raise DataError(
             f"Every column must be an axis, a parent or the count, {quoted(extra)} "
-            f"{'is' if len(extra) == 1 else 'are'} none. Name what to leave out with drop."
+            f"{'is' if len(extra) == 1 else 'are'} none. Drop what is to be left out."
         )
     return names
 
@@ -154,9 +161,11 @@ def _csv_columns(data: bytes, name: str, count: str) -> Columns:
         raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.") from None
     marked = text.startswith("\ufeff")
     text = text[1:] if marked else text
-    first = text.split("\n", 1)[0].rstrip("\r")
+    first, newline = _first_line(text)
     if not first.strip():
         raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
+    if "\r" in first or len(first) > LONGEST_HEADER:
+        raise DataError(f"File {name!r} must have lines that end in a line feed, and a header of a line.")
     delimiter = _delimiter(first, count)
     header, rows, lines = _rows(text, delimiter, name)
     place = {column: k for k, column in enumerate(header)}
@@ -170,13 +179,19 @@ def _csv_columns(data: bytes, name: str, count: str) -> Columns:
     origin = Text(
         columns=tuple(header),
         delimiter=delimiter,
-        newline="\r\n" if "\r\n" in text else "\n",
+        newline=newline,
         byte_order_mark=marked,
         ends_with_newline=text.endswith("\n"),
         quoted_names=quoted_names,
         quoted_columns=quoted_columns,
     )
     return Columns(source, origin)
+
+
+def _first_line(text: str) -> tuple[str, str]:
+    """The first line, and how it ends."""
+    line = text.split("\n", 1)[0]
+    return line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n"
 
 
 def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[str]], list[int]]:
@@ -213,7 +228,8 @@ def _delimiter(header: str, count: str) -> str:
 def _check_header(header: list[str], name: str) -> None:
     twice = sorted({column for column in header if header.count(column) > 1})
     if twice:
-        raise DataError(f"Columns of {name!r} must have different names, got {quoted(twice)} twice.")
+        shown = "one" if any(has_digit(column) for column in twice) else quoted(twice)
+        raise DataError(f"Columns of {name!r} must have different names, got {shown} twice. Is there a header?")
 
 
 def _quoted(text: str, delimiter: str, header: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants, Margin, Part, Rows
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.memory import BYTES_A_CELL, check_room
 from keepsum.planning import Plan, plan
 
 
@@ -57,6 +59,8 @@ def domain_of(record: DomainRecord) -> Domain:
     paths: dict[str, list[tuple[Any, ...]]] = {}
     for axis in record.axes:
         if axis.parent is None:
+            if axis.parents is not None:
+                raise InputError(f"Axis {axis.name!r} of the certificate has no parent, so it must have no parents.")
             paths[axis.name] = [(label,) for label in axis.labels]
             categories[axis.name] = axis.labels
             continue
@@ -69,11 +73,13 @@ def domain_of(record: DomainRecord) -> Domain:
         categories[axis.name] = paths[axis.name]
         within[axis.name] = axis.parent
     domain = Domain(categories, within)
-    zeros = np.array(record.structural_zeros, dtype=np.int64)
-    if not len(zeros):
+    check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
+    places = record.structural_zeros
+    if not places:
         return domain
-    if (np.diff(zeros) <= 0).any() or zeros[0] < 0 or zeros[-1] >= domain.size:
+    if any(b <= a for a, b in pairwise(places)) or places[0] < 0 or places[-1] >= domain.size:
         raise InputError("Structural zeros of the certificate must be places of the grid, in order.")
+    zeros = np.array(places, dtype=np.int64)
     return Domain.of(map(domain.axis, domain.axes), zeros)
 
 
@@ -116,6 +122,9 @@ def kept_invariants(certificate: Certificate, file: bytes | None) -> Invariants:
     domain = domain_of(certificate.domain)
     parts: list[Part] = []
     rows: list[Rows] | None = None
+    hashes = {record.sha256 for record in certificate.kept.parts if isinstance(record, RowsRecord)}
+    if len(hashes) > 1:
+        raise InputError("All totals of the certificate that are not margins must stand in one file.")
     for record in certificate.kept.parts:
         if isinstance(record, MarginRecord):
             parts.append(Margin(domain, domain.closure(record.axes)))
@@ -149,6 +158,8 @@ def _rows_again(part: RowsPart, size: int) -> Rows:
     if part.weights is not None:
         if [len(row) for row in part.weights] != [len(row) for row in part.cells]:
             raise InputError("Weights in the file of invariants must be one for each cell.")
+        if any(abs(weight) >= 2**62 for row in part.weights for weight in row):
+            raise InputError("Weights in the file of invariants must fit 62 bits.")
         data = np.array([weight for row in part.weights for weight in row], dtype=np.int64)
         rows = sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
     return Rows(rows, tuple(part.names), part.words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -46,7 +46,7 @@ from keepsum.sampling.rng import rng as new_rng
 from keepsum.saving import check_new, check_new_folder, write_folder, write_release
 from keepsum.signing import read_private_key, sign
 from keepsum.table import Table
-from keepsum.writing import kind_of, own_kind, table_bytes, table_hash
+from keepsum.writing import KINDS, kind_of, own_kind, table_bytes, table_hash
 
 LEVEL = 0.95
 LARGE_LOSS = 10
@@ -77,6 +77,8 @@ class Destination:
     @classmethod
     def at(cls, output: str | PathLike[str], kind: str = "csv") -> Destination:
         """A folder if the name ends in a slash or is one, else the file of the table."""
+        if not isinstance(output, (str, PathLike)) or not os.fspath(output):
+            raise InputError(f"Output must be the name of a file or a folder, got {output!r}.")
         path = Path(output)
         if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
             return cls(path, path / f"table.{kind}", path / "certificate.json", path / "invariants.json")
@@ -92,7 +94,9 @@ class Destination:
             check_new_folder(self.folder, force)
             return False
         kind_of(self.table)
-        orphan = not self.table.exists() and (self.certificate.exists() or self.invariants.exists())
+        belongs = [self.table.with_suffix(ending) for ending in KINDS if ending != self.table.suffix]
+        alone = not any(map(os.path.lexists, (self.table, *belongs)))
+        orphan = alone and (self.certificate.exists() or self.invariants.exists())
         check_new(self.table, force)
         for path in (self.certificate, self.invariants):
             check_new(path, force or orphan)
@@ -145,14 +149,17 @@ class Release:
             The file of the table.
         """
         place = Destination.at(path, own_kind(self.table))
-        place.check(force)
+        orphan = place.check(force)
         signed = sign(self.certificate, read_private_key(sign_with)) if sign_with is not None else self.certificate
         files = {place.invariants: self.invariants} if self.invariants is not None else {}
         files |= {place.certificate: signed.to_json(), place.table: table_bytes(self.table, kind_of(place.table))}
         if place.folder is not None:
             write_folder(place.folder, {file.name: data for file, data in files.items()})
         else:
-            write_release(place.table, files, place.invariants if self.invariants is None else None)
+            if orphan:
+                place.certificate.unlink(missing_ok=True)
+                place.invariants.unlink(missing_ok=True)
+            write_release(place.table, files, force, place.invariants if self.invariants is None and force else None)
         return place.table
 
     def __repr__(self) -> str:
@@ -217,17 +224,9 @@ class Prepared:
                 totals=[TotalRecord(name=name, value=value) for name, value in totals],
             ),
             mechanism=mechanism_record(self.plan.mechanism),
-            guarantee=_guarantee_record(self.plan),
-            exposure=ExposureRecord(
-                pinned=[invariants.cell_name(cell) for cell in self.plan.pinned.tolist()],
-                bounded=len(self.bounds.cells),
-                not_checked=self.bounds.not_checked,
-            ),
-            accuracy=AccuracyRecord(
-                level=self.accuracy.level,
-                typical_margin=self.accuracy.typical,
-                simulated_draws=self.accuracy.draws,
-            ),
+            guarantee=guarantee_record(self.plan),
+            exposure=exposure_record(self.plan, self.bounds),
+            accuracy=accuracy_record(self.accuracy),
             randomness="seeded, not for publication" if seeded else "operating system",
             postprocessing=[],
             ledger=None,
@@ -278,6 +277,8 @@ def release(
     """
     if not isinstance(table, Table):
         raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
+    if not isinstance(keep, (Invariants, Iterable)):
+        raise InputError(f"Totals to keep must be Invariants or a list of margins, got {keep!r}.")
     kept = keep if isinstance(keep, Invariants) else table.keep(*([keep] if isinstance(keep, str) else keep))
     return plan(kept, mechanism).release(table, accept_pinned=accept_pinned, rng=rng, threads=threads)
 
@@ -300,26 +301,33 @@ def prepare(plan: Plan, table: Table, accept_pinned: str | Iterable[Any] = (), s
         raise InputError("The table must have the domain of the plan, it has another. Plan with table.keep.")
     if table.counts.size and int(table.counts.max()) >= ROOM:
         raise DataError("Counts must be below 2^62 to leave room for noise, one is not. Check the units.")
+    if not isinstance(accept_pinned, Iterable):
+        raise InputError(f"Accepted cells must be a list of cells, or 'all', got {accept_pinned!r}.")
     _check_pinned(plan, accept_pinned)
     plan.check_samplers()
     accuracy = plan.accuracy(LEVEL)
     bounds = bounded_cells(plan, table.counts, accuracy.margins)
-    return Prepared(plan, table, accuracy, bounds, tuple(_concerns(plan, table, bounds, seeded)))
+    for words in loss_concern(plan):
+        warnings.warn(words, LargeLossWarning, stacklevel=4)
+    return Prepared(plan, table, accuracy, bounds, tuple(concerns(plan, table.undeclared, bounds, seeded)))
 
 
 def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:
     """Every pinned cell must be accepted, and every accepted cell must be pinned."""
     if isinstance(accepted, str) and accepted == "all":
         return
-    pinned = {plan.invariants.cell_name(cell) for cell in plan.pinned.tolist()}
     given = [accepted] if isinstance(accepted, (str, Mapping, int)) else list(accepted)
-    if "all" in given:
+    if any(isinstance(cell, str) and cell == "all" for cell in given):
         return
-    names = {_cell_name(plan, cell) for cell in given}
-    strange = sorted(names - pinned)
+    named: dict[str, list[int]] = {}
+    for cell in plan.pinned.tolist():
+        named.setdefault(plan.invariants.cell_name(cell), []).append(cell)
+    pinned = set(plan.pinned.tolist())
+    chosen = {_cell_number(plan, cell, named) for cell in given}
+    strange = [plan.invariants.cell_name(cell) for cell in sorted(chosen - pinned)]
     if strange:
         raise InputError(f"Accepted cells must be pinned ones, got {quoted(strange[:SHOWN])}.")
-    left = sorted(pinned - names)
+    left = [plan.invariants.cell_name(cell) for cell in sorted(pinned - chosen)]
     if left:
         more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
         raise PlanError(
@@ -328,26 +336,29 @@ def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:
         )
 
 
-def _cell_name(plan: Plan, cell: Any) -> str:
+def _cell_number(plan: Plan, cell: Any, named: Mapping[str, list[int]]) -> int:
+    """The cell that a name, a number or labels mean."""
     if isinstance(cell, str):
-        return cell
+        found = named.get(cell, [])
+        if len(found) != 1:
+            how = "means several cells; give its labels" if found else "is that of no pinned cell"
+            raise InputError(f"Accepted cells must be pinned ones, but the name {cell!r} {how}.")
+        return found[0]
     if isinstance(cell, Mapping) and plan.invariants.domain is not None:
-        return plan.invariants.domain.name(plan.invariants.domain.index(cell))
+        return plan.invariants.domain.index(cell)
     if isinstance(cell, (int, np.integer)) and 0 <= cell < plan.size:
-        return plan.invariants.cell_name(int(cell))
+        return int(cell)
     raise InputError(f"An accepted cell must be given by name, number or labels, got {cell!r}.")
 
 
-def _concerns(plan: Plan, table: Table, bounds: Bounds, seeded: bool) -> Iterable[str]:
-    """What the curator must be told."""
-    for words in loss_concern(plan):
-        warnings.warn(words, LargeLossWarning, stacklevel=5)
-        yield words
+def concerns(plan: Plan, undeclared: Sequence[str], bounds: Bounds, seeded: bool) -> Iterator[str]:
+    """What the curator must be told, and the certificate records."""
+    yield from loss_concern(plan)
     if seeded:
         yield "The noise comes from a seed: whoever knows it can take it off again. Not for publication."
     yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
-    if table.undeclared:
-        yield f"The categories of {quoted(table.undeclared)} were taken from the data, so the list is itself published."
+    if undeclared:
+        yield f"The categories of {quoted(undeclared)} were taken from the data, so the list is itself published."
     if len(plan.pinned):
         yield f"{len(plan.pinned):,} pinned cells are published without noise, as accepted."
     if bounds.not_checked:
@@ -362,7 +373,22 @@ def loss_concern(plan: Plan) -> list[str]:
     return [f"The privacy loss of one person is {loss}, above {LARGE_LOSS}: that protects little."]
 
 
-def _guarantee_record(plan: Plan) -> GuaranteeRecord:
+def exposure_record(plan: Plan, bounds: Bounds) -> ExposureRecord:
+    """What the kept totals give away."""
+    return ExposureRecord(
+        pinned=[plan.invariants.cell_name(cell) for cell in plan.pinned.tolist()],
+        bounded=len(bounds.cells),
+        not_checked=bounds.not_checked,
+    )
+
+
+def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
+    """The margin of error."""
+    return AccuracyRecord(level=accuracy.level, typical_margin=accuracy.typical, simulated_draws=accuracy.draws)
+
+
+def guarantee_record(plan: Plan) -> GuaranteeRecord:
+    """What is promised, and how each block is drawn."""
     person = plan.person
     return GuaranteeRecord(
         words=plan.mechanism.promise(),

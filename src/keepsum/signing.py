@@ -15,11 +15,23 @@ from keepsum.certificate import Certificate, SignatureRecord
 from keepsum.errors import InputError
 from keepsum.saving import check_new, write_new
 
+# Encodings of the points of order 1, 2, 4 and 8, which are no keys, with either sign.
+_SMALL = (
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+)
+SMALL_ORDER = frozenset(_SMALL) | {code[:62] + f"{int(code[62:], 16) | 128:02x}" for code in _SMALL}
+
 
 def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: bool = False) -> str:
     """Write a new private key, readable by its owner alone, and its public key, which is returned in hex."""
     secret, open_to_all = Path(private), Path(public)
-    if secret == open_to_all:
+    if secret.resolve() == open_to_all.resolve():
         raise InputError("The private and the public key must be two files, got one name for both.")
     for path in (secret, open_to_all):
         check_new(path, force)
@@ -47,8 +59,9 @@ def read_private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
 
 def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
     """The public key of a PEM file."""
+    data = _read(path)
     try:
-        key = serialization.load_pem_public_key(_read(path))
+        key = serialization.load_pem_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(f"Key {str(path)!r} must be a public key in PEM, such as keepsum keygen makes.") from None
     if not isinstance(key, Ed25519PublicKey):
@@ -80,7 +93,9 @@ def sign(certificate: Certificate, key: Ed25519PrivateKey) -> Certificate:
 
 def is_signed_by(certificate: Certificate, key: Ed25519PublicKey) -> bool:
     """Whether the certificate, as it is now, was signed with that key."""
-    if certificate.signature is None:
+    if certificate.signature is None or certificate.signature.public_key != public_hex(key):
+        return False
+    if public_hex(key) in SMALL_ORDER:  # anything verifies under such a key
         return False
     try:
         key.verify(bytes.fromhex(certificate.signature.value), certificate.signed_bytes())

@@ -127,7 +127,7 @@ class Table:
             if within is not None and dict(nesting) != domain.within:
                 raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
             nesting, axes = domain.within, axes if axes is not None else domain.axes
-        names = source.axes(count, axes, nesting)
+        names = source.axes(count, axes, nesting, domain if isinstance(domain, Mapping) else ())
         columns = {name: check_labels(source.labels(name), source.where, name) for name in names}
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
@@ -226,7 +226,9 @@ def _cast(frame: Any, name: str, dtype: Any) -> Any:
     import narwhals as nw
 
     try:
-        return frame.with_columns(nw.col(name).cast(dtype))
+        changed = frame.with_columns(nw.col(name).cast(dtype))
+        # Some libraries wrap or round what has no room, without a word.
+        return changed if changed[name].to_list() == frame[name].to_list() else frame
     except Exception:
         return frame
 

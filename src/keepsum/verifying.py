@@ -11,13 +11,16 @@ from typing import TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from keepsum.bounds import bounded_cells
 from keepsum.certificate import Certificate
 from keepsum.declaring import read_released, read_totals
 from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
 from keepsum.planning import plan
 from keepsum.recording import domain_of, kept_invariants, mechanism_of, mechanism_record
+from keepsum.releasing import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record
 from keepsum.signing import is_signed_by, own_key, read_public_key
+from keepsum.table import Table
 from keepsum.writing import table_hash
 
 SHOWN = 5
@@ -93,15 +96,15 @@ def verify(
     files = _Files.of(table, certificate)
     trusted = None if key is None else read_public_key(key)
     report = _Report()
-    record = report.attempt("certificate", lambda: Certificate.from_json(files.certificate.read_bytes()))
+    record = report.attempt("certificate", lambda: Certificate.from_json(_read(files.certificate)))
     if record is not None:
         report.say("certificate", True, f"follows {record.schema}, released {record.released}")
         report.say("signature", *_signature(record, trusted))
         report.say("randomness", *_randomness(record, allow_seeded))
         kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
         if kept is not None:
-            report.attempt("statement", lambda: report.say("statement", *_statement(record, kept)))
-            _check_table(report, record, kept, files.table)
+            released = _check_table(report, record, kept, files.table)
+            report.attempt("statement", lambda: report.say("statement", *_statement(record, kept, released)))
             if totals is not None:
                 report.say("published figures", *_published(record, kept, totals))
     return Verification(tuple(report.checks))
@@ -133,7 +136,18 @@ class _Files:
         return cls(path, own, own.with_name(f"{stem}invariants.json"))
 
     def sidecar(self) -> bytes | None:
-        return self.invariants.read_bytes() if self.invariants.is_file() else None
+        return _read(self.invariants) if self.invariants.is_file() else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _UnreadableError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+
+
+class _UnreadableError(InputError):
+    """Nothing is known of a file that cannot be read, so this is no failed check."""
 
 
 class _Report:
@@ -149,8 +163,12 @@ class _Report:
         """The result of a step, or a failed check if what was published does not allow it."""
         try:
             return step()
+        except _UnreadableError:
+            raise
         except KeepsumError as error:
             self.say(name, False, str(error))
+        except (ArithmeticError, ValueError, RecursionError) as error:  # numbers that no release has
+            self.say(name, False, f"it cannot be used: {error}")
         return None
 
 
@@ -169,41 +187,49 @@ def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
     return allow_seeded or not seeded, record.randomness
 
 
-def _statement(record: Certificate, kept: Invariants) -> tuple[bool, str]:
-    """What the certificate says in words must follow from what it says to machines."""
+def _statement(record: Certificate, kept: Invariants, released: Table | None) -> tuple[bool, str]:
+    """What the certificate says in words must follow from what it says to machines; all of it is worked out again."""
     mechanism = mechanism_of(record.mechanism)
     rebuilt = plan(kept, mechanism)
-    stated = record.guarantee.person.distance
-    pinned = [kept.cell_name(cell) for cell in rebuilt.pinned.tolist()]
-    person = rebuilt.person
-    reading = f"distance {person}, so {mechanism.promise_at(person)}"
-    problems = [
-        (record.mechanism != mechanism_record(mechanism), "the law is not that of the parameters"),
-        (record.guarantee.words != mechanism.promise(), "the guarantee is not that of the parameters"),
-        (person.length > stated, "the distance of one person is larger than stated"),
-        (person.length == stated and not record.guarantee.person.reading.startswith(reading), "the reading is wrong"),
-        (record.exposure.pinned != pinned, "the pinned cells are others than stated"),
-        (record.kept.words != kept.describe(), "the kept totals are others than stated"),
-        (record.table.cells != kept.size, "the number of cells is not that of the domain"),
+    stated = [
+        ("the law", record.mechanism, mechanism_record(rebuilt.mechanism)),
+        ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
+        ("the kept totals", record.kept.words, kept.describe()),
+        ("the number of cells", record.table.cells, kept.size),
+        ("postprocessing and ledger", (record.postprocessing, record.ledger), ([], None)),
     ]
-    wrong = [words for is_wrong, words in problems if is_wrong]
-    return not wrong, "; ".join(wrong) or f"{mechanism.promise()}; for one person {mechanism.promise_at(person)}"
+    if released is not None:  # bounds and margins follow from the kept totals
+        accuracy = rebuilt.accuracy(LEVEL)
+        bounds = bounded_cells(rebuilt, released.counts, accuracy.margins)
+        seeded = record.randomness != "operating system"
+        told = list(concerns(rebuilt, record.domain.taken_from_data, bounds, seeded))
+        stated += [
+            ("the exposed cells", record.exposure, exposure_record(rebuilt, bounds)),
+            ("the accuracy", record.accuracy, accuracy_record(accuracy)),
+            ("the warnings", record.warnings, told),
+        ]
+    wrong = [what for what, said, found in stated if said != found]
+    if wrong:
+        return False, f"not what follows from the totals and the parameters: {', '.join(wrong)}"
+    return True, f"{mechanism.promise()}; for one person {mechanism.promise_at(rebuilt.person)}"
 
 
-def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> None:
+def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> Table | None:
+    """The released table, if it is one."""
     released = report.attempt("table", lambda: read_released(path, domain_of(record.domain), record.table.count))
     if released is None:
-        return
+        return None
     report.say("table", True, f"{released.domain.size:,} cells, each once, all whole numbers")
     same = table_hash(released) == record.table.sha256
     report.say("hash", same, "as certified" if same else "the table is not the one that was certified")
     names = [total.name for total in record.kept.totals]
     if names != list(kept.names):
         report.say("kept totals", False, "the totals listed are not those declared")
-        return
+        return released
     sums = [int(total) for total in kept.totals(released)]
     broken = [total.name for total, value in zip(record.kept.totals, sums, strict=True) if total.value != value]
     report.say("kept totals", not broken, _broken(broken) if broken else f"{len(sums):,} summed again, all exact")
+    return None if broken else released
 
 
 def _broken(names: list[str]) -> str:

@@ -34,8 +34,8 @@ def kind_of(path: PurePath) -> str:
 
 
 def own_kind(table: Table) -> str:
-    """The kind of file that a table came from: a frame of pyarrow came from Parquet."""
-    return "parquet" if isinstance(table.origin, Frame) and table.origin.backend == "pyarrow" else "csv"
+    """The kind of file that a table came from, or CSV."""
+    return (table.origin.file if isinstance(table.origin, Frame) else None) or "csv"
 
 
 def table_bytes(table: Table, kind: str) -> bytes:
@@ -89,7 +89,8 @@ def _csv_chunks(table: Table) -> Iterator[bytes]:
 
 
 def _lines(rows: list[tuple[Any, ...]], shape: Text, quoted: list[bool]) -> str:
-    if any(quoted):
+    # The csv module leaves a carriage return without quotes where lines end in a line feed.
+    if any(quoted) or any("\r" in value for row in rows for value in row if isinstance(value, str)):
         return shape.newline.join(
             shape.delimiter.join(_value(value, shape, q) for value, q in zip(row, quoted, strict=True)) for row in rows
         )

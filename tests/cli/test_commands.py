@@ -211,9 +211,17 @@ BAD = {
     "duplicate cells": (GOOD + "A,low,9\n", [], "line 2 and line 6 are the same cell"),
     "unknown axis": (GOOD, ["--keep", "town"], "'county', 'education', got 'town'"),
     "unknown axis in --axes": (GOOD, ["--axes", "county,town"], "got 'town'"),
-    "an axis left out": (GOOD, ["--axes", "county"], "'education' is none. Name what to leave out"),
+    "an axis left out": (GOOD, ["--axes", "county"], "'education' is none. Drop what is to be left out"),
     "bad epsilon": (GOOD, ["--epsilon", "much"], "Epsilon must be a positive number"),
     "NaN epsilon": (GOOD, ["--epsilon", "nan"], "Epsilon must be a positive number"),
+    "endless epsilon": (GOOD, ["--epsilon", "1e99999999"], "Epsilon must be a positive number"),
+    "no output": (GOOD, ["--output", ""], "must be the name of a file"),
+    "the table itself as output": (GOOD, ["--output", "in.csv", "--force"], "another file than the confidential table"),
+    "a name too long": (GOOD, ["--output", "a" * 300 + ".csv"], "File name too long"),
+    "a header that is data": (GOOD.split("\n", 1)[1], ["--drop", "x"], "may be data"),
+    "two columns alike in data": ("A,77,77\nB,1,2\n", [], "got one twice"),
+    "old newlines": (GOOD.replace("\n", "\r"), [], "end in a line feed"),
+    "a second measure": ("county,last,n\nA,3,4\nB,5,6\nC,9,8\n", [], "'last' holds numbers"),
     "zero epsilon": (GOOD, ["--epsilon", "0"], "Epsilon must be a positive number"),
     "infinite epsilon": (GOOD, ["--epsilon", "inf"], "Epsilon must be a positive number"),
     "bad norm": (GOOD, ["--norm", "l3"], "Norm must be 'l1' or 'l2'"),
@@ -294,3 +302,66 @@ def test_help_teaches_by_example(run, command):
 
 def test_version(run):
     assert run("--version").stdout.decode().split() == ["keepsum", ks.__version__]
+
+
+def test_counts_are_in_no_message(run, tmp_path):
+    """First lines that are data, and columns that are mixed up."""
+    for text, options in [
+        ("Alpha,Low,98765\n", ["--drop", "x"]),
+        ("Alpha,98765,98765\n", []),
+        ("Alpha;Low;98765\n", []),
+        ("county,n\n98765,4\n", ["--domain", "c.toml"]),
+    ]:
+        (tmp_path / "in.csv").write_text(text)
+        (tmp_path / "c.toml").write_text('county = ["A"]\n')
+        done = run("plan", "in.csv", "--count", "n", "--keep", "county", "--epsilon", "1", *options)
+        assert done.returncode == 2
+        assert b"98765" not in done.stdout + done.stderr
+
+
+def test_a_pipe_that_nobody_reads(run, tmp_path):
+    """Nothing is released if what must be known before cannot be shown; it is done if only the end is not read."""
+    command = f"{KEEPSUM} {' '.join(map(str, RELEASE))} -o out.csv -y"
+    for reader, made in (("true", False), ("head -1", True)):
+        shell = f"set -o pipefail; {command} | {reader}"
+        done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, timeout=120, check=False)
+        assert (tmp_path / "out.csv").exists() == made
+        assert done.returncode == (0 if made else 2), done.stderr
+        assert b"Traceback" not in done.stderr
+    full = subprocess.run(
+        ["bash", "-c", f"{command} --force > /dev/full"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert full.returncode == 2
+    assert b"No space left" in full.stderr
+
+
+def test_without_arguments_it_helps(run):
+    done = run()
+    assert done.returncode == 0
+    assert b"Usage: keepsum" in done.stdout
+
+
+def test_hostile_declarations(run, tmp_path):
+    (tmp_path / "in.csv").write_text(GOOD)
+    deep = "county = " + "[" * 5000
+    for domain in ("[county]\nA = 5\n", 'county = [[["A"], "f"]]\n', "county = 5\n", deep, f"county = [{'1' * 5000}]"):
+        (tmp_path / "c.toml").write_text(domain)
+        done = run("plan", "in.csv", *OPTIONS[:6], "--within", "county:education", "--domain", "c.toml")
+        assert done.returncode == 2, domain[:40]
+        assert b"Traceback" not in done.stderr
+    entry = '[[total]]\ncells = [{county = "A"}]\n'
+    for keep in ("total = [1, 2]", entry + "weight = 1180591620717411303424\n", entry.replace('"A"', "[]"), entry * 2):
+        (tmp_path / "k.toml").write_text(keep.replace(entry * 2, entry + 'name = "x"\n' + entry + 'name = "x"\n'))
+        done = run("plan", "in.csv", "--count", "n", "--keep-file", "k.toml", "--epsilon", "1")
+        assert done.returncode == 2, keep[:40]
+        assert b"Traceback" not in done.stderr
+
+
+def test_a_domain_of_whole_numbers_fits_a_text_file(run, tmp_path):
+    (tmp_path / "in.csv").write_text("age,n\n1,5\n2,6\n")
+    (tmp_path / "c.toml").write_text("age = [1, 2, 3]\n")
+    done = run(
+        "release", "in.csv", "--count", "n", "--domain", "c.toml", "--keep-total", "--epsilon", "1", "-o", "o.csv", "-y"
+    )
+    assert done.returncode == 0, done.stderr
+    assert run("verify", "o.csv").returncode == 0

@@ -9,6 +9,8 @@ def main() -> None:
     """Run ``keepsum``; the shell needs typer and rich, which the library does not."""
     try:
         from keepsum.cli.app import run
+    except KeyboardInterrupt:
+        sys.exit(1)
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise

@@ -16,6 +16,7 @@ import keepsum as ks
 from keepsum.declaring import read_domain, read_keep
 from keepsum.errors import InputError
 from keepsum.mechanisms import Mechanism
+from keepsum.memory import BYTES_A_CELL, check_room
 
 FILES = """Files:
 
@@ -91,7 +92,7 @@ class Declaration:
             if self.epsilon is None:
                 raise InputError("Option --epsilon must be given for Laplace noise, such as --epsilon 0.25.")
             make = ks.Laplace.per_person if self.per_person else ks.Laplace
-            return make(self.epsilon, self.norm or "l1")
+            return make(self.epsilon, "l1" if self.norm is None else self.norm)
         if self.mechanism != "gaussian":
             raise InputError(f"Option --mechanism must be laplace or gaussian, got {self.mechanism!r}.")
         if self.per_person:
@@ -105,6 +106,8 @@ class Declaration:
         categories = None if self.domain is None else read_domain(self.domain)
         within = self._within()
         if self.table is not None:
+            if self.table == "-" and sys.stdin is None:
+                raise InputError("Standard input must be open to read a table from it.")
             return ks.read_table(
                 sys.stdin.buffer if self.table == "-" else self.table,
                 count=self.count,
@@ -116,6 +119,7 @@ class Declaration:
         if categories is None:
             raise InputError("A table must be given, or its categories with --domain.")
         cells = ks.Domain(categories, within)
+        check_room(cells.size, f"A table of {cells.size:,} cells", BYTES_A_CELL)
         return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self.count)
 
     def kept(self, table: ks.Table) -> ks.Invariants:
@@ -124,6 +128,8 @@ class Declaration:
         invariants = table.keep(*margins, total=self.keep_total)
         for path in self.keep_file or []:
             invariants = invariants + read_keep(path, table)
+        if len(set(invariants.names)) < invariants.height:
+            raise InputError("Kept totals must have different names. Rename those of --keep-file.")
         if not invariants.height:
             raise InputError("At least one total must be kept. Name them with --keep, --keep-total or --keep-file.")
         return invariants

@@ -73,6 +73,11 @@ def show_json(result: Any) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
 
 
+def shown(path: object) -> str:
+    """A path as text that can be written, whatever bytes it has."""
+    return str(path).encode("utf-8", "replace").decode("utf-8")
+
+
 @contextlib.contextmanager
 def progress() -> Iterator[Any]:
     """Say what is being done, on a terminal only: ``with progress() as step: step("reading")``."""

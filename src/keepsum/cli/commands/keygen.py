@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from keepsum.cli.screen import show_json
+from keepsum.errors import InputError
 from keepsum.signing import make_keys
 
 HELP = """Make an Ed25519 key that signs certificates, and the public key that checks them.
@@ -38,6 +39,8 @@ def keygen(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Make keys."""
+    if not private.name:
+        raise InputError(f"The private key must have the name of a file, got {str(private)!r}.")
     shown = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
     fingerprint = make_keys(private, shown, force)
     if json:

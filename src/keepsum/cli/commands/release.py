@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import warnings
@@ -13,7 +14,7 @@ import typer
 import keepsum as ks
 from keepsum.bounds import listed
 from keepsum.cli.declaration import FILES, Declaration, declares
-from keepsum.cli.screen import FailedError, progress, show, show_json, warning
+from keepsum.cli.screen import FailedError, progress, show, show_json, shown, warning
 from keepsum.declaring import read_totals
 from keepsum.errors import InputError
 from keepsum.explaining import topics
@@ -92,6 +93,7 @@ def release(
             raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {words}.")
     if not json:
         show(_sections(ready))
+        sys.stdout.flush()  # if nobody can read it, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
     orphan = place.check(force)
@@ -107,10 +109,11 @@ def release(
     if json:
         show_json(_as_json(ready, place, released))
         return
-    typer.echo(f"Released     {file}")
-    typer.echo(f"Certificate  {place.certificate}")
-    if released.invariants is not None:
-        typer.echo(f"Invariants   {place.invariants}")
+    with contextlib.suppress(BrokenPipeError):  # it is done, whoever reads on
+        typer.echo(f"Released     {shown(file)}")
+        typer.echo(f"Certificate  {shown(place.certificate)}")
+        if released.invariants is not None:
+            typer.echo(f"Invariants   {shown(place.invariants)}")
 
 
 def _check_call(declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool) -> None:
@@ -119,9 +122,12 @@ def _check_call(declared: Declaration, output: str | None, sign: Path | None, ye
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
         raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
-    if not yes and (declared.table == "-" or not sys.stdin.isatty()):
+    if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
         raise InputError("Nobody can be asked here, because standard input is no terminal. Say --yes to release.")
-    Destination.at(output).check(force)
+    place = Destination.at(output)
+    place.check(force)
+    if declared.table != "-" and Path(declared.table).resolve() in {place.table.resolve(), place.certificate.resolve()}:
+        raise InputError("Output must be another file than the confidential table, it is the same one.")
     if sign is not None:
         read_private_key(sign)
 
@@ -155,9 +161,9 @@ def _as_json(ready: Prepared, place: Destination, released: ks.Release) -> dict[
     certificate = released.certificate
     name = ready.plan.invariants.cell_name
     return {
-        "table": str(place.table),
-        "certificate": str(place.certificate),
-        "invariants": None if released.invariants is None else str(place.invariants),
+        "table": shown(place.table),
+        "certificate": shown(place.certificate),
+        "invariants": None if released.invariants is None else shown(place.invariants),
         "sha256": certificate.table.sha256,
         "guarantee": certificate.guarantee,
         "kept": certificate.kept.words,
