@@ -64,7 +64,7 @@ class Source:
         columns = {name: self.labels(name) for name in names} if doubtful else {}
         for name in doubtful:
             others = [columns[other] for other in names if other != name]
-            if not others or not columns[name] or not all(_is_number(value) for value in columns[name]):
+            if not others or not columns[name] or not all(map(_is_number, dict.fromkeys(columns[name]))):
                 continue
             if len(set(zip(*others, strict=True))) == len(columns[name]) > 1:
                 raise DataError(

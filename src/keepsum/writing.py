@@ -80,7 +80,10 @@ def _csv_chunks(table: Table) -> Iterator[bytes]:
     if shape.byte_order_mark:
         yield b"\xef\xbb\xbf"
     yield _encoded(shape.delimiter.join(_value(name, shape, name in shape.quoted_names) for name in columns))
-    quoted = [name in shape.quoted_columns for name in columns]
+    labels = [label for name in table.domain.axes for label in table.domain.axis(name).labels]
+    # The csv module leaves a carriage return without quotes where lines end in a line feed.
+    by_hand = bool(shape.quoted_columns) or any("\r" in label for label in labels if isinstance(label, str))
+    quoted = [name in shape.quoted_columns for name in columns] if by_hand else []
     rows = zip(*columns.values(), strict=True)
     while chunk := list(islice(rows, CHUNK)):
         yield _encoded(shape.newline + _lines(chunk, shape, quoted))
@@ -89,8 +92,7 @@ def _csv_chunks(table: Table) -> Iterator[bytes]:
 
 
 def _lines(rows: list[tuple[Any, ...]], shape: Text, quoted: list[bool]) -> str:
-    # The csv module leaves a carriage return without quotes where lines end in a line feed.
-    if any(quoted) or any("\r" in value for row in rows for value in row if isinstance(value, str)):
+    if quoted:
         return shape.newline.join(
             shape.delimiter.join(_value(value, shape, q) for value, q in zip(row, quoted, strict=True)) for row in rows
         )
