@@ -78,8 +78,8 @@ class Source:
         return f"one of the columns {shown}" if shown else "named in the header (the first line may be data)"
 
     def shown(self) -> str:
-        """The names of the columns, or nothing if a digit in one may be that of a count."""
-        return "" if any(has_digit(name) or not name.strip() for name in self.names) else quoted(self.names)
+        """The names of the columns, or nothing if a number in one may be a count."""
+        return "" if any(has_number(name) or not name.strip() for name in self.names) else quoted(self.names)
 
 
 def _is_number(value: Any) -> bool:
@@ -88,9 +88,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
 
 
-def has_digit(text: str) -> bool:
-    """Whether a text may hold a count, so that no message repeats it."""
-    return any(character.isdigit() for character in text)
+def has_number(text: str) -> bool:
+    """Whether a text may hold a count, so that no message repeats it: a word of digits.
+
+    >>> has_number("Alpha;Low;15"), has_number("population_2010")
+    (True, False)
+    """
+    return any(word.isdigit() for word in re.split(r"\W+", text))
 
 
 def check_counts(values: Any, where: Callable[[int], str], column: str, negative: bool = False) -> IntArray:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from keepsum.axes import quoted
-from keepsum.counting import Source, has_digit
+from keepsum.counting import Source, has_number
 from keepsum.domain import Domain
 from keepsum.errors import DataError, InputError
 from keepsum.memory import BYTES_A_BYTE, check_room
@@ -228,7 +228,7 @@ def _delimiter(header: str, count: str) -> str:
 def _check_header(header: list[str], name: str) -> None:
     twice = sorted({column for column in header if header.count(column) > 1})
     if twice:
-        shown = "one" if any(has_digit(column) for column in twice) else quoted(twice)
+        shown = "one" if any(has_number(column) for column in twice) else quoted(twice)
         raise DataError(f"Columns of {name!r} must have different names, got {shown} twice. Is there a header?")
 
 

@@ -98,6 +98,7 @@ IN_SHELL = {
     "within=": "--within ",
     "plan.explain()": "keepsum plan",
     "with force": "with --force",
+    "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
 
 
