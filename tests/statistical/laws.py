@@ -102,3 +102,22 @@ def solved_law(A, free, epsilon, reach, box):
             points.append(tuple(point))
             weights.append(weight)
     return points, np.array(weights) / whole
+
+
+def lattice_law(A, weight, box, reach):
+    """Any small lattice by its basis: ``weight`` of the squared length, points up to the squared length ``reach``.
+
+    ``box`` bounds the coordinates that are summed over; what lies beyond must weigh nothing in floats.
+    """
+    import keepsum as ks
+
+    A = np.atleast_2d(np.asarray(A))
+    basis = np.eye(A.shape[1], dtype=np.int64) if not A.any() else ks.Lattice(A).basis
+    coordinates = np.array(list(product(range(-box, box + 1), repeat=basis.shape[1])))
+    points = coordinates @ basis.T
+    squares = (points**2).sum(axis=1)
+    weights = weight(squares)
+    edge = np.abs(coordinates).max(axis=1) == box
+    assert weights[edge].sum() < 1e-9 * weights.sum(), "the box is too small"
+    near = squares <= reach
+    return [tuple(point) for point in points[near].tolist()], weights[near] / weights.sum()

@@ -1,8 +1,8 @@
 """How kernels are compiled, and where the result is kept.
 
 numba keeps compiled code beside the source and compares the date of one file only, so that a change to a kernel that
-another file calls would go unseen. Here the folder is named after the text of all kernels: another text, another
-folder. Where the package's own folder cannot be written to, the user's cache folder serves.
+another file calls would go unseen. Here the folder is named after the text of all kernels and of the tables that they
+read: another text, another folder. Where the package's own folder cannot be written to, the user's cache folder serves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 def cache_folder() -> Path:
     """Where compiled kernels of this very text are kept."""
     here = Path(__file__).parent
-    text = b"".join(path.read_bytes() for path in sorted(here.glob("*kernels.py")))
+    text = b"".join(path.read_bytes() for path in sorted(here.glob("*kernel*.py")))
     name = f"kernels-{hashlib.sha256(text).hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for folder in (here / "__pycache__" / name, user / "keepsum" / name):

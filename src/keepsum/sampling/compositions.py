@@ -25,9 +25,11 @@ from keepsum.sampling.certified import ball, digits, precision
 from keepsum.sampling.compositions_kernels import BARS, MEND, TABLE, accept_total, fill_free, fill_regions
 from keepsum.sampling.driving import TASK_CELLS, Referee, State, in_parallel, ranges, run
 from keepsum.sampling.geometric import WORD_BITS, Geometric, geometric
+from keepsum.sampling.kernel_tables import PackedTables
 from keepsum.sampling.kernels import JOB, LARGEST, OTHER, RATIO_AT, STAGE, TOTAL, draw_bars, fill, repair
 from keepsum.sampling.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.totals import TotalLaw, TotalTables, pack, total_law
+from keepsum.sampling.tabulated import TabulatedLaw, pack
+from keepsum.sampling.totals import total_law
 
 IntArray = npt.NDArray[np.int64]
 
@@ -216,7 +218,7 @@ class ForcedSums:
     def _referee(self, region_at: Callable[[State], int]) -> Referee:
         """Totals and positive parts are drawn in stage 0, negative parts in stage 2."""
 
-        def law(state: State) -> Geometric | TotalLaw:
+        def law(state: State) -> Geometric | TabulatedLaw:
             region = region_at(state)
             if self._methods[region] == TABLE:
                 return self._laws[int(self._sizes[region])]
@@ -228,7 +230,7 @@ class ForcedSums:
 
         return Referee(self._minus.word_bits, law, answer)
 
-    def _packed(self, sizes: IntArray) -> tuple[TotalTables, IntArray, IntArray]:
+    def _packed(self, sizes: IntArray) -> tuple[PackedTables, IntArray, IntArray]:
         """The tables of totals, and for each region where its own starts (0 where it has none)."""
         known = list(self._laws)
         totals, tables, guides = pack([self._laws[n] for n in known], self._minus.word_bits)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from keepsum.sampling.geometric import WORD_BITS, Geometric
 from keepsum.sampling.kernels import ACCEPT_BITS, ANSWER, DONE, MORE, POSITION, STATE_SIZE, TIE_DRAW
 from keepsum.sampling.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.totals import TotalLaw
+from keepsum.sampling.tabulated import TabulatedLaw
 
 State: TypeAlias = npt.NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class Referee:
     """
 
     word_bits: int
-    law: Callable[[State], Geometric | TotalLaw]
+    law: Callable[[State], Geometric | TabulatedLaw]
     answer: Callable[[State, LazyUniform], int]
 
     def draw(self, state: State, stream: Stream) -> None:

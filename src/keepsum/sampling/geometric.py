@@ -13,32 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
 from keepsum.sampling.certified import ball, digits, floor_exact, precision
-from keepsum.sampling.rng import LazyUniform, Stream, Words
-
-Guide = npt.NDArray[np.uint16]
+from keepsum.sampling.kernel_tables import Guide, Table, Words
+from keepsum.sampling.rng import LazyUniform, Stream
 
 WORD_BITS = 64
 _GUIDE_BITS = 10
 _SHORT = Fraction(1, 20)  # with eps of at least this the table has at most 888 thresholds
-
-
-class Table(NamedTuple):
-    """What the kernels need of a geometric law. ``low_bits`` is j; without it the low arrays are empty."""
-
-    high: Words
-    high_guide: Guide
-    low: Words
-    low_guide: Guide
-    low_bits: int
-    shift: int  # a word's upper 64 - shift bits are used
-    guide_shift: int
 
 
 class Geometric:

@@ -22,7 +22,9 @@ DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 POSITION, ANSWER, JOB, TRIES = 0, 1, 2, 3
 STAGE, CELL, TOTAL, OTHER, LARGEST, RATIO_AT = 4, 5, 6, 7, 8, 9  # inside a region
 PHASE, REGION, COLUMN, BEFORE = 10, 11, 12, 13  # inside a block of regions
-STATE_SIZE = 16
+NEAR, HIGH, LOW, WHICH, VALUE = 14, 15, 16, 17, 18  # inside a one-dimensional Gaussian draw
+CENTRE_TOP, CENTRE_BOTTOM, SHARE_TOP, SHARE_BOTTOM = 19, 20, 21, 22  # its centre and variance, when it ties
+STATE_SIZE = 24
 
 ACCEPT_BITS = 52  # of an acceptance word; exact in a float
 

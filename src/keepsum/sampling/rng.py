@@ -98,6 +98,19 @@ class Stream:
         self.position += 1
         return value
 
+    def take(self, count: int) -> Words:
+        """The next words, as an array."""
+        taken = np.empty(count, dtype=np.uint64)
+        done = 0
+        while done < count:
+            if self.position == len(self.words):
+                self.more()
+            step = min(count - done, len(self.words) - self.position)
+            taken[done : done + step] = self.words[self.position : self.position + step]
+            self.position += step
+            done += step
+        return taken
+
     def bits(self, count: int) -> int:
         """A uniform integer of that many bits."""
         value = 0

@@ -7,29 +7,17 @@ geometric one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
-import numpy as np
 from flint import arb
 
 from keepsum.sampling.certified import ball, precision
-from keepsum.sampling.geometric import WORD_BITS, Guide, guide_bits_of, guide_of
-from keepsum.sampling.rng import LazyUniform, Stream, Words
+from keepsum.sampling.geometric import WORD_BITS
+from keepsum.sampling.tabulated import TabulatedLaw
 
 
-class TotalTables(NamedTuple):
-    """The tables of several sizes, one behind the other, as the kernels read them."""
-
-    table: Words
-    guide: Guide
-    shift: int
-    guide_shift: int
-
-
-class TotalLaw:
+class TotalLaw(TabulatedLaw):
     """The law of N for a region of n cells, and its table.
 
     Guarantee
@@ -37,55 +25,13 @@ class TotalLaw:
     Exact: certified thresholds, ties settled by ``resolve``. ``tests/statistical/test_sums.py``.
     """
 
-    words_per_draw = 1
-
     def __init__(self, size: int, epsilon: Fraction, word_bits: int = WORD_BITS) -> None:
-        self.size, self.epsilon, self.word_bits = size, epsilon, word_bits
-        self.table = self._thresholds()
-        self.guide = guide_of(self.table, word_bits, guide_bits_of(word_bits))
+        self.size, self.epsilon = size, epsilon
+        super().__init__(word_bits)
 
-    def resolve(self, words: Words, extra: Stream) -> int:
-        """A draw whose word ties with a threshold: the same comparison with more digits."""
-        bits = int(words[0]) >> (WORD_BITS - self.word_bits)
-        uniform = LazyUniform(extra, bits, self.word_bits)
-        k = int(np.searchsorted(self.table, np.uint64(bits)))
-        while not uniform.below(lambda digits, k=k: self._enclosure(k, digits)):  # type: ignore[misc]
-            k += 1
-        return k
-
-    def _thresholds(self) -> Words:
-        """floor(2^w F(k)) until all words lie below the last one or tie with it."""
-        extra = 64
-        while True:
-            shares = self._shares(self.word_bits + extra)
-            found = []
-            with precision(self.word_bits + 2 * extra):
-                for share in shares:
-                    floor = (share * arb(2) ** self.word_bits).floor().unique_fmpz()
-                    if floor is None:
-                        break
-                    found.append(int(floor))
-                    if found[-1] == 2**self.word_bits - 1:
-                        return np.array(found, dtype=np.uint64)
-            extra *= 2
-
-    def _enclosure(self, k: int, bits: int) -> tuple[int, int]:
-        """Integers around 2^bits F(k)."""
-        extra = 64
-        while True:
-            shares = self._shares(bits + extra)
-            with precision(bits + 2 * extra):
-                share = shares[min(k, len(shares) - 1)]
-                low = (share * arb(2) ** bits).floor().unique_fmpz()
-            if low is not None and k < len(shares):
-                return int(low), int(low) + 1
-            extra *= 2
-
-    def _shares(self, bits: int) -> list[arb]:
-        """F(0), F(1), ... as balls, as far as they differ from 1 by 2^-bits."""
-        sums, whole = _partial_weights(self.size, self.epsilon, bits)
-        with precision(bits + 64):
-            return [part / whole for part in sums]
+    def partial_weights(self, bits: int) -> tuple[list[arb], arb]:
+        """The weights of N <= 0, N <= 1, ... as balls."""
+        return _partial_weights(self.size, self.epsilon, bits)
 
 
 def whole_weight(size: int, epsilon: Fraction, bits: int) -> arb:
@@ -117,18 +63,3 @@ def _partial_weights(size: int, epsilon: Fraction, bits: int) -> tuple[list[arb]
 def total_law(size: int, epsilon: Fraction, word_bits: int = WORD_BITS) -> TotalLaw:
     """The law for a size and an epsilon, made once."""
     return TotalLaw(size, epsilon, word_bits)
-
-
-def pack(laws: Sequence[TotalLaw], word_bits: int) -> tuple[TotalTables, list[int], list[int]]:
-    """The tables of several laws one behind the other, and where each table and each guide starts."""
-    tables = [law.table for law in laws] or [np.empty(0, dtype=np.uint64)]
-    guides = [law.guide for law in laws] or [np.empty(0, dtype=np.uint16)]
-    packed = TotalTables(
-        np.concatenate(tables),
-        np.concatenate(guides),
-        WORD_BITS - word_bits,
-        word_bits - guide_bits_of(word_bits),
-    )
-    table_starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
-    guide_starts = np.cumsum([0, *(len(guide) for guide in guides[:-1])])
-    return packed, table_starts.tolist(), guide_starts.tolist()

@@ -26,7 +26,8 @@ from keepsum.sampling.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, Referee
 from keepsum.sampling.geometric import WORD_BITS, geometric
 from keepsum.sampling.kernels import BEFORE, COLUMN, JOB, PHASE, RATIO_AT, TRIES
 from keepsum.sampling.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.totals import pack, total_law, whole_weight
+from keepsum.sampling.tabulated import pack
+from keepsum.sampling.totals import total_law, whole_weight
 from keepsum.sampling.two_rows_kernels import DRAW_ROWS, LAST_ROWS, OFFSET, fill_tables, reach_of
 
 IntArray = npt.NDArray[np.int64]
