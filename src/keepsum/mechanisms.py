@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from keepsum.calibration import of_rho, paper, tight, zcdp
 from keepsum.errors import InputError
+
+if TYPE_CHECKING:
+    from keepsum.geometry import Geometry
 
 Norm: TypeAlias = Literal["l1", "l2"]
 Number: TypeAlias = int | float | str | Decimal | Fraction | np.integer
@@ -142,7 +147,7 @@ class Laplace:
         object.__setattr__(self, "norm", norm)
         object.__setattr__(self, "unit", unit)
 
-    def resolve(self, person: Distance) -> Laplace:
+    def resolve(self, person: Distance, lattice: Callable[[], Geometry] | None = None) -> Laplace:
         """The loss per unit that gives one person at most the loss asked for, rounded to the safe side."""
         if self.unit == "distance":
             return self
@@ -165,26 +170,47 @@ class Laplace:
         return f"{name}(epsilon={shown(self.epsilon)}, norm={self.norm!r})"
 
 
+CALIBRATIONS = ("zcdp", "tight", "paper")
+
+
 @dataclass(frozen=True, init=False)
 class Gaussian:
     """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2) in the l2 norm.
 
-    Give exactly one of: ``epsilon`` with ``delta`` (approximate privacy per unit of l2 distance), ``rho`` (zero-
-    concentrated privacy at unit l2 distance), or ``sigma``.
+    Parameters
+    ----------
+    epsilon, delta
+        Approximate privacy per unit of l2 distance; sigma is worked out from them.
+    rho
+        Zero-concentrated privacy at unit l2 distance.
+    sigma
+        The width of the noise itself. Give exactly one of these three.
+    calibration
+        How sigma follows from epsilon and delta: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for sigma^2 on any lattice;
+        ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the paper's factor that
+        grows with the dimension.
+
+    Attributes
+    ----------
+    sigma
+        The width, rounded up to twelve digits; None while it depends on a lattice that only a plan knows.
 
     Examples
     --------
     >>> import keepsum as ks
     >>> ks.Gaussian(epsilon=0.5, delta="1e-6")
     Gaussian(epsilon=0.5, delta=1e-6)
-    >>> ks.Gaussian(rho="1/2").rho
-    Fraction(1, 2)
+    >>> float(ks.Gaussian(epsilon=0.5, delta="1e-6").sigma)
+    10.6077370096
+    >>> ks.Gaussian(rho="1/2").sigma
+    Fraction(1, 1)
     """
 
     epsilon: Fraction | None
     delta: Fraction | None
     rho: Fraction | None
     sigma: Fraction | None
+    calibration: str
 
     def __init__(
         self,
@@ -193,6 +219,7 @@ class Gaussian:
         *,
         rho: Number | None = None,
         sigma: Number | None = None,
+        calibration: str = "zcdp",
     ) -> None:
         given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}
         names = {name for name, value in given.items() if value is not None}
@@ -201,22 +228,44 @@ class Gaussian:
                 f"A Gaussian must have epsilon and delta, or rho, or sigma, "
                 f"got {' and '.join(sorted(names)) or 'none'}."
             )
+        if calibration not in CALIBRATIONS:
+            raise InputError(f"Calibration must be 'zcdp', 'tight' or 'paper', got {calibration!r}.")
         for name, value in given.items():
             number = None if value is None else exact(value, name.capitalize())
             if number is not None and name != "delta":
                 _in_range(number, name.capitalize())
             object.__setattr__(self, name, number)
-        if self.delta is not None and self.delta >= 1:
-            raise InputError(f"Delta must be below 1, got {delta!r}.")
+        if self.delta is not None and not Fraction(1, 10**300) <= self.delta < 1:
+            raise InputError(f"Delta must be below 1 and at least 1e-300, got {delta!r}.")
+        object.__setattr__(self, "calibration", calibration)
+        if self.sigma is None:
+            object.__setattr__(self, "sigma", self._own_sigma())
+
+    def _own_sigma(self) -> Fraction | None:
+        """Sigma where no lattice is needed for it."""
+        if self.rho is not None:
+            return of_rho(self.rho)
+        if self.epsilon is not None and self.delta is not None and self.calibration == "zcdp":
+            return zcdp(self.epsilon, self.delta)
+        return None
 
     @property
     def norm(self) -> Norm:
         """Gaussian noise is measured in the l2 norm."""
         return "l2"
 
-    def resolve(self, person: Distance) -> Gaussian:
-        """Already per unit of distance."""
-        return self
+    def resolve(self, person: Distance, lattice: Callable[[], Geometry] | None = None) -> Gaussian:
+        """The same with its sigma worked out for a lattice."""
+        if self.sigma is not None or self.epsilon is None or self.delta is None or lattice is None:
+            return self
+        shape = lattice()
+        if self.calibration == "tight":
+            sigma = tight(self.epsilon, self.delta, shape.shortest)
+        elif shape.log_volume is None:
+            raise InputError("The paper's calibration needs the lattice's volume, and a block is too large for it.")
+        else:
+            sigma = paper(self.epsilon, self.delta, shape.dimension, shape.log_volume)
+        return replace_sigma(self, sigma)
 
     def law(self) -> str:
         """The noise law in symbols."""
@@ -240,12 +289,26 @@ class Gaussian:
     @property
     def _sigma(self) -> Fraction:
         if self.sigma is None:
-            raise AssertionError("sigma is not among the parameters")
+            raise AssertionError("sigma is not known")
         return self.sigma
 
     def __repr__(self) -> str:
-        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "sigma": self.sigma}
-        return f"Gaussian({', '.join(f'{name}={shown(v)}' for name, v in given.items() if v is not None)})"
+        given = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        if not any(given.values()):
+            given["sigma"] = self.sigma
+        parts = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
+        if self.epsilon is not None and self.calibration != "zcdp":
+            parts.append(f"calibration={self.calibration!r}")
+        return f"Gaussian({', '.join(parts)})"
+
+
+def replace_sigma(mechanism: Gaussian, sigma: Fraction) -> Gaussian:
+    """The same guarantee with that sigma."""
+    changed = object.__new__(Gaussian)
+    for name in ("epsilon", "delta", "rho", "calibration"):
+        object.__setattr__(changed, name, getattr(mechanism, name))
+    object.__setattr__(changed, "sigma", sigma)
+    return changed
 
 
 Mechanism: TypeAlias = Laplace | Gaussian
