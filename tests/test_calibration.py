@@ -1,5 +1,6 @@
 """Sigma from a guarantee: the proof's claim by enumeration, safe rounding, and the tables of the document."""
 
+import decimal
 import math
 import os
 import re
@@ -176,3 +177,52 @@ def test_releases_verify_under_every_mechanism(children, tmp_path, mechanism):
     assert found, found
     noise = np.abs(out.plan.sample(4000, rng=ks.rng(seed=6)))
     assert (noise <= out.accuracy().margins).mean(axis=0).min() > 0.945
+
+
+def test_the_callers_decimal_context_changes_nothing():
+    """Neither sigma nor what is said of it."""
+    made = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
+    keep = ks.Invariants.subsets(4, [[0, 1, 2]])
+    before = [(ks.plan(keep, mechanism).sigma, mechanism.promise()) for mechanism in made]
+    with decimal.localcontext() as context:
+        context.prec = 5
+        context.rounding = decimal.ROUND_DOWN
+        again = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
+        assert [(ks.plan(keep, mechanism).sigma, mechanism.promise()) for mechanism in again] == before
+        assert ks.Gaussian(sigma="1.2345678").promise().startswith("sigma 1.2345678:")
+    assert of_rho(Fraction(1, 2) - Fraction(1, 10**40)) > 1
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ks.Gaussian(710, "1e-6", calibration="tight"),
+        ks.Gaussian(10**12, "0.5"),
+        ks.Gaussian(sigma=10**12),
+        ks.Gaussian(sigma=10**8),
+        ks.Gaussian(sigma="1/50"),
+        ks.Laplace(10**12, "l2"),
+        ks.Laplace("1e-12", "l2"),
+    ],
+    ids=repr,
+)
+def test_extreme_mechanisms_are_explained_and_drawn_or_refused(mechanism):
+    plan = ks.plan(ks.Invariants.subsets(4, [[0, 1, 2]]), mechanism)
+    assert "Noise" in plan.explain()
+    try:
+        assert plan.sample()[:3].sum() == 0
+    except ks.NoSamplerError:
+        assert isinstance(mechanism, ks.Gaussian)
+    else:
+        assert plan.accuracy().margins.min() >= 0
+
+
+def test_noise_without_room_in_64_bits_is_refused():
+    """Numerators of centres in a large table would wrap, and the law would be wrong without a word."""
+    domain = ks.Domain({axis: list(range(60)) for axis in "abc"})
+    keep = ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])
+    with pytest.raises(ks.NoSamplerError):
+        ks.plan(keep, ks.Laplace("1e-12", "l2")).sample()
+    plan = ks.plan(keep, ks.Laplace("1e-4", "l2"))
+    length = math.sqrt(float((plan.sample(rng=ks.rng(seed=1)).astype(float) ** 2).sum()))
+    assert abs(length * 1e-4 / plan.geometry.dimension - 1) < 5 / math.sqrt(plan.geometry.dimension)

@@ -79,13 +79,25 @@ def test_interleaved_tables_have_the_law_of_one_table():
 
 @pytest.mark.parametrize(
     "mechanism",
-    [ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(rho=1), ks.Laplace(epsilon="1e-5"), ks.Laplace(epsilon=51)],
+    [ks.Laplace(epsilon="1e-5"), ks.Laplace(epsilon=51), ks.Gaussian(sigma="1e-3"), ks.Gaussian(sigma="1e9")],
 )
 def test_mechanisms_without_samplers_say_so(mechanism):
     plan = ks.plan(EXACT["hierarchy"], mechanism)
     with pytest.raises(ks.NoSamplerError, match="No sampler yet"):
         plan.sample()
-    assert "no sampler yet" in plan.explain()
+    assert "no sampler: " in plan.explain()
+
+
+def test_noise_too_narrow_for_many_overlapping_totals_is_refused_in_time():
+    """Nothing hangs: how seldom a try would be accepted is found out first. l2 Laplace noise has no such trouble."""
+    domain = ks.Domain({"a": list(range(20)), "b": list(range(20))})
+    keep = ks.Invariants.margins(domain, [["a"], ["b"]])
+    plan = ks.plan(keep, ks.Gaussian(sigma="0.45"))
+    with pytest.raises(ks.NoSamplerError):
+        plan.sample()
+    assert "narrow" in plan.explain()
+    for mechanism in (ks.Laplace(epsilon=45, norm="l2"), ks.Gaussian(sigma="0.2"), ks.Gaussian(sigma="0.7")):
+        assert keep.holds(np.zeros(400, dtype=int), ks.plan(keep, mechanism).sample())
 
 
 @pytest.mark.parametrize(
@@ -171,7 +183,22 @@ def test_noise_that_is_not_known_yet(children):
     with pytest.raises(ks.InputError, match="totals overlap there"):
         ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=1)).noise.variance(0)
     with pytest.raises(ks.InputError, match="l1 Laplace"):
-        ks.plan(children.keep("county"), ks.Gaussian(rho=1)).noise.variance(0)
+        ks.plan(children.keep("county"), ks.Laplace(epsilon=1, norm="l2")).noise.variance(0)
+
+
+@pytest.mark.parametrize(("size", "sigma"), [(1, "0.6"), (2, "0.5"), (5, "0.7"), (5, "3"), (40, "10"), (300, "30")])
+def test_gaussian_laws_of_cells(size, sigma):
+    """Variance and interval of a free cell and of a cell under a sum, against draws."""
+    keep = ks.Invariants.subsets(size + 1, [range(1, size + 1)])
+    plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
+    noise = plan.sample(100_000, rng=ks.rng(seed=5)).astype(float)
+    for cell in (0, size):
+        squares = noise[:, cell] ** 2
+        assert abs(squares.mean() - plan.noise.variance(cell)) <= 5 * squares.std() / np.sqrt(len(squares))
+        margin = plan.noise.interval(cell, 0.9)[1]
+        share, error = (np.abs(noise[:, cell]) <= margin).mean(), 5 * np.sqrt(0.09 / len(noise))
+        assert share >= 0.9 - error
+        assert margin == 0 or (np.abs(noise[:, cell]) <= margin - 1).mean() <= 0.9 + error
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.0001])

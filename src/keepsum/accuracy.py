@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keepsum.planning import BlockGroup, Plan
 
 # Simulated cells for a group of blocks, rejected ones included, and the fewest and most draws that they may make.
-EFFORT = 4 * 10**7
+EFFORT = 2 * 10**7
 FEWEST, FEWEST_WIDE, MOST = 40, 8, 4000
 WIDE = 5 * 10**5
 STANDARD_ERRORS = 3
@@ -87,12 +87,15 @@ def accuracy(plan: Plan, level: float = 0.95) -> Accuracy:
         raise InputError(f"Level must lie between 0 and 1, got {level!r}.")
     margins = np.zeros(plan.size, dtype=np.int64)
     fewest = 0
+    drawn: dict[int, IntArray] = {}
     for group, choice in zip(plan.groups, plan.samplers, strict=True):
         if _known(plan, group):
             _computed(plan, choice.cells, level, margins)
             continue
-        draws = _draws(choice)
-        noise = _simulated(choice, draws)
+        if id(choice.sampler) not in drawn:
+            drawn[id(choice.sampler)] = _simulated(choice, _draws(choice))
+        noise = drawn[id(choice.sampler)][:, choice.first : choice.first + len(choice.cells)]
+        draws = len(noise)
         fewest = min(fewest or draws, draws)
         for columns in _exchangeable(plan, group, choice):
             margins[choice.cells[columns]] = simulated_margin(np.abs(noise[:, columns]), level)
@@ -116,7 +119,7 @@ def _computed(plan: Plan, cells: IntArray, level: float, margins: IntArray) -> N
 
 def _draws(choice: Choice) -> int:
     """As many as the effort allows; a wide sampler has so many cells of one law that few draws tell enough."""
-    fewest = FEWEST if len(choice.cells) <= WIDE else FEWEST_WIDE
+    fewest = FEWEST if choice.sampler is None or choice.sampler.width <= WIDE else FEWEST_WIDE
     return max(fewest, min(MOST, EFFORT // max(1, choice.cost)))
 
 

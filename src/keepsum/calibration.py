@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -30,8 +29,20 @@ def rounded_up(value: Callable[[], arb]) -> Fraction:
     """A real as a decimal of twelve digits that is not below it."""
     with precision(BITS):
         exact = _upper(value())
-    shown = Decimal(exact.numerator) / Decimal(exact.denominator)
-    return Fraction(shown.normalize(Context(prec=DIGITS, rounding=ROUND_CEILING)))
+    return ceiling(exact)
+
+
+def ceiling(number: Fraction) -> Fraction:
+    """The next number of twelve digits, in whole numbers throughout.
+
+    >>> ceiling(Fraction(2, 3)), ceiling(Fraction(5))
+    (Fraction(666666666667, 1000000000000), Fraction(5, 1))
+    """
+    places = DIGITS - len(str(number.numerator // number.denominator))
+    if number < 1:
+        places = DIGITS + len(str(number.denominator // number.numerator)) - 1
+    unit = Fraction(10) ** -places
+    return math.ceil(number / unit) * unit
 
 
 def _upper(number: arb) -> Fraction:
@@ -81,7 +92,9 @@ def tight(epsilon: Fraction, delta: Fraction, shortest: int) -> Fraction:
 
     sigma = min(rounded_up(exact), zcdp(epsilon, delta))
     while not enough(sigma, epsilon, delta, shortest):
-        sigma = min(sigma * Fraction(1001, 1000), zcdp(epsilon, delta))
+        sigma = min(ceiling(sigma * (1 + Fraction(1, 10**9))), zcdp(epsilon, delta))
+        if sigma == zcdp(epsilon, delta):
+            break  # proved for every distance
     return sigma
 
 
@@ -89,18 +102,18 @@ def enough(sigma: Fraction, epsilon: Fraction, delta: Fraction, shortest: int = 
     """Whether the tail of the proof is small enough at every distance sqrt(k), k = shortest, shortest + 1, ...
 
     (sigma^2 eps - r/2)^2 / 2 sigma^2 >= ln((e^eps - 1)/(delta (e^(eps r) - 1))), until the delta term is 1 or more.
-    Floats err by less than the margin that is asked for.
+    A margin on the safe side is asked for, above what floats err by.
     """
     s, e = float(sigma), float(epsilon)
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
     last = (max(0.0, _log_expm1(np.array([e]))[0] - log_delta) / e + 1) ** 2
-    if last > 10**8:
+    if last > 10**6:
         return sigma >= zcdp(epsilon, delta)  # too many distances to look at: only what is proved for all
     r = np.sqrt(np.arange(shortest, math.ceil(last) + 1, dtype=np.float64))
     needed = _log_expm1(np.array([e]))[0] - log_delta - _log_expm1(e * r)
     reach = s * s * e - r / 2
     tail = np.where(reach > 0, reach**2 / (2 * s * s), 0.0)
-    return bool((tail >= needed - 1e-9 * np.abs(needed) - 1e-9).all()) if len(r) else True
+    return bool((tail >= needed + 1e-13 * np.abs(needed)).all())
 
 
 def _log_expm1(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -80,7 +80,8 @@ class MechanismRecord(Record, frozen=True):
     epsilon: Rational | None
     delta: Rational | None
     rho: Rational | None
-    sigma: Rational | None
+    sigma: Annotated[Rational | None, Meta(description="The width of Gaussian noise as it was drawn.")]
+    calibration: Annotated[str | None, Meta(description="How sigma follows from epsilon and delta.")]
     law: Annotated[str, Meta(description="The weight of a noise vector z, in symbols.")]
     words: str
 

@@ -58,12 +58,15 @@ class Choice:
         The cell of the plan that each cell of the sampler stands for.
     cost
         About how many cells are drawn for one draw of all of them, tries included.
+    first
+        Where these cells start among those of the sampler, which may draw other groups with them.
     """
 
     words: str
     sampler: Sampler | None
     cells: IntArray
     cost: int = 0
+    first: int = 0
 
 
 class Folded:
@@ -87,18 +90,24 @@ class Folded:
 
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
     """Cells under no total."""
+    from keepsum.choosing_gaussian import choose_gaussian
     from keepsum.sampling.compositions import FreeCells
+    from keepsum.sampling.lattice_gaussian import FreeGaussian
 
     cells = np.flatnonzero((structure.part == FREE)[structure.region])
     epsilon = _l1_epsilon(mechanism)
     if epsilon is None:
-        return _none_yet(cells)
+        return choose_gaussian(mechanism, FreeGaussian(len(cells)), cells)
+    if not SMALLEST <= epsilon <= LARGEST:
+        return _out_of_range(cells)
     return Choice("drawn exactly, cell by cell", FreeCells(epsilon, len(cells)), cells, len(cells))
 
 
 def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     """Regions whose sum the totals force to be 0."""
+    from keepsum.choosing_gaussian import choose_gaussian
     from keepsum.sampling.compositions import ForcedSums
+    from keepsum.sampling.lattice_gaussian import SumsGaussian
 
     regions = np.flatnonzero((structure.part == FORCED) & (structure.sizes > 1))
     chosen = np.zeros(len(structure.sizes), dtype=bool)
@@ -107,19 +116,26 @@ def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     cells = order[chosen[structure.region[order]]]
     epsilon = _l1_epsilon(mechanism)
     if epsilon is None:
-        return _none_yet(cells)
+        sizes = structure.sizes[regions]
+        return choose_gaussian(mechanism, SumsGaussian(sizes), cells, SumsGaussian([sizes.max()]))
+    if not SMALLEST <= epsilon <= LARGEST:
+        return _out_of_range(cells)
     sampler = ForcedSums(epsilon, structure.sizes[regions])
     return Choice("drawn exactly, by uniform compositions", sampler, cells, len(cells))
 
 
 def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
     """Blocks of one form whose totals overlap."""
+    from keepsum.choosing_gaussian import choose_overlap_gaussian
+
     system = blocks[0].system
     cells = [np.concatenate([structure.cells(r) for r in block.regions.tolist()]) for block in blocks]
     epsilon = _l1_epsilon(mechanism)
-    if epsilon is None:
-        return _none_yet(np.concatenate(cells))
     sizes = structure.sizes[blocks[0].regions]
+    if epsilon is None:
+        return choose_overlap_gaussian(system, sizes, cells, mechanism)
+    if not SMALLEST <= epsilon <= LARGEST:
+        return _out_of_range(np.concatenate(cells))
     if system.grid is not None and sizes.max() == 1 and _core_ways(system.grid) <= 2:
         places = _folded_order(system.grid)
         ordered = np.concatenate([own[places] for own in cells])
@@ -136,14 +152,12 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
 
 
 def _l1_epsilon(mechanism: Mechanism) -> Fraction | None:
-    """The epsilon of l1 Laplace noise, if there are samplers for it."""
-    if isinstance(mechanism, Laplace) and mechanism.norm == "l1" and SMALLEST <= mechanism.epsilon <= LARGEST:
-        return mechanism.epsilon
-    return None
+    """The epsilon of l1 Laplace noise; other noise has samplers of its own."""
+    return mechanism.epsilon if isinstance(mechanism, Laplace) and mechanism.norm == "l1" else None
 
 
-def _none_yet(cells: IntArray) -> Choice:
-    return Choice("no sampler yet", None, cells)
+def _out_of_range(cells: IntArray) -> Choice:
+    return Choice(f"no sampler: l1 Laplace noise is drawn for epsilons from {SMALLEST} to {LARGEST}", None, cells)
 
 
 def _core_ways(grid: Grid) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from keepsum.comparing import compare
+
 if TYPE_CHECKING:
     from keepsum.planning import BlockGroup, Plan
 
@@ -47,6 +49,7 @@ def topics(plan: Plan) -> list[tuple[str, list[str]]]:
         ("Guarantee", _guarantee(plan)),
         ("One person", _person(plan)),
         ("Pinned cells", _pinned(plan)),
+        ("Other noise", [compare(plan)]),
     ]
 
 
@@ -83,8 +86,9 @@ def _kept(plan: Plan) -> list[str]:
 
 def _noise(plan: Plan) -> list[str]:
     dimension = plan.size - plan.structure.rank
+    own = repr(plan.mechanism)
     return [
-        repr(plan.mechanism),
+        own if plan.sigma is None or "sigma=" in own else f"{own}, sigma {float(plan.sigma):.6g}",
         f"whole numbers z with probability proportional to {plan.mechanism.law()}, "
         f"over all z that change no kept total ({dimension:,} dimension{'s' * (dimension != 1)})",
     ]

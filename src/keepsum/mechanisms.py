@@ -77,8 +77,8 @@ def shown(number: Fraction) -> str:
 def _plain(number: Decimal) -> str:
     """A decimal in plain digits, or with an exponent where it would start with many zeros."""
     if number and -4 <= number.adjusted() < 16:
-        return f"{number.normalize():f}"
-    return f"{number.normalize():e}".replace("e+", "e")
+        return f"{number.normalize(Context(prec=50)):f}"
+    return f"{number.normalize(Context(prec=50)):e}".replace("e+", "e")
 
 
 @dataclass(frozen=True)
@@ -358,7 +358,9 @@ def _delta_at(epsilon: Fraction, delta: Fraction, person: Distance) -> str:
 
 
 def _decimal(number: Fraction) -> Decimal:
-    return Decimal(number.numerator) / Decimal(number.denominator)
+    """In fifty digits, whatever the caller's own context is."""
+    with localcontext(Context(prec=50)):
+        return Decimal(number.numerator) / Decimal(number.denominator)
 
 
 def _ceil(number: Decimal) -> str:

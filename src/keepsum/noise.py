@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from keepsum.axes import Label
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE
-from keepsum.mechanisms import Laplace, Mechanism
+from keepsum.mechanisms import Gaussian, Laplace, Mechanism
 
 if TYPE_CHECKING:
     from keepsum.planning import Plan
@@ -25,8 +26,8 @@ TAIL = 32  # weights are followed down to e^-32, far below the margin
 class Noise:
     """What is known of the noise of a plan, cell by cell.
 
-    Made by ``plan.noise``. In this version it covers l1 Laplace noise in cells under no total and in cells whose
-    regions have forced sums, which is every hierarchy of totals.
+    Made by ``plan.noise``. It covers l1 Laplace and Gaussian noise in cells under no total and in cells whose regions
+    have forced sums, which is every hierarchy of totals; elsewhere ``plan.accuracy`` simulates.
 
     Examples
     --------
@@ -42,34 +43,64 @@ class Noise:
     @staticmethod
     def covers(mechanism: Mechanism) -> bool:
         """Whether the law of a cell's noise is known for this mechanism."""
-        return isinstance(mechanism, Laplace) and mechanism.norm == "l1"
+        return isinstance(mechanism, Gaussian) or mechanism.norm == "l1"
 
     def variance(self, cell: int | Mapping[str, Label]) -> float:
         """The variance of one cell's noise; its mean is 0."""
-        size, epsilon = self._kind_of(cell)
+        size = self._kind_of(cell)
+        mechanism = self._plan.mechanism
         if size == 1:
             return 0.0
-        return free_variance(epsilon) if size == 0 else sum_variance(size, epsilon)
+        if isinstance(mechanism, Laplace):
+            epsilon = float(mechanism.epsilon)
+            return free_variance(epsilon) if size == 0 else sum_variance(size, epsilon)
+        wide = self._wide_deviation(size)
+        if wide is not None:
+            return wide * wide
+        weights = self._weights(size)
+        squares = np.arange(len(weights), dtype=np.float64) ** 2
+        return float(2 * (squares * weights).sum() / (2 * weights.sum() - weights[0]))
 
     def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
         """An interval around 0 that holds one cell's noise with at least that probability, as short as can be told."""
         if not isinstance(level, (int, float)) or not 0 < level < 1:
             raise InputError(f"Level must lie between 0 and 1, got {level!r}.")
-        size, epsilon = self._kind_of(cell)
+        size = self._kind_of(cell)
         if size == 1:
             return 0, 0
-        weights = free_weights(epsilon) if size == 0 else sum_weights(size, epsilon)
+        wide = self._wide_deviation(size)
+        if wide is not None:
+            reach = math.ceil(wide * NormalDist().inv_cdf((1 + level) / 2)) + 1
+            return -reach, reach
+        weights = self._weights(size)
         covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
         reached = np.flatnonzero(covered >= level + MARGIN)
         if not len(reached):
             raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {level!r}.")
         return -int(reached[0]), int(reached[0])
 
-    def _kind_of(self, cell: int | Mapping[str, Label]) -> tuple[int, float]:
-        """The size of the cell's region, 0 for a cell under no total; and epsilon."""
+    def _wide_deviation(self, size: int) -> float | None:
+        """That of a Gaussian so wide that it cannot be told from the continuous one; None for others."""
+        mechanism = self._plan.mechanism
+        if not isinstance(mechanism, Gaussian) or mechanism.sigma is None or mechanism.sigma < 10_000:
+            return None
+        return float(mechanism.sigma) * math.sqrt(1 - 1 / size if size else 1)
+
+    def _weights(self, size: int) -> npt.NDArray[np.float64]:
+        """The weights of 0, 1, 2, ... for a cell of a region of that size, 0 for a cell under no total."""
+        mechanism = self._plan.mechanism
+        if isinstance(mechanism, Laplace):
+            epsilon = float(mechanism.epsilon)
+            return free_weights(epsilon) if size == 0 else sum_weights(size, epsilon)
+        if mechanism.sigma is None:
+            raise AssertionError("the plan works out sigma")
+        return gaussian_weights(size, float(mechanism.sigma))
+
+    def _kind_of(self, cell: int | Mapping[str, Label]) -> int:
+        """The size of the cell's region, 0 for a cell under no total."""
         plan = self._plan
-        if not isinstance(plan.mechanism, Laplace) or not self.covers(plan.mechanism):
-            raise InputError(f"Noise laws are known for l1 Laplace noise in this version, got {plan.mechanism!r}.")
+        if not self.covers(plan.mechanism):
+            raise InputError(f"Noise laws are known for l1 Laplace and Gaussian noise, got {plan.mechanism!r}.")
         index = self._index_of(cell)
         region = plan.structure.region[index]
         part = plan.structure.part[region]
@@ -78,7 +109,7 @@ class Noise:
                 f"The noise law of {plan.invariants.cell_name(index)} is not known in this version, "
                 f"because totals overlap there."
             )
-        return (0 if part == FREE else int(plan.structure.sizes[region])), float(plan.mechanism.epsilon)
+        return 0 if part == FREE else int(plan.structure.sizes[region])
 
     def _index_of(self, cell: Any) -> int:
         domain = self._plan.invariants.domain
@@ -157,3 +188,37 @@ def others_weights(count: int, epsilon: float, reach: int) -> npt.NDArray[np.flo
 def _characteristic(angles: npt.NDArray[np.float64], count: int, epsilon: float) -> npt.NDArray[np.float64]:
     a = math.exp(-epsilon)
     return np.asarray(np.exp(-count * np.log1p(4 * a * np.sin(angles / 2) ** 2 / math.expm1(-epsilon) ** 2)))
+
+
+def gaussian_weights(size: int, sigma: float) -> npt.NDArray[np.float64]:
+    """The weights of k = 0, 1, ... for a cell of a region with sum 0: exp(-k^2 / 2 sigma^2) times that of -k elsewhere.
+
+    Examples
+    --------
+    >>> weights = gaussian_weights(2, 3.0)  # two cells k and -k: exp(-k^2 / sigma^2)
+    >>> bool(abs(weights[3] / weights[0] - math.exp(-1)) < 1e-12)
+    True
+    """
+    ks = np.arange(math.ceil(math.sqrt(2 * TAIL) * sigma) + 2)
+    own = np.exp(-ks * ks / (2 * sigma * sigma))
+    if size == 0:
+        return np.asarray(own)
+    deviation = sigma * math.sqrt(size - 1)
+    if deviation > 2000:  # so wide that the law of the others is its density, to a part in e^(-2 pi^2 deviation^2)
+        return np.asarray(own * np.exp(-ks * ks / (2 * deviation * deviation)))
+    points = 2 ** math.ceil(math.log2(2 * (len(ks) + 12 * deviation + 20)))
+    angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
+    with np.errstate(divide="ignore"):
+        logs = (size - 1) * np.log(_gaussian_characteristic(angles, sigma))
+    return np.asarray(own * np.maximum(np.fft.irfft(np.exp(logs), points)[: len(ks)], 0.0))
+
+
+def _gaussian_characteristic(angles: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.float64]:
+    """That of the discrete Gaussian, by whichever of two series is short."""
+    if sigma >= 0.5:
+        turns = 2 * math.pi * np.arange(-3, 4)[:, None]
+        waves = np.exp(-(sigma**2) * (angles + turns) ** 2 / 2).sum(axis=0)
+        return np.asarray(waves / np.exp(-(sigma**2) * turns[:, 0] ** 2 / 2).sum())
+    xs = np.arange(1, 6)[:, None]
+    weights = np.exp(-(xs**2) / (2 * sigma * sigma))
+    return np.asarray((1 + 2 * (weights * np.cos(xs * angles)).sum(axis=0)) / (1 + 2 * weights.sum()))

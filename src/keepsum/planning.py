@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from keepsum.axes import IntArray
 from keepsum.choosing import Choice, Sampler, choose_free, choose_overlap, choose_sums
 from keepsum.domain import Domain
 from keepsum.errors import InputError, NoSamplerError, PlanError
+from keepsum.geometry import Geometry, geometry
 from keepsum.invariants import Invariants
 from keepsum.lattice.shortest import reach
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
@@ -121,7 +123,22 @@ class Plan:
     @cached_property
     def samplers(self) -> tuple[Choice, ...]:
         """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
-        return tuple(_choose(self.structure, group, self.mechanism) for group in self.groups)
+        choices = tuple(_choose(self.structure, group, self.mechanism) for group in self.groups)
+        if isinstance(self.mechanism, Laplace) and self.mechanism.norm == "l2":
+            from keepsum.choosing_gaussian import together
+
+            return together(choices, self.mechanism)
+        return choices
+
+    @property
+    def sigma(self) -> Fraction | None:
+        """The width of Gaussian noise, exactly as it is drawn; None for Laplace noise."""
+        return self.mechanism.sigma if isinstance(self.mechanism, Gaussian) else None
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """Dimension, volume and shortest vectors of the lattice."""
+        return geometry(self.structure)
 
     @cached_property
     def noise(self) -> Noise:
@@ -135,6 +152,12 @@ class Plan:
         from keepsum.accuracy import accuracy
 
         return accuracy(self, level)
+
+    def tail_bound(self, length: float) -> float:
+        """The paper's bound of the chance that the noise is at least that long, in the l2 norm."""
+        from keepsum.tails import tail_bound
+
+        return tail_bound(self, length)
 
     def explain(self) -> str:
         """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
@@ -169,10 +192,20 @@ class Plan:
         self.check_samplers()
         source = rng if rng is not None else new_rng()
         noise = np.zeros((1 if size is None else int(size), self.size), dtype=np.int64)
-        for choice in self.samplers:
-            if choice.sampler is not None and len(noise):
-                _draw_into(noise, choice.sampler, choice.cells, source, threads)
+        for sampler, cells in self.drawn_together():
+            if len(noise):
+                _draw_into(noise, sampler, cells, source, threads)
         return noise[0] if size is None else noise
+
+    def drawn_together(self) -> list[tuple[Sampler, IntArray]]:
+        """The samplers, each with the cells that it draws, of one group or of several."""
+        cells: dict[int, list[IntArray]] = {}
+        samplers: dict[int, Sampler] = {}
+        for choice in self.samplers:
+            if choice.sampler is not None:
+                samplers[id(choice.sampler)] = choice.sampler
+                cells.setdefault(id(choice.sampler), []).append(choice.cells)
+        return [(sampler, np.concatenate(cells[key])) for key, sampler in samplers.items()]
 
     def check_samplers(self) -> None:
         """Every block must have a sampler.
@@ -243,7 +276,8 @@ def plan(invariants: Invariants, mechanism: Mechanism) -> Plan:
         )
     groups = tuple(_groups(structure, mechanism.norm))
     person = _farthest([group.distance for group in groups])
-    return Plan(invariants, mechanism.resolve(person), structure, groups, person)
+    resolved = mechanism.resolve(person, lambda: geometry(structure))
+    return Plan(invariants, resolved, structure, groups, person)
 
 
 def _farthest(distances: list[Distance]) -> Distance:

@@ -179,6 +179,7 @@ def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
         delta=rational(gaussian.delta) if gaussian else None,
         rho=rational(gaussian.rho) if gaussian else None,
         sigma=rational(gaussian.sigma) if gaussian else None,
+        calibration=gaussian.calibration if gaussian and gaussian.epsilon is not None else None,
         law=mechanism.law(),
         words=(
             f"Discrete {shape} noise: whole numbers z, one for each cell, with probability proportional to "
@@ -198,4 +199,6 @@ def mechanism_of(record: MechanismRecord) -> Mechanism:
         if record.epsilon is None:
             raise InputError("A Laplace mechanism in a certificate must have an epsilon.")
         return Laplace(record.epsilon, record.norm)
-    return Gaussian(record.epsilon, record.delta, rho=record.rho, sigma=record.sigma)
+    if record.epsilon is None and record.rho is None:
+        return Gaussian(sigma=record.sigma)
+    return Gaussian(record.epsilon, record.delta, rho=record.rho, calibration=record.calibration or "zcdp")

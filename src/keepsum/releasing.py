@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,32 +24,25 @@ from keepsum.accuracy import Accuracy
 from keepsum.axes import quoted
 from keepsum.bounds import Bounds, bounded_cells
 from keepsum.certificate import (
-    AccuracyRecord,
-    BlockRecord,
     Certificate,
-    DeltaRecord,
-    ExposureRecord,
-    GuaranteeRecord,
     KeptRecord,
-    PersonRecord,
     TableRecord,
     TotalRecord,
 )
 from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
-from keepsum.explaining import change_in_words, released_html
+from keepsum.explaining import released_html
 from keepsum.invariants import Invariants
-from keepsum.mechanisms import Mechanism, loss_above
+from keepsum.mechanisms import Mechanism
 from keepsum.planning import Plan, plan
 from keepsum.recording import domain_record, invariants_file, mechanism_record, part_records
 from keepsum.sampling.rng import Rng
 from keepsum.sampling.rng import rng as new_rng
 from keepsum.saving import check_new, check_new_folder, write_folder, write_release
 from keepsum.signing import read_private_key, sign
+from keepsum.stating import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record, loss_concern
 from keepsum.table import Table
 from keepsum.writing import KINDS, kind_of, own_kind, table_bytes, table_hash
 
-LEVEL = 0.95
-LARGE_LOSS = 10
 SHOWN = 8
 ROOM = 2**62  # counts below this have room for any noise that a release can draw
 SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography")
@@ -349,69 +342,3 @@ def _cell_number(plan: Plan, cell: Any, named: Mapping[str, list[int]]) -> int:
     if isinstance(cell, (int, np.integer)) and 0 <= cell < plan.size:
         return int(cell)
     raise InputError(f"An accepted cell must be given by name, number or labels, got {cell!r}.")
-
-
-def concerns(plan: Plan, undeclared: Sequence[str], bounds: Bounds, seeded: bool) -> Iterator[str]:
-    """What the curator must be told, and the certificate records."""
-    yield from loss_concern(plan)
-    if seeded:
-        yield "The noise comes from a seed: whoever knows it can take it off again. Not for publication."
-    yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
-    if undeclared:
-        yield f"The categories of {quoted(undeclared)} were taken from the data, so the list is itself published."
-    if len(plan.pinned):
-        yield f"{len(plan.pinned):,} pinned cells are published without noise, as accepted."
-    if bounds.not_checked:
-        yield f"Whether the kept totals bound cells closely was not checked for {bounds.not_checked:,} cells."
-
-
-def loss_concern(plan: Plan) -> list[str]:
-    """A sentence, if the loss of one person is so large that it protects little."""
-    if not loss_above(plan.mechanism, plan.person, LARGE_LOSS):
-        return []
-    loss = plan.mechanism.promise_at(plan.person)
-    return [f"The privacy loss of one person is {loss}, above {LARGE_LOSS}: that protects little."]
-
-
-def exposure_record(plan: Plan, bounds: Bounds) -> ExposureRecord:
-    """What the kept totals give away."""
-    return ExposureRecord(
-        pinned=[plan.invariants.cell_name(cell) for cell in plan.pinned.tolist()],
-        bounded=len(bounds.cells),
-        not_checked=bounds.not_checked,
-    )
-
-
-def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
-    """The margin of error."""
-    return AccuracyRecord(level=accuracy.level, typical_margin=accuracy.typical, simulated_draws=accuracy.draws)
-
-
-def guarantee_record(plan: Plan) -> GuaranteeRecord:
-    """What is promised, and how each block is drawn."""
-    person = plan.person
-    return GuaranteeRecord(
-        words=plan.mechanism.promise(),
-        between="any two tables with the same kept totals",
-        person=PersonRecord(
-            distance=person.length,
-            distance_is="exact" if person.exact else "an upper bound",
-            reading=f"distance {person}, so {plan.mechanism.promise_at(person)}: {change_in_words(plan)}",
-        ),
-        delta=[
-            DeltaRecord(source="the mechanism", value=_delta(plan.mechanism)),
-            DeltaRecord(source="sampling", value="0"),
-        ],
-        sampling="exact",
-        blocks=[
-            BlockRecord(
-                form=group.structure, blocks=group.blocks, cells=group.cells, sampler=choice.words, guarantee="exact"
-            )
-            for group, choice in zip(plan.groups, plan.samplers, strict=True)
-        ],
-    )
-
-
-def _delta(mechanism: Mechanism) -> str:
-    delta = getattr(mechanism, "delta", None)
-    return "0" if delta is None else str(delta)

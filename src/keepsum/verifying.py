@@ -18,8 +18,8 @@ from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
 from keepsum.planning import plan
 from keepsum.recording import domain_of, kept_invariants, mechanism_of, mechanism_record
-from keepsum.releasing import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record
 from keepsum.signing import is_signed_by, own_key, read_public_key
+from keepsum.stating import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record
 from keepsum.table import Table
 from keepsum.writing import table_hash
 

@@ -80,14 +80,18 @@ class Declaration:
     rho: Annotated[str | None, option("--rho", help="zCDP at distance 1, for gaussian.", panel=NOISE, metavar="R")] = (
         None
     )
+    calibration: Annotated[
+        str | None,
+        option("--calibration", help="How sigma follows: zcdp (default), tight, paper.", panel=NOISE, metavar="NAME"),
+    ] = None
     sigma: Annotated[str | None, option("--sigma", help="Sigma itself, for gaussian.", panel=NOISE, metavar="S")] = None
 
     def noise(self) -> Mechanism:
         """The mechanism."""
         given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "sigma")}
         if self.mechanism == "laplace":
-            for name in ("delta", "rho", "sigma"):
-                if given[name] is not None:
+            for name in ("delta", "rho", "sigma", "calibration"):
+                if getattr(self, name) is not None:
                     raise InputError(f"Option --{name} must go with --mechanism gaussian. Leave it out for Laplace.")
             if self.epsilon is None:
                 raise InputError("Option --epsilon must be given for Laplace noise, such as --epsilon 0.25.")
@@ -99,7 +103,7 @@ class Declaration:
             raise InputError("Option --per-person must go with --mechanism laplace. Leave it out for Gaussian noise.")
         if self.norm == "l1":
             raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
-        return ks.Gaussian(**given)
+        return ks.Gaussian(**given, calibration=self.calibration or "zcdp")
 
     def read(self) -> ks.Table:
         """The table; without a file, the cells that ``--domain`` declares, with nothing in them."""

@@ -24,7 +24,7 @@ from keepsum.lattice.tables import Grid, recognise
 FREE, FORCED = -1, -2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class System:
     """The totals of one block, over its regions: what blocks of the same form share."""
 

@@ -103,7 +103,9 @@ def fill_blocks(
             state[PHASE] = DECIDE
         mismatch, size = mismatch_of(variance, shares, coordinates, centres, sizes, sums)
         if deciding:
-            code = decide(words, state, tables, reals, steps, mismatch, (size + 1.0) * 1e-12)
+            code = decide(
+                words, state, tables, reals, steps, mismatch, (size + 1.0) * 1e-12 * (1.0 + len(sizes) / 4096.0)
+            )
             if code < 0:
                 return code
         else:

@@ -96,9 +96,7 @@ class CommonScale:
         self._dimension = sum(part.dimension for part in parts)
         self._offsets = np.cumsum([0, *(part.width for part in parts)]).tolist()
         self.width = int(self._offsets[-1])
-        self._middle = Fraction(math.sqrt(self._dimension) / float(epsilon)).limit_denominator(2**20)
-        if self._middle <= 0:
-            self._middle = Fraction(1, 2**20)
+        self._middle = Fraction(math.sqrt(self._dimension) / float(epsilon))
 
     # -- the curve, and the staircase above it ------------------------------------------------------
 
@@ -106,7 +104,9 @@ class CommonScale:
         """-eps^2 w^2 / 2 + m log w, relative to the middle: the curve but for the factors theta."""
         middle, epsilon = float(self._middle), float(self._epsilon)
         away = (np.asarray(w) - middle) / middle
-        return np.asarray(self._dimension * np.log1p(away) - (epsilon * middle) ** 2 * away * (2 + away) / 2)
+        # Near the middle the difference tells, far below it the quotient.
+        logs = np.where(away > -0.5, np.log1p(np.maximum(away, -0.5)), np.log(np.asarray(w) / middle))
+        return np.asarray(self._dimension * logs - (epsilon * middle) ** 2 * away * (2 + away) / 2)
 
     def _log_theta(self, w: float) -> float:
         """An upper bound of the sum of log theta over all coordinates, at width w."""
@@ -218,7 +218,7 @@ class CommonScale:
             thetas += part.fill(cells, variances, False, rng, threads)
             if cells is not rows:
                 rows[:, start : start + part.width] = cells
-        errors += self._dimension * 1e-12 if (thetas != 0).any() else 2.0**-50
+        errors += self._dimension * 1e-12 + 2.0**-50  # of the factors, and of the mismatch of forms
         chances = np.exp(logs[alive] + thetas) * 2.0**ACCEPT_BITS
         coins = widths.coins[alive]
         kept = coins + 1 <= chances * (1 - errors)

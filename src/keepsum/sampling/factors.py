@@ -104,7 +104,7 @@ def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor |
     lower[np.abs(lower) < 2.0**-60] = 0.0
     for safety in (2.0**-24, 2.0**-18, 2.0**-12, 2.0**-8):
         shares = 1.0 / (diagonal**2 * (1.0 - safety))
-        if dominated(gram, lower, shares):
+        if dominated(gram, lower, shares, len(sizes)):
             return _packed(shares, lower, matrix)
     return None
 
@@ -126,14 +126,14 @@ def _narrow_order(matrix: sparse.csr_array) -> IntArray:
     return np.asarray(reverse_cuthill_mckee(links, symmetric_mode=True), dtype=np.int64)
 
 
-def dominated(gram: Floats, lower: Floats, shares: Floats) -> bool:
+def dominated(gram: Floats, lower: Floats, shares: Floats, terms: int = 0) -> bool:
     """Whether the sum of (v_j - c_j)^2 / share_j is at most v' G v for all v, c_j as floats add it up.
 
     A float c_j errs by at most e_j = m u |L|_j |v|, u the unit of roundoff, so with any t > 0 the left side is at most
     (1 + t) times the exact form F plus (1 + 1/t) times the sum of e_j^2 / share_j, which is at most k |v|^2. What must
     be shown is that G - (1 + t) F - k I is positive semidefinite. A Cholesky factorisation that succeeds in floats for
     that matrix less c I shows it, if c exceeds what floats can err by: in the entries, and in the factorisation
-    (Rump, Verification of positive definiteness, BIT 46, 2006).
+    (Rump, Verification of positive definiteness, BIT 46, 2006). Entries of ``gram`` are sums of so many ``terms``.
     """
     size = len(gram)
     t = 2.0**-30
@@ -141,7 +141,7 @@ def dominated(gram: Floats, lower: Floats, shares: Floats) -> bool:
     slips = (1.0 + 1.0 / t) * (size * UNIT) ** 2 * float((lower**2 / shares).sum()) * size
     rest = gram - (1.0 + t) * form
     largest = float(np.abs(gram).max() + np.abs(form).max())
-    entries = 4.0 * size * (size + 8.0) * UNIT * largest
+    entries = 4.0 * size * (size + terms + 8.0) * UNIT * largest
     factoring = 2.0 * (size + 4.0) * UNIT * float(np.abs(np.diag(rest)).sum())
     try:
         np.linalg.cholesky(rest - (slips + entries + factoring) * np.eye(size))

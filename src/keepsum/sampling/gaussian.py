@@ -110,7 +110,7 @@ def accept_near(
     """
     high, low = int(state[HIGH]), int(state[LOW])
     shifted = centre - low
-    reach = abs(centre) if low_bits == 0 else Fraction(1, 2) + 2 ** (low_bits - 1)
+    reach = abs(centre) if low_bits == 0 else Fraction(3, 4) + 2 ** (low_bits - 1)
     wide = (WIDTHS[which] * 2**low_bits) ** 2
 
     def chance() -> arb:

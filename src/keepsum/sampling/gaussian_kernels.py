@@ -46,6 +46,8 @@ WIDE_LOSS = 1e-24
 THETA_ERROR = 1e-13  # of one logarithm of a factor, far more than its floats err
 TOP = 48.0**2  # s^2 above this gets uniform bits
 SCALE = 2.0**ACCEPT_BITS
+TINY = 1e-290  # a chance that floats call 0 is none, and is left to others
+FARTHEST = 0.75  # no centre lies this far from the whole number that floats call nearest
 # Each term of an acceptance's exponent errs by a few units in its last place, s^2 and the centre included.
 ERROR = 2.0**-46
 
@@ -103,7 +105,7 @@ def draw_wide(words, state, tables, variance, phi):
         low_bits += 1
     which = pick(tables, variance * scale, state[WHICH] & 255)
     state[WHICH] = which | (low_bits << 8)
-    reach = 0.5 + 2.0 ** (low_bits - 1)
+    reach = FARTHEST + 2.0 ** (low_bits - 1)
     room = reach * reach / (2.0 * (tables.square[which] / scale - variance))
     return draw_slowly(words, state, tables, which, low_bits, variance, phi, room)
 
@@ -140,7 +142,7 @@ def draw_slowly(words, state, tables, which, low_bits, variance, phi, room):
         near, far = distance * distance * (0.5 / variance), high * high * wide
         chance = math.exp(-(near - far + room))
         error = (near + far + room + 4.0) * ERROR
-        code = accept(words, state, tables.shift, chance * (1.0 - error), chance * (1.0 + error))
+        code = accept(words, state, tables.shift, chance * (1.0 - error), max(chance, TINY) * (1.0 + error))
         if code < 0:
             return code
         state[NEAR] = PROPOSE
@@ -204,7 +206,7 @@ def sum_run(
             while own * scale > TOP:
                 scale *= 0.25
                 low_bits += 1
-            reach, each = 0.5 + 2.0 ** (low_bits - 1), np.int64(3 if low_bits > 0 else 2)
+            reach, each = FARTHEST + 2.0 ** (low_bits - 1), np.int64(3 if low_bits > 0 else 2)
             half = np.int64(1) << max(low_bits - 1, 0)
             low_shift = np.uint64(64 - max(low_bits, 1))
         while largest[which] < own * scale:
@@ -237,7 +239,7 @@ def sum_run(
             coin = np.float64(words[position + each - 1] >> np.uint64(64 - ACCEPT_BITS)) + 1.0
             accepted = coin <= (1.0 - loss - error) * SCALE  # exp(-x) >= 1 - x: mostly enough
             if not accepted:
-                chance = math.exp(-loss) * SCALE
+                chance = max(math.exp(-loss), TINY) * SCALE
                 accepted = coin <= chance * (1.0 - error)
                 if not accepted and coin - 1.0 < chance * (1.0 + error):
                     break  # left open: the words are still there for others to settle

@@ -10,7 +10,7 @@ import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.explaining import topics
-from keepsum.releasing import loss_concern
+from keepsum.stating import loss_concern
 
 HELP = """Show what a release would keep, promise and cost in accuracy. Spends nothing, changes nothing.
 
