@@ -161,6 +161,13 @@ def test_ties_of_l2_laplace_noise(monkeypatch):
         assert_drawn_from(draws, laplace_law(LATTICES[name], epsilon, box, reach))
 
 
+def test_widths_near_0_get_more_digits(monkeypatch):
+    """With a limit that most widths of the first step miss: their digits go on, and the law is the same."""
+    monkeypatch.setattr("keepsum.sampling.common_scale.LEADING", 2**100)
+    draws = laplace(LATTICES["A2"], "6", 100_000)
+    assert_drawn_from(draws, laplace_law(LATTICES["A2"], "6", 6, 2))
+
+
 def test_wide_noise_by_uniform_bits():
     """Above 48 a proposal has uniform bits of its own: pooled into 40 bins."""
     for sigma in (48, 49, 97, 1000):

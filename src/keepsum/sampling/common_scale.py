@@ -38,6 +38,7 @@ STEPS, WASTE = 4000, 0.03  # how many steps a staircase may have, and what share
 FAR = 60.0  # beyond e^-60 of the top the steps just halve
 SAFETY = 1e-6  # by how much logarithms of bounds are raised, far above what floats err by
 SLACK = 0.0  # more than floats err by, to test that what is left open is settled rightly
+LEADING = 2**54  # a width must have this many of its digits known
 CHUNK = 2**22  # cells drawn at a time
 
 
@@ -64,8 +65,8 @@ class Staircase:
 class LazyWidth:
     """A width w = start + size * U, U uniform, of which as many bits are drawn as anybody asks for."""
 
-    def __init__(self, start: Fraction, size: Fraction, bits: int, stream: Stream) -> None:
-        self._start, self._size, self._bits, self._count, self._stream = start, size, bits, 64, stream
+    def __init__(self, start: Fraction, size: Fraction, bits: int, count: int, stream: Stream) -> None:
+        self._start, self._size, self._bits, self._count, self._stream = start, size, bits, count, stream
 
     def ball(self) -> arb:
         """The width at the working precision."""
@@ -257,10 +258,21 @@ class _Widths:
         starts = stairs.edges[self._steps] + self._beyond * stairs.tail
         sizes = np.append(np.diff(stairs.edges), stairs.tail)[self._steps]
         self.floats: Floats = starts + sizes * ((self._bits.astype(np.float64) + 0.5) * 2.0**-64)
+        self._long: dict[int, tuple[int, int]] = {}
+        for row in np.flatnonzero((starts == 0) & (self._bits < LEADING)).tolist():
+            self._lengthen(row, float(sizes[row]))
         self.heights: Floats = stairs.heights[self._steps] - self._beyond * math.log(2)
         self.thetas: Floats = stairs.thetas[self._steps]
         self._lazy: dict[int, LazyWidth] = {}
         self._lock = threading.Lock()
+
+    def _lengthen(self, row: int, size: float) -> None:
+        """More digits for a width so near 0 that its first 64 have few that count."""
+        bits, count = int(self._bits[row]), 64
+        while bits < LEADING:
+            bits, count = bits << 64 | self.extra.word(), count + 64
+        self._long[row] = bits, count
+        self.floats[row] = size * ((2 * bits + 1) / 2 ** (count + 1))
 
     def size(self, row: int) -> float:
         """The size of the step."""
@@ -280,5 +292,6 @@ class _Widths:
                 start = Fraction(float(self._stairs.edges[self._steps[row]]))
                 start += int(self._beyond[row]) * Fraction(self._stairs.tail)
                 size = Fraction(self.size(row))
-                self._lazy[row] = LazyWidth(start, size, int(self._bits[row]), self.extra)
+                bits, count = self._long.get(row, (int(self._bits[row]), 64))
+                self._lazy[row] = LazyWidth(start, size, bits, count, self.extra)
             return self._lazy[row].ball()
