@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.axes import IntArray
-from keepsum.choosing import Choice
+from keepsum.choosing import Choice, simulate_into
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE
 from keepsum.noise import Noise
@@ -120,7 +120,7 @@ def _computed(plan: Plan, cells: IntArray, level: float, margins: IntArray) -> N
 def _draws(choice: Choice) -> int:
     """As many as the effort allows; a wide sampler has so many cells of one law that few draws tell enough."""
     fewest = FEWEST if choice.sampler is None or choice.sampler.width <= WIDE else FEWEST_WIDE
-    return max(fewest, min(MOST, EFFORT // max(1, choice.cost)))
+    return max(fewest, min(MOST, EFFORT // max(1, choice.simulation_cost)))
 
 
 def _simulated(choice: Choice, draws: int) -> IntArray:
@@ -128,7 +128,7 @@ def _simulated(choice: Choice, draws: int) -> IntArray:
     if choice.sampler is None:
         raise InputError("Margins of error need a sampler, and a block has none yet. plan.explain() shows every block.")
     noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
-    choice.sampler.draw_into(noise, rng(seed="keepsum accuracy"))
+    simulate_into(choice.sampler, noise, rng(seed="keepsum accuracy"))
     return noise
 
 

@@ -1,19 +1,22 @@
-"""A sampler for each group of blocks: the cheapest exact one that fits, or the reason why there is none."""
+"""A sampler for each group of blocks: the cheapest exact one that fits, else the general one, else the reason."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 from keepsum.axes import IntArray
-from keepsum.lattice.structure import FORCED, FREE, Block, Structure
+from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.lattice.tables import Grid
 from keepsum.mechanisms import Laplace, Mechanism
 from keepsum.sampling.rng import Rng, rng
+
+if TYPE_CHECKING:
+    from keepsum.sampling.general import Chain
 
 # Cells that may be drawn for one accepted draw of a block before it is left to another sampler: a few tenths of a
 # second. A pilot spends a part of it, and all of it only if nothing was accepted by then.
@@ -60,6 +63,13 @@ class Choice:
         About how many cells are drawn for one draw of all of them, tries included.
     first
         Where these cells start among those of the sampler, which may draw other groups with them.
+    guarantee
+        How exactly it draws: ``"exact"``, ``"rounded"`` (float64, at most ``rounding`` away from the law) or
+        ``"estimated"`` (a chain, whose distance from the law is measured).
+    rounding
+        The total variation of a draw of the whole group from its law, at most, where it is rounded.
+    chain
+        The chain, where it is estimated.
     """
 
     words: str
@@ -67,6 +77,14 @@ class Choice:
     cells: IntArray
     cost: int = 0
     first: int = 0
+    guarantee: Literal["exact", "rounded", "estimated"] = "exact"
+    rounding: float = 0.0
+    chain: Chain | None = None
+
+    @property
+    def simulation_cost(self) -> int:
+        """About how many cells are drawn for a row of ``simulate_into``."""
+        return self.cost if self.chain is None else self.chain.simulation_cost
 
 
 class Folded:
@@ -84,8 +102,22 @@ class Folded:
         """Fill ``out``, one row a draw."""
         core = np.empty((len(out), self._core.width), dtype=np.int64)
         self._core.draw_into(core, rng, threads)
+        self._unfold(core, out)
+
+    def simulate_into(self, out: IntArray, rng: Rng) -> None:
+        """Fill ``out`` with rows for estimates, where the core is a chain."""
+        core = np.empty((len(out), self._core.width), dtype=np.int64)
+        simulate_into(self._core, core, rng)
+        self._unfold(core, out)
+
+    def _unfold(self, core: IntArray, out: IntArray) -> None:
         shaped = core.reshape(len(out), self._tables, 1, -1) * self._signs[:, None]
         out[:] = shaped.reshape(len(out), self.width)
+
+
+def simulate_into(sampler: Sampler, out: IntArray, rng: Rng) -> None:
+    """Fill ``out`` with rows for estimates, not for release: by draws, or along one chain where draws take chains."""
+    getattr(sampler, "simulate_into", sampler.draw_into)(out, rng)
 
 
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -136,19 +168,29 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
         return choose_overlap_gaussian(system, sizes, cells, mechanism)
     if not SMALLEST <= epsilon <= LARGEST:
         return _out_of_range(np.concatenate(cells))
-    if system.grid is not None and sizes.max() == 1 and _core_ways(system.grid) <= 2:
-        places = _folded_order(system.grid)
+    exact = _choose_exact(system, sizes, cells, epsilon)
+    if exact.sampler is not None:
+        return exact
+    from keepsum.choosing_general import choose_general
+
+    return choose_general(system, sizes, cells, epsilon, exact.words)
+
+
+def _choose_exact(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice:
+    """Two rows for tables, solving for the widest regions elsewhere; each where it is quick enough."""
+    if system.grid is not None and sizes.max() == 1 and core_ways(system.grid) <= 2:
+        places = folded_order(system.grid)
         ordered = np.concatenate([own[places] for own in cells])
-        return _table_choice(system.grid, len(blocks), epsilon, ordered)
+        return _table_choice(system.grid, len(cells), epsilon, ordered)
     if system.rank * system.width > EQUATIONS:
-        return Choice("no sampler yet: too many totals overlap", None, np.concatenate(cells))
+        return Choice("too many totals overlap", None, np.concatenate(cells))
     from keepsum.sampling.rejection import SolvedRegions
 
-    sampler = SolvedRegions(epsilon, system.matrix, sizes, len(blocks))
+    sampler = SolvedRegions(epsilon, system.matrix, sizes, len(cells))
     if not sampler.usable:
-        return Choice("no sampler yet: its equations have large coefficients", None, np.concatenate(cells))
+        return Choice("its equations have large coefficients", None, np.concatenate(cells))
     words = "drawn exactly, by solving for the widest regions"
-    return _by_rejection(sampler, words, np.concatenate(cells), len(blocks))
+    return _by_rejection(sampler, words, np.concatenate(cells), len(cells))
 
 
 def _l1_epsilon(mechanism: Mechanism) -> Fraction | None:
@@ -160,11 +202,12 @@ def _out_of_range(cells: IntArray) -> Choice:
     return Choice(f"no sampler: l1 Laplace noise is drawn for epsilons from {SMALLEST} to {LARGEST}", None, cells)
 
 
-def _core_ways(grid: Grid) -> int:
+def core_ways(grid: Grid) -> int:
+    """The axes of more than two categories."""
     return sum(n > 2 for n in grid.shape)
 
 
-def _folded_order(grid: Grid) -> IntArray:
+def folded_order(grid: Grid) -> IntArray:
     """The columns of a grid with its axes of two categories first, then the longer of the others."""
     axes = sorted(range(len(grid.shape)), key=lambda axis: (grid.shape[axis] > 2, -grid.shape[axis], axis))
     return np.transpose(grid.column, axes).reshape(-1)
@@ -177,15 +220,20 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
 
     core = sorted((n for n in grid.shape if n > 2), reverse=True)
     pairs = len(grid.shape) - len(core)
-    signs = np.array([(-1) ** bin(k).count("1") for k in range(2**pairs)], dtype=np.int64)
+    signs = fold_signs(pairs)
     rate = epsilon * 2**pairs
     if len(core) == 2:
         if core[1] * room_for(rate, core[0], core[1]) > CONVOLUTIONS:
-            return Choice("no sampler yet: the table is too large for this epsilon", None, cells)
+            return Choice("the table is too large for this epsilon", None, cells)
         rows = TwoRows(rate, core[0], core[1], tables)
         return _by_rejection(rows, "drawn exactly, by its last two rows", cells, tables, Folded(rows, tables, signs))
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
     return Choice("drawn exactly, by uniform compositions", Folded(inner, tables, signs), cells, len(cells))
+
+
+def fold_signs(pairs: int) -> IntArray:
+    """The signs of the halves of a table with so many axes of two categories."""
+    return np.array([(-1) ** bin(k).count("1") for k in range(2**pairs)], dtype=np.int64)
 
 
 def _by_rejection(sampler: Rejection, words: str, cells: IntArray, blocks: int, whole: Sampler | None = None) -> Choice:
@@ -198,11 +246,11 @@ def _by_rejection(sampler: Rejection, words: str, cells: IntArray, blocks: int, 
     if not accepted:
         accepted, tries = sampler.pilot(source, -(-BUDGET // sampler.cells_per_try))
     if not accepted or tries * sampler.cells_per_try > BUDGET * accepted:
-        why = f"more than {BUDGET:,} cells drawn for one accepted"
-        return Choice(f"no sampler yet: rejection would be too slow, {why}", None, cells)
+        return Choice(f"more than {BUDGET:,} cells would be drawn for one accepted", None, cells)
     cost = blocks * tries * sampler.cells_per_try // accepted
-    return Choice(f"{words}; {_share(accepted / tries)} of tries accepted", whole or sampler, cells, cost)
+    return Choice(f"{words}; {share(accepted / tries)} of tries accepted", whole or sampler, cells, cost)
 
 
-def _share(rate: float) -> str:
+def share(rate: float) -> str:
+    """A share of tries in words."""
     return f"about {100 * rate:.2g}%" if rate < 0.995 else "nearly all"

@@ -24,6 +24,7 @@ from keepsum.sampling.table_gaussian import TableGaussian
 SLOWEST = 2 * 10**8
 ROOM = 2.0**55  # width times cells: the numerators of centres stay a hundred times below 2^63
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
+NARROW = 2  # up to this sigma heat-bath moves are tried where the exact sampler accepts too seldom
 
 
 def choose_overlap_gaussian(system: System, sizes: IntArray, cells: list[IntArray], mechanism: Mechanism) -> Choice:
@@ -31,12 +32,28 @@ def choose_overlap_gaussian(system: System, sizes: IntArray, cells: list[IntArra
     if system.grid is not None and sizes.max() == 1:
         shape, order = system.grid.shape, system.grid.column.reshape(-1)
         own = np.concatenate([block[order] for block in cells])
-        return choose_gaussian(mechanism, TableGaussian(shape, len(cells)), own, TableGaussian(shape))
+        exact = choose_gaussian(mechanism, TableGaussian(shape, len(cells)), own, TableGaussian(shape))
+        return _or_narrow(exact, system, sizes, cells, mechanism)
     factor = block_factor(system, sizes.tobytes())
     if factor is None:
-        return Choice("no sampler yet: too many totals overlap", None, np.concatenate(cells))
-    part = BlockGaussian(factor, sizes, len(cells))
-    return choose_gaussian(mechanism, part, np.concatenate(cells), BlockGaussian(factor, sizes))
+        exact = Choice("no sampler: too many totals overlap", None, np.concatenate(cells))
+    else:
+        part = BlockGaussian(factor, sizes, len(cells))
+        exact = choose_gaussian(mechanism, part, np.concatenate(cells), BlockGaussian(factor, sizes))
+    return _or_narrow(exact, system, sizes, cells, mechanism)
+
+
+def _or_narrow(
+    exact: Choice, system: System, sizes: IntArray, cells: list[IntArray], mechanism: Mechanism
+) -> Choice:
+    """Where Gaussian noise is too narrow for the exact sampler, heat-bath moves if they are quick."""
+    if exact.sampler is not None or isinstance(mechanism, Laplace) or mechanism.sigma is None:
+        return exact
+    if not NARROWEST <= mechanism.sigma <= NARROW:
+        return exact
+    from keepsum.choosing_general import choose_narrow
+
+    return choose_narrow(system, sizes, cells, float(mechanism.sigma) ** 2) or exact
 
 
 def choose_gaussian(mechanism: Mechanism, part: Part, cells: IntArray, one: Part | None = None) -> Choice:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise, product
 
 import numpy as np
@@ -50,6 +51,21 @@ class Grid:
             corners = product(*((0, i) for i in place))
             vectors.append({int(self.column[c]): 1 if sum(i > 0 for i in c) % 2 == 0 else -1 for c in corners})
         return vectors
+
+
+def table_matrix(shape: tuple[int, ...]) -> sparse.csr_array:
+    """All margins of one way less of a table, its columns in row-major order.
+
+    >>> table_matrix((2, 3)).toarray().tolist()
+    [[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    """
+    whole = [sparse.csr_array(np.ones((1, n), dtype=np.int64)) for n in shape]
+    apart = [sparse.csr_array(sparse.eye_array(n, dtype=np.int64)) for n in shape]
+    margins = []
+    for axis in range(len(shape)):
+        factors = [whole[a] if a == axis else apart[a] for a in range(len(shape))]
+        margins.append(reduce(sparse.kron, factors))
+    return sparse.csr_array(sparse.vstack(margins))
 
 
 def recognise(matrix: sparse.csr_array) -> Grid | None:

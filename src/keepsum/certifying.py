@@ -1,0 +1,276 @@
+"""How near the chains of a plan come to their law, shown by pairs of chains that meet.
+
+It needs no data and spends no budget: noise does not depend on counts. What was found is kept in the user's cache
+folder, pair by pair, so that a run that was stopped goes on where it was, and another plan with the same blocks finds
+it. Chunk k of the pairs of a chain is drawn from a seed that its fingerprint and k give: anybody can draw it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keepsum.errors import InputError
+from keepsum.guarantees import SamplingError, significant
+from keepsum.mcmc.bounds import TvBound, tv_upper_bound
+from keepsum.mcmc.times import MeetingTimes
+from keepsum.sampling.general import Chain
+from keepsum.sampling.renewal import GeometricTail
+from keepsum.sampling.rng import rng
+
+if TYPE_CHECKING:
+    from keepsum.choosing import Choice
+    from keepsum.planning import Plan
+
+# Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
+PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
+CHUNK = 250  # pairs that are drawn and kept together
+PATIENCE = 20  # pairs are followed for so many times the steps of a draw
+FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
+CONFIDENCE = 0.95
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """What pairs of chains show of one form of blocks.
+
+    Attributes
+    ----------
+    form, sampler
+        The blocks and their sampler, in words.
+    blocks
+        How many of them a draw has.
+    steps
+        How long a chain runs for a draw.
+    lag, most
+        How far one chain of a pair leads, and at what step a pair is given up.
+    meetings
+        How many pairs met, by the steps from the lag to the meeting.
+    unmet
+        How many were given up.
+    confidence
+        The level of ``upper``.
+    """
+
+    form: str
+    sampler: str
+    blocks: int
+    steps: int
+    lag: int
+    most: int
+    meetings: tuple[tuple[int, int], ...]
+    unmet: int
+    confidence: float
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were run."""
+        return sum(count for _, count in self.meetings) + self.unmet
+
+    @cached_property
+    def times(self) -> MeetingTimes:
+        """The meeting times."""
+        met = np.repeat(
+            np.array([steps for steps, _ in self.meetings], dtype=np.int64),
+            np.array([count for _, count in self.meetings], dtype=np.int64),
+        )
+        times = np.concatenate([met + self.lag, np.full(self.unmet, self.most, dtype=np.int64)])
+        return MeetingTimes(times, self.lag, np.arange(len(times)) >= len(met), self.most)
+
+    @cached_property
+    def bound(self) -> TvBound:
+        """The bound of the distance after the steps of a draw."""
+        return tv_upper_bound(self.times, t=self.steps, confidence=self.confidence)
+
+    @property
+    def upper(self) -> float:
+        """The confidence limit of the distance of one block, at most 1."""
+        return float(min(1.0, self.bound.upper))
+
+    @property
+    def extrapolated(self) -> float:
+        """The distance if the meeting times go on falling off as they do where they were seen; at least 1e-9."""
+        if self.unmet:
+            return 1.0
+        return max(FARTHEST, GeometricTail.of(self.times.excess).distance(self.steps, self.lag))
+
+    def __repr__(self) -> str:
+        return (
+            f"Convergence({self.form}: {self.steps:,} steps; {self.pairs:,} pairs"
+            f"{f', {self.unmet:,} NOT MET' if self.unmet else ''}; total variation at most "
+            f"{significant(self.upper)} at {100 * self.confidence:.4g}%, extrapolated {significant(self.extrapolated)})"
+        )
+
+
+@dataclass(frozen=True)
+class Certification:
+    """What was shown of all blocks of a plan that are drawn by chains.
+
+    Attributes
+    ----------
+    groups
+        For each group of blocks what pairs of chains showed; None where it is drawn exactly, or by rejection.
+    rounding
+        The total variation that rounding adds elsewhere, at most.
+    confidence
+        The level at which all limits hold together.
+    """
+
+    groups: tuple[Convergence | None, ...]
+    rounding: float
+    confidence: float
+
+    @property
+    def chains(self) -> tuple[Convergence, ...]:
+        """The groups that are drawn by chains."""
+        return tuple(group for group in self.groups if group is not None)
+
+    @property
+    def error(self) -> SamplingError:
+        """How far a draw may be from its law, summed over all blocks."""
+        if not self.chains:
+            return SamplingError(self.rounding)
+        upper = sum(group.blocks * group.upper for group in self.chains) + self.rounding
+        beyond = sum(group.blocks * group.extrapolated for group in self.chains) + self.rounding
+        fewest = min(group.pairs for group in self.chains)
+        return SamplingError(min(1.0, upper), min(1.0, beyond), self.confidence, fewest)
+
+    def __repr__(self) -> str:
+        lines = [f"  {group!r}" for group in self.chains] or ["  no block is drawn by a chain"]
+        return "\n".join(["Certification(", *lines, ")"])
+
+
+def certify(
+    plan: Plan,
+    pairs: int | None = None,
+    confidence: float = CONFIDENCE,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Certification:
+    """Run pairs of chains for every form of blocks that is drawn by chains; see ``Plan.certify``."""
+    if pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 20):
+        raise InputError(f"The number of pairs must be a whole number from 20, got {pairs!r}.")
+    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
+        raise InputError(f"The confidence must lie between 0 and 1, got {confidence!r}.")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise InputError(f"The number of threads must be a whole number from 1, got {threads!r}.")
+    chains = [choice.chain for choice in plan.samplers if choice.chain is not None]
+    wanted = [pairs or _enough(chain, len(chains)) for chain in chains]
+    own = 1 - (1 - confidence) / max(1, len(chains))
+    reporter = _Reporter(progress, sum(wanted))
+    found: list[Convergence | None] = []
+    for group, choice in zip(plan.groups, plan.samplers, strict=True):
+        if choice.chain is None:
+            found.append(None)
+            continue
+        times = _times(choice.chain, wanted[sum(g is not None for g in found)], threads or os.cpu_count() or 1, reporter)
+        found.append(_convergence(group.structure, group.blocks, choice, times, own))
+    rounding = sum(choice.rounding for choice in plan.samplers)
+    return Certification(tuple(found), rounding, confidence)
+
+
+def _enough(chain: Chain, forms: int) -> int:
+    """As many pairs as are wanted, fewer where they would take long."""
+    return int(max(FEWEST, min(PAIRS, EFFORT // (forms * chain.cost * (chain.lag + chain.lag // 2)))))
+
+
+def _most(chain: Chain) -> int:
+    return chain.lag + max(1000, PATIENCE * chain.steps)
+
+
+def _convergence(form: str, blocks: int, choice: Choice, times: Sequence[int], confidence: float) -> Convergence:
+    chain = choice.chain
+    if chain is None:
+        raise AssertionError("only chains converge")
+    excess = Counter(time - chain.lag for time in times if time >= 0)
+    return Convergence(
+        form=form,
+        sampler=choice.words,
+        blocks=blocks,
+        steps=chain.steps,
+        lag=chain.lag,
+        most=_most(chain),
+        meetings=tuple(sorted(excess.items())),
+        unmet=sum(time < 0 for time in times),
+        confidence=confidence,
+    )
+
+
+class _Reporter:
+    """Tells a caller how many of all pairs have been run."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def add(self, count: int) -> None:
+        self._done += count
+        if self._progress is not None:
+            self._progress(min(self._done, self._total), self._total)
+
+
+def _times(chain: Chain, pairs: int, threads: int, reporter: _Reporter) -> list[int]:
+    """The meeting times of the first pairs of a chain, from the cache as far as it has them."""
+    key = chain.fingerprint()
+    chunks = -(-pairs // CHUNK)
+    shelf = _Shelf(f"{key[:32]}-{chain.lag}-{_most(chain)}")
+    known = shelf.read()[:chunks]
+    reporter.add(CHUNK * len(known))
+    while len(known) < chunks:
+        source = rng(seed=f"keepsum pairs {key} {len(known)}")
+        times = chain.meeting_times(CHUNK, chain.lag, _most(chain), source, threads)
+        known.append(times.tolist())
+        shelf.write(known)
+        reporter.add(CHUNK)
+    return [time for chunk in known for time in chunk][:pairs]
+
+
+class _Shelf:
+    """The file of the cache that holds the pairs of a chain, in chunks."""
+
+    def __init__(self, name: str) -> None:
+        self._path = cache_folder() / f"{name}.json"
+
+    def read(self) -> list[list[int]]:
+        """The chunks that are there; none if the file is missing or damaged."""
+        try:
+            found = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return []
+        whole = isinstance(found, list) and all(
+            isinstance(chunk, list) and len(chunk) == CHUNK and all(type(time) is int for time in chunk)
+            for chunk in found
+        )
+        return found if whole else []
+
+    def write(self, chunks: list[list[int]]) -> None:
+        """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
+            try:
+                with os.fdopen(handle, "w") as file:
+                    json.dump(chunks, file)
+                os.replace(name, self._path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(name)
+                raise
+
+
+def cache_folder() -> Path:
+    """Where meeting times are kept: ``KEEPSUM_CACHE``, or the user's cache folder."""
+    own = os.environ.get("KEEPSUM_CACHE")
+    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keepsum"
+    return base / "convergence"

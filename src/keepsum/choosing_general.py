@@ -1,0 +1,198 @@
+"""The general samplers, for blocks that no exact one covers: rejection from a mixture, else a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.axes import IntArray
+from keepsum.choosing import BUDGET, Choice, Folded, Sampler, fold_signs, folded_order, share
+from keepsum.lattice.matrix import Row
+from keepsum.lattice.structure import System
+from keepsum.lattice.tables import Grid, table_matrix
+from keepsum.sampling.general import Chain, HeatBathChain, MixtureChain, MixtureRejection
+from keepsum.sampling.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
+from keepsum.sampling.mixture import Mixture, Tuned, tune
+from keepsum.sampling.renewal import GeometricTail
+from keepsum.sampling.rng import rng
+from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
+
+# Limits of a block: totals whose leverages are worked out, coordinates of a dense factor, and its multiplications.
+TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 3 * 10**8
+BOUNDED = 600  # dimensions up to which the bound of the weights is worked out: it is out of reach far below
+REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
+PILOT = 10**7  # what a pilot may cost, in cells drawn freely: a few tenths of a second, and for large blocks
+LONG_PILOT = 3 * 10**8  # some seconds
+SLOWEST = 2 * 10**10  # a draw that would take minutes is no sampler
+FAR = 1e-9  # the distance that the number of steps is extrapolated to
+NEAR = 0.05  # and the distance within a lag
+ENOUGH = 3000  # proposals that a pilot should see
+NARROW, SELDOM = 1, 0.3  # from this epsilon on heat-bath moves are tried where mixture proposals are accepted seldom
+PAIRS = 60  # coupled in a pilot of heat-bath moves
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Blocks of one form: their totals, the sizes of their regions, and how many there are."""
+
+    system: System
+    sizes: IntArray
+    count: int
+    epsilon: Fraction
+
+
+def choose_general(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction, why: str) -> Choice:
+    """Blocks of one form under l1 Laplace noise; ``why`` says what keeps the exact samplers from them."""
+    if system.grid is not None and sizes.max() == 1 and 2 in system.grid.shape:
+        return _folded(system.grid, cells, epsilon, why)
+    own = np.concatenate(cells)
+    return _choose(Problem(system, sizes, len(cells), epsilon), own, why, lambda sampler: sampler)
+
+
+def _folded(grid: Grid, cells: list[IntArray], epsilon: Fraction, why: str) -> Choice:
+    """Along axes of two categories the noise just changes sign: the rest of the table has the larger rate."""
+    core = tuple(sorted((n for n in grid.shape if n > 2), reverse=True))
+    pairs = len(grid.shape) - len(core)
+    rest = Grid(np.arange(int(np.prod(core)), dtype=np.int64).reshape(core))
+    system = System(table_matrix(core), rest.column.size - rest.dimension, rest)
+    places = folded_order(grid)
+    own = np.concatenate([block[places] for block in cells])
+    count = len(cells)
+    problem = Problem(system, np.ones(rest.column.size, dtype=np.int64), count, epsilon * 2**pairs)
+    return _choose(problem, own, why, lambda sampler: Folded(sampler, count, fold_signs(pairs)))
+
+
+def _choose(problem: Problem, cells: IntArray, why: str, wrap: Callable[[Sampler], Sampler]) -> Choice:
+    system = problem.system
+    if system.matrix.shape[0] > TOTALS:
+        return Choice(f"no sampler: {why}, and more than {TOTALS:,} totals overlap", None, cells)
+    slabs = table_slabs(system.grid.column) if system.grid is not None else lattice_slab(system.basis, system.width)
+    if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS:
+        return Choice(f"no sampler: {why}, and the block is too large for a chain", None, cells)
+    mixture = Mixture.of(float(problem.epsilon), slabs, system.matrix, problem.sizes, tau=0.1)
+    rejection = _rejection(problem, mixture, slabs)
+    if rejection is not None:
+        cost = round(problem.count * mixture.cost / rejection.acceptance)
+        words = f"drawn by rejection from a mixture of Gaussians; {share(rejection.acceptance)} of tries accepted"
+        whole = wrap(rejection)
+        return Choice(words, whole, cells, cost, guarantee="rounded", rounding=rejection.rounding)
+    chain, words = _chain(problem, mixture)
+    if chain is None:
+        return Choice(f"no sampler: {why}, and {words}", None, cells)
+    cost = problem.count * chain.steps * chain.cost
+    return Choice(f"{words} ({why})", wrap(chain), cells, cost, guarantee="estimated", chain=chain)
+
+
+def _rejection(problem: Problem, mixture: Mixture, slabs: Slabs) -> MixtureRejection | None:
+    """The rejection sampler with the best threshold, if a draw stays within the budget."""
+    if slabs.dimension > BOUNDED:
+        return None
+    source = rng(seed="keepsum pilot")
+    proposals = max(100, min(2000, PILOT // (len(REJECTION_TAUS) * mixture.cost)))
+    found: list[tuple[float, Mixture]] = []
+    for tau in REJECTION_TAUS:
+        own = mixture.at(tau)
+        _, log_weights = own.propose(proposals, source.stream())
+        found.append((float(np.exp(log_weights - own.log_bound).mean()), own))
+    rate, best = max(found, key=lambda pair: pair[0])
+    if mixture.cost > BUDGET * rate:
+        return None
+    sampler = MixtureRejection(problem.epsilon, best, problem.sizes, problem.count)
+    accepted, tries = sampler.pilot(source, -(-BUDGET // mixture.cost))
+    if not accepted or tries * mixture.cost > BUDGET * accepted:
+        return None
+    return MixtureRejection(problem.epsilon, best, problem.sizes, problem.count, accepted / tries)
+
+
+def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
+    """The chain that needs the least work for a draw, and what to say of it."""
+    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
+    steps = tuned.renewal.steps_for(FAR)
+    narrow = problem.epsilon >= NARROW and tuned.renewal.acceptance < SELDOM
+    bath = _heat_bath(problem, steps * mixture.cost) if narrow else None
+    if bath is not None:
+        return bath, f"drawn by {bath.steps:,} sweeps of heat-bath moves along {len(bath.bath.moves):,} short vectors"
+    if steps * mixture.cost > SLOWEST:
+        return None, "a chain would take minutes for a draw"
+    lag = _lag(tuned.renewal.steps_for(NEAR))
+    chain = MixtureChain(problem.epsilon, tuned.mixture, problem.sizes, problem.count, steps, lag)
+    return chain, f"drawn by {steps:,} steps of a chain of mixture proposals, {_accepted(tuned)} accepted"
+
+
+def _lag(steps: int) -> int:
+    return max(4, min(100, steps))
+
+
+def _accepted(tuned: Tuned) -> str:
+    return share(tuned.renewal.acceptance)
+
+
+def _heat_bath(problem: Problem, other: int) -> HeatBathChain | None:
+    """Heat-bath moves, if they need less work than the other sampler."""
+    moves = _moves(problem.system)
+    if moves is None:
+        return None
+    distinct, law = np.unique(problem.sizes, return_inverse=True)
+    logs = tuple(laplace_logs(float(problem.epsilon), n) for n in distinct.tolist())
+    return heat_bath_chain(HeatBath(logs, law, moves), problem.epsilon, problem.sizes, problem.count, other)
+
+
+def _moves(system: System) -> tuple[Row, ...] | None:
+    return table_moves(system.grid) if system.grid is not None else short_moves(system.basis)
+
+
+def heat_bath_chain(
+    bath: HeatBath, epsilon: Fraction | None, sizes: IntArray, count: int, other: float
+) -> HeatBathChain | None:
+    """A chain with as many sweeps as a pilot of coupled pairs asks for, if that costs less than ``other``."""
+    lag = 4
+    most = int(min(2000, other / bath.cost, LONG_PILOT / (PAIRS * bath.cost)))
+    if most < lag:
+        return None
+    chain = HeatBathChain(epsilon, bath, sizes, count, steps=1)
+    source = rng(seed="keepsum pilot")
+    for pairs in (4, PAIRS):  # a few first: most baths that do not meet are told by them
+        times = chain.meeting_times(pairs, lag, lag + most, source)
+        if (times < 0).any():
+            return None
+    tail = GeometricTail.of(times - lag)
+    steps = tail.steps_for(FAR, lag)
+    if steps * bath.cost > other:
+        return None
+    return HeatBathChain(epsilon, bath, sizes, count, steps, _lag(tail.steps_for(NEAR, lag)))
+
+
+def choose_narrow(system: System, sizes: IntArray, cells: list[IntArray], variance: float) -> Choice | None:
+    """Blocks under Gaussian noise too narrow for the exact sampler: heat-bath moves cell by cell."""
+    moves = _moves(system)
+    if moves is None:
+        return None
+    own = cell_moves(moves, sizes)
+    width = int(sizes.sum())
+    bath = HeatBath((gaussian_logs(variance),), np.zeros(width, dtype=np.int64), own)
+    chain = heat_bath_chain(bath, None, np.ones(width, dtype=np.int64), len(cells), SLOWEST)
+    if chain is None:
+        return None
+    words = f"drawn by {chain.steps:,} sweeps of heat-bath moves along {len(own):,} short vectors"
+    why = "the exact sampler would accept too seldom"
+    cost = len(cells) * chain.steps * chain.cost
+    own_cells = np.concatenate(cells)
+    return Choice(f"{words} ({why})", chain, own_cells, cost, guarantee="estimated", chain=chain)
+
+
+def cell_moves(moves: tuple[Row, ...], sizes: npt.NDArray[np.int64]) -> tuple[Row, ...]:
+    """Moves of region sums as moves of cells: each through the first cells, and between the cells of a region.
+
+    >>> cell_moves(({0: 1, 1: -1},), np.array([2, 1]))
+    ({0: 1, 2: -1}, {0: 1, 1: -1})
+    """
+    starts = (np.cumsum(sizes) - sizes).tolist()
+    through = [{starts[region]: value for region, value in move.items()} for move in moves]
+    between = [
+        {start: 1, start + k: -1} for start, size in zip(starts, sizes.tolist(), strict=True) for k in range(1, size)
+    ]
+    return (*through, *between)

@@ -1,0 +1,308 @@
+"""The general samplers: draws of whole blocks by rejection from a mixture, or by chains.
+
+Each draws the sums of the regions; the cells of a region are then drawn given their sum, exactly (``compositions``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.sampling.compiling import cache_folder
+from keepsum.sampling.compositions import ForcedSums
+from keepsum.sampling.driving import PILOT_DRAWS, UNLIMITED, announce, in_parallel
+from keepsum.sampling.heat_bath import HeatBath
+from keepsum.sampling.heat_bath_kernels import MOST, couple_sweeps, sweeps
+from keepsum.sampling.mixture import CHUNK, Mixture
+from keepsum.sampling.mixture_kernels import ACCEPTED, DRAW, TRIES, chains, couple, reject
+from keepsum.sampling.rng import Rng, Stream
+
+IntArray = npt.NDArray[np.int64]
+
+WARM = 8  # rows left out at the start of a simulation
+TASKS = 64  # tasks that many draws or pairs are cut into: enough for any number of threads
+
+
+class Regions:
+    """From sums of regions to cells: what all general samplers share.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss per unit of l1 distance; None if every region is one cell.
+    order
+        The column of the block that each region of the sampler stands for.
+    sizes
+        The number of cells of each column.
+    count
+        How many such blocks a draw has.
+    """
+
+    def __init__(self, epsilon: Fraction | None, order: IntArray, sizes: IntArray, count: int) -> None:
+        self._epsilon, self._order, self._sizes, self.count = epsilon, order, sizes, count
+        self._block = int(sizes.sum())
+        self._starts = np.cumsum(sizes) - sizes
+        self.width = self._block * count
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row a draw, the blocks of a draw one after the other, region by region."""
+        jobs = len(out) * self.count
+        sums = np.empty((jobs, len(self._order)), dtype=np.int64)
+        own = np.empty_like(sums)
+        parts = cut(jobs, max(1, jobs // TASKS))
+        in_parallel([lambda stream, p=part: self._sums(own[p], stream) for part in parts], rng, threads)  # type: ignore[misc]
+        sums[:, self._order] = own
+        self._fill(out.reshape(jobs, self._block), sums, rng, threads)
+
+    def _sums(self, out: IntArray, stream: Stream) -> None:
+        """Draw sums of regions in the sampler's order."""
+        raise NotImplementedError
+
+    def _fill(self, out: IntArray, sums: IntArray, rng: Rng, threads: int) -> None:
+        single = self._sizes == 1
+        out[:, self._starts[single]] = sums[:, single]
+        if single.all():
+            return
+        if self._epsilon is None:
+            raise AssertionError("regions of several cells are drawn under l1 Laplace noise only")
+        large = np.flatnonzero(~single)
+        sizes = np.tile(self._sizes[large], len(out))
+        cells = np.empty((1, int(sizes.sum())), dtype=np.int64)
+        ForcedSums(self._epsilon, sizes, sums[:, large].reshape(-1)).draw_into(cells, rng, threads)
+        inside = np.repeat(~single, self._sizes)
+        out[:, inside] = cells.reshape(len(out), -1)
+
+
+class MixtureRejection(Regions):
+    """l1 Laplace noise on any lattice by rejection from the scale mixture.
+
+    Guarantee
+    ---------
+    Rounded: P(z) is proportional to exp(-eps |z|_1) on the lattice, up to a total variation of ``rounding`` from
+    float64. ``tests/statistical/test_mixture.py``.
+    """
+
+    def __init__(
+        self, epsilon: Fraction, mixture: Mixture, sizes: IntArray, count: int = 1, acceptance: float = 1.0
+    ) -> None:
+        super().__init__(epsilon, mixture.slabs.order, sizes, count)
+        self.mixture, self.acceptance = mixture, acceptance
+
+    @property
+    def cells_per_try(self) -> int:
+        """What a try costs."""
+        return self.mixture.cost
+
+    @property
+    def rounding(self) -> float:
+        """The total variation of a draw of all blocks from the law, at most."""
+        return self.count * self.mixture.rounding(self.acceptance)
+
+    def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
+        """Draw until a hundred blocks are accepted or ``most`` tries are made; how many of each there were."""
+        out = np.empty((PILOT_DRAWS, len(self._order)), dtype=np.int64)
+        state = self._run(out, rng.stream(), most)
+        return int(state[DRAW]), int(state[TRIES])
+
+    def _sums(self, out: IntArray, stream: Stream) -> None:
+        self._run(out, stream, UNLIMITED)
+
+    def _run(self, out: IntArray, stream: Stream, most: int) -> IntArray:
+        scales, slabs = self.mixture.tables
+        per, room = self.mixture.words, self.mixture.room()
+        candidate = np.empty(len(self._order), dtype=np.int64)
+        announce(reject)
+        state = np.zeros(4, dtype=np.int64)
+        while state[DRAW] < len(out) and state[TRIES] < most:
+            words = stream.take(whole(per, UNLIMITED))
+            reject(words, per, scales, slabs, room, state, self.mixture.log_bound, out, candidate, most)
+            if state[ACCEPTED]:
+                raise AssertionError("a weight exceeds its proved bound")
+        return state
+
+
+class Chain(Regions):
+    """A sampler by fresh chains, whose convergence is shown by pairs of chains that meet.
+
+    Attributes
+    ----------
+    steps
+        How long a chain runs for a draw.
+    lag
+        By how many steps the one chain of a pair leads: enough for nearly all pairs to meet within.
+    """
+
+    def __init__(
+        self, epsilon: Fraction | None, order: IntArray, sizes: IntArray, count: int, steps: int, lag: int
+    ) -> None:
+        super().__init__(epsilon, order, sizes, count)
+        self.steps, self.lag = steps, lag
+
+    @property
+    def cost(self) -> int:
+        """What a step costs, in cells drawn freely."""
+        raise NotImplementedError
+
+    @property
+    def simulation_cost(self) -> int:
+        """What a row of ``simulate_into`` costs."""
+        return self.count * self.lag * self.cost
+
+    def simulate_into(self, out: IntArray, rng: Rng) -> None:
+        """Fill ``out`` with rows for estimates, not for release: of one chain, every ``lag`` steps."""
+        jobs = len(out) * self.count
+        own = np.empty((jobs + WARM, len(self._order)), dtype=np.int64)
+        self._advance(own, rng.stream(), self.lag, fresh=False)
+        sums = np.empty((jobs, len(self._order)), dtype=np.int64)
+        sums[:, self._order] = own[WARM:]
+        self._fill(out.reshape(jobs, self._block), sums, rng, 1)
+
+    def _sums(self, out: IntArray, stream: Stream) -> None:
+        self._advance(out, stream, self.steps, fresh=True)
+
+    def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
+        """Rows by chains of so many steps, each new or going on from the row before."""
+        raise NotImplementedError
+
+    def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
+        """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
+        raise NotImplementedError
+
+    def fingerprint(self) -> str:
+        """A hash of everything that decides how chains and pairs run."""
+        digest = hashlib.sha256(cache_folder().name.encode())
+        for array in self._tables():
+            digest.update(repr(array).encode() if np.ndim(array) == 0 else np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def _tables(self) -> Iterable[Any]:
+        """What the kernels read."""
+        raise NotImplementedError
+
+
+class MixtureChain(Chain):
+    """l1 Laplace noise on any lattice by a Metropolis chain with proposals from the scale mixture.
+
+    Guarantee
+    ---------
+    Estimated: the law after ``steps`` steps from a proposal; how near it is to exp(-eps |z|_1) on the lattice is shown
+    by pairs of chains that meet (``certifying.py``). ``tests/statistical/test_mixture.py``.
+    """
+
+    def __init__(
+        self, epsilon: Fraction, mixture: Mixture, sizes: IntArray, count: int, steps: int, lag: int = 8
+    ) -> None:
+        super().__init__(epsilon, mixture.slabs.order, sizes, count, steps, lag)
+        self.mixture = mixture
+
+    @property
+    def cost(self) -> int:
+        """What a step costs, in cells drawn freely."""
+        return self.mixture.cost
+
+    def _tables(self) -> Iterable[Any]:
+        scales, slabs = self.mixture.tables
+        return (*scales, *slabs)
+
+    def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
+        scales, slabs = self.mixture.tables
+        per, room = self.mixture.words, self.mixture.room()
+        log_weights = np.empty(len(out))
+        candidate = np.empty(len(self._order), dtype=np.int64)
+        state = np.zeros(4, dtype=np.int64)
+        announce(chains)
+        left = len(out) * (steps + 1)
+        while left:
+            words = stream.take(whole(per, left))
+            left -= len(words) // per
+            chains(words, per, scales, slabs, room, state, steps, fresh, out, log_weights, candidate)
+
+    def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
+        """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
+        scales, slabs = self.mixture.tables
+        per = self.mixture.words
+
+        def task(times: IntArray, stream: Stream) -> None:
+            room, log_weights = self.mixture.room(), np.empty(2)
+            candidate = np.empty(len(self._order), dtype=np.int64)
+            state = np.zeros(4, dtype=np.int64)
+            while state[DRAW] < len(times):
+                words = stream.take(whole(per, lag + 16))
+                couple(words, per, scales, slabs, room, state, lag, most, times, log_weights, candidate)
+
+        announce(couple)
+        return in_pairs(task, pairs, rng, threads)
+
+
+class HeatBathChain(Chain):
+    """Narrow noise on any lattice by a chain of heat-bath moves along short vectors.
+
+    Guarantee
+    ---------
+    Estimated: the law after ``steps`` sweeps from 0; how near it is to the wanted one is shown by pairs of chains that
+    meet (``certifying.py``). ``tests/statistical/test_mixture.py``.
+    """
+
+    def __init__(
+        self, epsilon: Fraction | None, bath: HeatBath, sizes: IntArray, count: int, steps: int, lag: int = 4
+    ) -> None:
+        super().__init__(epsilon, np.arange(bath.regions), sizes, count, steps, lag)
+        self.bath = bath
+
+    @property
+    def cost(self) -> int:
+        """What a step costs, in cells drawn freely."""
+        return self.bath.cost
+
+    def _tables(self) -> Iterable[Any]:
+        return self.bath.tables
+
+    def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
+        per, state, weights = self.bath.words, np.zeros(4, dtype=np.int64), np.zeros(2 * MOST + 1)
+        announce(sweeps)
+        left = len(out) * steps
+        while left:
+            words = stream.take(whole(per, left))
+            left -= len(words) // per
+            sweeps(words, per, *self.bath.tables, weights, state, steps, fresh, out)
+
+    def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
+        """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
+        per = self.bath.words
+
+        def task(times: IntArray, stream: Stream) -> None:
+            state, weights = np.zeros(4, dtype=np.int64), np.zeros(2 * MOST + 1)
+            pair = np.zeros((2, self.bath.regions), dtype=np.int64)
+            while state[DRAW] < len(times):
+                words = stream.take(whole(per, lag + 16))
+                couple_sweeps(words, per, *self.bath.tables, weights, state, lag, most, times, pair)
+
+        announce(couple_sweeps)
+        return in_pairs(task, pairs, rng, threads)
+
+
+def whole(per: int, wanted: int) -> int:
+    """Words for as many whole steps as are wanted and fit a chunk, at least one."""
+    return per * max(1, min(wanted, CHUNK // per))
+
+
+def cut(count: int, step: int) -> Sequence[slice]:
+    """Runs of ``step`` places.
+
+    >>> cut(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+def in_pairs(task: Callable[[IntArray, Stream], Any], pairs: int, rng: Rng, threads: int) -> IntArray:
+    """Cut pairs into tasks, each with a stream of its own."""
+    times = np.full(pairs, -1, dtype=np.int64)
+    parts = cut(pairs, max(1, pairs // TASKS))
+    in_parallel([lambda stream, p=part: task(times[p], stream) for part in parts], rng, threads)  # type: ignore[misc]
+    return times

@@ -1,0 +1,131 @@
+"""Narrow noise on any lattice: a chain of heat-bath moves along short lattice vectors.
+
+At large epsilon, or small sigma, noise is mostly 0 with short vectors here and there, and a move along each of them
+forgets it. From 0, one step is a sweep through all moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.lattice.matrix import Row
+from keepsum.lattice.tables import Grid
+from keepsum.sampling.heat_bath_kernels import couple_sweeps, sweeps
+from keepsum.sampling.scales import log_sum_law
+
+IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MOST_MOVES = 40_000
+FAR = 60.0  # a cell's law is tabulated to e^-60
+
+
+@dataclass(frozen=True, eq=False)
+class HeatBath:
+    """Moves and the laws of the regions that they change.
+
+    Attributes
+    ----------
+    logs
+        The different log laws of a region's sum at 0, 1, ...
+    law
+        Which of them each region has.
+    moves
+        Short vectors that generate the lattice.
+    """
+
+    logs: tuple[Floats, ...]
+    law: IntArray
+    moves: tuple[Row, ...]
+
+    @property
+    def regions(self) -> int:
+        """The number of regions."""
+        return len(self.law)
+
+    @property
+    def words(self) -> int:
+        """What a sweep takes."""
+        return len(self.moves)
+
+    @property
+    def cost(self) -> int:
+        """What a sweep costs, in cells drawn freely: a move looks at about four weights."""
+        return 2 * sum(len(vector) for vector in self.moves) + 4 * len(self.moves)
+
+    @cached_property
+    def tables(self) -> tuple[IntArray, IntArray, Floats, IntArray, IntArray, IntArray]:
+        """What the kernels read."""
+        return (
+            self.law,
+            np.cumsum([0, *(len(own) for own in self.logs)]).astype(np.int64),
+            np.concatenate(self.logs),
+            np.cumsum([0, *(len(vector) for vector in self.moves)]).astype(np.int64),
+            np.array([region for vector in self.moves for region in vector], dtype=np.int64),
+            np.array([value for vector in self.moves for value in vector.values()], dtype=np.int64),
+        )
+
+
+def laplace_logs(epsilon: float, size: int) -> Floats:
+    """The log law of a region's sum under l1 Laplace noise."""
+    if size > 1:
+        law = log_sum_law(epsilon, size)
+        return law - law[0]
+    return -epsilon * np.arange(int(FAR / epsilon) + 4, dtype=np.float64)
+
+
+def gaussian_logs(variance: float) -> Floats:
+    """The log law of a cell under Gaussian noise."""
+    return -(np.arange(int(math.sqrt(2 * FAR * variance)) + 4, dtype=np.float64) ** 2) / (2 * variance)
+
+
+def table_moves(grid: Grid) -> tuple[Row, ...] | None:
+    """All vectors with 2^p entries +-1 at the corners of a box: the shortest of a table's lattice."""
+    count = math.prod(n * (n - 1) // 2 for n in grid.shape)
+    if count > MOST_MOVES:
+        return None
+    return tuple(_boxes(grid))
+
+
+def _boxes(grid: Grid) -> Iterator[Row]:
+    for sides in product(*(combinations(range(n), 2) for n in grid.shape)):
+        corners = product(*((0, 1) for _ in sides))
+        yield {
+            int(grid.column[tuple(side[c] for side, c in zip(sides, corner, strict=True))]): (-1) ** sum(corner)
+            for corner in corners
+        }
+
+
+def short_moves(basis: Sequence[Row]) -> tuple[Row, ...] | None:
+    """A basis, and the sums and differences of two of its vectors that are no longer than the longest of it."""
+    longest = max(_length(vector) for vector in basis)
+    moves = {_key(vector): vector for vector in basis}
+    for one, two in combinations(basis, 2):
+        for sign in (1, -1):
+            vector = {r: one.get(r, 0) + sign * two.get(r, 0) for r in one.keys() | two.keys()}
+            vector = {r: value for r, value in sorted(vector.items()) if value}
+            if one.keys() & two.keys() and _length(vector) <= longest:
+                moves.setdefault(_key(vector), vector)
+        if len(moves) > MOST_MOVES:
+            return None
+    return tuple(moves.values())
+
+
+def _length(vector: Row) -> int:
+    return sum(abs(value) for value in vector.values())
+
+
+def _key(vector: Row) -> frozenset[tuple[int, int]]:
+    """The same for a vector and its negative."""
+    sign = 1 if vector[min(vector)] > 0 else -1
+    return frozenset((region, sign * value) for region, value in vector.items())
+
+
+__all__ = ["HeatBath", "couple_sweeps", "gaussian_logs", "laplace_logs", "short_moves", "sweeps", "table_moves"]

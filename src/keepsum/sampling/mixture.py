@@ -1,0 +1,229 @@
+"""l1 Laplace noise on any lattice, by a mixture of lattice Gaussians with a variance for each region.
+
+e^(-eps |z|) is a mixture of e^(-z^2/2v) over v (``scales.py``). So propose a variance for each region, then the region
+sums S as a lattice Gaussian with these variances, coordinate by coordinate (Klein): coordinate j is a discrete
+Gaussian of width s_j around c_j. On the pairs (v, S) the wanted law over the proposed one is the *weight*
+
+    w = prod_i t_i(v_i)/g_i(v_i) e^(-S_i^2/2v_i + S_i^2/2f_i) h_i(S_i)  prod_j rho_{s_j}(Z - c_j),
+
+t the wanted density of variances, g the one drawn from, f = max(v, FLOOR) the variances with which S is drawn, h <= H
+the law of a sum of cells over its mixture, and rho_s(Z - c) the sum over whole k of e^(-(k-c)^2/2s^2).
+
+**The bound.** Let t_i <= K_i g_i max(v_i, tau)^(-q_i/2) with tau >= FLOOR, and write V for max(v, tau).
+
+1. f >= v, so the second factor is at most 1.
+2. rho_s(Z - c) <= rho_s(Z): the Fourier coefficients of the sum over k are positive.
+3. 1/s_j^2 is a Schur complement of B' F^-1 B, which grows with F^-1 in the order of forms; so s_j grows with F, and
+   F <= V. rho_s(Z) grows with s, so rho_{s_j(F)}(Z) <= rho_{s_j(V)}(Z) = sqrt(2 pi) s_j(V) theta(s_j(V)).
+4. theta(s) = rho_s(Z)/(sqrt(2 pi) s) = sum over k of e^(-2 pi^2 s^2 k^2) falls with s, and V >= tau, so
+   theta(s_j(V)) <= theta(sqrt(tau) s_j(1)).
+5. prod s_j(V) = det(B' V^-1 B)^(-1/2), and det(B' V^-1 B) = const det(A V A')/det V. By Cauchy and Binet det(A V A')
+   is a sum of products of variances with positive coefficients, so its logarithm is convex in ln v and lies above its
+   tangent at any v0: ln det(A V A') >= ln det(A V0 A') + sum_i leverage_i (ln V_i - ln v0_i), where
+   leverage_i = v0_i a_i'(A V0 A')^-1 a_i. With q_i = 1 - leverage_i therefore
+   prod s_j(V) prod V_i^(-q_i/2) <= det(B' V0^-1 B)^(-1/2) prod v0_i^(-q_i/2).
+
+Together w <= M = prod K_i H_i (2 pi)^(m/2) det(B' V0^-1 B)^(-1/2) prod v0_i^(-q_i/2) prod theta(sqrt(tau) s_j(1)).
+
+Accepting proposals with chance w/M therefore draws from the law itself. Where M is too large, the same proposals feed
+a Metropolis chain: it moves with chance min(1, w*/w) and forgets where it was each time it moves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum.sampling.kernel_tables import MixtureRoom, ScaleTables, SlabTables
+from keepsum.sampling.mixture_kernels import FLOOR, weigh
+from keepsum.sampling.renewal import Renewal
+from keepsum.sampling.rng import Rng, Stream
+from keepsum.sampling.scales import ScaleLaw, log_ratios, pack_scales, scale_law, shape_for
+from keepsum.sampling.slabs import Slabs, leverages, log_volume
+
+IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
+SLACK = 1e-6  # added to ln M for the rounding of its own terms
+CHUNK = 2**16  # words taken at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Proposals for the sums of a block's regions.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss per unit of l1 distance.
+    slabs
+        The lattice.
+    sizes
+        The number of cells of each region, in the order of the slabs.
+    exponents
+        The q of each region: 1 less its leverage.
+    tau
+        The variance below which the exponents no longer act.
+    """
+
+    epsilon: float
+    slabs: Slabs
+    sizes: IntArray
+    exponents: Floats
+    tau: float
+    with_determinant: bool = field(default=True, repr=False)
+
+    @classmethod
+    def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
+        """For totals over regions; ``sizes`` in the order of the columns of the matrix."""
+        own = sizes[slabs.order]
+        exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
+        return cls(epsilon, slabs, own, np.clip(exponents, 0.0, 1.0), tau)
+
+    def at(self, tau: float) -> Mixture:
+        """The same with another threshold."""
+        return Mixture(self.epsilon, self.slabs, self.sizes, self.exponents, tau)
+
+    @property
+    def words(self) -> int:
+        """What a proposal takes: a word for each region and coordinate, and one to accept it by."""
+        return len(self.sizes) + self.slabs.dimension + 1
+
+    @property
+    def cost(self) -> int:
+        """What a proposal costs, in cells drawn freely."""
+        return 2 * len(self.sizes) + 7 * self.slabs.dimension + self.slabs.multiplications // 15
+
+    @cached_property
+    def _laws(self) -> tuple[list[ScaleLaw], IntArray]:
+        """The different laws, and the number of each region's. Exponents that agree to 1e-12 are one."""
+        keys = [(n, round(q, 12)) for n, q in zip(self.sizes.tolist(), self.exponents.tolist(), strict=True)]
+        distinct = sorted(set(keys))
+        place = {key: n for n, key in enumerate(distinct)}
+        laws = [scale_law(self.epsilon, n, q, self.tau) for n, q in distinct]
+        return laws, np.array([place[key] for key in keys], dtype=np.int64)
+
+    @cached_property
+    def _ratios(self) -> list[Floats]:
+        known = {n: log_ratios(self.epsilon, n) for n in np.unique(self.sizes).tolist()}
+        _, law = self._laws
+        return [known[int(self.sizes[np.flatnonzero(law == k)[0]])] for k in range(len(self._laws[0]))]
+
+    @cached_property
+    def tables(self) -> tuple[ScaleTables, SlabTables]:
+        """What the kernels read."""
+        laws, law = self._laws
+        return pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law)
+
+    def room(self) -> MixtureRoom:
+        """Room for the proposals of one worker."""
+        regions, size = len(self.sizes), self.slabs.size
+        stacked = (self.slabs.drawn if self.slabs.slabs > 1 else 0, size, size)
+        square = (size, size) if self.slabs.slabs > 1 else (0, 0)
+        return MixtureRoom(
+            squares=np.zeros(regions),
+            variances=np.zeros(regions),
+            precisions=np.zeros(stacked),
+            form=np.zeros((size, size)),
+            inverse=np.zeros(square),
+            sums=np.zeros(square),
+            centres=np.zeros(size),
+            coordinates=np.zeros(size),
+            passed=np.zeros(size),
+        )
+
+    def propose(self, count: int, stream: Stream) -> tuple[IntArray, Floats]:
+        """Independent proposals, one row each in the order of the slabs, and their log weights."""
+        scales, slabs = self.tables
+        room = self.room()
+        out = np.empty((count, len(self.sizes)), dtype=np.int64)
+        log_weights = np.empty(count)
+        step = max(1, CHUNK // self.words)
+        for first in range(0, count, step):
+            own = slice(first, min(first + step, count))
+            words = stream.take(self.words * (own.stop - own.start))
+            weigh(words, self.words, scales, slabs, room, out[own], log_weights[own])
+        return out, log_weights
+
+    @cached_property
+    def log_bound(self) -> float:
+        """Ln M: no weight is larger (see the module's text for the proof)."""
+        laws, law = self._laws
+        variances = typical_variances(self.epsilon, self.sizes)
+        highest = np.array([max(0.0, own.max(initial=0.0)) for own in self._ratios])
+        regions = np.array([own.log_bound for own in laws])[law] + highest[law]
+        widths = self.slabs.widths() * math.sqrt(self.tau)
+        tangent = log_volume(self.slabs, variances) - float((self.exponents * np.log(variances)).sum()) / 2
+        roots = self.slabs.dimension * math.log(2 * math.pi) / 2
+        return float(regions.sum()) + tangent + roots + float(_log_theta(widths).sum()) + SLACK
+
+    def rounding(self, acceptance: float) -> float:
+        """A bound of the total variation that float64 adds to a draw by rejection.
+
+        A log weight is a sum of 3 terms for each region and 3 for each coordinate, none above 2^6 in size for
+        proposals of any likelihood above 2^-60, each right to 4 units in the last place: with N terms in all the
+        weight is right to a factor 1 +- N^2 2^-50 at worst, and so is the law of accepted draws. A draw by inversion
+        takes a number of 53 bits and cumulated weights with as many roundings as it has terms, at most 20 s + 18 for
+        a width s, s^2 <= 2 * 45/eps^2 (``scales.CUT``); a miss by that much hits the wrong value with chance 2^-52
+        for each rounding. Proposals are made 1/acceptance times for each draw.
+        """
+        regions, dimension = len(self.sizes), self.slabs.dimension
+        terms = 3 * (regions + dimension)
+        width = math.sqrt(90) / self.epsilon * math.sqrt(float(self.sizes.max()))
+        misses = (regions * 8 + dimension * (20 * width + 18)) * 2.0**-52
+        return terms**2 * 2.0**-50 + misses / acceptance
+
+
+def typical_variances(epsilon: float, sizes: IntArray) -> Floats:
+    """The mean variance of each region's mixture."""
+    return np.array([2 * shape_for(epsilon, n) / epsilon**2 for n in sizes.tolist()])
+
+
+def _log_theta(widths: Floats) -> Floats:
+    """Ln of the sum over k of e^(-2 pi^2 s^2 k^2), by whichever sum is short."""
+    k = np.arange(1, 40)
+    dual = 1 + 2 * np.exp(-2 * np.pi**2 * np.outer(widths**2, k**2)).sum(axis=1)
+    direct = (1 + 2 * np.exp(-np.outer(1 / (2 * widths**2), k**2)).sum(axis=1)) / (math.sqrt(2 * math.pi) * widths)
+    return np.log(np.where(widths > 0.4, dual, direct))
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A mixture with its threshold chosen, and what the pilot's weights tell of it."""
+
+    mixture: Mixture
+    renewal: Renewal
+
+
+def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
+    """Choose the threshold that needs the fewest steps, by a pilot of proposals that cost about ``budget`` in all.
+
+    A third of it goes to a search among thresholds, from the middle to where it no longer pays; the rest to the one
+    that was chosen.
+    """
+    search = max(60, min(2000, budget // (3 * 5 * mixture.cost)))
+    known: dict[float, float] = {}
+
+    def steps(place: int) -> float:
+        tau = TAUS[place]
+        if tau not in known:
+            renewal = Renewal.of(mixture.at(tau).propose(search, rng.stream())[1])
+            known[tau] = renewal.steps_for(1e-6)
+        return known[tau]
+
+    best = 3 if mixture.epsilon < 0.5 else 5
+    for direction in (1, -1):
+        while 0 <= best + direction < len(TAUS) and steps(best + direction) < steps(best):
+            best += direction
+    chosen = mixture.at(TAUS[best])
+    final = max(200, min(50_000, 2 * budget // (3 * mixture.cost)))
+    return Tuned(chosen, Renewal.of(chosen.propose(final, rng.stream())[1]))
+
+
+assert min(TAUS) >= FLOOR  # the proof's step 3

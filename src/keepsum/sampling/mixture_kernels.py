@@ -1,0 +1,378 @@
+"""Proposals of the scale mixture: a variance for each region, then a lattice Gaussian with these variances.
+
+A proposal takes one word for each region and one for each coordinate, always: everything is drawn by inversion, so
+that a buffer of whole proposals never ends in the middle of one, and chains that share words share proposals.
+``mixture.py`` says what is drawn and why.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from keepsum.sampling.compiling import kernel
+
+TO_UNIT = 2.0**-53
+LOG_ROOT = 0.5 * math.log(2 * math.pi)
+FLOOR = 0.02  # a smaller variance is drawn with like this one: a step by 1 has chance e^-25
+WIDE = 0.5625  # from this variance on, the first term of the dual sum gives the lattice's weight to 1e-19
+REFRESH = 48  # weights by recurrence are computed anew after so many steps
+GUIDE = 4096  # cells of a guide
+
+# What a run keeps between two buffers of words: places of its integers.
+DRAW, STEP, ACCEPTED, TRIES = 0, 1, 2, 3
+
+
+@kernel
+def unit(word):
+    """A number strictly between 0 and 1."""
+    return (np.float64(word >> np.uint64(11)) + 0.5) * TO_UNIT
+
+
+@kernel
+def log_theta(phi, square):
+    """Ln of the sum over whole k of exp(-(k - phi)^2 / 2 s^2), |phi| <= 1/2."""
+    if square >= WIDE:
+        dual = 2 * math.exp(-2 * math.pi * math.pi * square) * math.cos(2 * math.pi * phi)
+        return LOG_ROOT + 0.5 * math.log(square) + math.log1p(dual)
+    # The weight of 0 is taken out: it may be far below the smallest float.
+    total = 1.0
+    for k in range(1, 9):
+        total += math.exp((2 * k * phi - k * k) / (2 * square)) + math.exp((-2 * k * phi - k * k) / (2 * square))
+    return -phi * phi / (2 * square) + math.log(total)
+
+
+@kernel
+def draw_near(uniform, phi, square, log_sum):
+    """A whole k with weight exp(-(k - phi)^2 / 2 s^2), by inversion from the middle outwards."""
+    goal = uniform * math.exp(log_sum + phi * phi / (2 * square))  # in units of the weight of 0
+    passed = 1.0
+    if passed >= goal:
+        return 0
+    above, below = 1.0, 1.0
+    up, down = math.exp((2 * phi - 1) / (2 * square)), math.exp((-2 * phi - 1) / (2 * square))
+    falling = math.exp(-1 / square)
+    last = int(10 * math.sqrt(square)) + 9
+    for k in range(1, last):
+        if k % REFRESH == 0:
+            above = math.exp((2 * k * phi - k * k) / (2 * square))
+            below = math.exp((-2 * k * phi - k * k) / (2 * square))
+            up = math.exp((2 * phi - 1 - 2 * k) / (2 * square))
+            down = math.exp((-2 * phi - 1 - 2 * k) / (2 * square))
+        else:
+            above *= up
+            below *= down
+            up *= falling
+            down *= falling
+        passed += above
+        if passed >= goal:
+            return k
+        passed += below
+        if passed >= goal:
+            return -k
+    return 0
+
+
+@kernel
+def draw_variances(words, at, scales, slabs, room):
+    """A variance for each region, by inversion; ln of its density, wanted over drawn."""
+    start, edge, height, slope, passed = scales.start, scales.edge, scales.height, scales.slope, scales.passed
+    guide, power, half, laws = scales.guide, scales.power, scales.half, slabs.law
+    squares, variances = room.squares, room.variances
+    log_weight = 0.0
+    for region in range(len(laws)):
+        law = laws[region]
+        uniform = unit(words[at + region])
+        piece = start[law] + guide[law, np.int64(uniform * GUIDE)]
+        while piece + 1 < start[law + 1] and passed[piece + 1] <= uniform:
+            piece += 1
+        # Inverts the mass from the edge on, exp(height) (exp(slope x) - 1) / slope.
+        share = (uniform - passed[piece]) * math.exp(-height[piece])
+        tilt = slope[piece]
+        x = math.log1p(tilt * share) / tilt if abs(tilt * share) > 1e-9 else share
+        y = edge[piece] + x
+        own = -half * y * y - height[piece] - tilt * x
+        if power[law] > 0:
+            own += power[law] * math.log(y)
+        log_weight += own
+        squares[region] = y * y
+        variances[region] = max(y * y, FLOOR)
+    return log_weight
+
+
+@kernel
+def cholesky(matrix, profile):
+    """The lower factor L of L L' in place; row i of both starts at profile[i]."""
+    for i in range(len(profile)):
+        for j in range(profile[i], i + 1):
+            total = matrix[i, j]
+            for k in range(max(profile[i], profile[j]), j):
+                total -= matrix[i, k] * matrix[j, k]
+            if j < i:
+                matrix[i, j] = total / matrix[j, j]
+            else:
+                matrix[i, i] = math.sqrt(max(total, 1e-300))
+
+
+@kernel
+def invert(factor, size, room, out):
+    """Out = (L L')^-1, all of it, from the lower factor; ``room`` holds L^-1."""
+    for j in range(size):
+        room[j, j] = 1 / factor[j, j]
+        for i in range(j + 1, size):
+            total = 0.0
+            for k in range(j, i):
+                total -= factor[i, k] * room[k, j]
+            room[i, j] = total / factor[i, i]
+    for i in range(size):
+        for j in range(i + 1):
+            out[i, j] = 0.0
+    for k in range(size):
+        for i in range(k + 1):
+            for j in range(i + 1):
+                out[i, j] += room[k, i] * room[k, j]
+    for i in range(size):
+        for j in range(i):
+            out[j, i] = out[i, j]
+
+
+@kernel
+def add_form(form, variances, first, pointers, rows, values):
+    """Form += B' V^-1 B on and below the diagonal, for the regions of one slab."""
+    for region in range(len(pointers) - 1):
+        weight = 1 / variances[first + region]
+        for a in range(pointers[region], pointers[region + 1]):
+            for b in range(pointers[region], pointers[region + 1]):
+                if rows[b] <= rows[a]:
+                    form[rows[a], rows[b]] += weight * values[a] * values[b]
+
+
+@kernel
+def clear(matrix, profile):
+    """Zero on and below the diagonal."""
+    for i in range(len(profile)):
+        for j in range(profile[i], i + 1):
+            matrix[i, j] = 0.0
+
+
+@kernel
+def add_row_covariance(sums, variances, first, width):
+    """A row with its sum kept has covariance D - D 1 1' D / (sum of its variances), in the basis e_i - e_last."""
+    whole = 0.0
+    for region in range(width):
+        whole += variances[first + region]
+    for i in range(width - 1):
+        own = variances[first + i]
+        for j in range(i + 1):
+            sums[i, j] -= own * variances[first + j] / whole
+        sums[i, i] += own
+
+
+@kernel
+def inverse_sums(slabs, room):
+    """precisions[k] = (sum over the slabs after k of the covariance of their coordinates)^-1."""
+    pointers, rows, values, profile = slabs.pointers, slabs.rows, slabs.values, slabs.profile
+    variances, precisions, form, sums = room.variances, room.precisions, room.form, room.sums
+    width, size = len(pointers) - 1, len(profile)
+    clear(sums, profile)
+    for slab in range(slabs.slabs - 1, 0, -1):
+        first, out = slab * width, precisions[slab - 1]
+        if slabs.simple:
+            add_row_covariance(sums, variances, first, width)
+        else:
+            clear(form, profile)
+            add_form(form, variances, first, pointers, rows, values)
+            cholesky(form, profile)
+            invert(form, size, room.inverse, out)
+            for i in range(size):
+                for j in range(i + 1):
+                    sums[i, j] += out[i, j]
+        for i in range(size):
+            for j in range(i + 1):
+                form[i, j] = sums[i, j]
+        cholesky(form, profile)
+        invert(form, size, room.inverse, out)
+
+
+@kernel
+def draw_slab(words, at, slabs, room, slab):
+    """The coordinates of a slab given those of the slabs before, from the last to the first; ln of the weight."""
+    form, centres, coordinates, profile = room.form, room.centres, room.coordinates, slabs.profile
+    size = len(profile)
+    clear(form, profile)
+    for i in range(size):
+        centres[i] = 0.0
+    if slabs.slabs > 1:
+        # The slabs after this one add up to minus what has passed and its own.
+        precision, passed = room.precisions[slab], room.passed
+        for i in range(size):
+            total = 0.0
+            for j in range(size):
+                total -= precision[i, j] * passed[j]
+            centres[i] = total
+            for j in range(i + 1):
+                form[i, j] = precision[i, j]
+    add_form(form, room.variances, slab * (len(slabs.pointers) - 1), slabs.pointers, slabs.rows, slabs.values)
+    cholesky(form, profile)
+    for i in range(size):
+        total = centres[i]
+        for j in range(profile[i], i):
+            total -= form[i, j] * centres[j]
+        centres[i] = total / form[i, i]
+    log_weight = 0.0
+    for i in range(size - 1, -1, -1):
+        # Later coordinates have taken their part off this centre.
+        centre = centres[i] / form[i, i]
+        square = 1 / (form[i, i] * form[i, i])
+        nearest = math.floor(centre + 0.5)
+        phi = centre - nearest
+        log_sum = log_theta(phi, square)
+        k = draw_near(unit(words[at]), phi, square, log_sum)
+        at += 1
+        coordinates[i] = nearest + k
+        log_weight += log_sum + (k - phi) * (k - phi) / (2 * square)
+        for j in range(profile[i], i):
+            centres[j] -= form[i, j] * coordinates[i]
+    return log_weight
+
+
+@kernel
+def write_slab(slabs, first, coordinates, sign, out):
+    """The sums of a slab's regions from its coordinates."""
+    for region in range(len(slabs.pointers) - 1):
+        total = 0.0
+        for a in range(slabs.pointers[region], slabs.pointers[region + 1]):
+            total += slabs.values[a] * coordinates[slabs.rows[a]]
+        out[first + region] = np.int64(sign * total)
+
+
+@kernel
+def propose(words, at, scales, slabs, room, out):
+    """Sums of regions into ``out``; ln of their weight: the wanted density over the one drawn from.
+
+    Whatever the factor's rounding does, the weight is that of the centres and widths which were used.
+    """
+    log_weight = draw_variances(words, at, scales, slabs, room)
+    at += len(slabs.law)
+    width, size = len(slabs.pointers) - 1, len(slabs.profile)
+    for i in range(size):
+        room.passed[i] = 0.0
+    if slabs.slabs > 1:
+        inverse_sums(slabs, room)
+    for slab in range(max(1, slabs.slabs - 1)):
+        log_weight += draw_slab(words, at, slabs, room, slab)
+        at += size
+        for i in range(size):
+            room.passed[i] += room.coordinates[i]
+        write_slab(slabs, slab * width, room.coordinates, 1.0, out)
+    if slabs.slabs > 1:
+        write_slab(slabs, (slabs.slabs - 1) * width, room.passed, -1.0, out)
+    return log_weight + log_target(scales, slabs, room, out)
+
+
+@kernel
+def log_target(scales, slabs, room, out):
+    """Ln of the weight of the sums given the variances, and of the law of sums over its mixture."""
+    squares, starts = room.squares, scales.ratio_start
+    total = 0.0
+    for region in range(len(out)):
+        law = slabs.law[region]
+        if out[region] != 0:
+            s = np.float64(out[region])
+            total -= s * s / (2 * squares[region])
+        if starts[law + 1] > starts[law]:
+            place = starts[law] + abs(out[region])
+            if place >= starts[law + 1]:
+                return -math.inf
+            total += scales.ratios[place]
+    return total
+
+
+@kernel
+def weigh(words, per, scales, slabs, room, out, log_weights):
+    """Independent proposals and their log weights."""
+    for n in range(len(log_weights)):
+        log_weights[n] = propose(words, n * per, scales, slabs, room, out[n])
+
+
+@kernel
+def chains(words, per, scales, slabs, room, state, steps, fresh, out, log_weights, candidate):
+    """Chains one after the other: the first proposal, then ``steps`` steps; goes on where the words ended.
+
+    If they are not to be fresh, each goes on from the last state of the one before.
+    """
+    last = len(words) // per
+    for n in range(last):
+        draw = state[DRAW]
+        if draw == len(out):
+            return
+        if state[STEP] == 0 and (fresh or draw == 0):
+            log_weights[draw] = propose(words, n * per, scales, slabs, room, out[draw])
+        else:
+            if state[STEP] == 0:
+                log_weights[draw] = log_weights[draw - 1]
+                out[draw] = out[draw - 1]
+            log_weight = propose(words, n * per, scales, slabs, room, candidate)
+            if math.log(unit(words[(n + 1) * per - 1])) < log_weight - log_weights[draw]:
+                log_weights[draw] = log_weight
+                out[draw] = candidate
+                state[ACCEPTED] += 1
+        state[STEP] += 1
+        if state[STEP] > steps:
+            state[STEP] = 0
+            state[DRAW] += 1
+
+
+@kernel
+def couple(words, per, scales, slabs, room, state, lag, most, times, log_weights, candidate):
+    """Pairs of chains, the one ``lag`` steps ahead; both see the same proposals and meet when both accept one.
+
+    A met pair stays together. All that decides is the weights of the two states: the proposal's and its uniform
+    number's. ``times`` is the step of the leading chain at the meeting, -1 for a pair that had not met at ``most``.
+    """
+    last = len(words) // per
+    for n in range(last):
+        pair = state[DRAW]
+        if pair == len(times):
+            return
+        step = state[STEP]
+        log_weight = propose(words, n * per, scales, slabs, room, candidate)
+        log_uniform = math.log(unit(words[(n + 1) * per - 1]))
+        met = False
+        if step == 0:
+            log_weights[0] = log_weight
+        elif step <= lag:
+            if log_uniform < log_weight - log_weights[0]:
+                log_weights[0] = log_weight
+        elif step == lag + 1:
+            log_weights[1] = log_weight  # where the second chain starts
+        else:
+            ahead = log_uniform < log_weight - log_weights[0]
+            behind = log_uniform < log_weight - log_weights[1]
+            if ahead:
+                log_weights[0] = log_weight
+            if behind:
+                log_weights[1] = log_weight
+            met = ahead and behind
+        state[STEP] += 1
+        if met or step > most:
+            times[pair] = step - 1 if met else -1
+            state[STEP] = 0
+            state[DRAW] += 1
+
+
+@kernel
+def reject(words, per, scales, slabs, room, state, log_bound, out, candidate, most):
+    """Proposals until every draw has one accepted with chance w / M, or ``most`` are made."""
+    last = len(words) // per
+    for n in range(last):
+        if state[DRAW] == len(out) or state[TRIES] == most:
+            return
+        state[TRIES] += 1
+        log_weight = propose(words, n * per, scales, slabs, room, candidate)
+        if log_weight > log_bound:
+            state[ACCEPTED] += 1  # cannot be: the bound is proved
+        if math.log(unit(words[(n + 1) * per - 1])) < log_weight - log_bound:
+            out[state[DRAW]] = candidate
+            state[DRAW] += 1
