@@ -42,9 +42,10 @@ class Target(NamedTuple):
 class Scratch(NamedTuple):
     """Where a step of Algorithm 1 works: its proposal's nonzero coordinates, and the state before it.
 
-    ``whole``: a proposal touches most of the cells, see ``walk``.
+    ``coordinates`` follow the chain in the basis. ``whole``: a proposal touches most of the cells, see ``walk``.
     """
 
+    coordinates: IntArray
     moved: IntArray
     moves: IntArray
     before: IntArray

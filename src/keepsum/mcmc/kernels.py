@@ -23,7 +23,6 @@ STATE_SIZE = 10
 GUIDE_BITS = 11  # of a uniform number, looked up; with the sign a coordinate takes 12 bits, and a word has five
 CHUNK_BITS = GUIDE_BITS + 1
 CHUNKS = 64 // CHUNK_BITS
-REJECT, ACCEPT = np.int64(0), np.int64(1)
 
 
 @kernel
@@ -94,7 +93,7 @@ def ratio(target, norm, change):
 
 
 @kernel
-def start(words, state, columns, jumps, kind, z, coordinates):
+def start_from_g(words, state, columns, jumps, kind, z, coordinates):
     """Z ~ g: one pre-jump away from z. ``coordinates`` gains the pre-jump."""
     while state[COORDINATE] < len(coordinates):
         if state[POSITION] >= len(words):
@@ -121,7 +120,7 @@ def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, l
     The draws stand in the loop itself: a call with that many arrays would cost more than the draws do.
     """
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
-    moved, moves, before = scratch.moved, scratch.moves, scratch.before
+    moved, moves, before, coordinates = scratch.moved, scratch.moves, scratch.before, scratch.coordinates
     kind, whole, m = target.kind, scratch.whole, len(jumps.law)
     longest = -(-m // CHUNKS) + m + 1
     before[:] = z
@@ -168,6 +167,8 @@ def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, l
         if yes:
             norm += change
             accepted += step >= burn_in
+            for i in range(count):
+                coordinates[moved[i]] += moves[i]
             if whole:
                 before[:] = z
         elif whole:
