@@ -38,15 +38,11 @@ def magnitude(tail, log_a, half):
 
 
 @kernel
-def pre_jump(word, j, jumps):
-    """Coordinate j of a pre-jump, from one whole word: a sign, then the digits of a uniform number."""
-    law = jumps.law[j]
+def tail_of(word):
+    """A uniform number strictly between 0 and 1 from all but the lowest bit of a word, its first GUIDE_BITS foremost."""
     guide = (word >> np.uint64(1)) & np.uint64(2**GUIDE_BITS - 1)
-    value = np.int64(jumps.quick[law, guide])
-    if value < 0:
-        rest = (np.float64(word >> np.uint64(CHUNK_BITS)) + 0.5) * 2.0 ** (CHUNK_BITS - 64)
-        value = magnitude((np.float64(guide) + rest) * 2.0**-GUIDE_BITS, jumps.log_a[law], jumps.half[law])
-    return -value if word & np.uint64(1) else value
+    rest = (np.float64(word >> np.uint64(CHUNK_BITS)) + 0.5) * 2.0 ** (CHUNK_BITS - 64)
+    return (np.float64(guide) + rest) * 2.0**-GUIDE_BITS
 
 
 @kernel
@@ -99,7 +95,10 @@ def start_from_g(words, state, columns, jumps, kind, z, coordinates):
         if state[POSITION] >= len(words):
             return MORE
         j = state[COORDINATE]
-        by = pre_jump(words[state[POSITION]], j, jumps)
+        word, law = words[state[POSITION]], jumps.law[j]
+        by = magnitude(tail_of(word), jumps.log_a[law], jumps.half[law])
+        if word & np.uint64(1):
+            by = -by
         state[POSITION] += 1
         coordinates[j] += by
         state[NORM] += move(z, columns, j, by, kind)
@@ -214,8 +213,9 @@ def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, l
     min(1, eta(v* - w) / eta(v* - v)); otherwise (RESIDUAL) it draws proposals w* of its own until one fails to be taken
     by the first with chance min(1, eta(w* - v) / eta(w* - w)).
     """
-    log_a, laws = jumps.log_a, jumps.law
+    laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
     m = len(gaps)
+    residual = state[RESIDUAL]
     position, j = state[POSITION], state[COORDINATE]
     code = DONE
     while state[STEP] < last and code == DONE:
@@ -223,22 +223,24 @@ def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, l
             if len(words) - position < 2:
                 code = MORE
                 break
-            gap = gaps[j]
-            by = pre_jump(words[position], j, jumps)
+            gap, word, law = gaps[j], words[position], laws[j]
+            by = np.int64(quick[law, (word >> np.uint64(1)) & np.uint64(2**GUIDE_BITS - 1)])
+            if by < 0:
+                by = magnitude(tail_of(word), log_a[law], half[law])
+            if word & np.uint64(1):
+                by = -by
             position += 1
-            if state[RESIDUAL] == 0:
+            if residual == 0:
                 x_moves[j], y_moves[j] = by, by - gap
                 excess = abs(by - gap) - abs(by)
-                if excess > 0:
-                    state[RESIDUAL] = uniform(words[position]) >= math.exp(log_a[laws[j]] * np.float64(excess))
-                    position += 1
             else:
                 y_moves[j] = by
                 excess = abs(by + gap) - abs(by)
-                if excess > 0:
-                    state[RESIDUAL] = uniform(words[position]) < math.exp(log_a[laws[j]] * np.float64(excess))
-                    position += 1
-            j += 1 - state[RESIDUAL]
+            if excess > 0:
+                shared = uniform(words[position]) < math.exp(log_a[law] * np.float64(excess))
+                residual = np.int64(shared == (residual == 1))
+                position += 1
+            j += 1 - residual
         if code == MORE or position >= len(words):
             code = MORE
             break
@@ -267,5 +269,5 @@ def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, l
         if apart == 0:
             state[MET] = 1
             break
-    state[POSITION], state[COORDINATE] = position, j
+    state[POSITION], state[COORDINATE], state[RESIDUAL] = position, j, residual
     return code
