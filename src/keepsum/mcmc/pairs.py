@@ -21,8 +21,8 @@ MAX_STEPS = 10**6
 class Kernel(Protocol):
     """A Markov chain and a coupling of two copies of it.
 
-    ``rng`` is a :class:`Draws`. A state is anything that ``==`` or ``numpy.array_equal`` compares; a step must return
-    new states, not change the old ones. ``info`` is up to the kernel. In ``coupled_step`` each chain by itself must move
+    ``rng`` is a :class:`Draws`. A state is a number, an array, a tuple of such, or anything that ``==`` compares; a step
+    must return new states, not change the old ones. ``info`` is up to the kernel. In ``coupled_step`` each chain by itself must move
     as ``step`` does, and chains that are equal must stay equal; nothing here can check that, a test can.
     """
 
@@ -116,9 +116,20 @@ def _meet(kernel: Kernel, rng: Draws, lag: int, last: int) -> tuple[int, bool]:
     pair = x, kernel.start(rng)
     for step in range(lag + 1, last + 1):
         pair, _ = kernel.coupled_step(rng, pair)
-        if np.array_equal(*pair):
+        if same(*pair):
             return step, True
     return last, False
+
+
+def same(x: Any, y: Any) -> bool:
+    """Whether two states are equal: tuples part by part, arrays entry by entry.
+
+    >>> same((1, np.zeros(3)), (1, np.zeros(3))), same((1, np.zeros(3)), (1, np.ones(3)))
+    (True, False)
+    """
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(same(a, b) for a, b in zip(x, y, strict=True))
+    return bool(np.all(x == y))
 
 
 def _meet_many(kernel: ManyAtOnce, rng: Draws, count: int, lag: int, last: int) -> list[tuple[int, bool]]:

@@ -81,7 +81,7 @@ def progress(label: str, total: int, show: bool | None) -> Iterator[Callable[[in
         yield lambda _: None
         return
     lock = threading.Lock()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=Console(stderr=True, force_terminal=show), transient=True) as bar:
         task = bar.add_task(label, total=total)
 
         def advance(count: int) -> None:
