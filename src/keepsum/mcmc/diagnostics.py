@@ -135,7 +135,7 @@ def _scale_reduction(cell: Floats) -> float:
 def _effective(cell: Floats) -> float:
     """The number of draws over tau = 1 + 2 (sum of autocorrelations), cut off by Geyer's initial monotone sequence."""
     if np.ptp(cell) == 0:
-        return float("nan")
+        return float(cell.size)  # the indicator of a quantile that all draws share: nothing is left to estimate
     correlation = _correlations(cell)
     pairs = len(correlation) // 2
     sums = correlation[: 2 * pairs].reshape(pairs, 2).sum(axis=1)
