@@ -42,6 +42,7 @@ demo: $(STAMP)  ## release a small table with its margins kept, verify it, and c
 bench: $(STAMP)  ## measure speed and memory against the stated limits
 	@$(BIN)/python benchmarks/planning.py
 	@$(BIN)/python benchmarks/sampling.py
+	@$(BIN)/python benchmarks/mcmc.py
 
 clean:  ## remove .venv and everything generated
 	@echo "keepsum: removing .venv and caches"

@@ -29,6 +29,7 @@ LAYERS = [
         "calibration",
         "mechanisms",
     ],
+    ["mcmc"],
     ["geometry"],
     ["choosing", "choosing_gaussian"],
     ["planning", "explaining", "comparing", "noise", "accuracy", "bounds", "tails"],
@@ -134,6 +135,8 @@ def test_the_rule_can_fail():
     assert not allowed("lattice", "sampling")
     assert not allowed("sampling", "domain")
     assert not allowed("domain", "table")
+    assert not allowed("sampling", "mcmc")
+    assert not allowed("mcmc", "planning")
     assert not allowed("table", "planning")
     assert not allowed("planning", "certificate")
     assert not allowed("releasing", "verifying")

@@ -1,5 +1,9 @@
 """Keepsum: tables of counts under differential privacy, with the declared totals kept exactly."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from keepsum.accuracy import Accuracy
 from keepsum.certificate import Certificate
 from keepsum.domain import Domain
@@ -24,6 +28,9 @@ from keepsum.releasing import Release, release
 from keepsum.sampling.rng import Rng, rng
 from keepsum.table import Table
 from keepsum.verifying import Verification, verify
+
+if TYPE_CHECKING:
+    from keepsum import mcmc
 
 __version__ = "0.1.0.dev0"
 
@@ -50,9 +57,19 @@ __all__ = [
     "RowOrderWarning",
     "Table",
     "Verification",
+    "mcmc",
     "plan",
     "read_table",
     "release",
     "rng",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``ks.mcmc`` at its first use: it brings numba, which most programs do not need at once."""
+    if name == "mcmc":
+        import keepsum.mcmc
+
+        return keepsum.mcmc
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,7 +33,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 def cache_folder() -> Path:
     """Where compiled kernels of this very text are kept."""
     here = Path(__file__).parent
-    text = b"".join(path.read_bytes() for path in sorted(here.glob("*kernel*.py")))
+    text = b"".join(path.read_bytes() for path in sorted(here.parent.glob("*/*kernel*.py")))
     name = f"kernels-{hashlib.sha256(text).hexdigest()[:16]}"
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for folder in (here / "__pycache__" / name, user / "keepsum" / name):

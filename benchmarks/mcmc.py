@@ -1,0 +1,111 @@
+"""Speed of the paper's Algorithm 1 against the same in plain NumPy, in one run. Run by `make bench`.
+
+CPU time, the best of some runs; limits are ratios, which another machine changes little.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import keepsum as ks
+
+EPSILON, A = 0.25, float(np.exp(-1))
+
+
+def margins(rows: int, columns: int) -> ks.Lattice:
+    domain = ks.Domain({"row": list(range(rows)), "column": list(range(columns))})
+    return ks.Lattice(ks.Invariants.margins(domain, [["row"], ["column"]]).coefficients)
+
+
+def cpu(work: Callable[[], object], repeats: int = 5) -> float:
+    """The best CPU time of some runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def compiled_steps(lattice: ks.Lattice, steps: int, a: float = A) -> float:
+    """Steps a second of one chain."""
+    laplace = ks.Laplace(epsilon=EPSILON)
+    ks.mcmc.metropolis(lattice, laplace, 10, a)  # compiled
+
+    def work() -> object:
+        return ks.mcmc.metropolis(lattice, laplace, steps, a, thin=steps, rng=ks.rng(seed=1))
+
+    return steps / cpu(work)
+
+
+def numpy_steps(lattice: ks.Lattice, steps: int) -> float:
+    """The same algorithm, one step at a time: a call each for the draws, the product, the norm and the uniform."""
+    basis, rng = lattice.basis, np.random.default_rng(1)
+    dimension = basis.shape[1]
+
+    def work() -> object:
+        z = np.zeros(len(basis), dtype=np.int64)
+        norm = 0
+        for _ in range(steps):
+            first, second = rng.geometric(1 - A, (2, dimension))
+            proposal = z + basis @ (first - second)
+            proposed = np.abs(proposal).sum()
+            if rng.random() <= np.exp(EPSILON * (norm - proposed)):
+                z, norm = proposal, proposed
+        return z
+
+    return steps / cpu(work)
+
+
+def coupled_steps(lattice: ks.Lattice, pairs: int) -> float:
+    """Coupled steps a second."""
+    laplace = ks.Laplace(epsilon=EPSILON)
+    found = []
+
+    def work() -> None:
+        found.append(ks.mcmc.meeting_times(lattice, laplace, A, lag=1, pairs=pairs, rng=ks.rng(seed=1), threads=1))
+
+    work()
+    return float(found[0].excess.sum()) / cpu(work)
+
+
+def growth(cells: int) -> float:
+    """Nanoseconds a step for each nonzero of the basis, one total over so many cells."""
+    lattice = ks.Lattice(np.ones((1, cells), dtype=np.int64))
+    return 1e9 / compiled_steps(lattice, 20_000_000 // cells, 0.3) / (2 * cells - 2)
+
+
+class Report:
+    """Figures against limits, printed as they come."""
+
+    def __init__(self) -> None:
+        self.failed = 0
+
+    def line(self, what: str, figure: float, unit: str, limit: float, at_least: bool) -> None:
+        """One figure and its limit."""
+        good = figure >= limit if at_least else figure <= limit
+        self.failed += not good
+        sign = "at least" if at_least else "at most"
+        verdict = "" if good else "  MISSED"
+        print(f"{what:<58} {figure:>12,.1f} {unit:<10} {sign} {limit:,g}{verdict}", flush=True)
+
+
+def main() -> int:
+    report = Report()
+    table = margins(4, 4)
+    ours, plain = compiled_steps(table, 2_000_000), numpy_steps(table, 20_000)
+    report.line("4 x 4 margins, Algorithm 1", ours, "steps/s", 2_000_000, at_least=True)
+    report.line("  times faster than plain NumPy", ours / plain, "times", 100, at_least=True)
+    report.line("4 x 4 margins, Algorithm 2", coupled_steps(table, 100), "steps/s", 200_000, at_least=True)
+    small, large = growth(100), growth(10_000)
+    report.line("one total over 100 cells, a nonzero of the basis", small, "ns", 50, at_least=False)
+    report.line("  10,000 cells against 100, a nonzero", large / small, "times", 3, at_least=False)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

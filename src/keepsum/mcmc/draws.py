@@ -1,0 +1,44 @@
+"""Floating-point draws for kernels of users, from the one door to randomness."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from keepsum.sampling.rng import Stream
+
+
+class Draws:
+    """Uniform and normal numbers from a stream of words, under the names that numpy's ``Generator`` has.
+
+    What kernels get as ``rng``. Floats: 53 bits a draw, and normal numbers by inversion.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> rng = ks.mcmc.Draws(ks.rng(seed=1).stream())
+    >>> 0 < rng.random() < 1, rng.normal(size=3).shape
+    (True, (3,))
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def random(self, size: int | tuple[int, ...] | None = None) -> Any:
+        """Uniform numbers strictly between 0 and 1."""
+        if size is None:
+            return ((self.stream.word() >> 11) + 0.5) * 2.0**-53
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        words = self.stream.take(math.prod(shape))
+        return (((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(shape)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: int | tuple[int, ...] | None = None) -> Any:
+        """Normal numbers."""
+        return loc + scale * ndtri(self.random(size))
+
+    def exponential(self, scale: Any = 1.0, size: int | tuple[int, ...] | None = None) -> Any:
+        """Exponential numbers."""
+        return -scale * np.log(self.random(size))
