@@ -83,46 +83,65 @@ def test_interleaved_tables_have_the_law_of_one_table():
 )
 def test_mechanisms_without_samplers_say_so(mechanism):
     plan = ks.plan(EXACT["hierarchy"], mechanism)
-    with pytest.raises(ks.NoSamplerError, match="No sampler yet"):
+    with pytest.raises(ks.NoSamplerError, match="No sampler for"):
         plan.sample()
     assert "no sampler: " in plan.explain()
 
 
-def test_noise_too_narrow_for_many_overlapping_totals_is_refused_in_time():
-    """Nothing hangs: how seldom a try would be accepted is found out first. l2 Laplace noise has no such trouble."""
+def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain():
+    """How seldom a try would be accepted is found out first. l2 Laplace noise has no such trouble."""
     domain = ks.Domain({"a": list(range(20)), "b": list(range(20))})
     keep = ks.Invariants.margins(domain, [["a"], ["b"]])
-    plan = ks.plan(keep, ks.Gaussian(sigma="0.45"))
-    with pytest.raises(ks.NoSamplerError):
-        plan.sample()
-    assert "narrow" in plan.explain()
+    for sigma, words in (("0.4", "sweeps of heat-bath moves"), ("0.5", "steps of a chain of lattice Gaussians")):
+        plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
+        assert words in plan.explain()
+        assert plan.guarantee.sampling == "estimated"
+        assert keep.holds(np.zeros(400, dtype=int), plan.sample(rng=ks.rng(seed=1)))
     for mechanism in (ks.Laplace(epsilon=45, norm="l2"), ks.Gaussian(sigma="0.2"), ks.Gaussian(sigma="0.7")):
         assert keep.holds(np.zeros(400, dtype=int), ks.plan(keep, mechanism).sample())
+        assert ks.plan(keep, mechanism).guarantee.sampling == "exact"
+
+
+def margins(*shape: int) -> ks.Invariants:
+    axes = [f"x{k}" for k in range(len(shape))]
+    domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
+    return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
 
 
 @pytest.mark.parametrize(
     ("shape", "epsilon", "words"),
     [
-        ((4, 4), "1e-4", "too large for this epsilon"),
-        ((300, 300), "0.25", "too large for this epsilon"),
-        ((14, 14, 14), "1", "too many totals overlap"),
-        ((4, 4, 4), "0.25", "rejection would be too slow"),
+        ((300, 300), "0.25", "too large for an exact sampler at this epsilon, and the block is too large for a chain"),
+        ((14, 14, 14), "1", "too many totals overlap for an exact sampler, and the block is too large for a chain"),
     ],
 )
 def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words):
     """No sampler is made that would fill the memory or never end; the plan says why."""
-    axes = [f"x{k}" for k in range(len(shape))]
-    domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
-    keep = ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
-    assert words in ks.plan(keep, ks.Laplace(epsilon=epsilon)).explain()
-
-
-def test_a_block_beyond_the_budget_says_so():
-    domain = ks.Domain({axis: list(range(12)) for axis in "ab"})
-    plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon="0.05"))
-    assert "rejection would be too slow" in plan.explain()
+    plan = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon))
+    assert words in " ".join(plan.explain().split())
+    assert plan.guarantee.sampling == "no sampler"
     with pytest.raises(ks.NoSamplerError):
         plan.sample()
+
+
+@pytest.mark.parametrize(
+    ("shape", "epsilon", "guarantee"),
+    [
+        ((4, 4), "1e-4", "rounded"),
+        ((4, 4, 4), "0.25", "rounded"),
+        ((12, 12), "0.05", "rounded"),
+        ((12, 12), "1", "estimated"),
+        ((5, 9, 9, 2), "0.2", "estimated"),
+    ],
+)
+def test_blocks_beyond_the_exact_samplers_go_to_the_general_ones(shape, epsilon, guarantee):
+    keep = margins(*shape)
+    plan = ks.plan(keep, ks.Laplace(epsilon=epsilon))
+    assert plan.guarantee.sampling == guarantee
+    noise = plan.sample(2, rng=ks.rng(seed=1))
+    assert noise.any()
+    assert not np.asarray(keep.coefficients @ noise.T).any()
+    assert (noise == plan.sample(2, rng=ks.rng(seed=1), threads=2)).all()
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,20 @@ class DeltaRecord(Record, frozen=True):
     value: Rational
 
 
+class ConvergenceRecord(Record, frozen=True):
+    """What pairs of coupled chains showed of chains that were run for ``steps`` steps, block by block."""
+
+    steps: int
+    lag: Annotated[int, Meta(description="How many steps the one chain of a pair leads.")]
+    most: Annotated[int, Meta(description="The step at which a pair is given up.")]
+    pairs: int
+    unmet: Annotated[int, Meta(description="Pairs that were given up.")]
+    meetings: Annotated[list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and pairs.")]
+    confidence: float
+    upper: Annotated[float, Meta(description="The confidence limit of the total variation distance of one block.")]
+    extrapolated: Annotated[float, Meta(description="The distance if the tail stays geometric: an extrapolation.")]
+
+
 class BlockRecord(Record, frozen=True):
     """How some blocks of one form were drawn."""
 
@@ -109,6 +123,8 @@ class BlockRecord(Record, frozen=True):
     cells: int
     sampler: str
     guarantee: Literal["exact", "rounded", "estimated"]
+    total_variation: Annotated[float, Meta(description="How far a draw of all of them may be from its law.")]
+    convergence: ConvergenceRecord | None
 
 
 class GuaranteeRecord(Record, frozen=True):

@@ -22,15 +22,14 @@ import numpy as np
 
 from keepsum.errors import InputError
 from keepsum.guarantees import SamplingError, significant
-from keepsum.mcmc.bounds import TvBound, tv_upper_bound
-from keepsum.mcmc.times import MeetingTimes
-from keepsum.sampling.general import Chain
 from keepsum.sampling.renewal import GeometricTail
 from keepsum.sampling.rng import rng
 
 if TYPE_CHECKING:
     from keepsum.choosing import Choice
+    from keepsum.mcmc import MeetingTimes, TvBound
     from keepsum.planning import Plan
+    from keepsum.sampling.general import Chain
 
 # Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
 PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
@@ -82,6 +81,8 @@ class Convergence:
     @cached_property
     def times(self) -> MeetingTimes:
         """The meeting times."""
+        from keepsum.mcmc import MeetingTimes
+
         met = np.repeat(
             np.array([steps for steps, _ in self.meetings], dtype=np.int64),
             np.array([count for _, count in self.meetings], dtype=np.int64),
@@ -92,6 +93,8 @@ class Convergence:
     @cached_property
     def bound(self) -> TvBound:
         """The bound of the distance after the steps of a draw."""
+        from keepsum.mcmc import tv_upper_bound
+
         return tv_upper_bound(self.times, t=self.steps, confidence=self.confidence)
 
     @property
@@ -101,10 +104,14 @@ class Convergence:
 
     @property
     def extrapolated(self) -> float:
-        """The distance if the meeting times go on falling off as they do where they were seen; at least 1e-9."""
+        """The distance if the meeting times go on falling off as they do where they were seen.
+
+        Never less than what was seen, nor than the 1e-9 that the number of steps is meant for.
+        """
         if self.unmet:
             return 1.0
-        return max(FARTHEST, GeometricTail.of(self.times.excess).distance(self.steps, self.lag))
+        tail = GeometricTail.of(self.times.excess).distance(self.steps, self.lag)
+        return min(1.0, max(FARTHEST, tail, float(self.bound.estimate)))
 
     def __repr__(self) -> str:
         return (
@@ -175,7 +182,9 @@ def certify(
         if choice.chain is None:
             found.append(None)
             continue
-        times = _times(choice.chain, wanted[sum(g is not None for g in found)], threads or os.cpu_count() or 1, reporter)
+        times = _times(
+            choice.chain, wanted[sum(g is not None for g in found)], threads or os.cpu_count() or 1, reporter
+        )
         found.append(_convergence(group.structure, group.blocks, choice, times, own))
     rounding = sum(choice.rounding for choice in plan.samplers)
     return Certification(tuple(found), rounding, confidence)
@@ -262,10 +271,10 @@ class _Shelf:
             try:
                 with os.fdopen(handle, "w") as file:
                     json.dump(chunks, file)
-                os.replace(name, self._path)
+                Path(name).replace(self._path)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(name)
+                    Path(name).unlink()
                 raise
 
 

@@ -183,12 +183,12 @@ def _choose_exact(system: System, sizes: IntArray, cells: list[IntArray], epsilo
         ordered = np.concatenate([own[places] for own in cells])
         return _table_choice(system.grid, len(cells), epsilon, ordered)
     if system.rank * system.width > EQUATIONS:
-        return Choice("too many totals overlap", None, np.concatenate(cells))
+        return Choice("too many totals overlap for an exact sampler", None, np.concatenate(cells))
     from keepsum.sampling.rejection import SolvedRegions
 
     sampler = SolvedRegions(epsilon, system.matrix, sizes, len(cells))
     if not sampler.usable:
-        return Choice("its equations have large coefficients", None, np.concatenate(cells))
+        return Choice("its equations have large coefficients for an exact sampler", None, np.concatenate(cells))
     words = "drawn exactly, by solving for the widest regions"
     return _by_rejection(sampler, words, np.concatenate(cells), len(cells))
 
@@ -224,7 +224,7 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
     rate = epsilon * 2**pairs
     if len(core) == 2:
         if core[1] * room_for(rate, core[0], core[1]) > CONVOLUTIONS:
-            return Choice("the table is too large for this epsilon", None, cells)
+            return Choice("the table is too large for an exact sampler at this epsilon", None, cells)
         rows = TwoRows(rate, core[0], core[1], tables)
         return _by_rejection(rows, "drawn exactly, by its last two rows", cells, tables, Folded(rows, tables, signs))
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
@@ -246,7 +246,7 @@ def _by_rejection(sampler: Rejection, words: str, cells: IntArray, blocks: int, 
     if not accepted:
         accepted, tries = sampler.pilot(source, -(-BUDGET // sampler.cells_per_try))
     if not accepted or tries * sampler.cells_per_try > BUDGET * accepted:
-        return Choice(f"more than {BUDGET:,} cells would be drawn for one accepted", None, cells)
+        return Choice(f"exact rejection would draw more than {BUDGET:,} cells for one accepted", None, cells)
     cost = blocks * tries * sampler.cells_per_try // accepted
     return Choice(f"{words}; {share(accepted / tries)} of tries accepted", whole or sampler, cells, cost)
 

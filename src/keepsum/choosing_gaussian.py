@@ -43,9 +43,7 @@ def choose_overlap_gaussian(system: System, sizes: IntArray, cells: list[IntArra
     return _or_narrow(exact, system, sizes, cells, mechanism)
 
 
-def _or_narrow(
-    exact: Choice, system: System, sizes: IntArray, cells: list[IntArray], mechanism: Mechanism
-) -> Choice:
+def _or_narrow(exact: Choice, system: System, sizes: IntArray, cells: list[IntArray], mechanism: Mechanism) -> Choice:
     """Where Gaussian noise is too narrow for the exact sampler, heat-bath moves if they are quick."""
     if exact.sampler is not None or isinstance(mechanism, Laplace) or mechanism.sigma is None:
         return exact

@@ -16,13 +16,14 @@ from keepsum.lattice.structure import System
 from keepsum.lattice.tables import Grid, table_matrix
 from keepsum.sampling.general import Chain, HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
-from keepsum.sampling.mixture import Mixture, Tuned, tune
-from keepsum.sampling.renewal import GeometricTail
+from keepsum.sampling.mixture import Mixture, OneWidth, Tuned, tune
+from keepsum.sampling.mixture_kernels import FLOOR
+from keepsum.sampling.renewal import GeometricTail, Renewal
 from keepsum.sampling.rng import rng
 from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
 
 # Limits of a block: totals whose leverages are worked out, coordinates of a dense factor, and its multiplications.
-TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 3 * 10**8
+TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
 BOUNDED = 600  # dimensions up to which the bound of the weights is worked out: it is out of reach far below
 REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
 PILOT = 10**7  # what a pilot may cost, in cells drawn freely: a few tenths of a second, and for large blocks
@@ -32,7 +33,8 @@ FAR = 1e-9  # the distance that the number of steps is extrapolated to
 NEAR = 0.05  # and the distance within a lag
 ENOUGH = 3000  # proposals that a pilot should see
 NARROW, SELDOM = 1, 0.3  # from this epsilon on heat-bath moves are tried where mixture proposals are accepted seldom
-PAIRS = 60  # coupled in a pilot of heat-bath moves
+PAIRS, FEW_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
+MOST_SWEEPS = 2000  # after which such a pair is given up
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
         return None, "a chain would take minutes for a draw"
     lag = _lag(tuned.renewal.steps_for(NEAR))
     chain = MixtureChain(problem.epsilon, tuned.mixture, problem.sizes, problem.count, steps, lag)
+    chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
     return chain, f"drawn by {steps:,} steps of a chain of mixture proposals, {_accepted(tuned)} accepted"
 
 
@@ -150,15 +153,17 @@ def heat_bath_chain(
 ) -> HeatBathChain | None:
     """A chain with as many sweeps as a pilot of coupled pairs asks for, if that costs less than ``other``."""
     lag = 4
-    most = int(min(2000, other / bath.cost, LONG_PILOT / (PAIRS * bath.cost)))
-    if most < lag:
-        return None
     chain = HeatBathChain(epsilon, bath, sizes, count, steps=1)
     source = rng(seed="keepsum pilot")
-    for pairs in (4, PAIRS):  # a few first: most baths that do not meet are told by them
-        times = chain.meeting_times(pairs, lag, lag + most, source)
-        if (times < 0).any():
-            return None
+    # A few pairs first: they tell most baths that do not meet, and how many more a pilot can afford.
+    most = int(min(MOST_SWEEPS, other / bath.cost, LONG_PILOT / (8 * bath.cost)))
+    first = chain.meeting_times(4, lag, lag + most, source) if most > lag else np.full(4, -1)
+    if (first < 0).any():
+        return None
+    pairs = int(max(FEW_PAIRS, min(PAIRS, LONG_PILOT / (2 * bath.cost * float(first.mean())))))
+    times = chain.meeting_times(pairs, lag, lag + MOST_SWEEPS, source)
+    if (times < 0).any():
+        return None
     tail = GeometricTail.of(times - lag)
     steps = tail.steps_for(FAR, lag)
     if steps * bath.cost > other:
@@ -167,21 +172,43 @@ def heat_bath_chain(
 
 
 def choose_narrow(system: System, sizes: IntArray, cells: list[IntArray], variance: float) -> Choice | None:
-    """Blocks under Gaussian noise too narrow for the exact sampler: heat-bath moves cell by cell."""
+    """Blocks under Gaussian noise too narrow for the exact sampler: a chain of proposals, or heat-bath moves."""
+    width = int(sizes.sum())
+    found = [_narrow_chain(system, sizes, len(cells), variance), _narrow_bath(system, sizes, len(cells), variance)]
+    possible = [chain for chain in found if chain is not None and chain.steps * chain.cost <= SLOWEST]
+    if not possible:
+        return None
+    chain = min(possible, key=lambda chain: chain.steps * chain.cost)
+    how = "steps of a chain of lattice Gaussians" if isinstance(chain, MixtureChain) else "sweeps of heat-bath moves"
+    words = f"drawn by {chain.steps:,} {how} (the exact sampler would accept too seldom)"
+    own, cost = np.concatenate(cells), len(cells) * chain.steps * chain.cost
+    if chain.width != width * len(cells):
+        raise AssertionError("a chain draws every cell")
+    return Choice(words, chain, own, cost, guarantee="estimated", chain=chain)
+
+
+def _narrow_chain(system: System, sizes: IntArray, count: int, variance: float) -> MixtureChain | None:
+    width = int(sizes.sum())
+    if system.grid is not None and sizes.max() == 1:
+        slabs = table_slabs(system.grid.column)
+    else:
+        slabs = lattice_slab(list(cell_moves(tuple(system.basis), sizes)), width)
+    if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS or variance < FLOOR:
+        return None
+    proposals = OneWidth.on(slabs, variance)
+    tries = max(200, min(20_000, LONG_PILOT // proposals.cost))
+    renewal = Renewal.of(proposals.propose(tries, rng(seed="keepsum pilot").stream())[1])
+    ones = np.ones(width, dtype=np.int64)
+    return MixtureChain(None, proposals, ones, count, renewal.steps_for(FAR), _lag(renewal.steps_for(NEAR)))
+
+
+def _narrow_bath(system: System, sizes: IntArray, count: int, variance: float) -> HeatBathChain | None:
     moves = _moves(system)
     if moves is None:
         return None
-    own = cell_moves(moves, sizes)
     width = int(sizes.sum())
-    bath = HeatBath((gaussian_logs(variance),), np.zeros(width, dtype=np.int64), own)
-    chain = heat_bath_chain(bath, None, np.ones(width, dtype=np.int64), len(cells), SLOWEST)
-    if chain is None:
-        return None
-    words = f"drawn by {chain.steps:,} sweeps of heat-bath moves along {len(own):,} short vectors"
-    why = "the exact sampler would accept too seldom"
-    cost = len(cells) * chain.steps * chain.cost
-    own_cells = np.concatenate(cells)
-    return Choice(f"{words} ({why})", chain, own_cells, cost, guarantee="estimated", chain=chain)
+    bath = HeatBath((gaussian_logs(variance),), np.zeros(width, dtype=np.int64), cell_moves(moves, sizes))
+    return heat_bath_chain(bath, None, np.ones(width, dtype=np.int64), count, SLOWEST)
 
 
 def cell_moves(moves: tuple[Row, ...], sizes: npt.NDArray[np.int64]) -> tuple[Row, ...]:

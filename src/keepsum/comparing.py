@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keepsum.choosing import simulate_into
 from keepsum.errors import InputError, PlanError
 from keepsum.geometry import cell_share
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism, shown
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from keepsum.planning import Plan
 
 DELTA = Fraction(1, 10**6)  # for Gaussian noise beside a plan that has no delta
-DRAWS, EFFORT = 400, 4 * 10**6  # simulated for l1 noise under overlapping totals, and the cells that may take
+# Draws simulated for l1 noise under overlapping totals, the fewest of them, and the cells that more may take.
+DRAWS, FEWEST, EFFORT = 400, 4, 4 * 10**6
 
 
 def compare(plan: Plan) -> str:
@@ -114,12 +116,15 @@ def _l1_deviation(plan: Plan, cell: int) -> float | None:
         return None
     try:
         return math.sqrt(plan.noise.variance(cell))
-    except InputError:  # totals overlap: simulated, if that is quick
+    except InputError:  # totals overlap: simulated
         pass
     for choice in plan.samplers:
         place = np.flatnonzero(choice.cells == cell)
-        if len(place) and choice.sampler is not None and choice.cost * DRAWS <= EFFORT:
-            noise = np.empty((DRAWS, choice.sampler.width), dtype=np.int64)
-            choice.sampler.draw_into(noise, rng(seed="keepsum comparison"))
+        if len(place) and choice.sampler is not None:
+            if choice.chain is not None and choice.chain.mean_square is not None:
+                return math.sqrt(choice.chain.mean_square)
+            draws = max(FEWEST, min(DRAWS, EFFORT // max(1, choice.simulation_cost)))
+            noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
+            simulate_into(choice.sampler, noise, rng(seed="keepsum comparison"))
             return float(noise[:, choice.first : choice.first + len(choice.cells)].std())
     return None

@@ -120,20 +120,13 @@ def _block(group: BlockGroup, sampling: str) -> list[str]:
 
 
 def _guarantee(plan: Plan) -> list[str]:
-    sampling = plan.guarantee.sampling
-    how = {
-        "exact": "The noise is drawn exactly from this law: no rounding, no approximation.",
-        "no sampler yet": "No release yet: a block has no sampler in this version.",
-    }[sampling]
-    return [
-        f"{plan.mechanism.promise()}, between any two tables with the same kept totals",
-        how,
-    ]
+    guarantee = plan.guarantee
+    return [f"{guarantee.words}, between any two tables with the same kept totals", guarantee.sampling_words]
 
 
 def _person(plan: Plan) -> list[str]:
     person = plan.person
-    lines = [f"distance {person}, so {plan.mechanism.promise_at(person)}: {change_in_words(plan)}"]
+    lines = [f"distance {person}, so {plan.guarantee.person_words}: {change_in_words(plan)}"]
     if person.length > 2:
         lines.append(
             "No single person can change cell there without changing a kept total, so only joint changes of "

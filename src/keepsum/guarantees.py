@@ -67,7 +67,7 @@ class Guarantee:
 
     @property
     def delta(self) -> Fraction:
-        """What sampling adds to delta per unit of distance, rounded up; of a mechanism without epsilon, the distance."""
+        """What sampling adds to delta per unit of distance, rounded up; without an epsilon, its total variation."""
         return Fraction(0) if self.error is None else added_delta(self.error.distance, self.mechanism, 1.0)
 
     @property
@@ -79,15 +79,15 @@ class Guarantee:
             return "No release: a block has no sampler."
         if self.error is None:
             return (
-                "The noise is drawn by chains whose distance from this law is not measured yet: plan.certify() does it, "
-                "and a release does it first. It needs no data and no budget."
+                "The noise is drawn by chains whose distance from this law is not measured yet: plan.certify() does "
+                "it, and a release does it first. It needs no data and no budget."
             )
         distance = f"The noise is within total variation {significant(self.error.distance)} of this law"
         if self.sampling == "rounded":
             return f"{distance}: an exact method, in floating-point numbers."
         return (
-            f"{distance}, at {100 * (self.error.confidence or 0):.4g}% confidence, as {self.error.pairs or 0:,} pairs of "
-            f"chains showed; extrapolated beyond what was seen, within {significant(self.error.extrapolated or 0)}."
+            f"{distance}, at {100 * (self.error.confidence or 0):.4g}% confidence, as {self.error.pairs or 0:,} pairs "
+            f"of chains showed; extrapolated beyond what was seen, within {significant(self.error.extrapolated or 0)}."
         )
 
     def _addition(self, distance: float) -> str:
@@ -124,9 +124,9 @@ def significant(number: float) -> str:
     """Three digits, rounded up.
 
     >>> significant(0.00098761), significant(2e-9), significant(0.0)
-    ('0.000988', '2E-9', '0')
+    ('0.000988', '2.01e-9', '0')
     """
     if number <= 0:
         return "0"
     short = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(number)
-    return str(short.normalize()) if short < 1 else str(min(short, 1))
+    return str(min(short.normalize(), 1)).lower()

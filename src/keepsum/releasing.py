@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -276,8 +276,16 @@ def release(
     return plan(kept, mechanism).release(table, accept_pinned=accept_pinned, rng=rng, threads=threads)
 
 
-def prepare(plan: Plan, table: Table, accept_pinned: str | Iterable[Any] = (), seeded: bool = False) -> Prepared:
+def prepare(
+    plan: Plan,
+    table: Table,
+    accept_pinned: str | Iterable[Any] = (),
+    seeded: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Prepared:
     """Work out what a release of this table would keep, promise and give away.
+
+    Where noise is drawn by chains that have not been certified, they are here: ``progress`` is told the pairs done.
 
     Raises
     ------
@@ -298,6 +306,8 @@ def prepare(plan: Plan, table: Table, accept_pinned: str | Iterable[Any] = (), s
         raise InputError(f"Accepted cells must be a list of cells, or 'all', got {accept_pinned!r}.")
     _check_pinned(plan, accept_pinned)
     plan.check_samplers()
+    if plan.guarantee.sampling == "estimated" and plan.certification is None:
+        plan.certify(progress=progress)
     accuracy = plan.accuracy(LEVEL)
     bounds = bounded_cells(plan, table.counts, accuracy.margins)
     for words in loss_concern(plan):

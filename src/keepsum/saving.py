@@ -68,6 +68,14 @@ def write_new(path: Path, data: bytes, mode: int = 0o644) -> None:
         _settle(path.parent)
 
 
+def write_file(path: Path, data: bytes, force: bool = False) -> None:
+    """Write a file, in whole or not at all."""
+    with _cleared(path) as part:
+        _write(part, data)
+        _appear(part, path, force)
+        _settle(path.absolute().parent)
+
+
 def write_release(table: Path, files: Mapping[Path, bytes], force: bool = False, obsolete: Path | None = None) -> None:
     """Write a table and what belongs to it; ``files`` are in the order in which they appear, the table last.
 

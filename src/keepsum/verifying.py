@@ -19,7 +19,14 @@ from keepsum.invariants import Invariants
 from keepsum.planning import plan
 from keepsum.recording import domain_of, kept_invariants, mechanism_of, mechanism_record
 from keepsum.signing import is_signed_by, own_key, read_public_key
-from keepsum.stating import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record
+from keepsum.stating import (
+    LEVEL,
+    accuracy_record,
+    certification_of,
+    concerns,
+    exposure_record,
+    guarantee_record,
+)
 from keepsum.table import Table
 from keepsum.writing import table_hash
 
@@ -191,6 +198,7 @@ def _statement(record: Certificate, kept: Invariants, released: Table | None) ->
     """What the certificate says in words must follow from what it says to machines; all of it is worked out again."""
     mechanism = mechanism_of(record.mechanism)
     rebuilt = plan(kept, mechanism)
+    rebuilt.recall(certification_of(record.guarantee))
     stated = [
         ("the law", record.mechanism, mechanism_record(rebuilt.mechanism)),
         ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
@@ -211,7 +219,7 @@ def _statement(record: Certificate, kept: Invariants, released: Table | None) ->
     wrong = [what for what, said, found in stated if said != found]
     if wrong:
         return False, f"not what follows from the totals and the parameters: {', '.join(wrong)}"
-    return True, f"{mechanism.promise()}; for one person {mechanism.promise_at(rebuilt.person)}"
+    return True, f"{rebuilt.guarantee.words}; for one person {rebuilt.guarantee.person_words}"
 
 
 def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> Table | None:

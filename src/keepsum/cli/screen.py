@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -89,3 +89,8 @@ def progress() -> Iterator[Any]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda words: bar.update(task, description=words)
+
+
+def pairs_shown(step: Callable[[str], None]) -> Callable[[int, int], None]:
+    """Say how many pairs of chains have been run."""
+    return lambda done, total: step(f"certifying the chains: {done:,} of {total:,} pairs")

@@ -135,7 +135,11 @@ class Chain(Regions):
         How long a chain runs for a draw.
     lag
         By how many steps the one chain of a pair leads: enough for nearly all pairs to meet within.
+    mean_square
+        The mean square of a cell's noise as a pilot found it, where every region is one cell; else None.
     """
+
+    mean_square: float | None = None
 
     def __init__(
         self, epsilon: Fraction | None, order: IntArray, sizes: IntArray, count: int, steps: int, lag: int
@@ -188,6 +192,8 @@ class Chain(Regions):
 class MixtureChain(Chain):
     """l1 Laplace noise on any lattice by a Metropolis chain with proposals from the scale mixture.
 
+    With one width in the place of the mixture it draws Gaussian noise.
+
     Guarantee
     ---------
     Estimated: the law after ``steps`` steps from a proposal; how near it is to exp(-eps |z|_1) on the lattice is shown
@@ -195,7 +201,7 @@ class MixtureChain(Chain):
     """
 
     def __init__(
-        self, epsilon: Fraction, mixture: Mixture, sizes: IntArray, count: int, steps: int, lag: int = 8
+        self, epsilon: Fraction | None, mixture: Mixture, sizes: IntArray, count: int, steps: int, lag: int = 8
     ) -> None:
         super().__init__(epsilon, mixture.slabs.order, sizes, count, steps, lag)
         self.mixture = mixture

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.tables import Grid
-from keepsum.sampling.heat_bath_kernels import couple_sweeps, sweeps
 from keepsum.sampling.scales import log_sum_law
 
 IntArray = npt.NDArray[np.int64]
@@ -77,7 +76,7 @@ def laplace_logs(epsilon: float, size: int) -> Floats:
     """The log law of a region's sum under l1 Laplace noise."""
     if size > 1:
         law = log_sum_law(epsilon, size)
-        return law - law[0]
+        return np.asarray(law - law[0])
     return -epsilon * np.arange(int(FAR / epsilon) + 4, dtype=np.float64)
 
 
@@ -126,6 +125,3 @@ def _key(vector: Row) -> frozenset[tuple[int, int]]:
     """The same for a vector and its negative."""
     sign = 1 if vector[min(vector)] > 0 else -1
     return frozenset((region, sign * value) for region, value in vector.items())
-
-
-__all__ = ["HeatBath", "couple_sweeps", "gaussian_logs", "laplace_logs", "short_moves", "sweeps", "table_moves"]

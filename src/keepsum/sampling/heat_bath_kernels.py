@@ -75,9 +75,7 @@ def move(uniform, law, starts, logs, regions, values, first, last, sums, weights
 def sweep(words, at, law, starts, logs, pointers, regions, values, sums, weights):
     """Every move once, in order."""
     for b in range(len(pointers) - 1):
-        move(
-            unit(words[at + b]), law, starts, logs, regions, values, pointers[b], pointers[b + 1], sums, weights
-        )
+        move(unit(words[at + b]), law, starts, logs, regions, values, pointers[b], pointers[b + 1], sums, weights)
 
 
 @kernel

@@ -32,7 +32,7 @@ a Metropolis chain: it moves with chance min(1, w*/w) and forgets where it was e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -43,7 +43,7 @@ from keepsum.sampling.kernel_tables import MixtureRoom, ScaleTables, SlabTables
 from keepsum.sampling.mixture_kernels import FLOOR, weigh
 from keepsum.sampling.renewal import Renewal
 from keepsum.sampling.rng import Rng, Stream
-from keepsum.sampling.scales import ScaleLaw, log_ratios, pack_scales, scale_law, shape_for
+from keepsum.sampling.scales import ScaleLaw, fixed_scale, log_ratios, pack_scales, scale_law, shape_for
 from keepsum.sampling.slabs import Slabs, leverages, log_volume
 
 IntArray = npt.NDArray[np.int64]
@@ -77,7 +77,6 @@ class Mixture:
     sizes: IntArray
     exponents: Floats
     tau: float
-    with_determinant: bool = field(default=True, repr=False)
 
     @classmethod
     def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
@@ -154,6 +153,8 @@ class Mixture:
     @cached_property
     def log_bound(self) -> float:
         """Ln M: no weight is larger (see the module's text for the proof)."""
+        if self.tau < FLOOR:
+            raise AssertionError("the proof's third step needs a threshold above the floor")
         laws, law = self._laws
         variances = typical_variances(self.epsilon, self.sizes)
         highest = np.array([max(0.0, own.max(initial=0.0)) for own in self._ratios])
@@ -180,6 +181,29 @@ class Mixture:
         return terms**2 * 2.0**-50 + misses / acceptance
 
 
+@dataclass(frozen=True, eq=False)
+class OneWidth(Mixture):
+    """Proposals for Gaussian noise, cell by cell: the same, with one variance for all in the place of a mixture.
+
+    The weights are then prod_j rho_{s_j}(Z - c_j), nearly constant for wide noise. For narrow noise they vary too much
+    for the exact sampler (``lattice_gaussian.py``), which knows no better bound than their largest value.
+    """
+
+    variance: float = 1.0
+
+    @classmethod
+    def on(cls, slabs: Slabs, variance: float) -> OneWidth:
+        """For a lattice whose regions are single cells."""
+        cells = len(slabs.order)
+        return cls(1.0, slabs, np.ones(cells, dtype=np.int64), np.ones(cells), FLOOR, variance)
+
+    @cached_property
+    def tables(self) -> tuple[ScaleTables, SlabTables]:
+        """What the kernels read."""
+        scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
+        return scales, self.slabs.tables(np.zeros(len(self.sizes), dtype=np.int64))
+
+
 def typical_variances(epsilon: float, sizes: IntArray) -> Floats:
     """The mean variance of each region's mixture."""
     return np.array([2 * shape_for(epsilon, n) / epsilon**2 for n in sizes.tolist()])
@@ -190,15 +214,16 @@ def _log_theta(widths: Floats) -> Floats:
     k = np.arange(1, 40)
     dual = 1 + 2 * np.exp(-2 * np.pi**2 * np.outer(widths**2, k**2)).sum(axis=1)
     direct = (1 + 2 * np.exp(-np.outer(1 / (2 * widths**2), k**2)).sum(axis=1)) / (math.sqrt(2 * math.pi) * widths)
-    return np.log(np.where(widths > 0.4, dual, direct))
+    return np.asarray(np.log(np.where(widths > 0.4, dual, direct)))
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A mixture with its threshold chosen, and what the pilot's weights tell of it."""
+    """A mixture with its threshold chosen, what the pilot's weights tell of it, and the mean square of a sum."""
 
     mixture: Mixture
     renewal: Renewal
+    mean_square: float
 
 
 def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
@@ -207,7 +232,7 @@ def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
     A third of it goes to a search among thresholds, from the middle to where it no longer pays; the rest to the one
     that was chosen.
     """
-    search = max(60, min(2000, budget // (3 * 5 * mixture.cost)))
+    search = max(20, min(2000, budget // (3 * 5 * mixture.cost)))
     known: dict[float, float] = {}
 
     def steps(place: int) -> float:
@@ -223,7 +248,7 @@ def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
             best += direction
     chosen = mixture.at(TAUS[best])
     final = max(200, min(50_000, 2 * budget // (3 * mixture.cost)))
-    return Tuned(chosen, Renewal.of(chosen.propose(final, rng.stream())[1]))
-
-
-assert min(TAUS) >= FLOOR  # the proof's step 3
+    sums, log_weights = chosen.propose(final, rng.stream())
+    weights = np.exp(log_weights - log_weights.max())
+    squares = float(weights @ (sums.astype(np.float64) ** 2).mean(axis=1) / weights.sum())
+    return Tuned(chosen, Renewal.of(log_weights), squares)

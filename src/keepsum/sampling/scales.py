@@ -11,7 +11,7 @@ closed form. Whatever is drawn from is known exactly, so the interpolation costs
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +55,7 @@ def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLa
     def log_density(y: Floats) -> Floats:
         with np.errstate(divide="ignore"):
             own = power * np.log(y) if power else np.zeros_like(y)
-        return -((epsilon * y) ** 2) / 2 + own + exponent * np.log(np.maximum(y, root))
+        return np.asarray(-((epsilon * y) ** 2) / 2 + own + exponent * np.log(np.maximum(y, root)))
 
     edge = _edges(epsilon, power, exponent, root)
     at = log_density(edge)
@@ -67,7 +67,9 @@ def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLa
     mass = np.empty_like(edge)
     rise = slope[:-1] * np.diff(edge)
     # Slopes of almost 0 would divide 0 by 0.
-    mass[:-1] = np.diff(edge) * np.where(np.abs(rise) < 1e-9, 1 + rise / 2, np.expm1(rise) / np.where(rise == 0, 1, rise))
+    mass[:-1] = np.diff(edge) * np.where(
+        np.abs(rise) < 1e-9, 1 + rise / 2, np.expm1(rise) / np.where(rise == 0, 1, rise)
+    )
     mass[-1] = -1 / slope[-1]
     top = float(at.max())
     mass *= np.exp(at - top)
@@ -76,6 +78,21 @@ def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLa
     passed = passed[:-1] / passed[-1]
     slope = np.where(np.abs(slope) < 1e-12, 1e-12, slope)
     return ScaleLaw(power, edge, height, slope, passed, _log_bound(log_density, edge, height, slope))
+
+
+def fixed_scale(variance: float) -> ScaleLaw:
+    """No mixture: one width, spread over its last digits so that its density is a number."""
+    width = math.sqrt(variance)
+    spread = 1e-12 * width
+    height = -math.log(spread)
+    return ScaleLaw(
+        power=0.0,
+        edge=np.array([width, width + spread]),
+        height=np.array([height, height - 60]),
+        slope=np.array([1e-12, -1 / spread]),
+        passed=np.array([0.0, 1.0]),
+        log_bound=0.0,
+    )
 
 
 def _edges(epsilon: float, power: float, exponent: float, root: float) -> Floats:
@@ -95,13 +112,12 @@ def _edges(epsilon: float, power: float, exponent: float, root: float) -> Floats
     return np.array(edges)
 
 
-def _log_bound(log_density: object, edge: Floats, height: Floats, slope: Floats) -> float:
+def _log_bound(log_density: Callable[[Floats], Floats], edge: Floats, height: Floats, slope: Floats) -> float:
     """The largest gap between the wanted log density and the lines, looked for at many places of every piece.
 
     The log density is concave between edges, so a gap is largest inside; with 16 places it is found to within 1% of
     itself, which ``mixture.py`` allows for many times over. Beyond the last edge the tangent lies above.
     """
-    assert callable(log_density)
     share = np.linspace(0, 1, 17)
     inside = edge[:-1, None] + share * np.diff(edge)[:, None]
     line = height[:-1, None] + slope[:-1, None] * (inside - edge[:-1, None])
@@ -149,7 +165,7 @@ def log_ratios(epsilon: float, size: int) -> Floats:
         return np.zeros(0)
     law = log_sum_law(epsilon, size)
     ratios = law - log_mixture(epsilon, shape_for(epsilon, size), np.arange(len(law), dtype=np.float64))
-    return ratios - ratios[0]
+    return np.asarray(ratios - ratios[0])
 
 
 def log_mixture(epsilon: float, shape: float, sums: Floats) -> Floats:
@@ -188,5 +204,3 @@ def log_sum_law(epsilon: float, size: int) -> Floats:
         top = logs.max()
         result[s] = top + math.log(np.exp(logs - top).sum())
     return result
-
-

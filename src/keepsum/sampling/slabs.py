@@ -106,14 +106,16 @@ class Slabs:
     def widths(self) -> Floats:
         """The standard deviation with which each coordinate is drawn when every region has variance 1."""
         basis = self.full_basis()
-        return 1 / np.diag(np.linalg.cholesky(basis.T @ basis))
+        return np.asarray(1 / np.diag(np.linalg.cholesky(basis.T @ basis)))
 
 
 def table_slabs(column: IntArray) -> Slabs:
     """A table under all margins of one way less: slabs along its longest axis."""
     longest = int(np.argmax(column.shape))
     stacked = np.moveaxis(column, longest, 0)
-    stars = [np.vstack([np.eye(n - 1, dtype=np.int64), -np.ones((1, n - 1), dtype=np.int64)]) for n in stacked.shape[1:]]
+    stars = [
+        np.vstack([np.eye(n - 1, dtype=np.int64), -np.ones((1, n - 1), dtype=np.int64)]) for n in stacked.shape[1:]
+    ]
     return Slabs(stacked.reshape(-1), stacked.shape[0], sparse.csr_array(reduce(np.kron, stars)))
 
 

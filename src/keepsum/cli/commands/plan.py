@@ -60,8 +60,8 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
         "kept": {"words": made.invariants.describe(), "totals": list(made.invariants.names)},
         "mechanism": repr(made.mechanism),
         "law": made.mechanism.law(),
-        "guarantee": made.mechanism.promise(),
-        "person": {"distance": made.person_distance, "reading": made.mechanism.promise_at(made.person)},
+        "guarantee": made.guarantee.words,
+        "person": {"distance": made.person_distance, "reading": made.guarantee.person_words},
         "sampling": made.guarantee.sampling,
         "blocks": [
             {"form": group.structure, "blocks": group.blocks, "cells": group.cells, "sampler": choice.words}

@@ -14,7 +14,7 @@ import typer
 import keepsum as ks
 from keepsum.bounds import listed
 from keepsum.cli.declaration import FILES, Declaration, declares
-from keepsum.cli.screen import FailedError, progress, show, show_json, shown, warning
+from keepsum.cli.screen import FailedError, pairs_shown, progress, show, show_json, shown, warning
 from keepsum.declaring import read_totals
 from keepsum.errors import InputError
 from keepsum.explaining import topics
@@ -85,7 +85,7 @@ def release(
         step("compiling the plan")
         plan = ks.plan(declared.kept(table), mechanism)
         step("working out margins of error and bounds")
-        ready = prepare(plan, table, accept_pinned or (), seeded=seed is not None)
+        ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step))
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
     if figures is not None:
         agree, words = compare(figures, dict(enumerate(ready.totals)), plan.invariants)

@@ -1,0 +1,153 @@
+"""``keepsum convergence``: how near chains come to the law of the noise, as a curve and in figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import keepsum as ks
+from keepsum.certifying import Certification, Convergence
+from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.screen import pairs_shown, progress, show, show_json
+from keepsum.errors import InputError
+from keepsum.guarantees import significant
+from keepsum.saving import check_new, write_file
+from keepsum.stating import convergence_record
+
+KINDS = (".png", ".svg", ".pdf")
+HELP = """Show how near the chains of a plan come to the law of its noise. Needs no data, spends nothing.
+
+Examples:
+
+    keepsum convergence counts.csv --count n --keep county --keep race --epsilon 0.25 --output curve.png
+
+    keepsum convergence --domain categories.toml --keep county --keep race --epsilon 0.25 --pairs 10000
+
+    keepsum convergence counts.csv --count n --keep county --keep race --epsilon 0.25 --paper 0.37 --output curve.svg
+
+Pairs of chains, one some steps ahead of the other, run until they meet; the curve is a bound of the distance that their
+meeting times give. Where no block is drawn by a chain there is nothing to show. With --paper A it shows the paper's
+Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan would use.
+
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("convergence", help=HELP + FILES)(convergence)
+
+
+@declares
+def convergence(
+    declared: Declaration,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where to draw the curve: .png, .svg or .pdf.")
+    ] = None,
+    pairs: Annotated[int | None, typer.Option("--pairs", help="How many pairs of chains.", min=20)] = None,
+    paper: Annotated[
+        float | None, typer.Option("--paper", help="Show the paper's chain, with this parameter a.", metavar="A")
+    ] = None,
+    lag: Annotated[int, typer.Option("--lag", help="For --paper: by how many steps one chain leads.", min=1)] = 10_000,
+    most: Annotated[int, typer.Option("--max-steps", help="For --paper: when a pair is given up.", min=2)] = 1_000_000,
+    force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Show how chains converge."""
+    mechanism = declared.noise()
+    if output is not None:
+        if output.suffix not in KINDS:
+            raise InputError(f"Output must end in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {str(output)!r}.")
+        check_new(output, force)
+    with progress() as step:
+        step("reading the categories")
+        table = declared.read()
+        step("compiling the plan")
+        plan = ks.plan(declared.kept(table), mechanism)
+        if paper is not None:
+            step("running the paper's chains")
+            times = _paper(plan, paper, lag, most, pairs or 200)
+        else:
+            plan.check_samplers()
+            found = plan.certify(pairs, progress=pairs_shown(step))
+    if paper is not None:
+        _finish(output, force, [times], None)
+        _say_paper(times, json)
+        return
+    _finish(output, force, [group.times for group in found.chains], _title(found))
+    _say(plan, found, json)
+
+
+def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
+    lattice = ks.Lattice(plan.invariants.coefficients.toarray())
+    return ks.mcmc.meeting_times(lattice, plan.mechanism, a, lag=lag, pairs=pairs, max_steps=most)
+
+
+def _finish(output: Path | None, force: bool, curves: list[ks.mcmc.MeetingTimes], title: str | None) -> None:
+    """Write the curve, in whole or not at all."""
+    if output is None:
+        return
+    if not curves:
+        raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
+    import io
+
+    figure = ks.mcmc.plot_bound(curves, title=title)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=output.suffix[1:], dpi=160)
+    write_file(output, picture.getvalue(), force)
+
+
+def _title(found: Certification) -> str | None:
+    if not found.chains:
+        return None
+    longest = max(group.steps for group in found.chains)
+    upper = significant(max(group.upper for group in found.chains))
+    return f"After the {longest:,} steps of a draw the distance is at most {upper}"
+
+
+def _say(plan: ks.Plan, found: Certification, json: bool) -> None:
+    if json:
+        show_json(
+            {
+                "guarantee": plan.guarantee.words,
+                "sampling": plan.guarantee.sampling,
+                "blocks": [
+                    {"form": group.form, "sampler": group.sampler, "convergence": convergence_record(group)}
+                    for group in found.chains
+                ],
+            }
+        )
+        return
+    lines = [("Guarantee", [plan.guarantee.words, plan.guarantee.sampling_words])]
+    if not found.chains:
+        lines.append(("Chains", ["none: no block is drawn by a chain, so there is nothing to converge"]))
+    show([*lines, *((_heading(k, found), _figures(group)) for k, group in enumerate(found.chains))])
+
+
+def _heading(place: int, found: Certification) -> str:
+    return "Chains" if len(found.chains) == 1 else f"Chains {place + 1}"
+
+
+def _figures(group: Convergence) -> list[str]:
+    bound = group.bound
+    last = group.meetings[-1][0] if group.meetings else 0
+    unmet = f"; {group.unmet:,} had NOT MET after {group.most:,} steps" if group.unmet else f", the last after {last:,}"
+    return [
+        f"{group.form}: {group.sampler}",
+        f"{group.pairs:,} pairs with lag {group.lag:,} met{unmet}",
+        f"after {group.steps:,} steps the bound is {bound.estimate:.3g}, at most {significant(group.upper)} "
+        f"at {100 * group.confidence:.4g}% confidence, extrapolated {significant(group.extrapolated)}",
+    ]
+
+
+def _say_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
+    from keepsum.mcmc.bounds import first_step_below
+
+    step = first_step_below(times, 0.1)
+    unmet = int(times.censored.sum())
+    if json:
+        show_json({"pairs": len(times), "lag": times.lag, "unmet": unmet, "steps_to_0.1": step})
+        return
+    reached = "not known: pairs were given up" if step is None else f"about {step:,} steps"
+    show([("Algorithm 1", [repr(times), f"the bound falls to 0.1 after: {reached}"])])
