@@ -216,9 +216,7 @@ def test_pairs_that_have_not_met_are_censored():
 
 
 def test_a_fixed_start():
-    far = ks.mcmc.meeting_times(
-        ks.Lattice(A), LAPLACE, 0.4, lag=40, pairs=200, start=[30, -30, 0], rng=ks.rng(seed=1)
-    )
+    far = ks.mcmc.meeting_times(ks.Lattice(A), LAPLACE, 0.4, lag=40, pairs=200, start=[30, -30, 0], rng=ks.rng(seed=1))
     near = ks.mcmc.meeting_times(ks.Lattice(A), LAPLACE, 0.4, lag=40, pairs=200, rng=ks.rng(seed=1))
     assert far.excess.mean() > 2 * near.excess.mean()
 

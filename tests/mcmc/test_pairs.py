@@ -104,9 +104,7 @@ def test_one_at_a_time_is_the_same():
 @pytest.mark.parametrize("which", [kernel(), OneAtATime()])
 def test_seeds_censoring_and_threads(which):
     def run(seed, threads):
-        return ks.mcmc.meeting_times_of(
-            which, lag=5, pairs=70, max_steps=70, rng=ks.rng(seed=seed), threads=threads
-        )
+        return ks.mcmc.meeting_times_of(which, lag=5, pairs=70, max_steps=70, rng=ks.rng(seed=seed), threads=threads)
 
     one, two = run(1, 1), run(1, 2)
     assert np.array_equal(one.times, two.times)

@@ -159,9 +159,7 @@ def metropolis(
     return Chains(draws, states, ChainInfo(steps, burn_in, thin, done[:, ACCEPTED], done[:, UPDATES]))
 
 
-def begin(
-    problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None
-) -> IntArray:
+def begin(problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None) -> IntArray:
     """The state of a chain that starts at z, or one pre-jump from it; z and its coordinates are changed in place."""
     state = fresh_state()
     state[NORM] = problem.norm(z)
@@ -183,8 +181,8 @@ def advance(
     thin: int = 1,
 ) -> None:
     """Walk to step ``last``; z, its coordinates and the state are changed in place."""
-    moved, moves, unused = np.zeros((3, problem.dimension), dtype=np.int64)
-    followed = unused if coordinates is None else coordinates
+    moved, moves = np.zeros((2, problem.dimension), dtype=np.int64)
+    followed = np.zeros(0, dtype=np.int64) if coordinates is None else coordinates
     scratch = Scratch(followed, moved, moves, np.empty(problem.width, dtype=np.int64), problem.touches_most)
     kept = np.empty((0, problem.width), dtype=np.int64) if out is None else out
     feed(walk, stream, state, problem.columns, problem.jumps, problem.target, z, scratch, kept, burn_in, thin, last)

@@ -22,7 +22,11 @@ GREY = "#595959"
 
 
 def plot_bound(
-    times: MeetingTimes | Sequence[MeetingTimes], *, level: float = 0.1, confidence: float = 0.95, title: str | None = None
+    times: MeetingTimes | Sequence[MeetingTimes],
+    *,
+    level: float = 0.1,
+    confidence: float = 0.95,
+    title: str | None = None,
 ) -> Figure:
     """Draw the estimated bound on the distance to the target against the number of steps.
 

@@ -74,7 +74,8 @@ class LatticeMetropolis:
         """Algorithm 2: proposals coupled coordinate by coordinate, one uniform number for both acceptances."""
         first, second = pair
         coordinates = [
-            self.coupled_coordinate(rng, j, int(v), int(w)) for j, (v, w) in enumerate(zip(first.v, second.v, strict=True))
+            self.coupled_coordinate(rng, j, int(v), int(w))
+            for j, (v, w) in enumerate(zip(first.v, second.v, strict=True))
         ]
         v, w = np.array(coordinates).T
         common = rng.random()
