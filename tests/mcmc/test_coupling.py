@@ -11,7 +11,7 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
 import keepsum as ks
-from keepsum.mcmc.kernels import MET, NORM, OTHER, STEP, couple
+from keepsum.mcmc.kernels import MET, NORM, OTHER, couple
 from keepsum.mcmc.pairs import same
 from keepsum.mcmc.problem import pose
 from keepsum.mcmc.reference import LatticeState

@@ -1,4 +1,4 @@
-"""Algorithm 1 against enumerated laws. Error rate 1e-6 a test (laws.py); draws are thinned until they are as good as independent."""
+"""Algorithm 1 against enumerated laws, error rate 1e-6 a test (laws.py); thinned draws are as good as independent."""
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_the_start_has_the_law_g():
     eta = 0.4 / 1.6 * 0.6 ** np.abs(reach)
     law = [(i, j) for i in reach.tolist() for j in reach.tolist()], np.outer(eta, eta).reshape(-1)
     assert_drawn_from(found, law)
-    assert_not_drawn_from(found + [1, 0], law)
+    assert_not_drawn_from(found + np.array([1, 0]), law)
 
 
 def test_where_buffers_end_changes_nothing():

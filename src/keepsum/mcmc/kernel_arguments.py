@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Columns(NamedTuple):
-    """A basis in compressed columns: column j has ``entries[p]`` in cell ``cells[p]``, starts[j] <= p < starts[j + 1]."""
+    """A basis in compressed columns: column j has ``entries[p]`` in ``cells[p]``, starts[j] <= p < starts[j + 1]."""
 
     starts: IntArray
     cells: IntArray

@@ -40,7 +40,7 @@ def magnitude(tail, log_a, half):
 
 @kernel
 def tail_of(word):
-    """A uniform number strictly between 0 and 1 from all but the lowest bit of a word, its first GUIDE_BITS foremost."""
+    """A uniform number strictly between 0 and 1 from all but the lowest bit of a word."""
     guide = (word >> np.uint64(1)) & np.uint64(2**GUIDE_BITS - 1)
     rest = (np.float64(word >> np.uint64(CHUNK_BITS)) + 0.5) * 2.0 ** (CHUNK_BITS - 64)
     return (np.float64(guide) + rest) * 2.0**-GUIDE_BITS
@@ -225,8 +225,8 @@ def undo_all(z, columns, moves):
 def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, last):
     """Algorithm 2 until the chains meet or step ``last``: the proposals are set once, one uniform accepts for both.
 
-    ``gaps`` are the coordinates of y less those of x, w_j - v_j: the chains have met when all are 0, for the columns are
-    a basis. Coordinate by coordinate the second chain takes the first one's proposal v* with chance
+    ``gaps`` are the coordinates of y less those of x, w_j - v_j: the chains have met when all are 0, for the columns
+    are a basis. Coordinate by coordinate the second chain takes the first one's proposal v* with chance
     min(1, eta(v* - w) / eta(v* - v)); otherwise (RESIDUAL) it draws proposals w* of its own until one fails to be taken
     by the first with chance min(1, eta(w* - v) / eta(w* - w)).
     """

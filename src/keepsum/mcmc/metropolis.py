@@ -113,8 +113,8 @@ def metropolis(
     Guarantee
     ---------
     For research and comparison; not an exact sampler. The law of a state tends to q(z) as the steps grow, and
-    :func:`meeting_times` with :func:`tv_upper_bound` estimates how near it is. q is evaluated in float64 (for l1 the log
-    ratio is epsilon times a whole number, rounded once). ``tests/mcmc/test_metropolis.py``.
+    :func:`meeting_times` with :func:`tv_upper_bound` estimates how near it is. q is evaluated in float64 (for l1 the
+    log ratio is epsilon times a whole number, rounded once). ``tests/mcmc/test_metropolis.py``.
 
     Notes
     -----

@@ -84,12 +84,12 @@ def finding(curves: Sequence[MeetingTimes], level: float) -> str:
 
 def _rounded_up(steps: int) -> int:
     """To two digits: more would claim too much."""
-    unit = 10 ** max(0, len(str(steps)) - 2)
+    unit: int = 10 ** max(0, len(str(steps)) - 2)
     return -(-steps // unit) * unit
 
 
 def _steps(curve: MeetingTimes) -> Any:
-    """Whole numbers, evenly spaced on a log scale, to a little past the last meeting, or to where pairs were given up."""
+    """Whole numbers, evenly spaced on a log scale, past the last meeting or to where pairs were given up."""
     given_up = curve.excess[curve.censored]
     last = int(given_up.min()) - 1 if given_up.size else 1.5 * curve.excess.max() + 1
     return np.unique(np.geomspace(1, max(2, last), 300).astype(np.int64))

@@ -1,4 +1,4 @@
-"""What the chains of Algorithms 1 and 2 need: a basis in compressed columns, the law of the pre-jumps, and the target."""
+"""What the chains need: a basis in compressed columns, the law of the pre-jumps, and the target."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Problem:
         return int(np.abs(z).sum()) if self.target.kind == L1 else int((z * z).sum())
 
     def log_density(self, z: IntArray) -> float:
-        """log q(z), up to a constant."""
+        """The logarithm of q(z), up to a constant."""
         norm = float(self.norm(z))
         return -self.target.rate * (math.sqrt(norm) if self.target.kind == L2 else norm)
 

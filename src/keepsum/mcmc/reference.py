@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 line by line in plain NumPy: slow, to read, to compose with, and to check the compiled loops by."""
+"""Algorithms 1 and 2 line by line in plain NumPy: slow, to read, and to check the compiled loops by."""
 
 from __future__ import annotations
 
