@@ -99,7 +99,8 @@ def metropolis(
     burn_in, thin, chains
         Steps that are thrown away first; keep every how manyeth state; how many independent chains.
     basis
-        Columns C that generate the lattice; by default the last d - rank columns of V of the Smith form.
+        Columns C that generate the lattice; by default the last d - rank columns of V of the Smith form. Whether they
+        generate all of it is checked exactly up to dimension 500; beyond, it is the caller's word.
     rng
         The source of randomness; ``ks.rng(seed=...)`` repeats, for any number of threads.
     threads
