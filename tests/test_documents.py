@@ -35,6 +35,19 @@ def test_readme_example_prints_what_it_shows():
     assert output_of(example) in blocks(readme, "")
 
 
+def test_mcmc_page_prints_what_it_shows():
+    """The examples run one after the other, as a reader would type them; each one's output stands below it."""
+    page = (REPO / "docs" / "mcmc.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    printed = []
+    for example in blocks(page, "python"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(example, "mcmc.md", "exec"), names)  # noqa: S102
+        printed.append(out.getvalue())
+    assert [text for text in printed if text] == blocks(page, "text")
+
+
 def shape(text: str) -> list[list[str]]:
     """The words of each line, with figures, keys and times taken out: what noise may change."""
     return [re.sub(r"-?\d[\d:TZ-]*", "#", line).split() for line in text.splitlines() if line.strip()]

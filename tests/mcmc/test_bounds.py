@@ -54,7 +54,9 @@ def naive(row, lag, t):
     return bound.estimate + 1.2816 * bound.standard_error
 
 
-@pytest.mark.parametrize(("q", "lag", "t"), [(0.9, 20, 0), (0.9, 20, 10), (0.9, 20, 60), (0.8, 2, 5), (0.8, 2, 30), (0.5, 1, 4)])
+@pytest.mark.parametrize(
+    ("q", "lag", "t"), [(0.9, 20, 0), (0.9, 20, 10), (0.9, 20, 60), (0.8, 2, 5), (0.8, 2, 30), (0.5, 1, 4)]
+)
 def test_the_limit_holds_as_often_as_it_says(q, lag, t):
     """At the edge of its assumption; at t = 60 and 30 hardly any of 40 pairs exceeds t."""
     repeats = 1000
@@ -98,7 +100,9 @@ def test_censored_pairs_are_never_forgotten():
         assert bound.estimate == later.estimate  # the least that it can be
         assert ks.mcmc.tv_upper_bound(times, 10, t, censored=censored, refined=True).upper == 1
     found = ks.mcmc.MeetingTimes(times, 10, censored, 40)
-    assert ks.mcmc.tv_upper_bound(found, t=5).estimate == ks.mcmc.tv_upper_bound(times, 10, 5, censored=censored).estimate
+    assert (
+        ks.mcmc.tv_upper_bound(found, t=5).estimate == ks.mcmc.tv_upper_bound(times, 10, 5, censored=censored).estimate
+    )
     assert first_step_below(found, 0.1) is None
 
 

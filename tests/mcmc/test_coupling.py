@@ -11,7 +11,7 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
 import keepsum as ks
-from keepsum.mcmc.kernels import MET, NORM, OTHER, STEP, couple
+from keepsum.mcmc.kernels import MET, NORM, OTHER, couple
 from keepsum.mcmc.pairs import same
 from keepsum.mcmc.problem import pose
 from keepsum.mcmc.reference import LatticeState
@@ -216,9 +216,7 @@ def test_pairs_that_have_not_met_are_censored():
 
 
 def test_a_fixed_start():
-    far = ks.mcmc.meeting_times(
-        ks.Lattice(A), LAPLACE, 0.4, lag=40, pairs=200, start=[30, -30, 0], rng=ks.rng(seed=1)
-    )
+    far = ks.mcmc.meeting_times(ks.Lattice(A), LAPLACE, 0.4, lag=40, pairs=200, start=[30, -30, 0], rng=ks.rng(seed=1))
     near = ks.mcmc.meeting_times(ks.Lattice(A), LAPLACE, 0.4, lag=40, pairs=200, rng=ks.rng(seed=1))
     assert far.excess.mean() > 2 * near.excess.mean()
 

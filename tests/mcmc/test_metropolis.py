@@ -1,4 +1,4 @@
-"""Algorithm 1 against enumerated laws. Error rate 1e-6 a test (laws.py); draws are thinned until they are as good as independent."""
+"""Algorithm 1 against enumerated laws, error rate 1e-6 a test (laws.py); thinned draws are as good as independent."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,12 @@ def draws(A, mechanism, a, seed=1, **options):
 LAWS = {
     "l1, sum": (SUM, ks.Laplace(epsilon=1), 0.4, lambda: sum_law(3, 1.0)),
     "l1, 2 3 5": (COINS, ks.Laplace(epsilon=0.5), 0.3, lambda: solved_law(COINS, [0, 1], 0.5, 14, 80)),
-    "l2, sum": (SUM, ks.Laplace(epsilon=1, norm="l2"), 0.5, lambda: lattice_law(SUM, lambda s: np.exp(-np.sqrt(s)), 50, 40)),
+    "l2, sum": (
+        SUM,
+        ks.Laplace(epsilon=1, norm="l2"),
+        0.5,
+        lambda: lattice_law(SUM, lambda s: np.exp(-np.sqrt(s)), 50, 40),
+    ),
     "l2, overlap": (
         OVERLAP,
         ks.Laplace(epsilon=1.5, norm="l2"),
@@ -30,7 +35,12 @@ LAWS = {
         lambda: lattice_law(OVERLAP, lambda s: np.exp(-1.5 * np.sqrt(s)), 40, 30),
     ),
     "Gaussian, sum": (SUM, ks.Gaussian(sigma=2), 0.5, lambda: lattice_law(SUM, lambda s: np.exp(-s / 8), 30, 60)),
-    "Gaussian, 2 3 5": (COINS, ks.Gaussian(sigma=3), 0.3, lambda: lattice_law(COINS, lambda s: np.exp(-s / 18), 30, 90)),
+    "Gaussian, 2 3 5": (
+        COINS,
+        ks.Gaussian(sigma=3),
+        0.3,
+        lambda: lattice_law(COINS, lambda s: np.exp(-s / 18), 30, 90),
+    ),
 }
 
 
@@ -62,7 +72,9 @@ def test_wrong_chains_are_rejected():
     law = sum_law(3, 1.0)
     assert_not_drawn_from(draws(SUM, ks.Laplace(epsilon=1), 1e-12), law)
     assert_not_drawn_from(draws(SUM, ks.Laplace(epsilon="1.03"), 0.4), law)
-    short = ks.mcmc.metropolis(ks.Lattice(SUM), ks.Laplace(epsilon=1), 2, 0.9, chains=10_000, thin=2, rng=ks.rng(seed=1))
+    short = ks.mcmc.metropolis(
+        ks.Lattice(SUM), ks.Laplace(epsilon=1), 2, 0.9, chains=10_000, thin=2, rng=ks.rng(seed=1)
+    )
     assert_not_drawn_from(short.draws.reshape(-1, 3), law)
 
 
@@ -78,7 +90,7 @@ def test_the_start_has_the_law_g():
     eta = 0.4 / 1.6 * 0.6 ** np.abs(reach)
     law = [(i, j) for i in reach.tolist() for j in reach.tolist()], np.outer(eta, eta).reshape(-1)
     assert_drawn_from(found, law)
-    assert_not_drawn_from(found + [1, 0], law)
+    assert_not_drawn_from(found + np.array([1, 0]), law)
 
 
 def test_where_buffers_end_changes_nothing():

@@ -98,8 +98,9 @@ def tv_upper_bound(
     of J_t over pairs.
 
     **The limit.** J_t has no largest value, so a limit for its mean needs an assumption. It is this: *the chance that a
-    pair which has not met by u does not meet within another lag either, S(u + L) / S(u), does not grow with u.* It holds
-    with equality for geometric meeting times. It fails for heavy tails, where the mean itself may be infinite. Then
+    pair which has not met by u does not meet within another lag either, S(u + L) / S(u), does not grow with u.* It
+    holds with equality for geometric meeting times. It fails for heavy tails, where the mean itself may be infinite.
+    Then
 
         E J_t = S(t) (1 + r_1 + r_1 r_2 + ...) <= S(t) / (1 - r),      r = S(s + L) / S(s) for any s <= t.
 
@@ -115,10 +116,11 @@ def tv_upper_bound(
 
     **The refinement.** Craiu and Meng (2022) note that E h(X_u) = E h(Y_u), so that multiples c_j of h(X_u) - h(Y_u),
     u = t + jL, may be added to what is bounded before its positive part is taken. With all c_j = c up to a far j, the
-    bound becomes c + (1 - c) E J_t. No choice does better: with C >= 0 the largest of the c_j (they end in zeros), a pair
-    with J_t = 0 contributes at least C, and one with J_t = n >= 1 at least 1 + (n - 1)(1 - C) and at least 1, together at
-    least C + (1 - C) E J_t where C <= 1, and at least 1 where C > 1. So from meeting times alone the smallest bound of this kind is min(1, E J_t), and that is what
-    ``refined`` gives. It matters for small t and short lags only.
+    bound becomes c + (1 - c) E J_t. No choice does better: with C >= 0 the largest of the c_j (they end in zeros), a
+    pair with J_t = 0 contributes at least C, and one with J_t = n >= 1 at least 1 + (n - 1)(1 - C) and at least 1;
+    together at least C + (1 - C) E J_t where C <= 1, and at least 1 where C > 1. So from meeting times alone the
+    smallest bound of this kind is min(1, E J_t), and that is what ``refined`` gives. It matters for small t and short
+    lags only. (Derived here; their own statement was not at hand to compare.)
 
     Examples
     --------
@@ -143,8 +145,8 @@ def tv_upper_bound(
         upper = np.full_like(upper, np.inf)
     if refined:
         estimate, upper = np.minimum(estimate, 1), np.minimum(upper, 1)
-    plain = [values.item() if steps.ndim == 0 else values for values in (steps, estimate, error, upper)]
-    return TvBound(*plain, confidence, found.lag, len(found), count, refined)
+    shown = [values.item() if steps.ndim == 0 else values for values in (steps, estimate, error, upper)]
+    return TvBound(shown[0], shown[1], shown[2], shown[3], confidence, found.lag, len(found), count, refined)
 
 
 def as_times(times: Any, lag: int | None = None, censored: Any = None) -> MeetingTimes:

@@ -47,7 +47,7 @@ def r_hat(draws: Chains | npt.ArrayLike, method: str = "rank") -> Any:
     (True, True)
     """
     methods: dict[str, Callable[[Floats], float]] = {
-        "rank": lambda cell: float(np.fmax(*(_scale_reduction(_scores(part)) for part in _both_parts(_split(cell))))),
+        "rank": lambda cell: float(np.nanmax([_scale_reduction(_scores(part)) for part in _both_parts(_split(cell))])),
         "split": lambda cell: _scale_reduction(_split(cell)),
         "plain": _scale_reduction,
     }

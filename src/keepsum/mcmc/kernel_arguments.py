@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Columns(NamedTuple):
-    """A basis in compressed columns: column j has ``entries[p]`` in cell ``cells[p]``, starts[j] <= p < starts[j + 1]."""
+    """A basis in compressed columns: column j has ``entries[p]`` in ``cells[p]``, starts[j] <= p < starts[j + 1]."""
 
     starts: IntArray
     cells: IntArray
@@ -22,8 +22,8 @@ class Columns(NamedTuple):
 class PreJumps(NamedTuple):
     """The double geometric laws of the coordinates.
 
-    ``quick[law[j], g]`` is the magnitude of coordinate j that the first bits g of a uniform number decide, or -1 where
-    they do not; then ``log_a`` and ``half`` = (1 + a) / 2 invert the law.
+    ``quick[law[j], g]`` is the value of coordinate j that a sign bit and the first bits of a uniform number decide, or
+    OPEN where they do not; then ``log_a`` and ``half`` = (1 + a) / 2 invert the law.
     """
 
     law: IntArray
@@ -33,16 +33,21 @@ class PreJumps(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The law of the noise: its kind (L1, L2, GAUSSIAN) and epsilon, or 1 / 2 sigma^2."""
+    """The law of the noise: its kind (L1, L2, GAUSSIAN) and epsilon, or 1 / 2 sigma^2.
+
+    ``chances[k]`` is exp(-rate k): what a step that lengthens the norm (or its square) by a small k is accepted with.
+    """
 
     kind: int
     rate: float
+    chances: Floats
 
 
 class Scratch(NamedTuple):
     """Where a step of Algorithm 1 works: its proposal's nonzero coordinates, and the state before it.
 
-    ``coordinates`` follow the chain in the basis. ``whole``: a proposal touches most of the cells, see ``walk``.
+    ``coordinates`` follow the chain in the basis, or are none. ``whole``: a proposal touches most of the cells, see
+    ``walk``.
     """
 
     coordinates: IntArray

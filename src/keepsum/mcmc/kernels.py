@@ -23,6 +23,7 @@ STATE_SIZE = 10
 GUIDE_BITS = 11  # of a uniform number, looked up; with the sign a coordinate takes 12 bits, and a word has five
 CHUNK_BITS = GUIDE_BITS + 1
 CHUNKS = 64 // CHUNK_BITS
+OPEN = -(2**15)  # what stands in a table where the first bits do not decide
 
 
 @kernel
@@ -39,7 +40,7 @@ def magnitude(tail, log_a, half):
 
 @kernel
 def tail_of(word):
-    """A uniform number strictly between 0 and 1 from all but the lowest bit of a word, its first GUIDE_BITS foremost."""
+    """A uniform number strictly between 0 and 1 from all but the lowest bit of a word."""
     guide = (word >> np.uint64(1)) & np.uint64(2**GUIDE_BITS - 1)
     rest = (np.float64(word >> np.uint64(CHUNK_BITS)) + 0.5) * 2.0 ** (CHUNK_BITS - 64)
     return (np.float64(guide) + rest) * 2.0**-GUIDE_BITS
@@ -66,26 +67,38 @@ def add(z, columns, j, by):
 
 
 @kernel
-def whole_norm(z, kind):
-    """|z| in l1, or its square."""
+def copy(source, target):
+    """Write one vector over another of the same length."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@kernel
+def l1_norm(z):
+    """|z| in l1."""
     norm = np.int64(0)
-    if kind == L1:
-        for i in range(len(z)):
-            norm += abs(z[i])
-    else:
-        for i in range(len(z)):
-            norm += z[i] * z[i]
+    for i in range(len(z)):
+        norm += abs(z[i])
     return norm
 
 
 @kernel
-def ratio(target, norm, change):
+def square_norm(z):
+    """The square of |z| in l2; one function for both norms would make the loop of l1 slower by a tenth."""
+    norm = np.int64(0)
+    for i in range(len(z)):
+        norm += z[i] * z[i]
+    return norm
+
+
+@kernel
+def ratio(kind, rate, norm, change):
     """q(z*) / q(z) where the norm (or its square) changes by ``change``; anything from 1 on means yes."""
     if change <= 0:
         return 1.0
-    if target.kind == L2:
-        return math.exp(-target.rate * (math.sqrt(np.float64(norm + change)) - math.sqrt(np.float64(norm))))
-    return math.exp(-target.rate * np.float64(change))
+    if kind == L2:
+        return math.exp(-rate * (math.sqrt(np.float64(norm + change)) - math.sqrt(np.float64(norm))))
+    return math.exp(-rate * np.float64(change))
 
 
 @kernel
@@ -119,10 +132,13 @@ def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, l
     The draws stand in the loop itself: a call with that many arrays would cost more than the draws do.
     """
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
+    starts, cells, entries = columns.starts, columns.cells, columns.entries
     moved, moves, before, coordinates = scratch.moved, scratch.moves, scratch.before, scratch.coordinates
-    kind, whole, m = target.kind, scratch.whole, len(jumps.law)
+    kind, rate, chances = target.kind, target.rate, target.chances
+    whole, follow, m = scratch.whole, len(scratch.coordinates) > 0, len(laws)
     longest = -(-m // CHUNKS) + m + 1
-    before[:] = z
+    tabled = 0 if kind == L2 else len(chances)
+    copy(z, before)
     position, step, norm = np.uint64(state[POSITION]), state[STEP], state[NORM]
     accepted, updates = state[ACCEPTED], state[UPDATES]
     kept = (step - burn_in) // thin if step > burn_in else 0
@@ -138,40 +154,46 @@ def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, l
             if left == 0:
                 word, left = words[position], CHUNKS
                 position += np.uint64(1)
-            guide = (word >> np.uint64(1)) & np.uint64(2**GUIDE_BITS - 1)
-            law = np.uint64(laws[j])
-            by = np.int64(quick[law, guide])
-            if by < 0:
+            chunk, law = word & np.uint64(2**CHUNK_BITS - 1), np.uint64(laws[j])
+            by = np.int64(quick[law, chunk])
+            if by == OPEN:
                 rest = (np.float64(words[position] >> np.uint64(11)) + 0.5) * 2.0**-53
                 position += np.uint64(1)
-                by = magnitude((np.float64(guide) + rest) * 2.0**-GUIDE_BITS, log_a[law], half[law])
-            moved[count], moves[count] = j, by * (1 - np.int64(word & np.uint64(1)) * 2)
+                tail = (np.float64(chunk >> np.uint64(1)) + rest) * 2.0**-GUIDE_BITS
+                by = magnitude(tail, log_a[law], half[law]) * (1 - 2 * np.int64(chunk & np.uint64(1)))
+            moved[count], moves[count] = j, by
             count += np.uint64(by != 0)
             word >>= np.uint64(CHUNK_BITS)
             left -= 1
         change = np.int64(0)
-        for i in range(count):
-            j = moved[i]
-            updates += columns.starts[j + 1] - columns.starts[j]
-            if whole:
-                add(z, columns, j, moves[i])
-            else:
-                change += move(z, columns, j, moves[i], kind)
         if whole:
-            change = whole_norm(z, kind) - norm
+            for i in range(count):
+                j, by = np.uint64(moved[i]), moves[i]
+                first, end = np.uint64(starts[j]), np.uint64(starts[j + np.uint64(1)])
+                updates += np.int64(end - first)
+                for p in range(first, end):
+                    z[np.uint64(cells[p])] += by * entries[p]
+            change = (l1_norm(z) if kind == L1 else square_norm(z)) - norm
+        else:
+            for i in range(count):
+                j = moved[i]
+                updates += starts[j + 1] - starts[j]
+                change += move(z, columns, j, moves[i], kind)
         yes = change <= 0
         if not yes:
-            yes = uniform(words[position]) < ratio(target, norm, change)
+            chance = chances[np.uint64(change)] if change < tabled else ratio(kind, rate, norm, change)
+            yes = uniform(words[position]) < chance
             position += np.uint64(1)
         if yes:
             norm += change
             accepted += step >= burn_in
-            for i in range(count):
-                coordinates[moved[i]] += moves[i]
+            if follow:
+                for i in range(count):
+                    coordinates[np.uint64(moved[i])] += moves[i]
             if whole:
-                before[:] = z
+                copy(z, before)
         elif whole:
-            z[:] = before
+            copy(before, z)
         else:
             for i in range(count):
                 add(z, columns, moved[i], -moves[i])
@@ -208,13 +230,13 @@ def undo_all(z, columns, moves):
 def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, last):
     """Algorithm 2 until the chains meet or step ``last``: the proposals are set once, one uniform accepts for both.
 
-    ``gaps`` are the coordinates of y less those of x, w_j - v_j: the chains have met when all are 0, for the columns are
-    a basis. Coordinate by coordinate the second chain takes the first one's proposal v* with chance
+    ``gaps`` are the coordinates of y less those of x, w_j - v_j: the chains have met when all are 0, for the columns
+    are a basis. Coordinate by coordinate the second chain takes the first one's proposal v* with chance
     min(1, eta(v* - w) / eta(v* - v)); otherwise (RESIDUAL) it draws proposals w* of its own until one fails to be taken
     by the first with chance min(1, eta(w* - v) / eta(w* - w)).
     """
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
-    m = len(gaps)
+    kind, rate, m = target.kind, target.rate, len(gaps)
     residual = state[RESIDUAL]
     position, j = state[POSITION], state[COORDINATE]
     code = DONE
@@ -224,11 +246,9 @@ def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, l
                 code = MORE
                 break
             gap, word, law = gaps[j], words[position], laws[j]
-            by = np.int64(quick[law, (word >> np.uint64(1)) & np.uint64(2**GUIDE_BITS - 1)])
-            if by < 0:
-                by = magnitude(tail_of(word), log_a[law], half[law])
-            if word & np.uint64(1):
-                by = -by
+            by = np.int64(quick[law, word & np.uint64(2**CHUNK_BITS - 1)])
+            if by == OPEN:
+                by = magnitude(tail_of(word), log_a[law], half[law]) * (1 - 2 * np.int64(word & np.uint64(1)))
             position += 1
             if residual == 0:
                 x_moves[j], y_moves[j] = by, by - gap
@@ -246,15 +266,15 @@ def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, l
             break
         common = uniform(words[position])
         position += 1
-        change = move_all(x, columns, x_moves, target.kind)
-        x_yes = common < ratio(target, state[NORM], change)
+        change = move_all(x, columns, x_moves, kind)
+        x_yes = common < ratio(kind, rate, state[NORM], change)
         if x_yes:
             state[NORM] += change
             state[ACCEPTED] += 1
         else:
             undo_all(x, columns, x_moves)
-        change = move_all(y, columns, y_moves, target.kind)
-        y_yes = common < ratio(target, state[OTHER], change)
+        change = move_all(y, columns, y_moves, kind)
+        y_yes = common < ratio(kind, rate, state[OTHER], change)
         if y_yes:
             state[OTHER] += change
             state[OTHER_ACCEPTED] += 1

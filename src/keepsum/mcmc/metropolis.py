@@ -99,7 +99,8 @@ def metropolis(
     burn_in, thin, chains
         Steps that are thrown away first; keep every how manyeth state; how many independent chains.
     basis
-        Columns C that generate the lattice; by default the last d - rank columns of V of the Smith form.
+        Columns C that generate the lattice; by default the last d - rank columns of V of the Smith form. Whether they
+        generate all of it is checked exactly up to dimension 500; beyond, it is the caller's word.
     rng
         The source of randomness; ``ks.rng(seed=...)`` repeats, for any number of threads.
     threads
@@ -113,8 +114,8 @@ def metropolis(
     Guarantee
     ---------
     For research and comparison; not an exact sampler. The law of a state tends to q(z) as the steps grow, and
-    :func:`meeting_times` with :func:`tv_upper_bound` estimates how near it is. q is evaluated in float64 (for l1 the log
-    ratio is epsilon times a whole number, rounded once). ``tests/mcmc/test_metropolis.py``.
+    :func:`meeting_times` with :func:`tv_upper_bound` estimates how near it is. q is evaluated in float64 (for l1 the
+    log ratio is epsilon times a whole number, rounded once). ``tests/mcmc/test_metropolis.py``.
 
     Notes
     -----
@@ -159,9 +160,7 @@ def metropolis(
     return Chains(draws, states, ChainInfo(steps, burn_in, thin, done[:, ACCEPTED], done[:, UPDATES]))
 
 
-def begin(
-    problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None
-) -> IntArray:
+def begin(problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None) -> IntArray:
     """The state of a chain that starts at z, or one pre-jump from it; z and its coordinates are changed in place."""
     state = fresh_state()
     state[NORM] = problem.norm(z)
@@ -183,8 +182,8 @@ def advance(
     thin: int = 1,
 ) -> None:
     """Walk to step ``last``; z, its coordinates and the state are changed in place."""
-    moved, moves, unused = np.zeros((3, problem.dimension), dtype=np.int64)
-    followed = unused if coordinates is None else coordinates
+    moved, moves = np.zeros((2, problem.dimension), dtype=np.int64)
+    followed = np.zeros(0, dtype=np.int64) if coordinates is None else coordinates
     scratch = Scratch(followed, moved, moves, np.empty(problem.width, dtype=np.int64), problem.touches_most)
     kept = np.empty((0, problem.width), dtype=np.int64) if out is None else out
     feed(walk, stream, state, problem.columns, problem.jumps, problem.target, z, scratch, kept, burn_in, thin, last)

@@ -21,9 +21,10 @@ MAX_STEPS = 10**6
 class Kernel(Protocol):
     """A Markov chain and a coupling of two copies of it.
 
-    ``rng`` is a :class:`Draws`. A state is a number, an array, a tuple of such, or anything that ``==`` compares; a step
-    must return new states, not change the old ones. ``info`` is up to the kernel. In ``coupled_step`` each chain by itself must move
-    as ``step`` does, and chains that are equal must stay equal; nothing here can check that, a test can.
+    ``rng`` is a :class:`Draws`. A state is a number, an array, a tuple of such, or anything that ``==`` compares; a
+    step must return new states, not change the old ones. ``info`` is up to the kernel. In ``coupled_step`` each chain
+    by itself must move as ``step`` does, and chains that are equal must stay equal; nothing here can check that, a
+    test can.
     """
 
     def start(self, rng: Draws) -> Any:
@@ -43,8 +44,8 @@ class Kernel(Protocol):
 class ManyAtOnce:
     """A kernel over arrays of states, one pair a row, for :func:`meeting_times_of`: three functions.
 
-    ``start(rng, count)`` returns ``count`` rows; ``step(rng, states)`` and ``coupled_step(rng, (x, y))`` take and return
-    as many rows as they are given, each moved independently of the others.
+    ``start(rng, count)`` returns ``count`` rows; ``step(rng, states)`` and ``coupled_step(rng, (x, y))`` take and
+    return as many rows as they are given, each moved independently of the others.
     """
 
     start: Callable[[Draws, int], Any]

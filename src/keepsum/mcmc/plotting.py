@@ -22,7 +22,11 @@ GREY = "#595959"
 
 
 def plot_bound(
-    times: MeetingTimes | Sequence[MeetingTimes], *, level: float = 0.1, confidence: float = 0.95, title: str | None = None
+    times: MeetingTimes | Sequence[MeetingTimes],
+    *,
+    level: float = 0.1,
+    confidence: float = 0.95,
+    title: str | None = None,
 ) -> Figure:
     """Draw the estimated bound on the distance to the target against the number of steps.
 
@@ -80,12 +84,12 @@ def finding(curves: Sequence[MeetingTimes], level: float) -> str:
 
 def _rounded_up(steps: int) -> int:
     """To two digits: more would claim too much."""
-    unit = 10 ** max(0, len(str(steps)) - 2)
+    unit: int = 10 ** max(0, len(str(steps)) - 2)
     return -(-steps // unit) * unit
 
 
 def _steps(curve: MeetingTimes) -> Any:
-    """Whole numbers, evenly spaced on a log scale, to a little past the last meeting, or to where pairs were given up."""
+    """Whole numbers, evenly spaced on a log scale, past the last meeting or to where pairs were given up."""
     given_up = curve.excess[curve.censored]
     last = int(given_up.min()) - 1 if given_up.size else 1.5 * curve.excess.max() + 1
     return np.unique(np.geomspace(1, max(2, last), 300).astype(np.int64))

@@ -1,4 +1,4 @@
-"""What the chains of Algorithms 1 and 2 need: a basis in compressed columns, the law of the pre-jumps, and the target."""
+"""What the chains need: a basis in compressed columns, the law of the pre-jumps, and the target."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from keepsum.lattice import Lattice
 from keepsum.lattice.kernel import LLL_LIMIT
 from keepsum.lattice.matrix import as_matrix
 from keepsum.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, Target
-from keepsum.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2
+from keepsum.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism
 
 LARGEST_ENTRY = 2**20  # of a basis, and of a start: squares and their sums then stay far below 2^63
+TABLED = 1024  # acceptance chances that are looked up
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class Problem:
         return int(np.abs(z).sum()) if self.target.kind == L1 else int((z * z).sum())
 
     def log_density(self, z: IntArray) -> float:
-        """log q(z), up to a constant."""
+        """The logarithm of q(z), up to a constant."""
         norm = float(self.norm(z))
         return -self.target.rate * (math.sqrt(norm) if self.target.kind == L2 else norm)
 
@@ -120,10 +121,11 @@ def _pre_jumps(parameters: Floats) -> PreJumps:
     log_a, half = np.log(different), (1 + different) / 2
     ends = np.arange(1, 2**GUIDE_BITS + 1) / 2**GUIDE_BITS
     at_ends = np.floor(np.log(ends * half[:, None]) / log_a[:, None])
-    quick = np.full((len(different), 2**GUIDE_BITS), -1, dtype=np.int16)
     same = at_ends[:, 1:] == at_ends[:, :-1]
-    quick[:, 1:][same] = at_ends[:, 1:][same]
-    return PreJumps(law.astype(np.int64), quick, log_a, half)
+    quick = np.full((len(different), 2**GUIDE_BITS, 2), OPEN, dtype=np.int16)
+    for sign, bit in ((1, 0), (-1, 1)):
+        quick[:, 1:, bit][same] = sign * at_ends[:, 1:][same]
+    return PreJumps(law.astype(np.int64), quick.reshape(len(different), -1), log_a, half)
 
 
 def _target(mechanism: Mechanism) -> Target:
@@ -132,12 +134,16 @@ def _target(mechanism: Mechanism) -> Target:
             raise InputError(
                 f"The mechanism must have its epsilon per unit of distance, got {mechanism!r}. Use plan.mechanism."
             )
-        return Target(L1 if mechanism.norm == "l1" else L2, float(mechanism.epsilon))
+        return _law(L1 if mechanism.norm == "l1" else L2, float(mechanism.epsilon))
     if isinstance(mechanism, Gaussian):
         if mechanism.sigma is None:
             raise InputError(f"The mechanism must have its sigma worked out, got {mechanism!r}. Use plan.mechanism.")
-        return Target(GAUSSIAN, float(1 / (2 * mechanism.sigma**2)))
+        return _law(GAUSSIAN, float(1 / (2 * mechanism.sigma**2)))
     raise InputError(f"The mechanism must be a ks.Laplace or a ks.Gaussian, got {mechanism!r}.")
+
+
+def _law(kind: int, rate: float) -> Target:
+    return Target(kind, rate, np.exp(-rate * np.arange(TABLED)))
 
 
 def as_starts(start: Any, lattice: Lattice, rows: int) -> npt.NDArray[np.int64] | None:

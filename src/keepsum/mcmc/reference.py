@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 line by line in plain NumPy: slow, to read, to compose with, and to check the compiled loops by."""
+"""Algorithms 1 and 2 line by line in plain NumPy: slow, to read, and to check the compiled loops by."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ class LatticeMetropolis:
         """Algorithm 2: proposals coupled coordinate by coordinate, one uniform number for both acceptances."""
         first, second = pair
         coordinates = [
-            self.coupled_coordinate(rng, j, int(v), int(w)) for j, (v, w) in enumerate(zip(first.v, second.v, strict=True))
+            self.coupled_coordinate(rng, j, int(v), int(w))
+            for j, (v, w) in enumerate(zip(first.v, second.v, strict=True))
         ]
         v, w = np.array(coordinates).T
         common = rng.random()

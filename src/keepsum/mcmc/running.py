@@ -39,6 +39,12 @@ def feed(kernel: Callable[..., int], stream: Stream, state: IntArray, *arguments
     stream.position = int(state[POSITION])
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 def shares(count: int) -> list[range]:
     """So many jobs cut into tasks: nearly equal runs that depend on the count alone.
 
@@ -57,7 +63,7 @@ def spread(
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Result]:
     """Do ``count`` jobs, each task of them on a stream of its own; the results in the order of the jobs."""
-    workers = len(os.sched_getaffinity(0)) if threads is None else whole(threads, "The number of threads", 1)
+    workers = cores() if threads is None else whole(threads, "The number of threads", 1)
 
     def task(jobs: range, stream: Stream) -> Sequence[Result]:
         results = work(jobs, stream)

@@ -57,7 +57,7 @@ class MeetingTimes:
 
     @property
     def excess(self) -> npt.NDArray[np.int64]:
-        """tau - lag: steps that the pairs were coupled for, at least; a censored pair needs one more than it was given."""
+        """The steps that pairs were coupled for, tau - lag; for a censored pair the least that it can be."""
         return np.asarray(self.times + self.censored - self.lag, dtype=np.int64)
 
     def __len__(self) -> int:
