@@ -14,6 +14,14 @@ from support import missing_service
 GOLDEN = Path(__file__).parent / "golden"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What chains showed is kept apart from the user's own cache, and the tests of a worker share it."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["KEEPSUM_CACHE"] = str(folder)
+    return folder
+
+
 @pytest.fixture
 def need() -> Callable[[str], None]:
     """need("chromium") skips the test, or fails it where KEEPSUM_REQUIRE says that chromium must be there."""

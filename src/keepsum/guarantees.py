@@ -124,9 +124,9 @@ def significant(number: float) -> str:
     """Three digits, rounded up.
 
     >>> significant(0.00098761), significant(2e-9), significant(0.0)
-    ('0.000988', '2.01e-9', '0')
+    ('0.000988', '2e-9', '0')
     """
     if number <= 0:
         return "0"
-    short = Context(prec=3, rounding=ROUND_UP).create_decimal_from_float(number)
+    short = Context(prec=3, rounding=ROUND_UP).create_decimal(repr(float(number)))
     return str(min(short.normalize(), 1)).lower()

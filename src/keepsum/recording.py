@@ -1,4 +1,4 @@
-"""Domain, kept totals and mechanism in the machine form of a certificate, and back again."""
+"""Domain, kept totals, mechanism and what chains showed in the machine form of a certificate, and back again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from scipy import sparse
 
 from keepsum.certificate import (
     AxisRecord,
+    BlockRecord,
     Certificate,
+    ConvergenceRecord,
     DomainRecord,
+    GuaranteeRecord,
     InvariantsFile,
     MarginRecord,
     MechanismRecord,
     RowsPart,
     RowsRecord,
 )
+from keepsum.certifying import Certification, Convergence
 from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants, Margin, Part, Rows
@@ -30,8 +34,10 @@ from keepsum.planning import Plan, plan
 
 
 def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
-    """The plan of a release again."""
-    return plan(kept_invariants(certificate, file), mechanism_of(certificate.mechanism))
+    """The plan of a release again, with what was shown of its chains."""
+    again = plan(kept_invariants(certificate, file), mechanism_of(certificate.mechanism))
+    again.recall(certification_of(certificate.guarantee))
+    return again
 
 
 # -- the domain -------------------------------------------------------------------------------------
@@ -202,3 +208,55 @@ def mechanism_of(record: MechanismRecord) -> Mechanism:
     if record.epsilon is None and record.rho is None:
         return Gaussian(sigma=record.sigma)
     return Gaussian(record.epsilon, record.delta, rho=record.rho, calibration=record.calibration or "zcdp")
+
+
+# -- what chains showed -----------------------------------------------------------------------------
+
+
+def convergence_record(shown: Convergence) -> ConvergenceRecord:
+    """What pairs of chains showed, in machine form."""
+    return ConvergenceRecord(
+        steps=shown.steps,
+        lag=shown.lag,
+        most=shown.most,
+        pairs=shown.pairs,
+        unmet=shown.unmet,
+        meetings=list(shown.meetings),
+        confidence=shown.confidence,
+        upper=shown.upper,
+        extrapolated=shown.extrapolated,
+    )
+
+
+def certification_of(record: GuaranteeRecord) -> Certification | None:
+    """What a certificate says that pairs of chains showed; its limits are worked out again from the meetings."""
+    groups = tuple(_convergence_of(block) for block in record.blocks)
+    chains = [group for group in groups if group is not None]
+    if not chains:
+        return None
+    own = {group.confidence for group in chains}
+    if len(own) != 1:
+        raise InputError("The limits of a certificate must have one confidence, these have several.")
+    rounding = sum(block.total_variation for block in record.blocks if block.guarantee == "rounded")
+    return Certification(groups, rounding, round(1 - len(chains) * (1 - own.pop()), 12))
+
+
+def _convergence_of(block: BlockRecord) -> Convergence | None:
+    said = block.convergence
+    if said is None:
+        return None
+    if min(said.steps, said.lag, said.most - said.lag, len(said.meetings) + said.unmet) < 1 or said.unmet < 0:
+        raise InputError("Meetings of chains in a certificate must have steps, a lag and pairs.")
+    if not 0 < said.confidence < 1 or any(steps < 1 or count < 1 for steps, count in said.meetings):
+        raise InputError("Meetings of chains in a certificate must be steps and numbers of pairs from 1.")
+    return Convergence(
+        form=block.form,
+        sampler=block.sampler,
+        blocks=block.blocks,
+        steps=said.steps,
+        lag=said.lag,
+        most=said.most,
+        meetings=tuple(said.meetings),
+        unmet=said.unmet,
+        confidence=said.confidence,
+    )

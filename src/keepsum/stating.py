@@ -10,18 +10,18 @@ from keepsum.bounds import Bounds
 from keepsum.certificate import (
     AccuracyRecord,
     BlockRecord,
-    ConvergenceRecord,
     DeltaRecord,
     ExposureRecord,
     GuaranteeRecord,
     PersonRecord,
 )
-from keepsum.certifying import Certification, Convergence
+from keepsum.certifying import Convergence
 from keepsum.choosing import Choice
 from keepsum.errors import InputError
 from keepsum.explaining import change_in_words
 from keepsum.mechanisms import Mechanism, loss_above
 from keepsum.planning import BlockGroup, Plan
+from keepsum.recording import convergence_record
 
 LEVEL = 0.95
 LARGE_LOSS = 10
@@ -77,7 +77,7 @@ def guarantee_record(plan: Plan) -> GuaranteeRecord:
     """What is promised, and how each block is drawn; chains must have been certified."""
     guarantee, person = plan.guarantee, plan.person
     if guarantee.sampling == "no sampler" or (guarantee.sampling == "estimated" and guarantee.error is None):
-        raise AssertionError("a release has samplers, and its chains are certified")
+        raise InputError("Blocks that are drawn by chains must say what pairs of chains showed, these do not.")
     shown = plan.certification.groups if plan.certification is not None else (None,) * len(plan.groups)
     return GuaranteeRecord(
         words=guarantee.words,
@@ -108,55 +108,6 @@ def _block_record(group: BlockGroup, choice: Choice, shown: Convergence | None) 
         guarantee=choice.guarantee,
         total_variation=choice.rounding if shown is None else min(1.0, shown.blocks * shown.upper),
         convergence=None if shown is None else convergence_record(shown),
-    )
-
-
-def convergence_record(shown: Convergence) -> ConvergenceRecord:
-    """What pairs of chains showed, in machine form."""
-    return ConvergenceRecord(
-        steps=shown.steps,
-        lag=shown.lag,
-        most=shown.most,
-        pairs=shown.pairs,
-        unmet=shown.unmet,
-        meetings=list(shown.meetings),
-        confidence=shown.confidence,
-        upper=shown.upper,
-        extrapolated=shown.extrapolated,
-    )
-
-
-def certification_of(record: GuaranteeRecord) -> Certification | None:
-    """What a certificate says that pairs of chains showed; its limits are worked out again from the meetings."""
-    groups = tuple(_convergence_of(block) for block in record.blocks)
-    chains = [group for group in groups if group is not None]
-    if not chains:
-        return None
-    own = {group.confidence for group in chains}
-    if len(own) != 1:
-        raise InputError("The limits of a certificate must have one confidence, these have several.")
-    rounding = sum(block.total_variation for block in record.blocks if block.guarantee == "rounded")
-    return Certification(groups, rounding, round(1 - len(chains) * (1 - own.pop()), 12))
-
-
-def _convergence_of(block: BlockRecord) -> Convergence | None:
-    said = block.convergence
-    if said is None:
-        return None
-    if min(said.steps, said.lag, said.most - said.lag, len(said.meetings) + said.unmet) < 1 or said.unmet < 0:
-        raise InputError("Meetings of chains in a certificate must have steps, a lag and pairs.")
-    if not 0 < said.confidence < 1 or any(steps < 1 or count < 1 for steps, count in said.meetings):
-        raise InputError("Meetings of chains in a certificate must be steps and numbers of pairs from 1.")
-    return Convergence(
-        form=block.form,
-        sampler=block.sampler,
-        blocks=block.blocks,
-        steps=said.steps,
-        lag=said.lag,
-        most=said.most,
-        meetings=tuple(said.meetings),
-        unmet=said.unmet,
-        confidence=said.confidence,
     )
 
 

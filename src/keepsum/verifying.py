@@ -17,12 +17,11 @@ from keepsum.declaring import read_released, read_totals
 from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
 from keepsum.planning import plan
-from keepsum.recording import domain_of, kept_invariants, mechanism_of, mechanism_record
+from keepsum.recording import certification_of, domain_of, kept_invariants, mechanism_of, mechanism_record
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
     accuracy_record,
-    certification_of,
     concerns,
     exposure_record,
     guarantee_record,

@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
+FEWEST_LEFT = 50  # pairs from which the rate of a tail is told
+
 
 @dataclass(frozen=True)
 class Renewal:
@@ -82,34 +84,38 @@ class Renewal:
 
 @dataclass(frozen=True)
 class GeometricTail:
-    """Meeting times whose tail is taken to be geometric beyond their median: P(T > t) = rate^(t - median) / 2.
+    """Meeting times whose tail is taken to be geometric: P(T > t) = share * rate^(t - start) from ``start`` on.
 
-    The rate comes from the mean excess over the median, raised by two standard errors. An extrapolation: it holds as
-    far as the tail stays geometric.
+    The tail starts where one pair in twenty is left, or fifty of them, but at the median at the earliest. Its rate
+    comes from the mean excess there, raised by two standard errors. An extrapolation: it holds as far as the tail
+    stays geometric.
     """
 
-    median: int
+    start: int
+    share: float
     rate: float
 
     @classmethod
     def of(cls, excess: npt.NDArray[np.int64]) -> GeometricTail:
         """From times after the lag.
 
-        >>> GeometricTail.of(np.array([1, 1, 2, 2, 3, 3, 4, 6])).median
+        >>> GeometricTail.of(np.array([1, 1, 2, 2, 3, 3, 4, 6])).start
         2
         """
-        median = int(np.sort(excess)[(len(excess) - 1) // 2])
-        beyond = (excess[excess > median] - median).astype(np.float64)
-        # With few values beyond, as if there were one more.
-        mean = (float(beyond.sum()) + 1) / (len(beyond) + 1)
-        mean *= 1 + 2 / np.sqrt(len(beyond) + 1)
-        return cls(median, float(1 - 1 / max(mean, 1.05)))
+        ordered = np.sort(excess)
+        count = len(ordered)
+        left = min(count // 2, max(FEWEST_LEFT, count // 20))
+        start = int(ordered[count - left - 1])
+        beyond = (ordered[ordered > start] - start).astype(np.float64)
+        # As if there were one more, which matters where few are left.
+        mean = (float(beyond.sum()) + 1) / (len(beyond) + 1) * (1 + 2 / np.sqrt(len(beyond) + 1))
+        return cls(start, (len(beyond) + 1) / (count + 1), float(1 - 1 / max(mean, 1.05)))
 
     def distance(self, steps: int, lag: int) -> float:
         """The bound of the distance after so many steps, with pairs of that lag."""
-        return float(min(1.0, self.rate ** (steps - self.median) / 2 / (1 - self.rate**lag)))
+        return float(min(1.0, self.share * self.rate ** (steps - self.start) / (1 - self.rate**lag)))
 
     def steps_for(self, distance: float, lag: int) -> int:
         """The smallest number of steps with a distance that small."""
-        wanted = np.log(2 * distance * (1 - self.rate**lag)) / np.log(self.rate)
-        return max(1, self.median + int(np.ceil(wanted)))
+        wanted = np.log(distance * (1 - self.rate**lag) / self.share) / np.log(self.rate)
+        return max(1, self.start + int(np.ceil(wanted)))

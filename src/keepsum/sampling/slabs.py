@@ -106,7 +106,8 @@ class Slabs:
     def widths(self) -> Floats:
         """The standard deviation with which each coordinate is drawn when every region has variance 1."""
         basis = self.full_basis()
-        return np.asarray(1 / np.diag(np.linalg.cholesky(basis.T @ basis)))
+        factor: Floats = np.linalg.cholesky(basis.T @ basis)
+        return np.asarray(1 / np.diag(factor))
 
 
 def table_slabs(column: IntArray) -> Slabs:

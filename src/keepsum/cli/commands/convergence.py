@@ -13,8 +13,8 @@ from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import pairs_shown, progress, show, show_json
 from keepsum.errors import InputError
 from keepsum.guarantees import significant
+from keepsum.recording import convergence_record
 from keepsum.saving import check_new, write_file
-from keepsum.stating import convergence_record
 
 KINDS = (".png", ".svg", ".pdf")
 HELP = """Show how near the chains of a plan come to the law of its noise. Needs no data, spends nothing.

@@ -1,0 +1,283 @@
+"""How near chains come to their law: what is shown, kept, stated, recorded and checked again."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum import certifying
+from keepsum.certifying import Certification, Convergence
+from keepsum.guarantees import Guarantee, SamplingError, added_delta, significant
+from keepsum.mechanisms import Distance
+
+
+@pytest.fixture(scope="module")
+def table():
+    counts = np.random.default_rng(1).integers(20, 200, size=(12, 12))
+    return ks.Table.from_array(counts, axes={"a": [f"a{k}" for k in range(12)], "b": [f"b{k}" for k in range(12)]})
+
+
+@pytest.fixture(scope="module")
+def plan(table):
+    """12 x 12 under both margins at epsilon 1: no exact sampler, and no rejection in time."""
+    return ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
+
+
+@pytest.fixture
+def fresh(plan):
+    """The same plan, nothing certified."""
+    plan.recall(None)
+    return plan
+
+
+def test_before_and_after(fresh):
+    assert fresh.guarantee.sampling == "estimated"
+    assert fresh.certification is None
+    assert "not measured yet" in fresh.explain()
+    calls = []
+    found = fresh.certify(pairs=2_000, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (2_000, 2_000)
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    (group,) = found.chains
+    assert group.pairs == 2_000
+    assert group.unmet == 0
+    assert group.bound.estimate == 0
+    # Zero observed is not zero: 2,000 pairs cannot show less than about 3 in 2,000.
+    assert 3 / 2_000 < group.upper < 6 / 2_000
+    assert 1e-9 <= group.extrapolated < 1e-6
+    assert fresh.certification is found
+    assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 2_000)
+    assert "2,000 pairs of chains showed" in " ".join(fresh.explain().split())
+    assert "Convergence(12 × 12 table with both margins kept" in repr(found)
+
+
+def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
+    first = fresh.certify(pairs=600)
+    (file,) = (tmp_path / "convergence").iterdir()
+    assert len(json.loads(file.read_text())) == 3  # chunks of 250
+    drawn = []
+    chain = fresh.samplers[0].chain
+    original = type(chain).meeting_times
+
+    def counted(self, pairs, *arguments):
+        drawn.append(pairs)
+        return original(self, pairs, *arguments)
+
+    monkeypatch.setattr(type(chain), "meeting_times", counted)
+    assert fresh.certify(pairs=600) == first
+    assert not drawn
+    more = fresh.certify(pairs=1_000)
+    assert drawn == [250]
+    assert more.chains[0].pairs == 1_000
+    # Another cache, and no threads to speak of: the same pairs.
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "other"))
+    assert fresh.certify(pairs=1_000, threads=1) == more
+
+
+@pytest.mark.parametrize("damage", ["", "[[1, 2]]", '{"a": 1}', "[" + "[1.5]" + "]"])
+def test_a_damaged_cache_is_drawn_again(fresh, tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
+    found = fresh.certify(pairs=250)
+    (file,) = (tmp_path / "convergence").iterdir()
+    file.write_text(damage)
+    assert fresh.certify(pairs=250) == found
+
+
+def test_a_cache_that_cannot_be_written_to_keeps_nothing(fresh, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "file"))
+    assert fresh.certify(pairs=250).chains[0].pairs == 250
+
+
+def test_a_cut_run_leaves_whole_chunks(fresh, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
+
+    def stop(done, _):
+        if done >= 500:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fresh.certify(pairs=2_000, progress=stop)
+    (file,) = (tmp_path / "convergence").iterdir()
+    assert len(json.loads(file.read_text())) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"pairs": 5}, "number of pairs must be a whole number from 20, got 5"),
+        ({"pairs": True}, "number of pairs"),
+        ({"confidence": 1}, "confidence must lie between 0 and 1"),
+        ({"threads": 0}, "number of threads"),
+    ],
+)
+def test_wrong_arguments(fresh, arguments, words):
+    with pytest.raises(ks.InputError, match=words):
+        fresh.certify(**arguments)
+
+
+def test_exact_plans_have_nothing_to_show(children):
+    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25))
+    found = plan.certify()
+    assert found.chains == ()
+    assert found.error.distance == 0
+    assert plan.guarantee.error is None
+
+
+def convergence(meetings, unmet=0, steps=50, blocks=1, confidence=0.95):
+    return Convergence("a table", "a chain", blocks, steps, 10, 1_000, meetings, unmet, confidence)
+
+
+def test_pairs_that_have_not_met_show_nothing():
+    found = Certification((convergence(((1, 500),), unmet=1),), 0.0, 0.95)
+    assert found.error.distance == 1
+    assert found.error.extrapolated == 1
+    assert "NOT MET" in repr(found)
+
+
+def test_an_extrapolation_is_never_below_what_was_seen():
+    group = convergence(((1, 900), (80, 100)), steps=50)
+    assert group.bound.estimate > 0.1
+    assert group.extrapolated >= group.bound.estimate
+
+
+def test_blocks_add_up():
+    one, many = convergence(((1, 1_000),)), convergence(((1, 1_000),), blocks=7)
+    assert Certification((many, None), 0.001, 0.95).error.distance == pytest.approx(7 * one.upper + 0.001)
+
+
+def test_what_sampling_adds_to_delta():
+    """(1 + e^(eps r)) times the distance, rounded up; checked against the definition by brute force."""
+    laplace = ks.Laplace(epsilon=0.25)
+    assert added_delta(1e-3, laplace, 1.0) == Fraction("0.00229")
+    assert added_delta(1e-3, laplace, 4.0) == Fraction("0.00372")
+    assert added_delta(0.3, ks.Laplace(epsilon=3), 4.0) == 1
+    assert added_delta(1e-3, ks.Gaussian(sigma=2), 4.0) == Fraction("0.001")
+    for distance in (1, 2, 5, 30):
+        per_unit = float(added_delta(1e-3, laplace, 1.0))
+        growth = math.expm1(0.25 * distance) / math.expm1(0.25)
+        assert per_unit * growth >= 1e-3 * (1 + math.exp(0.25 * distance))
+
+
+def test_the_folded_delta_holds_for_a_sampler_that_is_off():
+    """Two laws on a line, each off by d in the worst way: the stated delta covers the worst set of outcomes."""
+    epsilon, d, shift = 0.5, 0.01, 3
+    points = np.arange(-80, 81)
+    law = np.exp(-epsilon * np.abs(points)) / np.exp(-epsilon * np.abs(points)).sum()
+    moved = np.roll(law, shift)
+    worst = law - math.exp(epsilon * shift) * moved > -1e-15
+    bad, other = law.copy(), moved.copy()
+    bad[np.argmax(worst)] += d  # mass moved into the worst set, and out of it on the other side
+    bad[np.argmax(law * ~worst)] -= d
+    place = np.argmax(np.where(worst, other, 0))
+    other[place] -= d
+    loss = float((bad - math.exp(epsilon * shift) * other)[worst].sum())
+    stated = float(added_delta(d, ks.Laplace(epsilon=epsilon), shift))
+    assert d < loss <= stated
+
+
+def test_words_say_what_was_observed_and_what_was_not():
+    person = Distance("l1", 4)
+    error = SamplingError(0.0009, 2e-9, 0.95, 4_000)
+    words = str(Guarantee(ks.Laplace(epsilon=1), person, "estimated", error))
+    assert words == (
+        "epsilon 1 per unit of l1 distance and delta 0.00335 from sampling (observed; extrapolated 7.44e-9); for one "
+        "person epsilon 4 and delta 0.0501 from sampling (observed; extrapolated 1.12e-7); estimated"
+    )
+    large = Guarantee(ks.Laplace(epsilon=3), person, "estimated", error)
+    assert "delta 1 (nothing is shown for it) from sampling" in large.person_words
+    bare = Guarantee(ks.Gaussian(sigma="0.4"), Distance("l2", 4), "estimated", error)
+    assert "up to total variation 0.0009 from sampling" in bare.words
+    rounded = Guarantee(ks.Laplace(epsilon=1), person, "rounded", SamplingError(1e-10))
+    assert "delta 3.72e-10 from sampling" in rounded.words
+    assert significant(1.5) == "1"
+
+
+# -- releases ----------------------------------------------------------------------------------------
+
+
+def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp_path):
+    plan.certify(pairs=500)
+    out = plan.release(table)
+    record = out.certificate.guarantee
+    assert record.sampling == "estimated"
+    (block,) = record.blocks
+    assert block.guarantee == "estimated"
+    assert block.convergence.pairs == 500
+    assert sum(count for _, count in block.convergence.meetings) == 500
+    (mechanism, sampling) = record.delta
+    assert (mechanism.value, sampling.source) == ("0", "sampling")
+    assert Fraction(sampling.value) >= Fraction(block.total_variation) * Fraction("3.7")
+    assert any("drawn by chains" in words for words in out.certificate.warnings)
+    assert "from sampling (observed; extrapolated" in record.words
+    path = out.save(tmp_path / "out.csv")
+    assert ks.verify(path), ks.verify(path)
+    again = ks.Certificate.from_json((tmp_path / "out.certificate.json").read_bytes()).plan()
+    assert str(again.guarantee) == str(plan.guarantee)
+
+
+def change(path, edit):
+    data = json.loads(path.read_bytes())
+    edit(data["guarantee"])
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda g: g["blocks"][0]["convergence"].update(upper=1e-9),
+        lambda g: g["blocks"][0]["convergence"].update(extrapolated=1e-12),
+        lambda g: g["blocks"][0].update(total_variation=0.0),
+        lambda g: g["blocks"][0].update(guarantee="exact"),
+        lambda g: g["blocks"][0].update(convergence=None),
+        lambda g: g.update(sampling="exact"),
+        lambda g: g["delta"][1].update(value="0"),
+        lambda g: g["blocks"][0]["convergence"].update(meetings=[[1, -5]]),
+        lambda g: g["blocks"][0]["convergence"].update(lag=0),
+        lambda g: g["blocks"][0]["convergence"].update(confidence=0.5),
+        lambda g: g["blocks"][0]["convergence"].update(unmet=3),
+        lambda g: g["blocks"][0]["convergence"].update(pairs=10**6),
+    ],
+)
+def test_forged_convergence_fails(plan, table, tmp_path, edit):
+    plan.certify(pairs=500)
+    path = plan.release(table).save(tmp_path / "out.csv")
+    change(tmp_path / "out.certificate.json", edit)
+    found = ks.verify(path)
+    assert [check.name for check in found.checks if not check.passed] == ["statement"]
+
+
+def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
+    monkeypatch.setattr(certifying, "PAIRS", 300)
+    out = fresh.release(table)
+    assert out.certificate.guarantee.blocks[0].convergence.pairs == 300
+
+
+def test_a_plan_recalls_only_what_is_about_its_blocks(fresh):
+    with pytest.raises(ks.InputError, match="of this plan's blocks"):
+        fresh.recall(Certification((), 0.0, 0.95))
+
+
+def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):
+    """A plan without names takes those of the table; nothing is worked out again."""
+    keep = ks.Invariants.matrix(table.keep("a", "b").coefficients)
+    plan = ks.plan(keep, ks.Laplace(epsilon=1))
+    plan.certify(pairs=250)
+    named = plan.over(table.domain)
+    assert named.samplers is plan.samplers
+    assert named.certification is plan.certification
+
+
+def test_rounded_plans_state_their_rounding(tmp_path):
+    domain = ks.Domain({axis: [f"{axis}{k}" for k in range(4)] for axis in "abc"})
+    table = ks.Table.from_array(np.full(64, 50), axes=domain)
+    out = ks.release(table, keep=[["a", "b"], ["a", "c"], ["b", "c"]], mechanism=ks.Laplace(epsilon=0.25))
+    record = out.certificate.guarantee
+    assert record.sampling == "rounded"
+    assert 0 < record.blocks[0].total_variation < 1e-6
+    assert 0 < Fraction(record.delta[1].value) < Fraction(1, 10**6)
+    assert ks.verify(out.save(tmp_path / "out.csv"))
