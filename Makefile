@@ -12,7 +12,7 @@ EXTRAS := cli,sql,web,report,accounting
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup test lint demo bench clean services
+.PHONY: help setup test lint demo bench certify clean services
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ bench: $(STAMP)  ## measure speed and memory against the stated limits
 	@$(BIN)/python benchmarks/planning.py
 	@$(BIN)/python benchmarks/sampling.py
 	@$(BIN)/python benchmarks/mcmc.py
+	@$(BIN)/python benchmarks/general.py
+
+certify: $(STAMP)  ## certify the general sampler on a list of systems (minutes; goes on where it was stopped)
+	@$(BIN)/python benchmarks/certify.py
 
 clean:  ## remove .venv and everything generated
 	@echo "keepsum: removing .venv and caches"

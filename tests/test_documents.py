@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import keepsum
 
 REPO = Path(__file__).parent.parent
@@ -35,15 +37,16 @@ def test_readme_example_prints_what_it_shows():
     assert output_of(example) in blocks(readme, "")
 
 
-def test_mcmc_page_prints_what_it_shows():
+@pytest.mark.parametrize("name", ["mcmc.md", "general.md"])
+def test_pages_print_what_they_show(name):
     """The examples run one after the other, as a reader would type them; each one's output stands below it."""
-    page = (REPO / "docs" / "mcmc.md").read_text(encoding="utf-8")
+    page = (REPO / "docs" / name).read_text(encoding="utf-8")
     names: dict[str, object] = {}
     printed = []
     for example in blocks(page, "python"):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            exec(compile(example, "mcmc.md", "exec"), names)  # noqa: S102
+            exec(compile(example, name, "exec"), names)  # noqa: S102
         printed.append(out.getvalue())
     assert [text for text in printed if text] == blocks(page, "text")
 

@@ -228,3 +228,40 @@ def test_wide_laws_of_large_regions(epsilon):
     assert plan.noise.variance(0) == pytest.approx(free.noise.variance(0), rel=1e-4)
     high, expected = plan.noise.interval(0)[1], free.noise.interval(0)[1]
     assert abs(high - expected) <= max(1, 1e-4 * expected)
+
+
+RANDOM = ks.Invariants.matrix(np.random.default_rng(5).integers(0, 4, size=(5, 40)))
+ANY = {
+    "children": margins(4, 4),
+    "circles": ks.Invariants.subsets(14, [[c for c in range(14) if (c // 2 + 1) >> k & 1] for k in range(3)]),
+    "10 x 10": margins(10, 10),
+    "50 x 50": margins(50, 50),
+    "102 x 5": margins(102, 5),
+    "4 x 4 x 4": margins(4, 4, 4),
+    "10 x 10 x 10": margins(10, 10, 10),
+    "random": RANDOM,
+    "counties": ks.Invariants.margins(
+        ks.Domain(
+            {"state": list(range(5)), "county": {s: list(range(3 + 30 * s)) for s in range(5)}},
+            within={"county": "state"},
+        ),
+        [["state"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("mechanism", [ks.Laplace(0.25), ks.Laplace(0.25, "l2"), ks.Gaussian(0.25, "1e-6")], ids=repr)
+@pytest.mark.parametrize("name", ANY)
+def test_all_mechanisms_on_all_of_these(name, mechanism):
+    """A draw, its totals, and what explain says: the guarantee, and the mechanism with the smallest noise."""
+    keep = ANY[name]
+    plan = ks.plan(keep, mechanism)
+    noise = plan.sample(rng=ks.rng(seed=1))
+    assert noise.any()
+    assert not np.asarray(keep.coefficients @ noise).any()
+    assert plan.guarantee.sampling in ("exact", "rounded", "estimated")
+    if name not in ("50 x 50", "10 x 10 x 10") or mechanism == ks.Laplace(0.25):  # plans the others too
+        text = " ".join(plan.explain().split())
+        assert "epsilon 0.25" in text
+        assert all(f"{other} " in text for other in ("l1 Laplace", "l2 Laplace", "Gaussian"))
+        assert "has the smallest" in text

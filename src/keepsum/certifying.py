@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +26,8 @@ from keepsum.sampling.renewal import GeometricTail
 from keepsum.sampling.rng import rng
 
 if TYPE_CHECKING:
-    from keepsum.choosing import Choice
+    from matplotlib.figure import Figure
+
     from keepsum.mcmc import MeetingTimes, TvBound
     from keepsum.planning import Plan
     from keepsum.sampling.general import Chain
@@ -154,6 +155,12 @@ class Certification:
         fewest = min(group.pairs for group in self.chains)
         return SamplingError(min(1.0, upper), min(1.0, beyond), self.confidence, fewest)
 
+    def plot(self) -> Figure:
+        """Draw the bound against the steps of a chain, with its limit and its extrapolation."""
+        from keepsum.drawing import plot_certification
+
+        return plot_certification(self)
+
     def __repr__(self) -> str:
         lines = [f"  {group!r}" for group in self.chains] or ["  no block is drawn by a chain"]
         return "\n".join(["Certification(", *lines, ")"])
@@ -177,17 +184,43 @@ def certify(
     wanted = [pairs or _enough(chain, len(chains)) for chain in chains]
     own = 1 - (1 - confidence) / max(1, len(chains))
     reporter = _Reporter(progress, sum(wanted))
+    threads = threads or os.cpu_count() or 1
+    counts = iter(wanted)
     found: list[Convergence | None] = []
     for group, choice in zip(plan.groups, plan.samplers, strict=True):
         if choice.chain is None:
             found.append(None)
             continue
-        times = _times(
-            choice.chain, wanted[sum(g is not None for g in found)], threads or os.cpu_count() or 1, reporter
-        )
-        found.append(_convergence(group.structure, group.blocks, choice, times, own))
+        names = (group.structure, choice.words, group.blocks)
+        found.append(observe(choice.chain, *names, next(counts), own, threads, reporter.add))
     rounding = sum(choice.rounding for choice in plan.samplers)
     return Certification(tuple(found), rounding, confidence)
+
+
+def observe(
+    chain: Chain,
+    form: str,
+    sampler: str,
+    blocks: int,
+    pairs: int,
+    confidence: float = CONFIDENCE,
+    threads: int = 1,
+    add: Callable[[int], None] = lambda count: None,
+) -> Convergence:
+    """Run pairs of one chain, as far as the cache does not have them; ``add`` is told of each chunk."""
+    times = _times(chain, pairs, threads, add)
+    excess = Counter(time - chain.lag for time in times if time >= 0)
+    return Convergence(
+        form=form,
+        sampler=sampler,
+        blocks=blocks,
+        steps=chain.steps,
+        lag=chain.lag,
+        most=_most(chain),
+        meetings=tuple(sorted(excess.items())),
+        unmet=sum(time < 0 for time in times),
+        confidence=confidence,
+    )
 
 
 def _enough(chain: Chain, forms: int) -> int:
@@ -197,24 +230,6 @@ def _enough(chain: Chain, forms: int) -> int:
 
 def _most(chain: Chain) -> int:
     return chain.lag + max(1000, PATIENCE * chain.steps)
-
-
-def _convergence(form: str, blocks: int, choice: Choice, times: Sequence[int], confidence: float) -> Convergence:
-    chain = choice.chain
-    if chain is None:
-        raise AssertionError("only chains converge")
-    excess = Counter(time - chain.lag for time in times if time >= 0)
-    return Convergence(
-        form=form,
-        sampler=choice.words,
-        blocks=blocks,
-        steps=chain.steps,
-        lag=chain.lag,
-        most=_most(chain),
-        meetings=tuple(sorted(excess.items())),
-        unmet=sum(time < 0 for time in times),
-        confidence=confidence,
-    )
 
 
 class _Reporter:
@@ -229,19 +244,19 @@ class _Reporter:
             self._progress(min(self._done, self._total), self._total)
 
 
-def _times(chain: Chain, pairs: int, threads: int, reporter: _Reporter) -> list[int]:
+def _times(chain: Chain, pairs: int, threads: int, add: Callable[[int], None]) -> list[int]:
     """The meeting times of the first pairs of a chain, from the cache as far as it has them."""
     key = chain.fingerprint()
     chunks = -(-pairs // CHUNK)
     shelf = _Shelf(f"{key[:32]}-{chain.lag}-{_most(chain)}")
     known = shelf.read()[:chunks]
-    reporter.add(CHUNK * len(known))
+    add(CHUNK * len(known))
     while len(known) < chunks:
         source = rng(seed=f"keepsum pairs {key} {len(known)}")
         times = chain.meeting_times(CHUNK, chain.lag, _most(chain), source, threads)
         known.append(times.tolist())
         shelf.write(known)
-        reporter.add(CHUNK)
+        add(CHUNK)
     return [time for chunk in known for time in chunk][:pairs]
 
 

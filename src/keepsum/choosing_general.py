@@ -31,7 +31,7 @@ LONG_PILOT = 3 * 10**8  # some seconds
 SLOWEST = 2 * 10**10  # a draw that would take minutes is no sampler
 FAR = 1e-9  # the distance that the number of steps is extrapolated to
 NEAR = 0.05  # and the distance within a lag
-ENOUGH = 3000  # proposals that a pilot should see
+ENOUGH = 20_000  # proposals that a pilot should see
 NARROW, SELDOM = 1, 0.3  # from this epsilon on heat-bath moves are tried where mixture proposals are accepted seldom
 PAIRS, FEW_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
 MOST_SWEEPS = 2000  # after which such a pair is given up
@@ -72,7 +72,7 @@ def _choose(problem: Problem, cells: IntArray, why: str, wrap: Callable[[Sampler
     system = problem.system
     if system.matrix.shape[0] > TOTALS:
         return Choice(f"no sampler: {why}, and more than {TOTALS:,} totals overlap", None, cells)
-    slabs = table_slabs(system.grid.column) if system.grid is not None else lattice_slab(system.basis, system.width)
+    slabs = slabs_of(system)
     if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS:
         return Choice(f"no sampler: {why}, and the block is too large for a chain", None, cells)
     mixture = Mixture.of(float(problem.epsilon), slabs, system.matrix, problem.sizes, tau=0.1)
@@ -87,6 +87,11 @@ def _choose(problem: Problem, cells: IntArray, why: str, wrap: Callable[[Sampler
         return Choice(f"no sampler: {why}, and {words}", None, cells)
     cost = problem.count * chain.steps * chain.cost
     return Choice(f"{words} ({why})", wrap(chain), cells, cost, guarantee="estimated", chain=chain)
+
+
+def slabs_of(system: System) -> Slabs:
+    """The lattice of a block, laid out: tables in slabs, others whole."""
+    return table_slabs(system.grid.column) if system.grid is not None else lattice_slab(system.basis, system.width)
 
 
 def _rejection(problem: Problem, mixture: Mixture, slabs: Slabs) -> MixtureRejection | None:
@@ -112,26 +117,28 @@ def _rejection(problem: Problem, mixture: Mixture, slabs: Slabs) -> MixtureRejec
 
 def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
     """The chain that needs the least work for a draw, and what to say of it."""
-    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
-    steps = tuned.renewal.steps_for(FAR)
+    chain, tuned = mixture_chain(problem, mixture)
     narrow = problem.epsilon >= NARROW and tuned.renewal.acceptance < SELDOM
-    bath = _heat_bath(problem, steps * mixture.cost) if narrow else None
+    bath = _heat_bath(problem, chain.steps * chain.cost) if narrow else None
     if bath is not None:
         return bath, f"drawn by {bath.steps:,} sweeps of heat-bath moves along {len(bath.bath.moves):,} short vectors"
-    if steps * mixture.cost > SLOWEST:
+    if chain.steps * chain.cost > SLOWEST:
         return None, "a chain would take minutes for a draw"
-    lag = _lag(tuned.renewal.steps_for(NEAR))
+    accepted = share(tuned.renewal.acceptance)
+    return chain, f"drawn by {chain.steps:,} steps of a chain of mixture proposals, {accepted} accepted"
+
+
+def mixture_chain(problem: Problem, mixture: Mixture) -> tuple[MixtureChain, Tuned]:
+    """The chain of mixture proposals, tuned by a pilot, with the steps that its weights extrapolate to."""
+    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
+    steps, lag = tuned.renewal.steps_for(FAR), _lag(tuned.renewal.steps_for(NEAR))
     chain = MixtureChain(problem.epsilon, tuned.mixture, problem.sizes, problem.count, steps, lag)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
-    return chain, f"drawn by {steps:,} steps of a chain of mixture proposals, {_accepted(tuned)} accepted"
+    return chain, tuned
 
 
 def _lag(steps: int) -> int:
     return max(4, min(100, steps))
-
-
-def _accepted(tuned: Tuned) -> str:
-    return share(tuned.renewal.acceptance)
 
 
 def _heat_bath(problem: Problem, other: int) -> HeatBathChain | None:

@@ -20,11 +20,20 @@ from numba.core import config
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a loop at its first call: without the interpreter's lock, exactly as written, kept for later runs."""
+    return _kept(function)
+
+
+def loose_kernel(function: Callable[..., Any]) -> Any:
+    """The same for sums of floats that may be taken in any order: several at a time, and so in other last digits."""
+    return _kept(function, fastmath={"reassoc", "contract"}, error_model="numpy")
+
+
+def _kept(function: Callable[..., Any], **options: Any) -> Any:
     settings: Any = config
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(cache_folder())
     try:
-        return njit(nogil=True, cache=True)(function)
+        return njit(nogil=True, cache=True, **options)(function)
     finally:
         settings.CACHE_DIR = before
 

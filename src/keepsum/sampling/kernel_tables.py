@@ -51,14 +51,16 @@ class GaussianTables(NamedTuple):
 class ScaleTables(NamedTuple):
     """Laws of the root of a variance, each in pieces between edges on which the log density is a straight line.
 
-    Piece b of a law has density exp(height + slope (y - edge)) from its edge on; ``passed`` is the mass before it and
-    ``guide`` the piece from which to look. ``power`` and ``half`` make the wanted log density power ln y - half y^2.
+    Piece b of a law has density exp(height + slope (y - edge)) from its edge on; ``unheight`` is exp(-height),
+    ``passed`` the mass before it and ``guide`` the piece from which to look. ``power`` and ``half`` make the wanted log
+    density power ln y - half y^2.
     ``ratios`` of a region with several cells are ln(law of the sum / law of the mixture) for sums 0, 1, ...
     """
 
     start: npt.NDArray[np.int64]
     edge: npt.NDArray[np.float64]
     height: npt.NDArray[np.float64]
+    unheight: npt.NDArray[np.float64]
     slope: npt.NDArray[np.float64]
     passed: npt.NDArray[np.float64]
     guide: npt.NDArray[np.int32]
@@ -93,6 +95,7 @@ class MixtureRoom(NamedTuple):
     form: npt.NDArray[np.float64]
     inverse: npt.NDArray[np.float64]
     sums: npt.NDArray[np.float64]
+    roots: npt.NDArray[np.float64]
     centres: npt.NDArray[np.float64]
     coordinates: npt.NDArray[np.float64]
     passed: npt.NDArray[np.float64]

@@ -132,6 +132,7 @@ class Mixture:
             form=np.zeros((size, size)),
             inverse=np.zeros(square),
             sums=np.zeros(square),
+            roots=np.zeros(size),
             centres=np.zeros(size),
             coordinates=np.zeros(size),
             passed=np.zeros(size),

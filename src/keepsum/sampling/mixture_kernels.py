@@ -11,11 +11,13 @@ import math
 
 import numpy as np
 
-from keepsum.sampling.compiling import kernel
+from keepsum.sampling.compiling import kernel, loose_kernel
 
 TO_UNIT = 2.0**-53
+ROOT = math.sqrt(2 * math.pi)
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 FLOOR = 0.02  # a smaller variance is drawn with like this one: a step by 1 has chance e^-25
+FLAT = 2.0  # from this variance on all centres have the same weight, to 1e-17
 WIDE = 0.5625  # from this variance on, the first term of the dual sum gives the lattice's weight to 1e-19
 REFRESH = 48  # weights by recurrence are computed anew after so many steps
 GUIDE = 4096  # cells of a guide
@@ -33,6 +35,8 @@ def unit(word):
 @kernel
 def log_theta(phi, square):
     """Ln of the sum over whole k of exp(-(k - phi)^2 / 2 s^2), |phi| <= 1/2."""
+    if square >= FLAT:
+        return LOG_ROOT + 0.5 * math.log(square)
     if square >= WIDE:
         dual = 2 * math.exp(-2 * math.pi * math.pi * square) * math.cos(2 * math.pi * phi)
         return LOG_ROOT + 0.5 * math.log(square) + math.log1p(dual)
@@ -46,13 +50,18 @@ def log_theta(phi, square):
 @kernel
 def draw_near(uniform, phi, square, log_sum):
     """A whole k with weight exp(-(k - phi)^2 / 2 s^2), by inversion from the middle outwards."""
-    goal = uniform * math.exp(log_sum + phi * phi / (2 * square))  # in units of the weight of 0
+    half = 0.5 / square
+    if square >= FLAT:
+        goal = uniform * ROOT * math.sqrt(square) * math.exp(phi * phi * half)  # in units of the weight of 0
+    else:
+        goal = uniform * math.exp(log_sum + phi * phi * half)
     passed = 1.0
     if passed >= goal:
         return 0
     above, below = 1.0, 1.0
-    up, down = math.exp((2 * phi - 1) / (2 * square)), math.exp((-2 * phi - 1) / (2 * square))
-    falling = math.exp(-1 / square)
+    down = math.exp(-(2 * phi + 1) * half)
+    up = down * math.exp(4 * phi * half)
+    falling = up * down  # e^(-1/s^2)
     last = int(10 * math.sqrt(square)) + 9
     for k in range(1, last):
         if k % REFRESH == 0:
@@ -75,11 +84,10 @@ def draw_near(uniform, phi, square, log_sum):
 
 
 @kernel
-def draw_variances(words, at, scales, slabs, room):
+def draw_variances(
+    words, at, laws, start, edge, height, unheight, slope, passed, guide, power, half, squares, variances
+):  # fmt: skip
     """A variance for each region, by inversion; ln of its density, wanted over drawn."""
-    start, edge, height, slope, passed = scales.start, scales.edge, scales.height, scales.slope, scales.passed
-    guide, power, half, laws = scales.guide, scales.power, scales.half, slabs.law
-    squares, variances = room.squares, room.variances
     log_weight = 0.0
     for region in range(len(laws)):
         law = laws[region]
@@ -88,11 +96,10 @@ def draw_variances(words, at, scales, slabs, room):
         while piece + 1 < start[law + 1] and passed[piece + 1] <= uniform:
             piece += 1
         # Inverts the mass from the edge on, exp(height) (exp(slope x) - 1) / slope.
-        share = (uniform - passed[piece]) * math.exp(-height[piece])
-        tilt = slope[piece]
-        x = math.log1p(tilt * share) / tilt if abs(tilt * share) > 1e-9 else share
-        y = edge[piece] + x
-        own = -half * y * y - height[piece] - tilt * x
+        grown = slope[piece] * (uniform - passed[piece]) * unheight[piece]
+        rise = math.log1p(grown)
+        y = edge[piece] + rise / slope[piece]
+        own = -half * y * y - height[piece] - rise
         if power[law] > 0:
             own += power[law] * math.log(y)
         log_weight += own
@@ -101,40 +108,41 @@ def draw_variances(words, at, scales, slabs, room):
     return log_weight
 
 
-@kernel
-def cholesky(matrix, profile):
-    """The lower factor L of L L' in place; row i of both starts at profile[i]."""
+@loose_kernel
+def cholesky(matrix, profile, roots):
+    """The lower factor L of L L' in place; row i of both starts at profile[i]. ``roots`` are 1 over its diagonal."""
     for i in range(len(profile)):
-        for j in range(profile[i], i + 1):
+        first = profile[i]
+        for j in range(first, i):
             total = matrix[i, j]
-            for k in range(max(profile[i], profile[j]), j):
+            for k in range(max(first, profile[j]), j):
                 total -= matrix[i, k] * matrix[j, k]
-            if j < i:
-                matrix[i, j] = total / matrix[j, j]
-            else:
-                matrix[i, i] = math.sqrt(max(total, 1e-300))
+            matrix[i, j] = total * roots[j]
+        total = matrix[i, i]
+        for k in range(first, i):
+            total -= matrix[i, k] * matrix[i, k]
+        matrix[i, i] = math.sqrt(max(total, 1e-300))
+        roots[i] = 1 / matrix[i, i]
 
 
-@kernel
-def invert(factor, size, room, out):
-    """Out = (L L')^-1, all of it, from the lower factor; ``room`` holds L^-1."""
+@loose_kernel
+def invert(factor, roots, room, out):
+    """Out = (L L')^-1, all of it, from the lower factor; ``room`` holds the columns of L^-1 as rows."""
+    size = len(roots)
     for j in range(size):
-        room[j, j] = 1 / factor[j, j]
+        room[j, j] = roots[j]
         for i in range(j + 1, size):
             total = 0.0
             for k in range(j, i):
-                total -= factor[i, k] * room[k, j]
-            room[i, j] = total / factor[i, i]
+                total += factor[i, k] * room[j, k]
+            room[j, i] = -total * roots[i]
     for i in range(size):
         for j in range(i + 1):
-            out[i, j] = 0.0
-    for k in range(size):
-        for i in range(k + 1):
-            for j in range(i + 1):
-                out[i, j] += room[k, i] * room[k, j]
-    for i in range(size):
-        for j in range(i):
-            out[j, i] = out[i, j]
+            total = 0.0
+            for k in range(i, size):
+                total += room[i, k] * room[j, k]
+            out[i, j] = total
+            out[j, i] = total
 
 
 @kernel
@@ -143,9 +151,18 @@ def add_form(form, variances, first, pointers, rows, values):
     for region in range(len(pointers) - 1):
         weight = 1 / variances[first + region]
         for a in range(pointers[region], pointers[region + 1]):
-            for b in range(pointers[region], pointers[region + 1]):
-                if rows[b] <= rows[a]:
-                    form[rows[a], rows[b]] += weight * values[a] * values[b]
+            for b in range(pointers[region], a + 1):
+                form[rows[a], rows[b]] += weight * values[a] * values[b]
+
+
+@kernel
+def add_row_form(form, variances, first, width):
+    """The same for a row with its sum kept, in the basis e_i - e_last."""
+    last = 1 / variances[first + width - 1]
+    for i in range(width - 1):
+        for j in range(i):
+            form[i, j] += last
+        form[i, i] += last + 1 / variances[first + i]
 
 
 @kernel
@@ -162,69 +179,87 @@ def add_row_covariance(sums, variances, first, width):
     whole = 0.0
     for region in range(width):
         whole += variances[first + region]
+    share = 1 / whole
     for i in range(width - 1):
         own = variances[first + i]
+        part = own * share
         for j in range(i + 1):
-            sums[i, j] -= own * variances[first + j] / whole
+            sums[i, j] -= part * variances[first + j]
         sums[i, i] += own
 
 
 @kernel
-def inverse_sums(slabs, room):
+def inverse_sums(
+    slabs, simple, pointers, rows, values, profile, variances, precisions, form, sums, roots, inverse
+):  # fmt: skip
     """precisions[k] = (sum over the slabs after k of the covariance of their coordinates)^-1."""
-    pointers, rows, values, profile = slabs.pointers, slabs.rows, slabs.values, slabs.profile
-    variances, precisions, form, sums = room.variances, room.precisions, room.form, room.sums
     width, size = len(pointers) - 1, len(profile)
     clear(sums, profile)
-    for slab in range(slabs.slabs - 1, 0, -1):
+    for slab in range(slabs - 1, 0, -1):
         first, out = slab * width, precisions[slab - 1]
-        if slabs.simple:
+        if simple:
             add_row_covariance(sums, variances, first, width)
         else:
             clear(form, profile)
             add_form(form, variances, first, pointers, rows, values)
-            cholesky(form, profile)
-            invert(form, size, room.inverse, out)
+            cholesky(form, profile, roots)
+            invert(form, roots, inverse, out)
             for i in range(size):
                 for j in range(i + 1):
                     sums[i, j] += out[i, j]
         for i in range(size):
             for j in range(i + 1):
                 form[i, j] = sums[i, j]
-        cholesky(form, profile)
-        invert(form, size, room.inverse, out)
+        cholesky(form, profile, roots)
+        invert(form, roots, inverse, out)
+
+
+@loose_kernel
+def turn(precision, passed, centres, form):
+    """Start a slab's form and centre: the slabs after it add up to minus what has passed and its own."""
+    for i in range(len(passed)):
+        total = 0.0
+        for j in range(len(passed)):
+            total += precision[i, j] * passed[j]
+        centres[i] = -total
+        for j in range(i + 1):
+            form[i, j] = precision[i, j]
+
+
+@loose_kernel
+def solve(form, profile, roots, centres):
+    """Centres become L^-1 centres."""
+    for i in range(len(profile)):
+        total = 0.0
+        for j in range(profile[i], i):
+            total += form[i, j] * centres[j]
+        centres[i] = (centres[i] - total) * roots[i]
 
 
 @kernel
-def draw_slab(words, at, slabs, room, slab):
+def draw_slab(
+    words, at, slab, slabs, simple, pointers, rows, values, profile, variances, precisions, form, roots, centres,
+    coordinates, passed,
+):  # fmt: skip
     """The coordinates of a slab given those of the slabs before, from the last to the first; ln of the weight."""
-    form, centres, coordinates, profile = room.form, room.centres, room.coordinates, slabs.profile
-    size = len(profile)
-    clear(form, profile)
-    for i in range(size):
-        centres[i] = 0.0
-    if slabs.slabs > 1:
-        # The slabs after this one add up to minus what has passed and its own.
-        precision, passed = room.precisions[slab], room.passed
+    width, size = len(pointers) - 1, len(profile)
+    if slabs > 1:
+        turn(precisions[slab], passed, centres, form)
+    else:
+        clear(form, profile)
         for i in range(size):
-            total = 0.0
-            for j in range(size):
-                total -= precision[i, j] * passed[j]
-            centres[i] = total
-            for j in range(i + 1):
-                form[i, j] = precision[i, j]
-    add_form(form, room.variances, slab * (len(slabs.pointers) - 1), slabs.pointers, slabs.rows, slabs.values)
-    cholesky(form, profile)
-    for i in range(size):
-        total = centres[i]
-        for j in range(profile[i], i):
-            total -= form[i, j] * centres[j]
-        centres[i] = total / form[i, i]
+            centres[i] = 0.0
+    if simple:
+        add_row_form(form, variances, slab * width, width)
+    else:
+        add_form(form, variances, slab * width, pointers, rows, values)
+    cholesky(form, profile, roots)
+    solve(form, profile, roots, centres)
     log_weight = 0.0
     for i in range(size - 1, -1, -1):
         # Later coordinates have taken their part off this centre.
-        centre = centres[i] / form[i, i]
-        square = 1 / (form[i, i] * form[i, i])
+        centre = centres[i] * roots[i]
+        square = roots[i] * roots[i]
         nearest = math.floor(centre + 0.5)
         phi = centre - nearest
         log_sum = log_theta(phi, square)
@@ -238,12 +273,12 @@ def draw_slab(words, at, slabs, room, slab):
 
 
 @kernel
-def write_slab(slabs, first, coordinates, sign, out):
+def write_slab(pointers, rows, values, first, coordinates, sign, out):
     """The sums of a slab's regions from its coordinates."""
-    for region in range(len(slabs.pointers) - 1):
+    for region in range(len(pointers) - 1):
         total = 0.0
-        for a in range(slabs.pointers[region], slabs.pointers[region + 1]):
-            total += slabs.values[a] * coordinates[slabs.rows[a]]
+        for a in range(pointers[region], pointers[region + 1]):
+            total += values[a] * coordinates[rows[a]]
         out[first + region] = np.int64(sign * total)
 
 
@@ -251,33 +286,45 @@ def write_slab(slabs, first, coordinates, sign, out):
 def propose(words, at, scales, slabs, room, out):
     """Sums of regions into ``out``; ln of their weight: the wanted density over the one drawn from.
 
-    Whatever the factor's rounding does, the weight is that of the centres and widths which were used.
+    Whatever the factor's rounding does, the weight is that of the centres and widths which were used. The loops get
+    plain arrays: tuples of arrays cost numba a count of each array at every call.
     """
-    log_weight = draw_variances(words, at, scales, slabs, room)
-    at += len(slabs.law)
-    width, size = len(slabs.pointers) - 1, len(slabs.profile)
+    law, count, simple = slabs.law, slabs.slabs, slabs.simple
+    pointers, rows, values, profile = slabs.pointers, slabs.rows, slabs.values, slabs.profile
+    squares, variances, precisions, form = room.squares, room.variances, room.precisions, room.form
+    roots, centres, coordinates, passed = room.roots, room.centres, room.coordinates, room.passed
+    log_weight = draw_variances(
+        words, at, law, scales.start, scales.edge, scales.height, scales.unheight, scales.slope, scales.passed,
+        scales.guide, scales.power, scales.half, squares, variances,
+    )  # fmt: skip
+    at += len(law)
+    width, size = len(pointers) - 1, len(profile)
     for i in range(size):
-        room.passed[i] = 0.0
-    if slabs.slabs > 1:
-        inverse_sums(slabs, room)
-    for slab in range(max(1, slabs.slabs - 1)):
-        log_weight += draw_slab(words, at, slabs, room, slab)
+        passed[i] = 0.0
+    if count > 1:
+        inverse_sums(
+            count, simple, pointers, rows, values, profile, variances, precisions, form, room.sums, roots, room.inverse
+        )
+    for slab in range(max(1, count - 1)):
+        log_weight += draw_slab(
+            words, at, slab, count, simple, pointers, rows, values, profile, variances, precisions, form, roots,
+            centres, coordinates, passed,
+        )  # fmt: skip
         at += size
         for i in range(size):
-            room.passed[i] += room.coordinates[i]
-        write_slab(slabs, slab * width, room.coordinates, 1.0, out)
-    if slabs.slabs > 1:
-        write_slab(slabs, (slabs.slabs - 1) * width, room.passed, -1.0, out)
-    return log_weight + log_target(scales, slabs, room, out)
+            passed[i] += coordinates[i]
+        write_slab(pointers, rows, values, slab * width, coordinates, 1.0, out)
+    if count > 1:
+        write_slab(pointers, rows, values, (count - 1) * width, passed, -1.0, out)
+    return log_weight + log_target(law, scales.ratio_start, scales.ratios, squares, out)
 
 
 @kernel
-def log_target(scales, slabs, room, out):
+def log_target(laws, starts, ratios, squares, out):
     """Ln of the weight of the sums given the variances, and of the law of sums over its mixture."""
-    squares, starts = room.squares, scales.ratio_start
     total = 0.0
     for region in range(len(out)):
-        law = slabs.law[region]
+        law = laws[region]
         if out[region] != 0:
             s = np.float64(out[region])
             total -= s * s / (2 * squares[region])
@@ -285,7 +332,7 @@ def log_target(scales, slabs, room, out):
             place = starts[law] + abs(out[region])
             if place >= starts[law + 1]:
                 return -math.inf
-            total += scales.ratios[place]
+            total += ratios[place]
     return total
 
 

@@ -26,6 +26,7 @@ CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight 
 FINE = 0.04  # pieces are this wide, in units of 1/eps and of y
 SPREAD = 40.0  # sums of regions are tabulated to e^-40
 STEP = 1 / 64  # of the trapezoid rule
+FLATTEST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLa
     passed = np.concatenate([[0.0], np.cumsum(mass)])
     height = at - top - math.log(passed[-1])
     passed = passed[:-1] / passed[-1]
-    slope = np.where(np.abs(slope) < 1e-12, 1e-12, slope)
+    slope = np.where(np.abs(slope) < FLATTEST, FLATTEST, slope)  # level lines are tilted by less than rounding
     return ScaleLaw(power, edge, height, slope, passed, _log_bound(log_density, edge, height, slope))
 
 
@@ -134,6 +135,7 @@ def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Float
         start=start.astype(np.int64),
         edge=np.concatenate([law.edge for law in laws]),
         height=np.concatenate([law.height for law in laws]),
+        unheight=np.exp(-np.concatenate([law.height for law in laws])),
         slope=np.concatenate([law.slope for law in laws]),
         passed=np.concatenate([law.passed for law in laws]),
         guide=guide.astype(np.int32),

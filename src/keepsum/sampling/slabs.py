@@ -97,16 +97,16 @@ class Slabs:
 
     def full_basis(self) -> Floats:
         """The basis of the whole lattice, regions by coordinates; the last coordinate is the first to be drawn."""
-        one = self.basis.toarray().astype(np.float64)
+        one: Floats = self.basis.toarray().astype(np.float64)
         if self.slabs == 1:
             return one
         turned = np.vstack([np.eye(self.slabs - 1)[::-1], -np.ones((1, self.slabs - 1))])
-        return np.kron(turned, one)
+        return np.asarray(np.kron(turned, one))
 
     def widths(self) -> Floats:
         """The standard deviation with which each coordinate is drawn when every region has variance 1."""
         basis = self.full_basis()
-        factor: Floats = np.linalg.cholesky(basis.T @ basis)
+        factor = np.linalg.cholesky(basis.T @ basis)
         return np.asarray(1 / np.diag(factor))
 
 

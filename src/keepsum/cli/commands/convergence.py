@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +16,9 @@ from keepsum.errors import InputError
 from keepsum.guarantees import significant
 from keepsum.recording import convergence_record
 from keepsum.saving import check_new, write_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KINDS = (".png", ".svg", ".pdf")
 HELP = """Show how near the chains of a plan come to the law of its noise. Needs no data, spends nothing.
@@ -72,10 +76,14 @@ def convergence(
             plan.check_samplers()
             found = plan.certify(pairs, progress=pairs_shown(step))
     if paper is not None:
-        _finish(output, force, [times], None)
+        if output is not None:
+            _write(output, force, ks.mcmc.plot_bound(times))
         _say_paper(times, json)
         return
-    _finish(output, force, [group.times for group in found.chains], _title(found))
+    if output is not None:
+        if not found.chains:
+            raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
+        _write(output, force, found.plot())
     _say(plan, found, json)
 
 
@@ -84,26 +92,11 @@ def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.
     return ks.mcmc.meeting_times(lattice, plan.mechanism, a, lag=lag, pairs=pairs, max_steps=most)
 
 
-def _finish(output: Path | None, force: bool, curves: list[ks.mcmc.MeetingTimes], title: str | None) -> None:
+def _write(output: Path, force: bool, figure: Figure) -> None:
     """Write the curve, in whole or not at all."""
-    if output is None:
-        return
-    if not curves:
-        raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
-    import io
-
-    figure = ks.mcmc.plot_bound(curves, title=title)
     picture = io.BytesIO()
     figure.savefig(picture, format=output.suffix[1:], dpi=160)
     write_file(output, picture.getvalue(), force)
-
-
-def _title(found: Certification) -> str | None:
-    if not found.chains:
-        return None
-    longest = max(group.steps for group in found.chains)
-    upper = significant(max(group.upper for group in found.chains))
-    return f"After the {longest:,} steps of a draw the distance is at most {upper}"
 
 
 def _say(plan: ks.Plan, found: Certification, json: bool) -> None:

@@ -1,0 +1,109 @@
+"""``keepsum convergence``, and releases by chains, as a user runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KEEPSUM = Path(sys.executable).with_name("keepsum")
+CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
+EXACT = ["convergence", CHILDREN, "--count", "n", "--keep", "county", "--keep", "education", "--epsilon", "0.25"]
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def run(tmp_path):
+    def call(*arguments):
+        return subprocess.run(
+            [KEEPSUM, *map(str, arguments)], cwd=tmp_path, capture_output=True, timeout=300, check=False
+        )
+
+    return call
+
+
+@pytest.fixture
+def domain(tmp_path):
+    labels = {axis: [f"{axis}{k}" for k in range(12)] for axis in ("county", "race")}
+    (tmp_path / "domain.toml").write_text("\n".join(f"{axis} = {json.dumps(own)}" for axis, own in labels.items()))
+    return ["--domain", "domain.toml", "--keep", "county", "--keep", "race", "--epsilon", "1"]
+
+
+def test_the_curve_and_the_figures(run, domain, tmp_path):
+    """No data at all: a plan depends on the cells and the totals only."""
+    done = run("convergence", *domain, "--pairs", "500", "--output", "curve.png")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "curve.png").read_bytes().startswith(PNG)
+    out = " ".join(done.stdout.decode().split())
+    assert "500 pairs with lag" in out
+    assert "at 95% confidence, extrapolated" in out
+    assert "from sampling (observed; extrapolated" in out
+    done = run("convergence", *domain, "--pairs", "500", "--json")
+    (block,) = json.loads(done.stdout)["blocks"]
+    assert block["convergence"]["pairs"] == 500
+    done = run("convergence", *domain, "--pairs", "500", "--output", "curve.png")
+    assert done.returncode == 2
+    assert b"must not exist yet" in done.stderr
+    done = run("convergence", *domain, "--pairs", "500", "--output", "curve.svg", "--force")
+    assert done.returncode == 0
+    assert b"<svg" in (tmp_path / "curve.svg").read_bytes()
+
+
+def test_an_exact_plan_has_nothing_to_show(run, tmp_path):
+    done = run(*EXACT)
+    assert done.returncode == 0
+    assert b"nothing to converge" in done.stdout
+    done = run(*EXACT, "--output", "curve.png")
+    assert done.returncode == 2
+    assert b"Leave --output out" in done.stderr
+    assert not (tmp_path / "curve.png").exists()
+
+
+def test_the_papers_chain(run, tmp_path):
+    done = run(*EXACT, "--paper", "0.37", "--pairs", "50", "--lag", "2000", "--output", "paper.png")
+    assert done.returncode == 0
+    assert b"the bound falls to 0.1 after: about" in done.stdout
+    assert (tmp_path / "paper.png").read_bytes().startswith(PNG)
+    done = run(*EXACT, "--paper", "0.37", "--pairs", "50", "--lag", "100", "--max-steps", "200", "--json")
+    found = json.loads(done.stdout)
+    assert found["unmet"] > 0
+    assert found["steps_to_0.1"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--output", "curve.jpg"], b"Output must end in .png, .svg or .pdf, got 'curve.jpg'."),
+        (["--output", "nowhere/curve.png"], b"Folder 'nowhere' must exist"),
+        (["--pairs", "3"], b"greater than or equal to 20"),
+        (["--paper", "1.5"], b"strictly between 0 and 1, got 1.5"),
+        (["--paper", "0.4", "--lag", "10", "--max-steps", "5"], b"5"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, tmp_path, arguments, words):
+    done = run(*EXACT, *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_by_chains(run, domain, tmp_path):
+    """Certified on the way, stated in the certificate, verified, and a forged limit found."""
+    rows = [f"county{i},race{j},{50 + i * j}" for i in range(12) for j in range(12)]
+    (tmp_path / "counts.csv").write_text("\n".join(["county,race,count", *rows]) + "\n")
+    done = run("release", "counts.csv", *domain, "--output", "out.csv", "--yes")
+    assert done.returncode == 0, done.stderr
+    out = " ".join(done.stdout.decode().split())
+    assert "Some noise is drawn by chains, so the guarantee is an estimate." in out
+    done = run("verify", "out.csv")
+    assert done.returncode == 0, done.stdout
+    assert b"from sampling" in done.stdout
+    path = tmp_path / "out.certificate.json"
+    record = json.loads(path.read_bytes())
+    record["guarantee"]["blocks"][0]["convergence"]["upper"] = 1e-9
+    path.write_text(json.dumps(record))
+    done = run("verify", "out.csv")
+    assert done.returncode == 1
+    assert b"the guarantee" in done.stdout
