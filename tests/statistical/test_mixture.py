@@ -150,14 +150,13 @@ def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, ep
     scales, slabs = mixture.tables
     room, stream = mixture.room(), rng(seed=4).stream()
     out = np.empty(len(mixture.sizes), dtype=np.int64)
-    terms = 3 * (len(mixture.sizes) + mixture.slabs.dimension)
     for _ in range(60):
         words = stream.take(mixture.words)
         found = propose(words, 0, scales, slabs, room, out)
         if found < -700:
             continue  # accepted by nobody
         wanted = sum(densities(mixture, room.squares)) + float(log_klein(mixture, room.squares, out))
-        assert abs(found - wanted) < terms**2 * 2.0**-50
+        assert abs(found - wanted) < mixture.log_weight_error
 
 
 def densities(mixture, squares):

@@ -43,7 +43,7 @@ from keepsum.sampling.kernel_tables import MixtureRoom, ScaleTables, SlabTables
 from keepsum.sampling.mixture_kernels import FLOOR, weigh
 from keepsum.sampling.renewal import Renewal
 from keepsum.sampling.rng import Rng, Stream
-from keepsum.sampling.scales import ScaleLaw, fixed_scale, log_ratios, pack_scales, scale_law, shape_for
+from keepsum.sampling.scales import CUT, ScaleLaw, fixed_scale, log_ratios, pack_scales, scale_law, shape_for
 from keepsum.sampling.slabs import Slabs, leverages, log_volume
 
 IntArray = npt.NDArray[np.int64]
@@ -165,21 +165,40 @@ class Mixture:
         roots = self.slabs.dimension * math.log(2 * math.pi) / 2
         return float(regions.sum()) + tangent + roots + float(_log_theta(widths).sum()) + SLACK
 
+    @property
+    def log_weight_error(self) -> float:
+        """A bound of the rounding of a log weight.
+
+        It is a sum of N terms, three for each region and each coordinate, each of at most X in size and right to 4
+        units in the last place: N X 4u for the terms and N^2 X u for adding them up, u = 2^-53. X is that of the terms
+        (2 n - 2) ln y and eps^2 y^2/2 of a region at the widest y that is drawn with a chance above e^-CUT, and at
+        least 64. (Proposals with a larger term are less likely than e^-40, or accepted with no larger chance.)
+        """
+        terms = 3 * (len(self.sizes) + self.slabs.dimension)
+        power = 2 * (shape_for(self.epsilon, int(self.sizes.max())) - 1)
+        widest = self._widest
+        largest = max(64.0, power * abs(math.log(widest)) + power * CUT, (self.epsilon * widest) ** 2 / 2)
+        return (terms**2 + 4 * terms) * largest * 2.0**-53
+
+    @property
+    def _widest(self) -> float:
+        """The root of the largest variance that is drawn with a chance above e^-CUT."""
+        power = 2 * (shape_for(self.epsilon, int(self.sizes.max())) - 1)
+        return (math.sqrt(power + 1) + math.sqrt(2 * CUT)) / self.epsilon
+
     def rounding(self, acceptance: float) -> float:
         """A bound of the total variation that float64 adds to a draw by rejection.
 
-        A log weight is a sum of 3 terms for each region and 3 for each coordinate, none above 2^6 in size for
-        proposals of any likelihood above 2^-60, each right to 4 units in the last place: with N terms in all the
-        weight is right to a factor 1 +- N^2 2^-50 at worst, and so is the law of accepted draws. A draw by inversion
-        takes a number of 53 bits and cumulated weights with as many roundings as it has terms, at most 20 s + 18 for
-        a width s, s^2 <= 2 * 45/eps^2 (``scales.CUT``); a miss by that much hits the wrong value with chance 2^-52
-        for each rounding. Proposals are made 1/acceptance times for each draw.
+        A weight that is right to a factor e^(+-E) changes the law of accepted draws by at most 2E in total variation. A
+        draw by inversion takes a number of 53 bits and compares it with cumulated weights that have been rounded once
+        for each term, at most 20 s + 18 terms for a width s: a miss by that much hits the wrong value with a chance of
+        2^-52 for each term. Widths are at most s_j(1) times the root of the largest variance. A proposal has one such
+        draw for each coordinate, and for each region one with a search, a logarithm and few roundings (8); what is cut
+        off at e^-40 is less than one rounding. Proposals are made 1/acceptance times for a draw.
         """
-        regions, dimension = len(self.sizes), self.slabs.dimension
-        terms = 3 * (regions + dimension)
-        width = math.sqrt(90) / self.epsilon * math.sqrt(float(self.sizes.max()))
-        misses = (regions * 8 + dimension * (20 * width + 18)) * 2.0**-52
-        return terms**2 * 2.0**-50 + misses / acceptance
+        widths = 20 * self.slabs.widths() * self._widest + 18
+        misses = (8 * len(self.sizes) + float(widths.sum())) * 2.0**-52
+        return 2 * self.log_weight_error + misses / acceptance
 
 
 @dataclass(frozen=True, eq=False)
