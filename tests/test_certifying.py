@@ -78,7 +78,9 @@ def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
     assert fresh.certify(pairs=1_000, threads=1) == more
 
 
-@pytest.mark.parametrize("damage", ["", "[[1, 2]]", '{"a": 1}', "[" + "[1.5]" + "]"])
+@pytest.mark.parametrize(
+    "damage", ["", "[[1, 2]]", '{"a": 1}', "[[1.5]]", *(str([[time] * 250]) for time in (0, 10**30))]
+)
 def test_a_damaged_cache_is_drawn_again(fresh, tmp_path, monkeypatch, damage):
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
     found = fresh.certify(pairs=250)
@@ -111,7 +113,8 @@ def test_a_cut_run_leaves_whole_chunks(fresh, tmp_path, monkeypatch):
     [
         ({"pairs": 5}, "number of pairs must be a whole number from 20, got 5"),
         ({"pairs": True}, "number of pairs"),
-        ({"confidence": 1}, "confidence must lie between 0 and 1"),
+        ({"confidence": 1}, "confidence must lie between 0.5 and 0.9999"),
+        ({"progress": 5}, "Progress must be a function"),
         ({"threads": 0}, "number of threads"),
     ],
 )
@@ -241,6 +244,9 @@ def change(path, edit):
         lambda g: g["blocks"][0]["convergence"].update(confidence=0.5),
         lambda g: g["blocks"][0]["convergence"].update(unmet=3),
         lambda g: g["blocks"][0]["convergence"].update(pairs=10**6),
+        lambda g: g["blocks"][0]["convergence"].update(meetings=[[1, 10**11]]),
+        lambda g: g["blocks"][0]["convergence"].update(foretold=2.0),
+        lambda g: g["blocks"][0].update(sampler="drawn exactly, cell by cell"),
     ],
 )
 def test_forged_convergence_fails(plan, table, tmp_path, edit):
@@ -257,9 +263,30 @@ def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
     assert out.certificate.guarantee.blocks[0].convergence.pairs == 300
 
 
-def test_a_plan_recalls_only_what_is_about_its_blocks(fresh):
-    with pytest.raises(ks.InputError, match="of this plan's blocks"):
-        fresh.recall(Certification((), 0.0, 0.95))
+def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
+    """A chain of which nothing was shown would count as exact."""
+    for groups in ((), (None,)):
+        with pytest.raises(ks.InputError, match="of this plan's chains"):
+            fresh.recall(Certification(groups, 0.0, 0.95))
+
+
+def test_what_weights_foretell_counts():
+    """Rare states that hold a chain for long are seen in weights before they are seen in pairs."""
+    quiet, warned = (Convergence("a", "b", 1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, f) for f in (0.0, 0.02))
+    assert quiet.upper < 0.002
+    assert warned.upper == warned.extrapolated == 0.02
+
+
+def test_slow_states_that_pairs_miss_are_foretold(monkeypatch):
+    """A chain with far too few steps: few pairs have not met by then, and the weights say so too."""
+    domain = ks.Domain({"a": range(12), "b": range(12), "c": range(2)})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon="2.5"))
+    (choice,) = plan.samplers
+    if choice.chain is None:
+        pytest.skip("this plan is drawn exactly by now")
+    choice.chain.steps = 3
+    assert choice.chain.foretold(20_000) > 0.01
+    assert plan.certify(pairs=250).error.distance > 0.01
 
 
 def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):

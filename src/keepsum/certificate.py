@@ -111,7 +111,14 @@ class ConvergenceRecord(Record, frozen=True):
     unmet: Annotated[int, Meta(description="Pairs that were given up.")]
     meetings: Annotated[list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and pairs.")]
     confidence: float
-    upper: Annotated[float, Meta(description="The confidence limit of the total variation distance of one block.")]
+    foretold: Annotated[float, Meta(description="The distance that the weights of many proposals give.")]
+    upper: Annotated[
+        float,
+        Meta(
+            description="The confidence limit of the total variation distance of one block. It assumes that pairs "
+            "which have not met do not become slower to meet, and is not below what is foretold."
+        ),
+    ]
     extrapolated: Annotated[float, Meta(description="The distance if the tail stays geometric: an extrapolation.")]
 
 

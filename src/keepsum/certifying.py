@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
 PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
+WEIGHTS = 20_000  # proposals whose weights are looked at, or as many as the pairs see, if that is more
 CHUNK = 250  # pairs that are drawn and kept together
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
 FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
@@ -62,6 +63,10 @@ class Convergence:
         How many were given up.
     confidence
         The level of ``upper``.
+    foretold
+        The distance after the steps of a draw that the weights of many proposals give (``renewal.py``); 0 where a
+        chain has no weights. What they show is taken into both limits: rare states that hold a chain for long are seen
+        in weights before they are seen in pairs.
     """
 
     form: str
@@ -73,6 +78,7 @@ class Convergence:
     meetings: tuple[tuple[int, int], ...]
     unmet: int
     confidence: float
+    foretold: float = 0.0
 
     @property
     def pairs(self) -> int:
@@ -100,8 +106,12 @@ class Convergence:
 
     @property
     def upper(self) -> float:
-        """The confidence limit of the distance of one block, at most 1."""
-        return float(min(1.0, self.bound.upper))
+        """The confidence limit of the distance of one block, at most 1.
+
+        It holds if pairs that have not met do not become much slower to meet (``ks.mcmc.tv_upper_bound``), and is
+        never below what weights foretell.
+        """
+        return float(min(1.0, max(self.bound.upper, self.foretold)))
 
     @property
     def extrapolated(self) -> float:
@@ -112,7 +122,7 @@ class Convergence:
         if self.unmet:
             return 1.0
         tail = GeometricTail.of(self.times.excess).distance(self.steps, self.lag)
-        return min(1.0, max(FARTHEST, tail, float(self.bound.estimate)))
+        return min(1.0, max(FARTHEST, tail, float(self.bound.estimate), self.foretold))
 
     def __repr__(self) -> str:
         return (
@@ -174,10 +184,13 @@ def certify(
     progress: Progress | None = None,
 ) -> Certification:
     """Run pairs of chains for every form of blocks that is drawn by chains; see ``Plan.certify``."""
-    if pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 20):
+    if pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 20):
         raise InputError(f"The number of pairs must be a whole number from 20, got {pairs!r}.")
-    if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
-        raise InputError(f"The confidence must lie between 0 and 1, got {confidence!r}.")
+    if not isinstance(confidence, (int, float)) or not 0.5 <= confidence <= 0.9999:
+        raise InputError(f"The confidence must lie between 0.5 and 0.9999, got {confidence!r}.")
+    if progress is not None and not callable(progress):
+        raise InputError(f"Progress must be a function of the pairs done and wanted, got {progress!r}.")
+    pairs, confidence = None if pairs is None else int(pairs), float(confidence)
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise InputError(f"The number of threads must be a whole number from 1, got {threads!r}.")
     chains = [choice.chain for choice in plan.samplers if choice.chain is not None]
@@ -220,6 +233,7 @@ def observe(
         meetings=tuple(sorted(excess.items())),
         unmet=sum(time < 0 for time in times),
         confidence=confidence,
+        foretold=chain.foretold(max(WEIGHTS, pairs * chain.lag)),
     )
 
 
@@ -248,7 +262,7 @@ def _times(chain: Chain, pairs: int, threads: int, add: Callable[[int], None]) -
     """The meeting times of the first pairs of a chain, from the cache as far as it has them."""
     key = chain.fingerprint()
     chunks = -(-pairs // CHUNK)
-    shelf = _Shelf(f"{key[:32]}-{chain.lag}-{_most(chain)}")
+    shelf = _Shelf(f"{key[:32]}-{chain.lag}-{_most(chain)}", chain.lag, _most(chain))
     known = shelf.read()[:chunks]
     add(CHUNK * len(known))
     while len(known) < chunks:
@@ -263,8 +277,9 @@ def _times(chain: Chain, pairs: int, threads: int, add: Callable[[int], None]) -
 class _Shelf:
     """The file of the cache that holds the pairs of a chain, in chunks."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, lag: int, most: int) -> None:
         self._path = cache_folder() / f"{name}.json"
+        self._lag, self._most = lag, most
 
     def read(self) -> list[list[int]]:
         """The chunks that are there; none if the file is missing or damaged."""
@@ -273,10 +288,13 @@ class _Shelf:
         except (OSError, ValueError):
             return []
         whole = isinstance(found, list) and all(
-            isinstance(chunk, list) and len(chunk) == CHUNK and all(type(time) is int for time in chunk)
+            isinstance(chunk, list) and len(chunk) == CHUNK and all(self._possible(time) for time in chunk)
             for chunk in found
         )
         return found if whole else []
+
+    def _possible(self, time: object) -> bool:
+        return type(time) is int and (time == -1 or self._lag < time <= self._most)
 
     def write(self, chunks: list[list[int]]) -> None:
         """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""

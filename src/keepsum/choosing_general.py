@@ -20,6 +20,7 @@ from keepsum.sampling.mixture import Mixture, OneWidth, Tuned, tune
 from keepsum.sampling.mixture_kernels import FLOOR
 from keepsum.sampling.renewal import GeometricTail, Renewal
 from keepsum.sampling.rng import rng
+from keepsum.sampling.scales import LONGEST, sum_reach
 from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
 
 # Limits of a block: totals whose leverages are worked out, coordinates of a dense factor, and its multiplications.
@@ -75,6 +76,8 @@ def _choose(problem: Problem, cells: IntArray, why: str, wrap: Callable[[Sampler
     slabs = slabs_of(system)
     if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS:
         return Choice(f"no sampler: {why}, and the block is too large for a chain", None, cells)
+    if sum_reach(float(problem.epsilon), int(problem.sizes.max())) > LONGEST:
+        return Choice(f"no sampler: {why}, and its regions are too large for a chain at this epsilon", None, cells)
     mixture = Mixture.of(float(problem.epsilon), slabs, system.matrix, problem.sizes, tau=0.1)
     rejection = _rejection(problem, mixture, slabs)
     if rejection is not None:
@@ -128,9 +131,9 @@ def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
     return chain, f"drawn by {chain.steps:,} steps of a chain of mixture proposals, {accepted} accepted"
 
 
-def mixture_chain(problem: Problem, mixture: Mixture) -> tuple[MixtureChain, Tuned]:
+def mixture_chain(problem: Problem, mixture: Mixture, aim: float = 1e-6) -> tuple[MixtureChain, Tuned]:
     """The chain of mixture proposals, tuned by a pilot, with the steps that its weights extrapolate to."""
-    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
+    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)), aim)
     steps, lag = tuned.renewal.steps_for(FAR), _lag(tuned.renewal.steps_for(NEAR))
     chain = MixtureChain(problem.epsilon, tuned.mixture, problem.sizes, problem.count, steps, lag)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
@@ -159,6 +162,8 @@ def heat_bath_chain(
     bath: HeatBath, epsilon: Fraction | None, sizes: IntArray, count: int, other: float
 ) -> HeatBathChain | None:
     """A chain with as many sweeps as a pilot of coupled pairs asks for, if that costs less than ``other``."""
+    if not bath.has_room:
+        return None
     lag = 4
     chain = HeatBathChain(epsilon, bath, sizes, count, steps=1)
     source = rng(seed="keepsum pilot")

@@ -87,7 +87,8 @@ class Guarantee:
             return f"{distance}: an exact method, in floating-point numbers."
         return (
             f"{distance}, at {100 * (self.error.confidence or 0):.4g}% confidence, as {self.error.pairs or 0:,} pairs "
-            f"of chains showed; extrapolated beyond what was seen, within {significant(self.error.extrapolated or 0)}."
+            f"of chains showed (if those that are slowest to meet were among them or like them); extrapolated beyond "
+            f"what was seen, within {significant(self.error.extrapolated or 0)}."
         )
 
     def _addition(self, distance: float) -> str:

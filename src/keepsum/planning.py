@@ -161,9 +161,11 @@ class Plan:
         return found
 
     def recall(self, found: Certification | None) -> None:
-        """Remember what was certified of this plan, now or by somebody else."""
-        if found is not None and len(found.groups) != len(self.groups):
-            raise InputError("What was certified must be of this plan's blocks, it is of others.")
+        """Remember what was certified of this plan, now or by somebody else: all its chains, and nothing else."""
+        if found is not None and [group is not None for group in found.groups] != [
+            choice.chain is not None for choice in self.samplers
+        ]:
+            raise InputError("What was certified must be of this plan's chains, it is of others.")
         self.__dict__["_certification"] = found
 
     @cached_property

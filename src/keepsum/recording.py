@@ -32,6 +32,8 @@ from keepsum.mechanisms import Gaussian, Laplace, Mechanism
 from keepsum.memory import BYTES_A_CELL, check_room
 from keepsum.planning import Plan, plan
 
+MOST_PAIRS = 10**6
+
 
 def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
     """The plan of a release again, with what was shown of its chains."""
@@ -223,6 +225,7 @@ def convergence_record(shown: Convergence) -> ConvergenceRecord:
         unmet=shown.unmet,
         meetings=list(shown.meetings),
         confidence=shown.confidence,
+        foretold=shown.foretold,
         upper=shown.upper,
         extrapolated=shown.extrapolated,
     )
@@ -247,8 +250,14 @@ def _convergence_of(block: BlockRecord) -> Convergence | None:
         return None
     if min(said.steps, said.lag, said.most - said.lag, len(said.meetings) + said.unmet) < 1 or said.unmet < 0:
         raise InputError("Meetings of chains in a certificate must have steps, a lag and pairs.")
-    if not 0 < said.confidence < 1 or any(steps < 1 or count < 1 for steps, count in said.meetings):
+    if (
+        not 0 <= said.foretold <= 1
+        or not 0 < said.confidence < 1
+        or any(steps < 1 or count < 1 for steps, count in said.meetings)
+    ):
         raise InputError("Meetings of chains in a certificate must be steps and numbers of pairs from 1.")
+    if sum(count for _, count in said.meetings) + said.unmet > MOST_PAIRS or said.most > 2**40:
+        raise InputError(f"A certificate must speak of at most {MOST_PAIRS:,} pairs of chains, this one has more.")
     return Convergence(
         form=block.form,
         sampler=block.sampler,
@@ -259,4 +268,5 @@ def _convergence_of(block: BlockRecord) -> Convergence | None:
         meetings=tuple(said.meetings),
         unmet=said.unmet,
         confidence=said.confidence,
+        foretold=said.foretold,
     )

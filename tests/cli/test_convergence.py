@@ -77,6 +77,7 @@ def test_the_papers_chain(run, tmp_path):
         (["--output", "curve.jpg"], b"Output must end in .png, .svg or .pdf, got 'curve.jpg'."),
         (["--output", "nowhere/curve.png"], b"Folder 'nowhere' must exist"),
         (["--pairs", "3"], b"greater than or equal to 20"),
+        (["--lag", "50"], b"Options --lag and --max-steps must go with --paper"),
         (["--paper", "1.5"], b"strictly between 0 and 1, got 1.5"),
         (["--paper", "0.4", "--lag", "10", "--max-steps", "5"], b"5"),
     ],

@@ -127,6 +127,44 @@ def test_the_mixture_is_a_bessel_function(shape):
     assert not len(log_ratios(0.5, 1))
 
 
+@pytest.mark.parametrize(("epsilon", "size"), [(0.1, 30_000), (0.25, 100_000), (3.0, 100_000), (0.001, 2), (0.05, 400)])
+def test_laws_of_large_regions_have_their_variance(epsilon, size):
+    """n double geometrics have variance 2 n a/(1 - a)^2, however far out the law is made of."""
+    law = np.exp(log_sum_law(epsilon, size))
+    sums = np.arange(len(law), dtype=np.float64)
+    variance = 2 * (law * sums**2).sum() / (2 * law.sum() - law[0])
+    rate = math.exp(-epsilon)
+    assert variance == pytest.approx(2 * size * rate / (1 - rate) ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [1000.0, 5000.25])
+def test_the_mixture_of_large_regions_is_a_bessel_function_too(shape):
+    mpmath = pytest.importorskip("mpmath")
+    sums = np.array([1.0, 100, 300, 700])
+    with mpmath.workdps(40):
+        wanted = [mpmath.log(mpmath.besselk(shape - 0.5, 0.25 * s) * mpmath.mpf(s) ** (shape - 0.5)) for s in sums]
+        differences = [float(value - wanted[0]) for value in wanted]
+    found = log_mixture(0.25, shape, sums)
+    assert found - found[0] == pytest.approx(differences, abs=1e-9)
+
+
+def test_every_order_has_few_pieces():
+    """Orders just above 1 would rise from 0 over hundreds of orders of magnitude."""
+    for size in (2, 3, 5, 1000):
+        for epsilon in np.linspace(0.5, 30, 119):
+            assert len(scale_law(float(epsilon), size, 0.5, 0.1).edge) < 8_000
+
+
+def test_wide_laws_are_not_for_the_heat_bath():
+    moves = ({0: 1, 1: -1, 2: -1, 3: 1},)
+    for size, fits in ((1, True), (40, True), (100_000, False)):
+        assert HeatBath((laplace_logs(3.0, size),), np.zeros(4, dtype=np.int64), moves).has_room == fits
+    wide = HeatBath((laplace_logs(3.0, 10**6),), np.zeros(4, dtype=np.int64), moves)
+    chain = HeatBathChain(Fraction(3), wide, np.ones(4, dtype=np.int64), 1, 40)
+    with pytest.raises(AssertionError, match="no room"):
+        chain.draw_into(np.empty((200, 4), dtype=np.int64), rng(seed=1))
+
+
 def test_theta_by_either_sum():
     for square in (0.03, 0.3, 0.5624, 0.5626, 1.0, 50.0):
         for phi in (-0.5, -0.2, 0.0, 0.37, 0.5):

@@ -20,11 +20,13 @@ from keepsum.sampling.heat_bath import HeatBath
 from keepsum.sampling.heat_bath_kernels import MOST, couple_sweeps, sweeps
 from keepsum.sampling.mixture import CHUNK, Mixture
 from keepsum.sampling.mixture_kernels import ACCEPTED, DRAW, TRIES, chains, couple, reject
-from keepsum.sampling.rng import Rng, Stream
+from keepsum.sampling.renewal import Renewal
+from keepsum.sampling.rng import Rng, Stream, rng
 
 IntArray = npt.NDArray[np.int64]
 
 WARM = 8  # rows left out at the start of a simulation
+FORETOLD = 10**9  # what proposals may cost whose weights are looked at
 TASKS = 64  # tasks that many draws or pairs are cut into: enough for any number of threads
 
 
@@ -177,6 +179,10 @@ class Chain(Regions):
         """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
         raise NotImplementedError
 
+    def foretold(self, proposals: int) -> float:
+        """The distance after the steps of a draw that the weights of so many proposals give, 0 if there are none."""
+        return 0.0
+
     def fingerprint(self) -> str:
         """A hash of everything that decides how chains and pairs run."""
         digest = hashlib.sha256(cache_folder().name.encode())
@@ -214,6 +220,12 @@ class MixtureChain(Chain):
     def _tables(self) -> Iterable[Any]:
         scales, slabs = self.mixture.tables
         return (*scales, *slabs)
+
+    def foretold(self, proposals: int) -> float:
+        """The distance after the steps of a draw that the weights of so many proposals give; less if they cost much."""
+        count = int(max(1000, min(proposals, FORETOLD // self.mixture.cost)))
+        _, log_weights = self.mixture.propose(count, rng(seed="keepsum weights").stream())
+        return Renewal.of(log_weights).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         scales, slabs = self.mixture.tables
@@ -275,7 +287,8 @@ class HeatBathChain(Chain):
         while left:
             words = stream.take(whole(per, left))
             left -= len(words) // per
-            sweeps(words, per, *self.bath.tables, weights, state, steps, fresh, out)
+            if not sweeps(words, per, *self.bath.tables, weights, state, steps, fresh, out):
+                raise AssertionError("a move of the heat bath has no room")
 
     def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
         """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
@@ -286,7 +299,8 @@ class HeatBathChain(Chain):
             pair = np.zeros((2, self.bath.regions), dtype=np.int64)
             while state[DRAW] < len(times):
                 words = stream.take(whole(per, lag + 16))
-                couple_sweeps(words, per, *self.bath.tables, weights, state, lag, most, times, pair)
+                if not couple_sweeps(words, per, *self.bath.tables, weights, state, lag, most, times, pair):
+                    raise AssertionError("a move of the heat bath has no room")
 
         announce(couple_sweeps)
         return in_pairs(task, pairs, rng, threads)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.tables import Grid
+from keepsum.sampling.heat_bath_kernels import MOST
 from keepsum.sampling.scales import log_sum_law
 
 IntArray = npt.NDArray[np.int64]
@@ -58,6 +59,11 @@ class HeatBath:
     def cost(self) -> int:
         """What a sweep costs, in cells drawn freely: a move looks at about four weights."""
         return 2 * sum(len(vector) for vector in self.moves) + 4 * len(self.moves)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether every law is narrow enough: sums within twelve standard deviations of 0, and so moves within 24."""
+        return max(int((own > -0.5).sum()) for own in self.logs) * 24 <= MOST
 
     @cached_property
     def tables(self) -> tuple[IntArray, IntArray, Floats, IntArray, IntArray, IntArray]:

@@ -13,7 +13,7 @@ from keepsum.sampling.compiling import kernel
 from keepsum.sampling.mixture_kernels import DRAW, STEP, unit
 
 FAINT = -42.0  # moves less likely than e^-42 of the likeliest are left out
-MOST = 64  # distinct k on either side of the likeliest
+MOST = 1024  # k on either side of the likeliest; laws so wide that they reach further are not drawn this way
 
 
 @kernel
@@ -31,7 +31,7 @@ def log_weight(law, starts, logs, regions, values, first, last, sums, k):
 
 @kernel
 def move(uniform, law, starts, logs, regions, values, first, last, sums, weights):
-    """Draw k, and move by it."""
+    """Draw k, and move by it; False if its law reaches further than there is room for."""
     # The weight is log-concave in k: climb to the top, then go down both sides.
     top = 0
     best = log_weight(law, starts, logs, regions, values, first, last, sums, 0)
@@ -45,17 +45,21 @@ def move(uniform, law, starts, logs, regions, values, first, last, sums, weights
     weights[MOST] = 1.0
     total = 1.0
     low, high = 0, 0
-    for n in range(1, MOST + 1):
+    for n in range(1, MOST + 2):
         own = log_weight(law, starts, logs, regions, values, first, last, sums, top - n) - best
         if own < FAINT:
             break
+        if n > MOST:
+            return False
         low = n
         weights[MOST - n] = math.exp(own)
         total += weights[MOST - n]
-    for n in range(1, MOST + 1):
+    for n in range(1, MOST + 2):
         own = log_weight(law, starts, logs, regions, values, first, last, sums, top + n) - best
         if own < FAINT:
             break
+        if n > MOST:
+            return False
         high = n
         weights[MOST + n] = math.exp(own)
         total += weights[MOST + n]
@@ -69,52 +73,64 @@ def move(uniform, law, starts, logs, regions, values, first, last, sums, weights
     if k != 0:
         for a in range(first, last):
             sums[regions[a]] += k * values[a]
+    return True
 
 
 @kernel
 def sweep(words, at, law, starts, logs, pointers, regions, values, sums, weights):
-    """Every move once, in order."""
+    """Every move once, in order; False if one has no room."""
     for b in range(len(pointers) - 1):
-        move(unit(words[at + b]), law, starts, logs, regions, values, pointers[b], pointers[b + 1], sums, weights)
+        first, last = pointers[b], pointers[b + 1]
+        if not move(unit(words[at + b]), law, starts, logs, regions, values, first, last, sums, weights):
+            return False
+    return True
 
 
 @kernel
 def sweeps(words, per, law, starts, logs, pointers, regions, values, weights, state, steps, fresh, out):
     """Chains one after the other, each from 0 for ``steps`` sweeps; goes on where the words ended.
 
-    If they are not to be fresh, each goes on from the last state of the one before.
+    If they are not to be fresh, each goes on from the last state of the one before. False if a move has no room.
     """
     for n in range(len(words) // per):
         draw = state[DRAW]
         if draw == len(out):
-            return
+            return True
         if state[STEP] == 0:
             if fresh or draw == 0:
                 out[draw] = 0
             else:
                 out[draw] = out[draw - 1]
-        sweep(words, n * per, law, starts, logs, pointers, regions, values, out[draw], weights)
+        if not sweep(words, n * per, law, starts, logs, pointers, regions, values, out[draw], weights):
+            return False
         state[STEP] += 1
         if state[STEP] >= steps:
             state[STEP] = 0
             state[DRAW] += 1
+    return True
 
 
 @kernel
 def couple_sweeps(words, per, law, starts, logs, pointers, regions, values, weights, state, lag, most, times, pair):
-    """Pairs of chains, the one ``lag`` sweeps ahead, that share their words until they are equal; -1 if not in time."""
+    """Pairs of chains, the one ``lag`` sweeps ahead, that share their words until they are equal; -1 if not in time.
+
+    False if a move has no room.
+    """
     for n in range(len(words) // per):
         place = state[DRAW]
         if place == len(times):
-            return
+            return True
         if state[STEP] == 0:
             pair[:] = 0
-        sweep(words, n * per, law, starts, logs, pointers, regions, values, pair[0], weights)
+        if not sweep(words, n * per, law, starts, logs, pointers, regions, values, pair[0], weights):
+            return False
         state[STEP] += 1
         if state[STEP] > lag:
-            sweep(words, n * per, law, starts, logs, pointers, regions, values, pair[1], weights)
+            if not sweep(words, n * per, law, starts, logs, pointers, regions, values, pair[1], weights):
+                return False
             met = np.all(pair[0] == pair[1])
             if met or state[STEP] >= most:
                 times[place] = state[STEP] if met else -1
                 state[STEP] = 0
                 state[DRAW] += 1
+    return True

@@ -50,6 +50,7 @@ IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
+STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)
 SLACK = 1e-6  # added to ln M for the rounding of its own terms
 CHUNK = 2**16  # words taken at a time
 
@@ -70,6 +71,9 @@ class Mixture:
         The q of each region: 1 less its leverage.
     tau
         The variance below which the exponents no longer act.
+    stretch
+        By how much the exponents are raised, at least 1: a chain may accept more with a little more than the bound's
+        own. Weights stay bounded, by tau^(-(stretch - 1) q/2) more for each region.
     """
 
     epsilon: float
@@ -77,6 +81,7 @@ class Mixture:
     sizes: IntArray
     exponents: Floats
     tau: float
+    stretch: float = 1.0
 
     @classmethod
     def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
@@ -85,9 +90,9 @@ class Mixture:
         exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
         return cls(epsilon, slabs, own, np.clip(exponents, 0.0, 1.0), tau)
 
-    def at(self, tau: float) -> Mixture:
+    def at(self, tau: float, stretch: float = 1.0) -> Mixture:
         """The same with another threshold."""
-        return Mixture(self.epsilon, self.slabs, self.sizes, self.exponents, tau)
+        return Mixture(self.epsilon, self.slabs, self.sizes, self.exponents, tau, stretch)
 
     @property
     def words(self) -> int:
@@ -97,7 +102,8 @@ class Mixture:
     @property
     def cost(self) -> int:
         """What a proposal costs, in cells drawn freely."""
-        return 2 * len(self.sizes) + 7 * self.slabs.dimension + self.slabs.multiplications // 15
+        width = math.sqrt(float(typical_variances(self.epsilon, self.sizes[:1])[0]))  # draws look along it
+        return 2 * len(self.sizes) + int((7 + width / 16) * self.slabs.dimension) + self.slabs.multiplications // 15
 
     @cached_property
     def _laws(self) -> tuple[list[ScaleLaw], IntArray]:
@@ -105,7 +111,7 @@ class Mixture:
         keys = [(n, round(q, 12)) for n, q in zip(self.sizes.tolist(), self.exponents.tolist(), strict=True)]
         distinct = sorted(set(keys))
         place = {key: n for n, key in enumerate(distinct)}
-        laws = [scale_law(self.epsilon, n, q, self.tau) for n, q in distinct]
+        laws = [scale_law(self.epsilon, n, q * self.stretch, self.tau) for n, q in distinct]
         return laws, np.array([place[key] for key in keys], dtype=np.int64)
 
     @cached_property
@@ -154,8 +160,8 @@ class Mixture:
     @cached_property
     def log_bound(self) -> float:
         """Ln M: no weight is larger (see the module's text for the proof)."""
-        if self.tau < FLOOR:
-            raise AssertionError("the proof's third step needs a threshold above the floor")
+        if self.tau < FLOOR or self.stretch < 1:
+            raise AssertionError("the proof needs a threshold above the floor, and no smaller exponents")
         laws, law = self._laws
         variances = typical_variances(self.epsilon, self.sizes)
         highest = np.array([max(0.0, own.max(initial=0.0)) for own in self._ratios])
@@ -163,7 +169,8 @@ class Mixture:
         widths = self.slabs.widths() * math.sqrt(self.tau)
         tangent = log_volume(self.slabs, variances) - float((self.exponents * np.log(variances)).sum()) / 2
         roots = self.slabs.dimension * math.log(2 * math.pi) / 2
-        return float(regions.sum()) + tangent + roots + float(_log_theta(widths).sum()) + SLACK
+        raised = -(self.stretch - 1) * float(self.exponents.sum()) * math.log(self.tau) / 2
+        return float(regions.sum()) + tangent + roots + raised + float(_log_theta(widths).sum()) + SLACK
 
     @property
     def log_weight_error(self) -> float:
@@ -178,7 +185,9 @@ class Mixture:
         power = 2 * (shape_for(self.epsilon, int(self.sizes.max())) - 1)
         widest = self._widest
         largest = max(64.0, power * abs(math.log(widest)) + power * CUT, (self.epsilon * widest) ** 2 / 2)
-        return (terms**2 + 4 * terms) * largest * 2.0**-53
+        # Laws of sums are products of as many ratios as they have entries, each right to 8 units.
+        tabulated = sum(len(own) for own in self._ratios) and max(len(own) for own in self._ratios)
+        return (terms**2 + 4 * terms) * largest * 2.0**-53 + len(self.sizes) * tabulated * 8 * 2.0**-53
 
     @property
     def _widest(self) -> float:
@@ -193,11 +202,12 @@ class Mixture:
         draw by inversion takes a number of 53 bits and compares it with cumulated weights that have been rounded once
         for each term, at most 20 s + 18 terms for a width s: a miss by that much hits the wrong value with a chance of
         2^-52 for each term. Widths are at most s_j(1) times the root of the largest variance. A proposal has one such
-        draw for each coordinate, and for each region one with a search, a logarithm and few roundings (8); what is cut
-        off at e^-40 is less than one rounding. Proposals are made 1/acceptance times for a draw.
+        draw for each coordinate, and for each region one with a search, a logarithm and few roundings (8); sums beyond
+        e^-SPREAD of the likeliest are left out, less than two roundings; the number that it is accepted by has 53 bits
+        too. Proposals are made 1/acceptance times for a draw.
         """
         widths = 20 * self.slabs.widths() * self._widest + 18
-        misses = (8 * len(self.sizes) + float(widths.sum())) * 2.0**-52
+        misses = (10 * len(self.sizes) + float(widths.sum()) + 1) * 2.0**-52
         return 2 * self.log_weight_error + misses / acceptance
 
 
@@ -246,28 +256,32 @@ class Tuned:
     mean_square: float
 
 
-def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
-    """Choose the threshold that needs the fewest steps, by a pilot of proposals that cost about ``budget`` in all.
+def tune(mixture: Mixture, rng: Rng, budget: int, aim: float = 1e-6) -> Tuned:
+    """Choose the threshold and the stretch that need the fewest steps, by a pilot that costs about ``budget`` in all.
 
-    A third of it goes to a search among thresholds, from the middle to where it no longer pays; the rest to the one
-    that was chosen.
+    Fewest to come within ``aim``. Half of it goes to a search, one step at a time from the middle to where it no longer
+    pays; the rest to what was chosen.
     """
-    search = max(20, min(2000, budget // (3 * 5 * mixture.cost)))
-    known: dict[float, float] = {}
+    search = max(20, min(2000, budget // (2 * 8 * mixture.cost)))
+    known: dict[tuple[int, int], int] = {}
 
-    def steps(place: int) -> float:
-        tau = TAUS[place]
-        if tau not in known:
-            renewal = Renewal.of(mixture.at(tau).propose(search, rng.stream())[1])
-            known[tau] = renewal.steps_for(1e-6)
-        return known[tau]
+    def steps(place: tuple[int, int]) -> int:
+        if place not in known:
+            proposals = mixture.at(TAUS[place[0]], STRETCHES[place[1]])
+            known[place] = Renewal.of(proposals.propose(search, rng.stream())[1]).steps_for(aim)
+        return known[place]
 
-    best = 3 if mixture.epsilon < 0.5 else 5
-    for direction in (1, -1):
-        while 0 <= best + direction < len(TAUS) and steps(best + direction) < steps(best):
-            best += direction
-    chosen = mixture.at(TAUS[best])
-    final = max(200, min(50_000, 2 * budget // (3 * mixture.cost)))
+    best = (3 if mixture.epsilon < 0.5 else 5, 0)
+    for direction in ((1, 0), (-1, 0), (0, 1), (1, 0), (-1, 0)):
+        while True:
+            following = (best[0] + direction[0], best[1] + direction[1])
+            if not (0 <= following[0] < len(TAUS) and following[1] < len(STRETCHES)):
+                break
+            if steps(following) >= steps(best):
+                break
+            best = following
+    chosen = mixture.at(TAUS[best[0]], STRETCHES[best[1]])
+    final = max(200, min(50_000, budget // (2 * mixture.cost)))
     sums, log_weights = chosen.propose(final, rng.stream())
     weights = np.exp(log_weights - log_weights.max())
     squares = float(weights @ (sums.astype(np.float64) ** 2).mean(axis=1) / weights.sum())

@@ -27,6 +27,17 @@ DRAW, STEP, ACCEPTED, TRIES = 0, 1, 2, 3
 
 
 @kernel
+def fall(rate, size, start, out):
+    """Ratios of the law of a sum of double geometrics, from far out down to 0 (``scales.log_sum_law``)."""
+    ratio = rate
+    for s in range(start, 0, -1):
+        below = (1 + rate * rate) * s + rate * (size - s - 1) * ratio
+        ratio = rate * (size + s - 1) / below
+        if s - 1 < len(out):
+            out[s - 1] = ratio
+
+
+@kernel
 def unit(word):
     """A number strictly between 0 and 1."""
     return (np.float64(word >> np.uint64(11)) + 0.5) * TO_UNIT

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,8 @@ Floats = npt.NDArray[np.float64]
 CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight tails begin
 FINE = 0.04  # pieces are this wide, in units of 1/eps and of y
 SPREAD = 40.0  # sums of regions are tabulated to e^-40
-STEP = 1 / 64  # of the trapezoid rule
+LEAST = 1.25  # the smallest order of a Gamma law other than 1
+LONGEST = 4 * 10**6  # entries of the law of a sum
 FLATTEST = 1e-12
 
 
@@ -150,14 +152,16 @@ def shape_for(epsilon: float, size: int) -> float:
     """The order of the Gamma law of a region's variance.
 
     For one cell it is 1, and the mixture is the Laplace law itself. For n cells it is chosen so that the variance
-    agrees with that of n double geometrics, which at large epsilon are narrower than n Laplace variables; at least 1,
-    so that no density is infinite at 0.
+    agrees with that of n double geometrics, which at large epsilon are narrower than n Laplace variables; 1 where that
+    would be less than LEAST, so that no density is infinite at 0, or rises there over hundreds of orders.
     """
-    if size == 1:
+    if size == 1 or epsilon > 100:
         return 1.0
-    return max(1.0, size * (epsilon / 2 / math.sinh(epsilon / 2)) ** 2)
+    shape = size * (epsilon / 2 / math.sinh(epsilon / 2)) ** 2
+    return shape if shape >= LEAST else 1.0
 
 
+@lru_cache(maxsize=256)
 def log_ratios(epsilon: float, size: int) -> Floats:
     """Ln of the law of a sum of n double geometrics over the mixture's density there, for sums 0, 1, ...
 
@@ -173,36 +177,55 @@ def log_ratios(epsilon: float, size: int) -> Floats:
 def log_mixture(epsilon: float, shape: float, sums: Floats) -> Floats:
     """Ln of the integral of y^(2 shape - 2) e^(-eps^2 y^2/2 - S^2/2y^2) dy over y > 0, up to a constant.
 
-    In x = ln y the integrand falls off doubly exponentially on one side and at least exponentially on the other, so
-    the trapezoid rule is accurate to the last digits.
+    In x = ln y the integrand is analytic in a strip, falls off doubly exponentially to the right and at least like
+    e^(x (2 shape - 1)) to the left, so the trapezoid rule with a quarter of its width as the step is accurate to the
+    last digits.
     """
     power = 2 * shape - 1
-    middle = math.log(math.sqrt(power) / epsilon)
-    x = np.arange(middle - 45 / power - 1, max(middle, math.log(sums.max() + 1)) + 4, STEP)
-    own = power * (x - middle) - (epsilon * np.exp(x)) ** 2 / 2
     result = np.empty(len(sums))
-    for n, total in enumerate(sums.tolist()):
-        logs = own - total**2 / 2 * np.exp(-2 * x)
-        top = float(logs.max())
-        result[n] = top + math.log(np.exp(logs - top).sum())
+    for first in range(0, len(sums), 4096):
+        own = sums[first : first + 4096, None]
+        square = (power + np.sqrt(power**2 + 4 * (epsilon * own) ** 2)) / (2 * epsilon**2)  # e^2x at the top
+        width = 1 / np.sqrt(2 * epsilon**2 * square + 2 * own**2 / square)
+        step = np.minimum(width / 4, 1 / 16)
+        # To the left it falls like e^(power x), and once S^2/2y^2 is large much faster.
+        far = np.log(120 * square / np.maximum(own, 1e-100) ** 2 + 1) / 2
+        left = int(np.ceil((12 * width + np.minimum(45 / power, far)) / step).max())
+        right = int(np.ceil(12 * width / step).max())
+        away = step * np.arange(-left, right + 1)
+        grown = square * np.exp(2 * away)
+        logs = power * away - epsilon**2 * grown / 2 - own**2 / (2 * grown)
+        top = logs.max(axis=1)
+        tail = np.log((np.exp(logs - top[:, None])).sum(axis=1)) + np.log(step[:, 0])
+        result[first : first + 4096] = top + tail + power * np.log(square[:, 0]) / 2
     return result
 
 
+@lru_cache(maxsize=256)
 def log_sum_law(epsilon: float, size: int) -> Floats:
-    """Ln of the law of a sum of n double geometrics at 0, 1, ... as far as e^-SPREAD of the largest.
+    """Ln of the law of a sum of n double geometrics at 0, 1, ... as far as e^-SPREAD of the largest, up to a constant.
 
-    P(S) is proportional to a^S C(S + n - 1, n - 1) F(n, n + S; S + 1; a^2); all terms of the series are positive.
+    The generating function G = ((1 - a x)(1 - a/x))^-n has x G' (1 - a x)(1 - a/x) = n a (x - 1/x) G, so that
+    a (n - S - 1) p(S+1) = a (n + S - 1) p(S-1) - (1 + a^2) S p(S), and the ratios r(S) = p(S+1)/p(S) follow from each
+    other downwards, where the recurrence forgets where it started by a factor a^2 a step.
     """
-    from scipy.special import gammaln
+    return _log_law(sum_ratios(epsilon, size, sum_reach(epsilon, size)))
 
-    rate = math.exp(-epsilon)
-    deviation = math.sqrt(2 * size * rate) / -math.expm1(-epsilon)
-    most = int(math.sqrt(2 * SPREAD) * deviation + SPREAD / epsilon) + 16
-    terms = np.arange(int((size + most) * 2 + 60 * (1 + deviation) + 60 / epsilon), dtype=np.float64)
-    binomials = gammaln(terms + size) - gammaln(terms + 1) - gammaln(size)
-    result = np.empty(most)
-    for s in range(most):
-        logs = binomials[: len(terms) - s] + binomials[s:] - epsilon * (2 * terms[: len(terms) - s] + s)
-        top = logs.max()
-        result[s] = top + math.log(np.exp(logs - top).sum())
-    return result
+
+def sum_reach(epsilon: float, size: int) -> int:
+    """How many sums are as likely as e^-SPREAD of the likeliest, at most."""
+    deviation = math.sqrt(2 * size * math.exp(-epsilon)) / -math.expm1(-epsilon)
+    return int(math.sqrt(2 * SPREAD) * deviation + SPREAD / epsilon) + 16
+
+
+def _log_law(ratios: Floats) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+
+
+def sum_ratios(epsilon: float, size: int, most: int) -> Floats:
+    """p(S+1)/p(S) for S = 0, ..., most - 2."""
+    from keepsum.sampling.mixture_kernels import fall
+
+    out = np.empty(most - 1)
+    fall(math.exp(-epsilon), size, most + int(SPREAD / epsilon) + 16, out)
+    return out

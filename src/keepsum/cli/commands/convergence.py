@@ -20,6 +20,7 @@ from keepsum.saving import check_new, write_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PAPER_CELLS = 1000  # its basis comes from a Smith form, and it would not converge
 KINDS = (".png", ".svg", ".pdf")
 HELP = """Show how near the chains of a plan come to the law of its noise. Needs no data, spends nothing.
 
@@ -53,17 +54,23 @@ def convergence(
     paper: Annotated[
         float | None, typer.Option("--paper", help="Show the paper's chain, with this parameter a.", metavar="A")
     ] = None,
-    lag: Annotated[int, typer.Option("--lag", help="For --paper: by how many steps one chain leads.", min=1)] = 10_000,
-    most: Annotated[int, typer.Option("--max-steps", help="For --paper: when a pair is given up.", min=2)] = 1_000_000,
+    lag: Annotated[
+        int | None, typer.Option("--lag", help="For --paper: by how many steps one chain leads (10,000).", min=1)
+    ] = None,
+    most: Annotated[
+        int | None, typer.Option("--max-steps", help="For --paper: when a pair is given up (1,000,000).", min=2)
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show how chains converge."""
     mechanism = declared.noise()
     if output is not None:
-        if output.suffix not in KINDS:
+        if output.suffix.lower() not in KINDS:
             raise InputError(f"Output must end in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {str(output)!r}.")
         check_new(output, force)
+    if paper is None and (lag is not None or most is not None):
+        raise InputError("Options --lag and --max-steps must go with --paper. Leave them out.")
     with progress() as step:
         step("reading the categories")
         table = declared.read()
@@ -71,7 +78,7 @@ def convergence(
         plan = ks.plan(declared.kept(table), mechanism)
         if paper is not None:
             step("running the paper's chains")
-            times = _paper(plan, paper, lag, most, pairs or 200)
+            times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)
         else:
             plan.check_samplers()
             found = plan.certify(pairs, progress=pairs_shown(step))
@@ -88,6 +95,8 @@ def convergence(
 
 
 def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
+    if plan.size > PAPER_CELLS:
+        raise InputError(f"The paper's chain is for at most {PAPER_CELLS:,} cells, this table has {plan.size:,}.")
     lattice = ks.Lattice(plan.invariants.coefficients.toarray())
     return ks.mcmc.meeting_times(lattice, plan.mechanism, a, lag=lag, pairs=pairs, max_steps=most)
 
@@ -95,7 +104,7 @@ def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.
 def _write(output: Path, force: bool, figure: Figure) -> None:
     """Write the curve, in whole or not at all."""
     picture = io.BytesIO()
-    figure.savefig(picture, format=output.suffix[1:], dpi=160)
+    figure.savefig(picture, format=output.suffix[1:].lower(), dpi=160)
     write_file(output, picture.getvalue(), force)
 
 
