@@ -32,7 +32,7 @@ def cpu(work: Callable[[], object], repeats: int = 5) -> float:
 
 def ours(keep: ks.Invariants, draws: int) -> tuple[int, Callable[[], object]]:
     """Steps to the distance, and work that makes so many draws."""
-    chain, _ = general_chain(keep, EPSILON, aim=DISTANCE)
+    chain, _ = general_chain(keep, EPSILON)
     times = chain.meeting_times(5_000, chain.lag, 10**5, ks.rng(seed=1), threads=2)
     found = first_step_below(ks.mcmc.MeetingTimes(times, chain.lag), DISTANCE)
     assert found is not None

@@ -41,10 +41,10 @@ SYSTEMS = {
 }
 
 
-def general_chain(keep: ks.Invariants, epsilon: str, aim: float = 1e-6) -> tuple[MixtureChain, Tuned]:
+def general_chain(keep: ks.Invariants, epsilon: str) -> tuple[MixtureChain, Tuned]:
     """The chain of mixture proposals of the one block of these totals."""
     structure = decompose(keep.coefficients)
     (block,) = structure.blocks
     sizes = structure.sizes[block.regions]
     mixture = Mixture.of(float(Fraction(epsilon)), slabs_of(block.system), block.system.matrix, sizes, tau=0.1)
-    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture, aim)
+    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture)

@@ -27,7 +27,7 @@ from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
 BOUNDED = 600  # dimensions up to which the bound of the weights is worked out: it is out of reach far below
 REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
-PILOT = 10**7  # what a pilot may cost, in cells drawn freely: a few tenths of a second, and for large blocks
+PILOT = 4 * 10**7  # what a pilot may cost, in cells drawn freely: about a second, and for large blocks
 LONG_PILOT = 3 * 10**8  # some seconds
 SLOWEST = 2 * 10**10  # a draw that would take minutes is no sampler
 FAR = 1e-9  # the distance that the number of steps is extrapolated to
@@ -131,9 +131,9 @@ def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
     return chain, f"drawn by {chain.steps:,} steps of a chain of mixture proposals, {accepted} accepted"
 
 
-def mixture_chain(problem: Problem, mixture: Mixture, aim: float = 1e-6) -> tuple[MixtureChain, Tuned]:
+def mixture_chain(problem: Problem, mixture: Mixture) -> tuple[MixtureChain, Tuned]:
     """The chain of mixture proposals, tuned by a pilot, with the steps that its weights extrapolate to."""
-    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)), aim)
+    tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
     steps, lag = tuned.renewal.steps_for(FAR), _lag(tuned.renewal.steps_for(NEAR))
     chain = MixtureChain(problem.epsilon, tuned.mixture, problem.sizes, problem.count, steps, lag)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None

@@ -43,6 +43,7 @@ from keepsum.sampling.kernel_tables import MixtureRoom, ScaleTables, SlabTables
 from keepsum.sampling.mixture_kernels import FLOOR, weigh
 from keepsum.sampling.renewal import Renewal
 from keepsum.sampling.rng import Rng, Stream
+from keepsum.sampling.rng import rng as new_rng
 from keepsum.sampling.scales import CUT, ScaleLaw, fixed_scale, log_ratios, pack_scales, scale_law, shape_for
 from keepsum.sampling.slabs import Slabs, leverages, log_volume
 
@@ -51,6 +52,7 @@ Floats = npt.NDArray[np.float64]
 
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
 STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)
+WORTH = 1.005  # a step of the search must gain so much
 SLACK = 1e-6  # added to ln M for the rounding of its own terms
 CHUNK = 2**16  # words taken at a time
 
@@ -256,19 +258,20 @@ class Tuned:
     mean_square: float
 
 
-def tune(mixture: Mixture, rng: Rng, budget: int, aim: float = 1e-6) -> Tuned:
-    """Choose the threshold and the stretch that need the fewest steps, by a pilot that costs about ``budget`` in all.
+def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
+    """Choose the threshold and the stretch that accept most, by a pilot that costs about ``budget`` in all.
 
-    Fewest to come within ``aim``. Half of it goes to a search, one step at a time from the middle to where it no longer
-    pays; the rest to what was chosen.
+    Half of it goes to a search, one step at a time from the middle to where it no longer pays, always with the same
+    words, so that chance does not decide; the rest to what was chosen.
     """
     search = max(20, min(2000, budget // (2 * 8 * mixture.cost)))
-    known: dict[tuple[int, int], int] = {}
+    known: dict[tuple[int, int], float] = {}
 
-    def steps(place: tuple[int, int]) -> int:
+    def accepted(place: tuple[int, int]) -> float:
         if place not in known:
             proposals = mixture.at(TAUS[place[0]], STRETCHES[place[1]])
-            known[place] = Renewal.of(proposals.propose(search, rng.stream())[1]).steps_for(aim)
+            _, log_weights = proposals.propose(search, new_rng(seed="keepsum search").stream())
+            known[place] = Renewal.of(log_weights).acceptance
         return known[place]
 
     best = (3 if mixture.epsilon < 0.5 else 5, 0)
@@ -277,7 +280,7 @@ def tune(mixture: Mixture, rng: Rng, budget: int, aim: float = 1e-6) -> Tuned:
             following = (best[0] + direction[0], best[1] + direction[1])
             if not (0 <= following[0] < len(TAUS) and following[1] < len(STRETCHES)):
                 break
-            if steps(following) >= steps(best):
+            if accepted(following) < accepted(best) * WORTH:
                 break
             best = following
     chosen = mixture.at(TAUS[best[0]], STRETCHES[best[1]])
