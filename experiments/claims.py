@@ -85,6 +85,8 @@ class Claim:
         Why they differ, where they do; why it was not run, where it was not.
     unit
         What the numbers count.
+    said
+        How the paper's side is shown, where it is words rather than a number.
     """
 
     what: str
@@ -94,6 +96,7 @@ class Claim:
     tolerance: Tolerance
     because: str = ""
     unit: str = ""
+    said: str = ""
 
     @property
     def verdict(self) -> str:
@@ -124,7 +127,7 @@ def as_table(claims: Sequence[Claim]) -> str:
         unit = f" {claim.unit}" if claim.unit else ""
         verdict = claim.verdict if claim.verdict == AGREES else f"**{claim.verdict}**"
         ours = shown(claim.ours) + unit * (claim.ours is not None)
-        cells = [claim.what, claim.where, shown(claim.paper) + unit, ours]
+        cells = [claim.what, claim.where, claim.said or shown(claim.paper) + unit, ours]
         rows.append(f"| {' | '.join([*cells, claim.tolerance.words, verdict])} |")
     return "\n".join(rows)
 
@@ -132,7 +135,7 @@ def as_table(claims: Sequence[Claim]) -> str:
 def explanations(claims: Sequence[Claim]) -> str:
     """Each claim that does not agree, with its reason; one without a reason is called unexplained."""
     lines = [
-        f"- **{claim.what}** ({claim.verdict}; paper {shown(claim.paper)}, ours {shown(claim.ours)}): "
+        f"- **{claim.what}** ({claim.verdict}; paper {claim.said or shown(claim.paper)}, ours {shown(claim.ours)}): "
         f"{claim.because or 'UNEXPLAINED.'}"
         for claim in claims
         if claim.verdict != AGREES

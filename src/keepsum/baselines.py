@@ -163,7 +163,8 @@ def _forced(structure: Structure) -> list[IntArray]:
 def _sum_zero(noise: IntArray, stream: Stream) -> IntArray:
     """The nearest whole numbers to noise - mean with sum 0.
 
-    With a sum of q n + r take q off all cells, and 1 more off r of them. Nearest in l1 and in l2: fractional parts are all alike, so any r cells will do, and r must.
+    With a sum of q n + r take q off all cells, and 1 more off r of them. Nearest in l1 and in l2: fractional parts are
+    all alike, so any r cells will do, and r must.
     """
     share, rest = np.divmod(noise.sum(axis=1), noise.shape[1])
     lowered: IntArray = noise - share[:, None] - _some(np.ones(noise.shape, dtype=bool), rest, stream)
