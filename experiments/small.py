@@ -84,9 +84,13 @@ def study(setting: Setting, system: str, target: Target) -> Study:
     return Study(target, times, chain, exact)
 
 
-def unbiased(draws: np.ndarray) -> float:
-    """The p-value of "every cell has mean 0": the largest z-score, times the number of cells (Bonferroni)."""
-    z = np.abs(draws.mean(axis=0)) / (draws.std(axis=0, ddof=1) / np.sqrt(len(draws)))
+def unbiased(draws: np.ndarray, chain: bool = False) -> float:
+    """The p-value of "every cell has mean 0": the largest z-score, times the number of cells (Bonferroni).
+
+    Draws of a chain count as many as their effective number.
+    """
+    count = ks.mcmc.effective_sample_size(draws[None], "mean").clip(1, len(draws)) if chain else len(draws)
+    z = np.abs(draws.mean(axis=0)) / (draws.std(axis=0, ddof=1) / np.sqrt(count))
     return float(min(1.0, draws.shape[1] * 2 * stats.norm.sf(np.max(z))))
 
 
@@ -132,7 +136,7 @@ def claims_of(found: Study, what: str, boxplot: str) -> list[Claim]:
             f"{norm}: the chain's noise is unbiased in every cell (p-value)",
             boxplot,
             0,
-            unbiased(found.chain["draws"]),
+            unbiased(found.chain["draws"], chain=True),
             not_rejected(RATE),
             said="unbiased",
         ),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants
+from keepsum.lattice import Lattice
 from keepsum.lattice.structure import FORCED, Structure, decompose
 from keepsum.mechanisms import Laplace, Number
 from keepsum.planning import plan
@@ -20,6 +21,7 @@ from keepsum.sampling.rng import Rng, Stream
 from keepsum.sampling.rng import rng as new_rng
 
 IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 __all__ = ["projected_laplace", "topdown_like"]
 
@@ -198,31 +200,42 @@ def _some(among: npt.NDArray[np.bool_], count: IntArray, stream: Stream) -> IntA
 
 
 def _nearest_on_lattice(invariants: Invariants, noise: IntArray, stream: Stream) -> IntArray:
-    """Project in l2, then solve min |z - p|_1 over whole z with A z = 0, draw by draw.
+    """Project in l2, then the nearest vector of the lattice in l1, draw by draw.
 
-    Cells are put in a random order and all signs flipped at random, so that the solver's ties have no side.
+    The columns of the basis are put in a random order and all signs flipped at random, so that the solver's ties have
+    no side.
+    """
+    basis = np.asarray(Lattice(invariants.coefficients).basis, dtype=np.float64)
+    inverse = np.linalg.pinv(basis)
+    out = np.empty_like(noise)
+    for i, coordinates in enumerate(noise @ inverse.T):  # B times its pseudo-inverse is the projection
+        order = np.argsort(stream.take(basis.shape[1]))
+        sign = 1 if stream.bits(1) else -1
+        found = _nearest_coordinates(basis[:, order], inverse[order], sign * coordinates[order])
+        out[i] = sign * np.rint(basis[:, order] @ found).astype(np.int64)
+    return out
+
+
+def _nearest_coordinates(basis: Floats, inverse: Floats, centre: Floats) -> Floats:
+    """Whole c with the least |B (c - centre)|_1, by an integer program.
+
+    Rounding the centre gives a vector at some distance; the nearest one is no farther, which bounds every coordinate.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    matrix = np.asarray(invariants.coefficients.toarray(), dtype=np.float64)
-    points = noise - noise @ np.linalg.pinv(matrix) @ matrix
-    width = invariants.size
-    eye, zero = np.eye(width), np.zeros((len(matrix), width))
-    out = np.empty_like(noise)
-    for i, point in enumerate(points):
-        order = np.argsort(stream.take(width))
-        sign = 1 if stream.bits(1) else -1
-        target = sign * point[order]
-        rows = np.block([[matrix[:, order], zero], [eye, -eye], [eye, eye]])
-        low = np.concatenate([np.zeros(len(matrix)), np.full(width, -np.inf), target])
-        high = np.concatenate([np.zeros(len(matrix)), target, np.full(width, np.inf)])
-        found = milp(
-            np.repeat([0.0, 1.0], width),
-            constraints=LinearConstraint(rows, low, high),
-            integrality=np.repeat([1, 0], width),
-            bounds=Bounds(np.repeat([-np.inf, 0.0], width), np.inf),
-        )
-        if found.x is None:
-            raise InputError(f"The solver found no nearest whole numbers: {found.message}")
-        out[i, order] = sign * np.rint(found.x[:width]).astype(np.int64)
-    return out
+    cells, width = basis.shape
+    point, eye = basis @ centre, np.eye(cells)
+    farthest = np.abs(basis @ np.rint(centre) - point).sum()
+    reach = np.abs(inverse).max(axis=1) * farthest + 1
+    found = milp(
+        np.repeat([0.0, 1.0], [width, cells]),
+        constraints=LinearConstraint(np.block([[basis, eye], [-basis, eye]]), np.concatenate([point, -point]), np.inf),
+        integrality=np.repeat([1, 0], [width, cells]),
+        bounds=Bounds(
+            np.concatenate([np.floor(centre - reach), np.zeros(cells)]),
+            np.concatenate([np.ceil(centre + reach), np.full(cells, np.inf)]),
+        ),
+    )
+    if found.x is None:
+        raise InputError(f"The solver found no nearest whole numbers: {found.message}")
+    return np.asarray(np.rint(found.x[:width]))
