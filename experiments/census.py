@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def midwest() -> list[State]:
     names = {"IL": "Illinois", "IN": "Indiana", "MI": "Michigan", "OH": "Ohio", "WI": "Wisconsin"}
     return _states(
         [
-            (names[state], county.title(), int(population))
+            (names[state], re.sub(r"\bMc(\w)", lambda m: "Mc" + m[1].upper(), county.title()), int(population))
             for state, county, population in zip(midwest.state, midwest.county, midwest.poptotal, strict=True)
         ]
     )

@@ -52,17 +52,17 @@ def at_least() -> Tolerance:
 
 
 def not_rejected(rate: float) -> Tolerance:
-    """Ours is a p-value; the claim (the paper's number is no more than its hypothesis) stands unless it is tiny."""
+    """Ours is a p-value; the claim stands unless it is tiny. A true claim is rejected with probability ``rate``."""
     return Tolerance(
-        f"p-value at least {rate:g} (so a true claim is rejected with probability {rate:g})",
+        f"p ≥ {rate:g}, the error rate",
         lambda paper, ours: ours >= rate,
     )
 
 
 def rejected(rate: float) -> Tolerance:
-    """Ours is a p-value that must be small: the paper claims that there is an effect."""
+    """Ours is a p-value that must be small; where there is no effect it is so with probability ``rate``."""
     return Tolerance(
-        f"p-value below {rate:g} (so an effect is seen by chance with probability {rate:g})",
+        f"p < {rate:g}, the error rate",
         lambda paper, ours: ours < rate,
     )
 

@@ -168,10 +168,10 @@ def draw_state(setting: Setting, one: Run) -> str:
     middle.plot(at, one.chain["draws"][-1], "s", color="black", markersize=3.5)
     boxes(bottom, one.projected["draws"], at, GREEN)
     bottom.plot(at, one.projected["draws"][0], "s", color="black", markersize=3.5)
+    centred = "exact noise is centred at 0 in every county" if unbiased(one.exact["draws"]) >= RATE else "exact noise"
     sizes = {key: _size(getattr(one, key)["draws"]) for key in ("exact", "chain", "projected")}
     top.set_title(
-        f"{state.name}: exact noise is centred at 0 for every county, mean size {sizes['exact']:.1f} people "
-        f"({float(one.exact['seconds']):.2g} s)"
+        f"{state.name}: {centred}, mean size {sizes['exact']:.1f} people ({float(one.exact['seconds']):.2g} s)"
     )
     middle.set_title(f"The paper's chain: mean size {sizes['chain']:.1f} ({float(one.chain['draw_seconds']):.2g} s)")
     bottom.set_title(f"Projected discrete Laplace: mean size {sizes['projected']:.1f}, but no published law")
@@ -187,8 +187,8 @@ def draw_state(setting: Setting, one: Run) -> str:
     beyond = sum(int((np.abs(getattr(one, key)["draws"]) > reach).sum()) for key in sizes)
     note(
         figure,
-        f"counties by increasing population; squares: one draw; boxes: 1,000 draws, {beyond:,} of them all beyond the "
-        f"frame; ε = {EPSILON}, l1",
+        f"counties by increasing population; squares: one draw; boxes: 1,000 draws each ({beyond:,} "
+        f"values beyond the frame); ε = {EPSILON}, l1",
     )
     return save(figure, setting.out, f"counties_{state.name.lower().replace(' ', '_')}")
 

@@ -56,9 +56,10 @@ def results(setting: Setting, parts: Sequence[Section]) -> str:
     )
     lines = [
         "# The paper, reproduced",
-        "*Integer Subspace Differential Privacy* (Dharangutte, Gao, Gong, Yu; AAAI 2023): every table, figure and claim, "
-        "with Keepsum's exact samplers beside it. Written by `make paper`; verdicts are computed from the numbers, not "
-        "typed. Seeds are fixed, so every number but the seconds repeats.",
+        "*Integer Subspace Differential Privacy* (Dharangutte, Gao, Gong, Yu; AAAI 2023): every table, figure and "
+        "claim, with Keepsum's exact samplers beside it. Written by `make paper`; verdicts are computed from the "
+        "numbers, not typed. Seeds are fixed, so every number but the seconds repeats. *Where* names the label in the "
+        "paper's source.",
         f"{mode} {len(claims)} claims: {counts[AGREES]} agree, {counts[DISAGREES]} disagree, {counts[NOT_RUN]} not "
         f"run.",
         "## Claims",

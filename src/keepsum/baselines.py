@@ -206,7 +206,7 @@ def _nearest_on_lattice(invariants: Invariants, noise: IntArray, stream: Stream)
     no side.
     """
     basis = np.asarray(Lattice(invariants.coefficients).basis, dtype=np.float64)
-    inverse = np.linalg.pinv(basis)
+    inverse: Floats = np.asarray(np.linalg.pinv(basis), dtype=np.float64)
     out = np.empty_like(noise)
     for i, coordinates in enumerate(noise @ inverse.T):  # B times its pseudo-inverse is the projection
         order = np.argsort(stream.take(basis.shape[1]))
