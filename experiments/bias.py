@@ -85,7 +85,7 @@ def _das(section: Section, drawn: list[tuple[State, np.ndarray]]) -> None:
             rows.append([state.name, state.vintage, *(f"{value:.3g}" for value in figures)])
     if rows:
         head = ["state", "DAS vintage", "DAS: people per tenfold population", "p", "one draw of ours: the same", "p"]
-        section.table(head, rows)
+        section.table("das_bias", head, rows)
 
 
 def _topdown(setting: Setting, section: Section) -> None:

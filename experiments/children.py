@@ -7,6 +7,7 @@ import numpy as np
 from experiments.claims import Claim, equal, not_rejected
 from experiments.setting import Section, Setting
 from experiments.small import (
+    LAG_HEAD,
     RATE,
     TIMING_HEAD,
     Study,
@@ -14,6 +15,7 @@ from experiments.small import (
     claims_of,
     draw_bound,
     draw_boxes,
+    lag_rows,
     study,
     timing_rows,
 )
@@ -39,7 +41,7 @@ def run(setting: Setting) -> tuple[Section, list[Study]]:
         "ε = 0.25. The paper prints 35 as the total of Gamma; the row is 3, 10, 10, 2, which is 25, and its column "
         "totals and grand total of 135 fit 25. The corrected table:"
     )
-    _counts(section, CHILDREN)
+    _counts(section, "children_counts", CHILDREN)
     studies = [study(setting, "children", target) for target in TARGETS]
     for found in studies:
         norm = found.target.norm
@@ -48,20 +50,23 @@ def run(setting: Setting) -> tuple[Section, list[Study]]:
         name = draw_bound(setting, found, f"children_tv_{norm}", WHAT)
         section.figure(name, f"TV bound of the paper's chain on the children's table, {norm} target")
         section.say(f"One noise table, {norm} target, from the chain after the paper's number of steps:")
-        _counts(section, found.chain["draws"][0].reshape(4, 4))
+        _counts(section, f"children_noise_{norm}", found.chain["draws"][0].reshape(4, 4))
+    section.table("children_lags", LAG_HEAD, [row for found in studies for row in lag_rows(found)])
     labels = [f"{county[0]}\n{'LMHV'[k]}" for county in COUNTIES for k in range(4)]
     name = draw_boxes(setting, studies, labels, "children_boxes", WHAT)
     section.figure(
         name, "Noise of each cell (county A to D, education L to V): the paper's chain beside the exact sampler"
     )
-    section.table(TIMING_HEAD, [timing_rows(found, "children") for found in studies])
+    section.table("children_cost", TIMING_HEAD, [timing_rows(found, "children") for found in studies])
     return section, studies
 
 
-def _counts(section: Section, table: np.ndarray) -> None:
+def _counts(section: Section, name: str, table: np.ndarray) -> None:
     """A table in the paper's layout, with its totals."""
-    rows = [[name, *map(str, row), str(row.sum())] for name, row in zip(COUNTIES, table, strict=True)]
-    section.table(["County", *EDUCATION, "Total"], [*rows, ["Total", *map(str, table.sum(axis=0)), str(table.sum())]])
+    rows = [[county, *map(str, row), str(row.sum())] for county, row in zip(COUNTIES, table, strict=True)]
+    section.table(
+        name, ["County", *EDUCATION, "Total"], [*rows, ["Total", *map(str, table.sum(axis=0)), str(table.sum())]]
+    )
 
 
 def _table_claims(found: Study) -> list[Claim]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from experiments.setting import Section, Setting
 from experiments.small import (
+    LAG_HEAD,
     TIMING_HEAD,
     Study,
     Target,
     claims_of,
     draw_bound,
     draw_boxes,
+    lag_rows,
     study,
     timing_rows,
 )
@@ -35,8 +37,9 @@ def run(setting: Setting) -> tuple[Section, list[Study]]:
         norm = found.target.norm
         name = draw_bound(setting, found, f"circles_tv_{norm}", WHAT)
         section.figure(name, f"TV bound of the paper's chain on the circles, {norm} target")
+    section.table("circles_lags", LAG_HEAD, [row for found in studies for row in lag_rows(found)])
     labels = [f"{name}{i}" for name in REGIONS for i in (1, 2)]
     name = draw_boxes(setting, studies, labels, "circles_boxes", WHAT)
     section.figure(name, "Noise of each record: the paper's chain beside the exact sampler")
-    section.table(TIMING_HEAD, [timing_rows(found, "circles") for found in studies])
+    section.table("circles_cost", TIMING_HEAD, [timing_rows(found, "circles") for found in studies])
     return section, studies

@@ -108,16 +108,16 @@ class Claim:
 
 
 def shown(number: float | None) -> str:
-    """A number for a table: whole numbers in full, others to three digits.
+    """A number for a table: whole numbers in full, others to four digits.
 
     >>> shown(100000.0), shown(0.01234), shown(1e-9), shown(None)
-    ('100,000', '0.0123', '1e-09', '-')
+    ('100,000', '0.01234', '1e-09', '-')
     """
     if number is None:
         return "-"
     if math.isfinite(number) and number == round(number) and abs(number) < 1e9:
         return f"{round(number):,}"
-    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.3g}"
+    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.4g}"
 
 
 def as_table(claims: Sequence[Claim]) -> str:

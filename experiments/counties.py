@@ -42,6 +42,7 @@ def run(setting: Setting) -> tuple[Section, list[Run]]:
     runs = [_run(setting, state) for state in states]
     section.claims += _claims(setting, runs)
     section.table(
+        "counties",
         ["state", "counties", "largest R-hat", "rank-normalised", "mean abs. noise: exact", "chain", "projected",
          "seconds, 1,000 draws: exact", "chain"],
         [_row(one) for one in runs],

@@ -5,6 +5,7 @@ QUICK=1 runs little of everything; COUNTIES=path and DAS=path name census files;
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from experiments import beyond, children, circles, counties, theory
 from experiments.cache import Cache
-from experiments.claims import AGREES, DISAGREES, NOT_RUN, as_table, explanations
+from experiments.claims import AGREES, DISAGREES, NOT_RUN, Claim, as_table, explanations
 from experiments.setting import Section, Setting
 
 OUT = Path(__file__).parent / "out"
@@ -72,13 +73,31 @@ def results(setting: Setting, parts: Sequence[Section]) -> str:
     return "\n\n".join(lines) + "\n"
 
 
+def _cells(claim: Claim) -> list[str]:
+    """A claim as a row of a file: numbers in full."""
+    ours = "" if claim.ours is None else repr(float(claim.ours))
+    return [claim.what, claim.where, claim.said or repr(claim.paper), ours, claim.tolerance.words, claim.verdict]
+
+
+def write_tables(setting: Setting, parts: Sequence[Section]) -> None:
+    """The claims and every table of the page, as CSV files."""
+    head = ["claim", "where", "paper", "ours", "agree if", "verdict"]
+    claims = [_cells(claim) for part in parts for claim in part.claims]
+    tables = {"claims": [head, *claims]} | {name: rows for part in parts for name, rows in part.tables.items()}
+    for name, rows in tables.items():
+        with (setting.out / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+
+
 def main() -> int:
     """Everything; the exit status says only that it ran, for a claim may disagree and be explained."""
     setting = setting_from(dict(os.environ))
     setting.out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     page = setting.out / "results.md"
-    page.write_text(results(setting, sections(setting)), encoding="utf-8")
+    parts = sections(setting)
+    write_tables(setting, parts)
+    page.write_text(results(setting, parts), encoding="utf-8")
     say("")
     print(f"keepsum: the paper is reproduced in {page} ({time.perf_counter() - start:.0f} s)")
     return 0

@@ -39,20 +39,22 @@ class Setting:
 
 @dataclass
 class Section:
-    """A part of ``results.md``: its claims, and its text with tables and figures."""
+    """A part of ``results.md``: its claims, its text with tables and figures, and the tables by name."""
 
     title: str
     claims: list[Claim] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)
 
     def say(self, *paragraphs: str) -> None:
         """Add paragraphs."""
         self.text.extend(paragraphs)
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Add a table."""
+    def table(self, name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Add a table; it is also written to a CSV file of that name."""
         lines = [head, ["---"] * len(head), *rows]
         self.text.append("\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines))
+        self.tables[name] = [list(head), *(list(row) for row in rows)]
 
     def figure(self, name: str, words: str) -> None:
         """Show a figure, with the words for those who cannot see it."""

@@ -175,7 +175,9 @@ def _sigma(section: Section) -> None:
             )
         )
     section.say(f"**Width of Gaussian noise**, ε = {EPSILON}, δ = {DELTA}:")
-    section.table(["totals", "σ, paper", "σ, ours (zcdp)", "σ, ours (tight)", "paper's σ² over ours"], rows)
+    section.table(
+        "gaussian_sigma", ["totals", "σ, paper", "σ, ours (zcdp)", "σ, ours (tight)", "paper's σ² over ours"], rows
+    )
 
 
 def _accuracy(setting: Setting, section: Section) -> None:
@@ -183,6 +185,7 @@ def _accuracy(setting: Setting, section: Section) -> None:
     found = {name: _sizes(setting, system) for name, system in SYSTEMS.items()}
     section.say(f"**Mean absolute error of a cell** at the same ε = {EPSILON} per unit of distance:")
     section.table(
+        "accuracy",
         ["mechanism", *found],
         [
             [NAMES[kind], *(f"{sizes[kind]:.3g}" if kind in sizes else "-" for sizes in found.values())]
@@ -202,7 +205,7 @@ def _accuracy(setting: Setting, section: Section) -> None:
     colours = dict(zip(NAMES, (BLUE, ORANGE, GREEN, RED, GREY, PINK), strict=True))
     for row, (_, sizes) in enumerate(found.items()):
         for place, (kind, size) in enumerate(sizes.items()):  # a little apart, for some are equal
-            axes.plot(size, row + 0.08 * (place - 2.5), "o", color=colours[kind], markersize=9)
+            axes.plot(size, row + 0.12 * (place - 2.5), "o", color=colours[kind], markersize=9)
     for place, kind in enumerate(NAMES):
         axes.text(
             1.02, 0.95 - 0.11 * place, "● " + NAMES[kind], color=colours[kind], transform=axes.transAxes, fontsize=10
@@ -250,8 +253,10 @@ def _cost(setting: Setting, section: Section, studies: list[Study]) -> None:
     """Seconds a draw: the chain to a bound of 0.1, and the plan's sampler, whose distance is 0."""
     names = ["circles", "circles", "children", "children"]
     rows = [timing_rows(found, name) for found, name in zip(studies, names, strict=True)]
-    section.say("**Cost of one draw.** The chain stops at a TV bound of 0.1; `plan.sample` has none to stop at:")
-    section.table(TIMING_HEAD, rows)
+    section.say(
+        "**Cost of one draw**, in CPU seconds. The chain stops at a TV bound of 0.1; `plan.sample` has none to stop at:"
+    )
+    section.table("cost", TIMING_HEAD, rows)
     figure, panels = new(10, 3.6)
     axes = panels[0, 0]
     ratios = []
@@ -268,7 +273,7 @@ def _cost(setting: Setting, section: Section, studies: list[Study]) -> None:
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.9)
     axes.set_xscale("log")
-    axes.set_xlabel("seconds a draw, one core (log scale)")
+    axes.set_xlabel("CPU seconds a draw (log scale)")
     axes.set_title(
         f"An exact draw costs {_two_digits(min(ratios))} to {_two_digits(max(ratios))} times less than a chain's"
     )

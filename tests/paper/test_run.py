@@ -23,6 +23,8 @@ def check_page(folder: Path) -> str:
     for name in shown:
         assert 0 < (folder / name).stat().st_size < LARGEST, name
     assert "UNEXPLAINED" not in page
+    for name in ("claims", "children_noise_l1", "children_noise_l2", "gaussian_sigma", "accuracy", "exactness"):
+        assert len((folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()) > 2
     assert len(re.findall(r"\| (?:agrees|\*\*disagrees\*\*|\*\*not run\*\*) \|$", page, flags=re.MULTILINE)) >= 40
     return page
 
