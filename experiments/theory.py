@@ -121,7 +121,9 @@ def _composition(section: Section) -> None:
             at_most(),
         )
     )
-    used = _delta_used((0.25, 0.3), (1e-4, 1e-4))
+    parameters = ((0.25, 1e-4), (0.3, 1e-4))
+    sigmas = [float(ks.Gaussian(epsilon=e, delta=d).sigma or 0) for e, d in parameters]
+    used = delta_used(sigmas, sum(e for e, _ in parameters), sum(d for _, d in parameters))
     section.claims.append(
         Claim(
             "Composition of two Gaussian releases: δ used over δ allowed at ε1 + ε2, enumerated, at its largest",
@@ -133,12 +135,11 @@ def _composition(section: Section) -> None:
     )
 
 
-def _delta_used(epsilons: tuple[float, float], deltas: tuple[float, float]) -> float:
+def delta_used(sigmas: list[float], epsilon: float, delta: float) -> float:
     """The hockey-stick divergence of two Gaussian releases of two cells with a kept sum, over what is allowed."""
-    sigmas = [float(ks.Gaussian(epsilon=e, delta=d).sigma or 0) for e, d in zip(epsilons, deltas, strict=True)]
     reach = math.ceil(12 * max(sigmas))
     grid = np.arange(-reach, reach + 1)
-    epsilon, delta, worst = sum(epsilons), sum(deltas), 0.0
+    worst = 0.0
     for moved in range(1, 30):
         r = moved * math.sqrt(2)
         logs = [(-(grid**2) / s**2, -((grid - moved) ** 2) / s**2) for s in sigmas]
