@@ -49,7 +49,8 @@ def run(setting: Setting) -> tuple[Section, list[Run]]:
     )  # fmt: skip
     for one in runs:
         name = draw_state(setting, one)
-        section.figure(name, f"Noise of each county of {one.state.name}, by increasing population")
+        das = "" if one.state.das is None else f"; DAS errors of vintage {one.state.vintage} in red"
+        section.figure(name, f"Noise of each county of {one.state.name}, by increasing population{das}")
     bias.report(setting, section, [(one.state, one.exact["draws"]) for one in runs])
     return section, runs
 
