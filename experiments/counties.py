@@ -115,10 +115,11 @@ def _ratio(one: Run) -> float:
 def _why_slow(setting: Setting, one: Run) -> str:
     if setting.quick:
         return "A quick run has a tenth of the steps."
+    worth = f"{one.chain['effective'].min():,.0f}"
     return (
         f"It is {one.state.name}, with {len(one.state.counties)} counties: more dimensions mix more slowly, and the "
-        f"four chains are worth only {one.chain['effective'].min():,.0f} independent draws. R-hat is of all steps after the "
-        f"start; the paper does not say which it took, nor which its states are."
+        f"four chains are worth only {worth} independent draws. R-hat is of all steps after the start; the paper does "
+        f"not say which it took, nor which its states are."
     )
 
 
@@ -222,4 +223,4 @@ def _das(axes: Any, one: Run, at: np.ndarray) -> None:
     cut = f"; {beyond} beyond the frame, at its edge" if beyond else ""
     words = f"red: DAS errors, vintage {one.state.vintage}{cut}"
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
-    axes.text(0.01, 0.98, words, color=RED, va="top", transform=axes.transAxes, fontsize=9, bbox=box)
+    axes.text(0.01, 0.9, words, color=RED, va="top", transform=axes.transAxes, fontsize=9, bbox=box)
