@@ -12,7 +12,7 @@ EXTRAS := cli,sql,web,report,accounting
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup test lint demo bench certify clean services
+.PHONY: help setup test lint demo bench certify paper clean services
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,10 @@ bench: $(STAMP)  ## measure speed and memory against the stated limits
 certify: $(STAMP)  ## certify the general sampler on a list of systems (minutes; goes on where it was stopped)
 	@$(BIN)/python benchmarks/certify.py
 
+paper: $(STAMP)  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=file, DAS=file, OUT=folder)
+	@$(BIN)/python -m experiments.run
+
 clean:  ## remove .venv and everything generated
 	@echo "keepsum: removing .venv and caches"
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out dist build
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache dist build
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -34,6 +34,7 @@ LAYERS = [
     ["geometry"],
     ["choosing", "choosing_gaussian", "choosing_general"],
     ["planning", "explaining", "comparing", "noise", "accuracy", "bounds", "tails", "certifying", "drawing"],
+    ["baselines"],
     ["certificate"],
     ["recording", "saving"],
     ["stating"],
@@ -150,6 +151,7 @@ def test_the_rule_can_fail():
     assert not allowed("planning", "certificate")
     assert not allowed("releasing", "verifying")
     assert not allowed("releasing", "cli")
+    assert not allowed("planning", "baselines")
 
 
 def test_no_float_in_the_lattice():

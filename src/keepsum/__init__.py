@@ -30,7 +30,7 @@ from keepsum.table import Table
 from keepsum.verifying import Verification, verify
 
 if TYPE_CHECKING:
-    from keepsum import mcmc
+    from keepsum import baselines, mcmc
 
 __version__ = "0.1.0.dev0"
 
@@ -57,6 +57,7 @@ __all__ = [
     "RowOrderWarning",
     "Table",
     "Verification",
+    "baselines",
     "mcmc",
     "plan",
     "read_table",
@@ -67,9 +68,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``ks.mcmc`` at its first use: it brings numba, which most programs do not need at once."""
-    if name == "mcmc":
-        import keepsum.mcmc
+    """Import ``ks.mcmc`` and ``ks.baselines`` at their first use: for research, which most programs do not do.
 
-        return keepsum.mcmc
+    ``ks.mcmc`` brings numba.
+    """
+    if name in ("baselines", "mcmc"):
+        from importlib import import_module
+
+        return import_module(f"keepsum.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

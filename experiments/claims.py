@@ -1,0 +1,143 @@
+"""A claim of the paper beside the number found here; the verdict is worked out, never typed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+AGREES, DISAGREES, NOT_RUN = "agrees", "disagrees", "not run"
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """When a number counts as the paper's: a rule in words, and the rule.
+
+    Examples
+    --------
+    >>> within_factor(10).holds(1e5, 3e4), within_factor(10).holds(1e5, 3e6)
+    (True, False)
+    """
+
+    words: str
+    holds: Callable[[float, float], bool]
+
+
+def within_factor(factor: float) -> Tolerance:
+    """Ours is between paper / factor and paper * factor: for claims like "about 10^5"."""
+    return Tolerance(
+        f"within a factor of {factor:g}",
+        lambda paper, ours: paper > 0 and ours > 0 and abs(math.log(ours / paper)) <= math.log(factor) + 1e-12,
+    )
+
+
+def equal() -> Tolerance:
+    """Exactly the paper's number."""
+    return Tolerance("equal", lambda paper, ours: ours == paper)
+
+
+def at_most() -> Tolerance:
+    """The paper's number is an upper limit."""
+    return Tolerance("at most the paper's", lambda paper, ours: ours <= paper)
+
+
+def below() -> Tolerance:
+    """The paper's number is a strict upper limit."""
+    return Tolerance("below the paper's", lambda paper, ours: ours < paper)
+
+
+def at_least() -> Tolerance:
+    """The paper's number is a lower limit."""
+    return Tolerance("at least the paper's", lambda paper, ours: ours >= paper)
+
+
+def not_rejected(rate: float) -> Tolerance:
+    """Ours is a p-value; the claim stands unless it is tiny. A true claim is rejected with probability ``rate``."""
+    return Tolerance(
+        f"p ≥ {rate:g}, the error rate",
+        lambda paper, ours: ours >= rate,
+    )
+
+
+def rejected(rate: float) -> Tolerance:
+    """Ours is a p-value that must be small; where there is no effect it is so with probability ``rate``."""
+    return Tolerance(
+        f"p < {rate:g}, the error rate",
+        lambda paper, ours: ours < rate,
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim: what it says, where the paper says it, both numbers, and when they count as equal.
+
+    Attributes
+    ----------
+    what, where
+        The claim in words, and its place in the paper.
+    paper
+        The paper's number.
+    ours
+        The number found here; None if it was not run.
+    tolerance
+        When the two count as the same.
+    because
+        Why they differ, where they do; why it was not run, where it was not.
+    unit
+        What the numbers count.
+    said
+        How the paper's side is shown, where it is words rather than a number.
+    """
+
+    what: str
+    where: str
+    paper: float
+    ours: float | None
+    tolerance: Tolerance
+    because: str = ""
+    unit: str = ""
+    said: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Worked out from the two numbers; a number that is not finite never agrees."""
+        if self.ours is None:
+            return NOT_RUN
+        good = math.isfinite(self.ours) and self.tolerance.holds(self.paper, self.ours)
+        return AGREES if good else DISAGREES
+
+
+def shown(number: float | None) -> str:
+    """A number for a table: whole numbers in full, others to four digits.
+
+    >>> shown(100000.0), shown(0.01234), shown(1e-9), shown(None)
+    ('100,000', '0.01234', '1e-09', '-')
+    """
+    if number is None:
+        return "-"
+    if math.isfinite(number) and number == round(number) and abs(number) < 1e9:
+        return f"{round(number):,}"
+    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.4g}"
+
+
+def as_table(claims: Sequence[Claim]) -> str:
+    """The claims as a table of Markdown."""
+    rows = ["| claim | where | paper | ours | agree if | verdict |", "|---|---|---|---|---|---|"]
+    for claim in claims:
+        unit = f" {claim.unit}" if claim.unit else ""
+        verdict = claim.verdict if claim.verdict == AGREES else f"**{claim.verdict}**"
+        ours = shown(claim.ours) + unit * (claim.ours is not None)
+        cells = [claim.what, claim.where, claim.said or shown(claim.paper) + unit, ours]
+        rows.append(f"| {' | '.join([*cells, claim.tolerance.words, verdict])} |")
+    return "\n".join(rows)
+
+
+def explanations(claims: Sequence[Claim]) -> str:
+    """Each claim that does not agree, with its reason; one without a reason is called unexplained."""
+    lines = [
+        f"- **{claim.what}** ({claim.verdict}; paper {claim.said or shown(claim.paper)}, ours {shown(claim.ours)}): "
+        f"{claim.because or 'UNEXPLAINED.'}"
+        for claim in claims
+        if claim.verdict != AGREES
+    ]
+    return "\n".join(lines) if lines else "None: every claim agrees."

@@ -1,0 +1,79 @@
+"""Figures made for reading: one style, colours that colour-blind readers tell apart, small files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito (2008).
+BLUE, RED, GREEN, PINK, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+GREY = "#595959"
+DPI = 110
+STYLE = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "keepsum",  # the same figure is the same file
+    "savefig.dpi": DPI,
+}
+
+
+def new(width: float, height: float, rows: int = 1, columns: int = 1, **shared: Any) -> tuple[Figure, Any]:
+    """A figure in the house style, and its axes as an array of (rows, columns)."""
+    mpl.rcParams.update(STYLE)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
+
+
+def save(figure: Figure, folder: Path, name: str) -> str:
+    """Write PNG and SVG files without a date, so that a second run writes the same bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{name}.png", dpi=DPI, metadata={"Software": None})
+    figure.savefig(folder / f"{name}.svg", dpi=DPI, metadata={"Date": None, "Creator": None})
+    return name
+
+
+def boxes(axes: Axes, draws: np.ndarray, at: Sequence[float] | np.ndarray, colour: str, width: float = 0.6) -> None:
+    """Boxplots of columns: quartiles, whiskers to 1.5 times the interquartile range, crosses beyond.
+
+    Drawn as a few collections, rasterised, because a thousand separate lines make a huge SVG.
+    """
+    at, half = np.asarray(at, dtype=float), width / 2
+    low, middle, high = np.percentile(draws, [25, 50, 75], axis=0)
+    reach = 1.5 * (high - low)
+    inside = (draws >= low - reach) & (draws <= high + reach)
+    bottom = np.where(inside, draws, np.inf).min(axis=0)
+    top = np.where(inside, draws, -np.inf).max(axis=0)
+    axes.vlines(np.r_[at, at], np.r_[bottom, high], np.r_[low, top], color=colour, linewidth=0.9, rasterized=True)
+    corners = [
+        [(x - half, a), (x + half, a), (x + half, b), (x - half, b)] for x, a, b in zip(at, low, high, strict=True)
+    ]
+    axes.add_collection(
+        PolyCollection(corners, facecolor=colour + "33", edgecolor=colour, linewidth=0.9, rasterized=True)
+    )
+    axes.hlines(middle, at - half, at + half, color=colour, linewidth=2, rasterized=True)
+    rows, columns = np.nonzero(~inside)
+    far = np.unique(np.c_[at[columns], draws[rows, columns]], axis=0)
+    axes.plot(far[:, 0], far[:, 1], "x", color=colour, markersize=3, alpha=0.5, markeredgewidth=0.6, rasterized=True)
+
+
+def note(figure: Figure, words: str) -> None:
+    """A line below the figure: where the numbers come from."""
+    figure.supxlabel(words, fontsize=9, color=GREY, x=0.99, ha="right")
+
+
+def zero_line(axes: Axes) -> None:
+    """Where noise without bias is centred."""
+    axes.axhline(0, color=GREY, linewidth=0.8, zorder=0)

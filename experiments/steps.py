@@ -1,0 +1,139 @@
+"""The slow steps: each a function of plain parameters, so that its result can be kept. No drawing, no verdicts.
+
+Seconds are CPU time on one core, so that what else the machine does counts little.
+
+Systems of totals are named by text: "circles", "children", or "sum 102" for one total over 102 cells.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+import keepsum as ks
+
+CHILDREN = np.array([[15, 1, 3, 1], [20, 10, 10, 15], [3, 10, 10, 2], [12, 14, 7, 2]])
+COUNTIES = ("Alpha", "Beta", "Gamma", "Delta")
+EDUCATION = ("Low", "Medium", "High", "Very High")
+REGIONS = ("A", "B", "C", "AB", "AC", "BC", "ABC")
+
+
+def invariants(system: str) -> ks.Invariants:
+    """The totals of a named system."""
+    if system == "circles":
+        # The paper's 3 x 14 matrix is only drawn, and the drawing is lost: the seven regions, two records each.
+        members = [[2 * r + i for r, name in enumerate(REGIONS) if c in name for i in (0, 1)] for c in "ABC"]
+        return ks.Invariants.subsets(14, members)
+    if system == "children":
+        domain = ks.Domain({"county": COUNTIES, "education": EDUCATION})
+        return ks.Invariants.margins(domain, [["county"], ["education"]])
+    cells = int(system.removeprefix("sum "))
+    return ks.Invariants.subsets(cells, [range(cells)])
+
+
+def lattice(system: str) -> ks.Lattice:
+    """The lattice of a named system."""
+    return ks.Lattice(invariants(system).coefficients)
+
+
+def mechanism(kind: str, epsilon: str, delta: str = "1e-6") -> Any:
+    """By name: l1, l2, gaussian (ours) or gaussian paper."""
+    if kind in ("l1", "l2"):
+        return ks.Laplace(epsilon=epsilon, norm=kind)
+    calibration = "paper" if kind == "gaussian paper" else "zcdp"
+    return ks.Gaussian(epsilon=epsilon, delta=delta, calibration=calibration)
+
+
+def meetings(
+    system: str, norm: str, epsilon: str, log_a: float, lag: int, pairs: int, max_steps: int, seed: str
+) -> dict[str, Any]:
+    """When coupled pairs of the paper's chain met (Algorithms 2 and 3)."""
+    found = ks.mcmc.meeting_times(
+        lattice(system),
+        mechanism(norm, epsilon),
+        math.exp(log_a),
+        lag=lag,
+        pairs=pairs,
+        max_steps=max_steps,
+        rng=ks.rng(seed=seed),
+    )
+    return {"times": found.times, "censored": found.censored, "lag": lag}
+
+
+def chain(
+    system: str, norm: str, epsilon: str, log_a: float, draws: int, thin: int, burn_in: int, seed: str
+) -> dict[str, Any]:
+    """Thinned draws of the paper's chain (Algorithm 1), and its steps a second on one core."""
+    where, what, a = lattice(system), mechanism(norm, epsilon), math.exp(log_a)
+    ks.mcmc.metropolis(where, what, 10, a, threads=1)  # compiled
+    start = time.process_time()
+    runs = ks.mcmc.metropolis(
+        where, what, draws * thin, a, burn_in=burn_in, thin=thin, rng=ks.rng(seed=seed), threads=1
+    )
+    seconds = time.process_time() - start
+    rate = (draws * thin + burn_in) / seconds
+    return {"draws": runs.draws[0], "acceptance": runs.info.acceptance_rate[0], "rate": rate, "seconds": seconds}
+
+
+def exact(system: str, kind: str, epsilon: str, draws: int, seed: str) -> dict[str, Any]:
+    """Draws of the plan's own sampler: how long planning and drawing took, and what the plan promises."""
+    start = time.process_time()
+    plan = ks.plan(invariants(system), mechanism(kind, epsilon))
+    level = plan.guarantee.sampling
+    planning = time.process_time() - start
+    plan.sample(100, rng=ks.rng(seed="warm"))  # compiled
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        drawn = plan.sample(draws, rng=ks.rng(seed=seed))
+        times.append(time.process_time() - start)
+    seconds = min(times)
+    return {"draws": drawn, "planning": planning, "seconds": seconds, "level": level, "sigma": float(plan.sigma or 0)}
+
+
+def projected(system: str, epsilon: str, draws: int, seed: str) -> dict[str, Any]:
+    """Draws of the projected discrete Laplace mechanism."""
+    return {"draws": ks.baselines.projected_laplace(invariants(system), epsilon, draws, rng=ks.rng(seed=seed))}
+
+
+def over_dispersed(
+    cells: int, epsilon: str, wide: str, log_a: float, steps: int, draws: int, thin: int, seed: str
+) -> dict[str, Any]:
+    """The paper's third experiment for one state: four chains from a wider target, R-hat, then thinned draws."""
+    where, a = lattice(f"sum {cells}"), math.exp(log_a)
+    away = ks.mcmc.metropolis(
+        where, ks.Laplace(epsilon=wide), steps, a, thin=steps, chains=4, rng=ks.rng(seed=f"{seed} wide")
+    )
+    kept = max(1, steps // 5_000)
+    runs = ks.mcmc.metropolis(
+        where,
+        ks.Laplace(epsilon=epsilon),
+        steps,
+        a,
+        start=away.state,
+        thin=kept,
+        chains=4,
+        rng=ks.rng(seed=f"{seed} burn in"),
+    )
+    start = time.process_time()
+    more = ks.mcmc.metropolis(
+        where,
+        ks.Laplace(epsilon=epsilon),
+        draws * thin,
+        a,
+        start=runs.state[0],
+        thin=thin,
+        rng=ks.rng(seed=f"{seed} draws"),
+        threads=1,
+    )
+    seconds = time.process_time() - start
+    return {
+        "r_hat": ks.mcmc.r_hat(runs, "plain"),
+        "r_hat_rank": ks.mcmc.r_hat(runs, "rank"),
+        "effective": ks.mcmc.effective_sample_size(runs),
+        "draws": more.draws[0],
+        "draw_seconds": seconds,
+    }

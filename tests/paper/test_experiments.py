@@ -1,0 +1,95 @@
+"""The parts that verdicts rest on: tests that see a bias, the printed tables, the systems of totals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from experiments.beyond import hierarchy, system
+from experiments.bias import bias_test, falls
+from experiments.children import PRINTED
+from experiments.run import setting_from
+from experiments.setting import Section
+from experiments.small import RATE, same_law, unbiased
+from experiments.steps import CHILDREN, invariants
+from experiments.theory import delta_used
+
+
+@pytest.fixture(scope="module")
+def draws():
+    return ks.plan(invariants("circles"), ks.Laplace(epsilon=0.25)).sample(2_000, rng=ks.rng(seed=5))
+
+
+def test_a_bias_is_seen(draws):
+    assert unbiased(draws) >= RATE
+    assert unbiased(draws, chain=True) >= RATE
+    shifted = draws.copy()
+    shifted[:, 3] += 1
+    assert unbiased(shifted) < RATE
+
+
+def test_another_law_is_seen(draws):
+    other = ks.plan(invariants("circles"), ks.Laplace(epsilon=0.25)).sample(2_000, rng=ks.rng(seed=6))
+    wider = ks.plan(invariants("circles"), ks.Laplace(epsilon=0.15)).sample(2_000, rng=ks.rng(seed=6))
+    assert same_law(draws, other) >= RATE
+    assert same_law(draws, wider) < RATE
+
+
+def test_a_trend_is_seen():
+    population = np.geomspace(1e3, 1e6, 50)
+    noise = ks.plan(ks.Invariants.subsets(50, [range(50)]), ks.Laplace(epsilon=0.2)).sample(rng=ks.rng(seed=1))
+    assert bias_test(noise, population)[1] > RATE
+    trend = noise - 10 * np.log10(population)
+    assert bias_test(trend, population)[0] == pytest.approx(bias_test(noise, population)[0] - 10)
+    assert falls(trend, population) < RATE
+    assert falls(-trend, population) > 1 - RATE
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_papers_noise_tables_keep_their_margins(norm):
+    table = np.array(PRINTED[norm])
+    assert not table.sum(axis=0).any()
+    assert not table.sum(axis=1).any()
+
+
+def test_the_childrens_totals_with_the_correction():
+    assert CHILDREN.sum(axis=1).tolist() == [20, 55, 25, 35]
+    assert CHILDREN.sum(axis=0).tolist() == [50, 35, 30, 20]
+
+
+def test_all_circles_intersect():
+    matrix = invariants("circles").coefficients.toarray()
+    assert matrix.shape == (3, 14)
+    assert (matrix @ matrix.T).tolist() == [[8, 4, 4], [4, 8, 4], [4, 4, 8]]
+    assert matrix.prod(axis=0).sum() == 2
+
+
+def test_hierarchy():
+    matrix = hierarchy(2, 3, 4).toarray()
+    assert matrix.shape == (1 + 2 + 6, 24)
+    assert matrix.sum(axis=1).tolist() == [24, 12, 12, *[4] * 6]
+    assert (matrix[3:].sum(axis=0) == 1).all()
+    assert system("table 4 4").coefficients.shape == (8, 16)
+
+
+def test_too_narrow_a_gaussian_is_seen():
+    """The enumeration of composition: enough at our sigma, not at a quarter of it."""
+    sigmas = [float(ks.Gaussian(epsilon=0.25, delta=1e-4).sigma)] * 2
+    assert delta_used(sigmas, 0.5, 2e-4) <= 1
+    assert delta_used([sigma / 4 for sigma in sigmas], 0.5, 2e-4) > 1
+
+
+def test_setting_from_the_environment(tmp_path):
+    setting = setting_from({"OUT": str(tmp_path), "QUICK": "1", "COUNTIES": "a.csv"})
+    assert (setting.quick, setting.scaled(9, 1), setting.out) == (True, 1, tmp_path)
+    assert setting.counties is not None
+    assert setting.das is None
+    assert not setting_from({"QUICK": "0"}).quick
+
+
+def test_section_tables():
+    section = Section("x")
+    section.table("t", ["a", "b"], [["1", "2"]])
+    assert section.text == ["| a | b |\n| --- | --- |\n| 1 | 2 |"]
+    assert section.tables == {"t": [["a", "b"], ["1", "2"]]}
