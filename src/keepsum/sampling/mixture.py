@@ -227,7 +227,8 @@ class OneWidth(Mixture):
     def on(cls, slabs: Slabs, variance: float) -> OneWidth:
         """For a lattice whose regions are single cells."""
         cells = len(slabs.order)
-        return cls(1.0, slabs, np.ones(cells, dtype=np.int64), np.ones(cells), FLOOR, variance)
+        ones = np.ones(cells, dtype=np.int64)
+        return cls(1.0, slabs, ones, np.ones(cells), tau=FLOOR, variance=variance)
 
     @cached_property
     def tables(self) -> tuple[ScaleTables, SlabTables]:
