@@ -21,8 +21,7 @@ def chains_everywhere():
         patch.setattr(choosing, "BUDGET", 1)
         patch.setattr(choosing, "PILOT", 1)
         patch.setattr(choosing_general, "BOUNDED", 0)
-        patch.setattr(choosing_general, "PILOT", 10**6)
-        patch.setattr(choosing_general, "ENOUGH", 1000)
+        patch.setattr(choosing_general, "PILOT", 2 * 10**7)
         yield
 
 

@@ -37,9 +37,10 @@ def test_make_paper_quick(tmp_path):
     arguments = [f"OUT={out}", f"BIN={Path(sys.executable).parent}", f"STAMP={stamp}"]
     path = os.pathsep.join(filter(None, [str(REPO / "src"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        ["make", "paper", "QUICK=1", *arguments],
+        ["make", "--no-print-directory", "paper", "QUICK=1", *arguments],
         cwd=REPO,
-        env=os.environ | {"PYTHONPATH": path},
+        # The tests may themselves be run by make, whose flags are not for this one.
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")} | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=180,
