@@ -8,10 +8,10 @@ they were given up stands in, which is in its favour.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
+from measuring import cpu, seconds
 from systems import general_chain, margins
 
 import keepsum as ks
@@ -19,16 +19,6 @@ from keepsum.mcmc.bounds import first_step_below
 
 EPSILON, DISTANCE, ROUNDS = "0.25", 0.01, 15
 LAG = 20  # long enough for the bound at step 0 to be 1, as for Algorithm 1
-
-
-def cpu(work: Callable[[], object], repeats: int = 5) -> float:
-    """The best CPU time of some runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def ours(keep: ks.Invariants, draws: int) -> tuple[int, Callable[[], object]]:
@@ -51,13 +41,6 @@ def algorithm_1(keep: ks.Invariants, lag: int, pairs: int, most: int) -> tuple[i
     steps = first_step_below(times, DISTANCE) or most - lag
     few = 500_000
     return steps, lambda: ks.mcmc.metropolis(lattice, laplace, few, a, thin=few, rng=ks.rng(seed=2)), few / steps
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """CPU time."""
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def main() -> int:

@@ -6,10 +6,10 @@ CPU time, the best of some runs; limits are ratios, which another machine change
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
+from measuring import cpu, seconds
 
 import keepsum as ks
 
@@ -19,17 +19,6 @@ EPSILON, A = 0.25, float(np.exp(-1))
 def margins(rows: int, columns: int) -> ks.Lattice:
     domain = ks.Domain({"row": list(range(rows)), "column": list(range(columns))})
     return ks.Lattice(ks.Invariants.margins(domain, [["row"], ["column"]]).coefficients)
-
-
-def cpu(work: Callable[[], object], repeats: int = 5) -> float:
-    """The best CPU time of some runs."""
-    return min(_seconds(work) for _ in range(repeats))
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def compiled(lattice: ks.Lattice, steps: int, a: float = A) -> Callable[[], object]:
@@ -61,7 +50,7 @@ def plain_numpy(lattice: ks.Lattice, steps: int) -> Callable[[], object]:
 def steps_a_second(lattice: ks.Lattice, rounds: int = 15) -> tuple[float, float]:
     """Of the library and of NumPy, by turns, so that what else the machine does meets both: the median ratio counts."""
     ours, plain = compiled(lattice, 500_000), plain_numpy(lattice, 5_000)
-    times = np.array([(_seconds(ours) / 500_000, _seconds(plain) / 5_000) for _ in range(rounds)])
+    times = np.array([(seconds(ours) / 500_000, seconds(plain) / 5_000) for _ in range(rounds)])
     ratio = float(np.median(times[:, 1] / times[:, 0]))
     return 1 / float(times[:, 0].min()), ratio
 

@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
+from measuring import cpu
 
 import keepsum as ks
 
@@ -28,16 +29,6 @@ def totals(cells: int, groups: int) -> ks.Invariants:
 def table(rows: int, columns: int) -> ks.Invariants:
     domain = ks.Domain({"row": list(range(rows)), "column": list(range(columns))})
     return ks.Invariants.margins(domain, [["row"], ["column"]])
-
-
-def cpu(work: Callable[[], object], repeats: int = 3) -> float:
-    """The best CPU time of some runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def draws_a_second(keep: ks.Invariants, draws: int, mechanism: ks.Laplace | ks.Gaussian | None = None) -> float:

@@ -210,6 +210,19 @@ def test_words_say_what_was_observed_and_what_was_not():
     assert significant(1.5) == "1"
 
 
+def test_limits_of_several_chains_hold_together():
+    """Two tables of different forms: each limit at half the error, and their sum is the plan's."""
+    cells = np.arange(25).reshape(5, 5), 25 + np.arange(16).reshape(4, 4)
+    totals = [line.tolist() for table in cells for line in (*table, *table.T)]
+    plan = ks.plan(ks.Invariants.subsets(41, totals), ks.Laplace(epsilon=1))
+    found = plan.certify(pairs=300)
+    assert [group.confidence for group in found.chains] == [0.975, 0.975]
+    assert found.confidence == 0.95
+    assert found.error.distance == pytest.approx(sum(group.upper for group in found.chains))
+    with pytest.raises(ks.InputError, match="of this plan's chains"):
+        plan.recall(Certification((found.groups[0], None), 0.0, 0.95))
+
+
 # -- releases ----------------------------------------------------------------------------------------
 
 

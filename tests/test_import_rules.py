@@ -31,7 +31,7 @@ LAYERS = [
         "guarantees",
     ],
     ["mcmc"],
-    ["geometry"],
+    ["geometry", "grouping"],
     ["choosing", "choosing_gaussian", "choosing_general"],
     ["planning", "explaining", "comparing", "noise", "accuracy", "bounds", "tails", "certifying", "drawing"],
     ["baselines"],

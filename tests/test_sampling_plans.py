@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from support import margins
 
 EXACT = {
     "nothing kept": ks.Invariants.subsets(5, []),
@@ -100,12 +101,6 @@ def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain():
     for mechanism in (ks.Laplace(epsilon=45, norm="l2"), ks.Gaussian(sigma="0.2"), ks.Gaussian(sigma="0.7")):
         assert keep.holds(np.zeros(400, dtype=int), ks.plan(keep, mechanism).sample())
         assert ks.plan(keep, mechanism).guarantee.sampling == "exact"
-
-
-def margins(*shape: int) -> ks.Invariants:
-    axes = [f"x{k}" for k in range(len(shape))]
-    domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
-    return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from keepsum.noise import Noise
 from keepsum.sampling.rng import rng
 
 if TYPE_CHECKING:
-    from keepsum.planning import BlockGroup, Plan
+    from keepsum.grouping import BlockGroup
+    from keepsum.planning import Plan
 
 # Simulated cells for a group of blocks, rejected ones included, and the fewest and most draws that they may make.
 EFFORT = 2 * 10**7

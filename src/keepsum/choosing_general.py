@@ -207,7 +207,7 @@ def _narrow_chain(system: System, sizes: IntArray, count: int, variance: float) 
         slabs = lattice_slab(list(cell_moves(tuple(system.basis), sizes)), width)
     if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS or variance < FLOOR:
         return None
-    proposals = OneWidth.on(slabs, variance)
+    proposals = OneWidth(slabs, variance)
     tries = max(200, min(20_000, LONG_PILOT // proposals.cost))
     renewal = Renewal.of(proposals.propose(tries, rng(seed="keepsum pilot").stream())[1])
     ones = np.ones(width, dtype=np.int64)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from keepsum.comparing import compare
 
 if TYPE_CHECKING:
-    from keepsum.planning import BlockGroup, Plan
+    from keepsum.grouping import BlockGroup
+    from keepsum.planning import Plan
 
 SHOWN_CELLS = 8
 SHOWN_ROWS = 20

@@ -20,8 +20,9 @@ from keepsum.certifying import Convergence
 from keepsum.choosing import Choice
 from keepsum.errors import InputError
 from keepsum.explaining import change_in_words
+from keepsum.grouping import BlockGroup
 from keepsum.mechanisms import Mechanism, loss_above
-from keepsum.planning import BlockGroup, Plan
+from keepsum.planning import Plan
 from keepsum.recording import convergence_record
 
 LEVEL = 0.95

@@ -18,18 +18,13 @@ from keepsum.sampling.renewal import GeometricTail, Renewal
 from keepsum.sampling.rng import rng
 from keepsum.sampling.scales import log_mixture, log_ratios, log_sum_law, scale_law, shape_for
 from keepsum.sampling.slabs import Slabs, lattice_slab, leverages, log_volume, table_slabs
+from support import margins
 
 
 def system_of(keep):
     structure = decompose(keep.coefficients)
     (block,) = structure.blocks
     return block.system, structure.sizes[block.regions]
-
-
-def margins(*shape):
-    axes = [f"x{k}" for k in range(len(shape))]
-    domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
-    return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
 
 
 SYSTEMS = {

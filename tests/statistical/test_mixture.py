@@ -19,13 +19,7 @@ from keepsum.sampling.mixture_kernels import FLOOR, propose, unit
 from keepsum.sampling.renewal import GeometricTail, Renewal
 from keepsum.sampling.rng import rng
 from keepsum.sampling.slabs import lattice_slab, table_slabs
-
-
-def margins(*shape):
-    axes = [f"x{k}" for k in range(len(shape))]
-    domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
-    return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
-
+from support import margins
 
 # 14 records in the 7 regions of three circles, two each; sums that overlap; a lattice of large determinant.
 CIRCLES = ks.Invariants.subsets(14, [[c for c in range(14) if (c // 2 + 1) >> k & 1] for k in range(3)])
@@ -285,8 +279,8 @@ def test_pairs_meet_when_two_chains_that_are_followed_do():
     sampler, lag = chain(keep, "1", 0.2, steps=1), 5
     pairs = 200
     found = sampler.meeting_times(pairs, lag, 500, rng(seed=11))
-    scales, slabs = sampler.mixture.tables
-    per, room = sampler.mixture.words, sampler.mixture.room()
+    scales, slabs = sampler.proposals.tables
+    per, room = sampler.proposals.words, sampler.proposals.room()
     out = np.empty(16, dtype=np.int64)
     source = rng(seed=11)
     per_task = pairs // 64
@@ -334,7 +328,7 @@ def test_meeting_times_have_the_law_that_the_weights_give():
     """With many more weights than pairs, so that their own error does not count; wrong targets are rejected."""
     keep, lag = margins(4, 4), 40
     sampler = chain(keep, "0.25", 0.14, steps=1)
-    _, log_weights = sampler.mixture.propose(400_000, rng(seed=12).stream())
+    _, log_weights = sampler.proposals.propose(400_000, rng(seed=12).stream())
     excess = sampler.meeting_times(20_000, lag, 2_000, rng(seed=13)) - lag
     statistic, limit = meeting_chi_square(excess, expected_survival(log_weights, range(30)))
     assert statistic < limit
@@ -402,7 +396,7 @@ def test_narrow_gaussian_laws(sigma):
     own = HeatBath((gaussian_logs(sigma**2),), np.zeros(9, dtype=np.int64), moves)
     count = 200_000 if sigma == 0.5 else 40_000
     assert_drawn_from(drawn(HeatBathChain(None, own, sizes, 1, 20), keep, count), law)
-    proposals = OneWidth.on(table_slabs(system.grid.column), sigma**2)
+    proposals = OneWidth(table_slabs(system.grid.column), sigma**2)
     assert_drawn_from(drawn(MixtureChain(None, proposals, sizes, 1, 30), keep, count), law)
     if sigma < 1:  # wider noise is accepted always
         assert_not_drawn_from(drawn(MixtureChain(None, proposals, sizes, 1, 0), keep, count), law)

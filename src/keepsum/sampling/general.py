@@ -6,6 +6,7 @@ Each draws the sums of the regions; the cells of a region are then drawn given t
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -13,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.sampling.chain_kernels import ACCEPTED, DRAW, TRIES, chains, couple, reject
 from keepsum.sampling.compiling import cache_folder
 from keepsum.sampling.compositions import ForcedSums
 from keepsum.sampling.driving import PILOT_DRAWS, UNLIMITED, announce, in_parallel
 from keepsum.sampling.heat_bath import HeatBath
 from keepsum.sampling.heat_bath_kernels import MOST, couple_sweeps, sweeps
-from keepsum.sampling.mixture import CHUNK, Mixture
-from keepsum.sampling.mixture_kernels import ACCEPTED, DRAW, TRIES, chains, couple, reject
+from keepsum.sampling.mixture import CHUNK, Mixture, Proposals
 from keepsum.sampling.renewal import Renewal
 from keepsum.sampling.rng import Rng, Stream, rng
 
@@ -30,7 +31,7 @@ FORETOLD = 10**9  # what proposals may cost whose weights are looked at
 TASKS = 64  # tasks that many draws or pairs are cut into: enough for any number of threads
 
 
-class Regions:
+class Regions(ABC):
     """From sums of regions to cells: what all general samplers share.
 
     Parameters
@@ -61,9 +62,9 @@ class Regions:
         sums[:, self._order] = own
         self._fill(out.reshape(jobs, self._block), sums, rng, threads)
 
+    @abstractmethod
     def _sums(self, out: IntArray, stream: Stream) -> None:
         """Draw sums of regions in the sampler's order."""
-        raise NotImplementedError
 
     def _fill(self, out: IntArray, sums: IntArray, rng: Rng, threads: int) -> None:
         single = self._sizes == 1
@@ -150,9 +151,9 @@ class Chain(Regions):
         self.steps, self.lag = steps, lag
 
     @property
+    @abstractmethod
     def cost(self) -> int:
         """What a step costs, in cells drawn freely."""
-        raise NotImplementedError
 
     @property
     def simulation_cost(self) -> int:
@@ -171,13 +172,13 @@ class Chain(Regions):
     def _sums(self, out: IntArray, stream: Stream) -> None:
         self._advance(out, stream, self.steps, fresh=True)
 
+    @abstractmethod
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         """Rows by chains of so many steps, each new or going on from the row before."""
-        raise NotImplementedError
 
+    @abstractmethod
     def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
         """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
-        raise NotImplementedError
 
     def foretold(self, proposals: int) -> float:
         """The distance after the steps of a draw that the weights of so many proposals give, 0 if there are none."""
@@ -190,9 +191,9 @@ class Chain(Regions):
             digest.update(repr(array).encode() if np.ndim(array) == 0 else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
+    @abstractmethod
     def _tables(self) -> Iterable[Any]:
         """What the kernels read."""
-        raise NotImplementedError
 
 
 class MixtureChain(Chain):
@@ -207,29 +208,29 @@ class MixtureChain(Chain):
     """
 
     def __init__(
-        self, epsilon: Fraction | None, mixture: Mixture, sizes: IntArray, count: int, steps: int, lag: int = 8
+        self, epsilon: Fraction | None, proposals: Proposals, sizes: IntArray, count: int, steps: int, lag: int = 8
     ) -> None:
-        super().__init__(epsilon, mixture.slabs.order, sizes, count, steps, lag)
-        self.mixture = mixture
+        super().__init__(epsilon, proposals.slabs.order, sizes, count, steps, lag)
+        self.proposals = proposals
 
     @property
     def cost(self) -> int:
         """What a step costs, in cells drawn freely."""
-        return self.mixture.cost
+        return self.proposals.cost
 
     def _tables(self) -> Iterable[Any]:
-        scales, slabs = self.mixture.tables
+        scales, slabs = self.proposals.tables
         return (*scales, *slabs)
 
     def foretold(self, proposals: int) -> float:
         """The distance after the steps of a draw that the weights of so many proposals give; less if they cost much."""
-        count = int(max(1000, min(proposals, FORETOLD // self.mixture.cost)))
-        _, log_weights = self.mixture.propose(count, rng(seed="keepsum weights").stream())
+        count = int(max(1000, min(proposals, FORETOLD // self.proposals.cost)))
+        _, log_weights = self.proposals.propose(count, rng(seed="keepsum weights").stream())
         return Renewal.of(log_weights).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
-        scales, slabs = self.mixture.tables
-        per, room = self.mixture.words, self.mixture.room()
+        scales, slabs = self.proposals.tables
+        per, room = self.proposals.words, self.proposals.room()
         log_weights = np.empty(len(out))
         candidate = np.empty(len(self._order), dtype=np.int64)
         state = np.zeros(4, dtype=np.int64)
@@ -242,11 +243,11 @@ class MixtureChain(Chain):
 
     def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
         """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
-        scales, slabs = self.mixture.tables
-        per = self.mixture.words
+        scales, slabs = self.proposals.tables
+        per = self.proposals.words
 
         def task(times: IntArray, stream: Stream) -> None:
-            room, log_weights = self.mixture.room(), np.empty(2)
+            room, log_weights = self.proposals.room(), np.empty(2)
             candidate = np.empty(len(self._order), dtype=np.int64)
             state = np.zeros(4, dtype=np.int64)
             while state[DRAW] < len(times):

@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from keepsum.sampling.chain_kernels import DRAW, STEP
 from keepsum.sampling.compiling import kernel
-from keepsum.sampling.mixture_kernels import DRAW, STEP, unit
+from keepsum.sampling.mixture_kernels import unit
 
 FAINT = -42.0  # moves less likely than e^-42 of the likeliest are left out
 MOST = 1024  # k on either side of the likeliest; laws so wide that they reach further are not drawn this way

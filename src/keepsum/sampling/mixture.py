@@ -32,7 +32,8 @@ a Metropolis chain: it moves with chance min(1, w*/w) and forgets where it was e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,15 +59,79 @@ CHUNK = 2**16  # words taken at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
-    """Proposals for the sums of a block's regions.
+class Proposals(ABC):
+    """Proposals of region sums on a lattice, with their weights.
 
     Parameters
     ----------
-    epsilon
-        The privacy loss per unit of l1 distance.
     slabs
         The lattice.
+    """
+
+    slabs: Slabs
+
+    @property
+    @abstractmethod
+    def cost(self) -> int:
+        """What a proposal costs, in cells drawn freely."""
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[ScaleTables, SlabTables]:
+        """What the kernels read."""
+
+    @property
+    def words(self) -> int:
+        """What a proposal takes: a word for each region and coordinate, and one to accept it by."""
+        return len(self.slabs.order) + self.slabs.dimension + 1
+
+    def room(self) -> MixtureRoom:
+        """Room for the proposals of one worker."""
+        regions, size = len(self.slabs.order), self.slabs.size
+        stacked = (self.slabs.drawn if self.slabs.slabs > 1 else 0, size, size)
+        square = (size, size) if self.slabs.slabs > 1 else (0, 0)
+        return MixtureRoom(
+            squares=np.zeros(regions),
+            variances=np.zeros(regions),
+            precisions=np.zeros(stacked),
+            form=np.zeros((size, size)),
+            inverse=np.zeros(square),
+            sums=np.zeros(square),
+            roots=np.zeros(size),
+            centres=np.zeros(size),
+            coordinates=np.zeros(size),
+            passed=np.zeros(size),
+        )
+
+    def propose(self, count: int, stream: Stream) -> tuple[IntArray, Floats]:
+        """Independent proposals, one row each in the order of the slabs, and their log weights."""
+        scales, slabs = self.tables
+        room = self.room()
+        out = np.empty((count, len(self.slabs.order)), dtype=np.int64)
+        log_weights = np.empty(count)
+        step = max(1, CHUNK // self.words)
+        for first in range(0, count, step):
+            own = slice(first, min(first + step, count))
+            words = stream.take(self.words * (own.stop - own.start))
+            weigh(words, self.words, scales, slabs, room, out[own], log_weights[own])
+        return out, log_weights
+
+    def _cost(self, width: float) -> int:
+        """Regions, coordinates that are drawn along a law of that width, and the factor."""
+        along = int((7 + width / 16) * self.slabs.dimension)
+        return 2 * len(self.slabs.order) + along + self.slabs.multiplications // 15
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Proposals):
+    """Proposals of the scale mixture, for l1 Laplace noise.
+
+    Parameters
+    ----------
+    slabs
+        The lattice.
+    epsilon
+        The privacy loss per unit of l1 distance.
     sizes
         The number of cells of each region, in the order of the slabs.
     exponents
@@ -79,7 +144,6 @@ class Mixture:
     """
 
     epsilon: float
-    slabs: Slabs
     sizes: IntArray
     exponents: Floats
     tau: float
@@ -90,22 +154,16 @@ class Mixture:
         """For totals over regions; ``sizes`` in the order of the columns of the matrix."""
         own = sizes[slabs.order]
         exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
-        return cls(epsilon, slabs, own, np.clip(exponents, 0.0, 1.0), tau)
+        return cls(slabs, epsilon, own, np.clip(exponents, 0.0, 1.0), tau)
 
     def at(self, tau: float, stretch: float = 1.0) -> Mixture:
         """The same with another threshold."""
-        return Mixture(self.epsilon, self.slabs, self.sizes, self.exponents, tau, stretch)
-
-    @property
-    def words(self) -> int:
-        """What a proposal takes: a word for each region and coordinate, and one to accept it by."""
-        return len(self.sizes) + self.slabs.dimension + 1
+        return replace(self, tau=tau, stretch=stretch)
 
     @property
     def cost(self) -> int:
         """What a proposal costs, in cells drawn freely."""
-        width = math.sqrt(float(typical_variances(self.epsilon, self.sizes[:1])[0]))  # draws look along it
-        return 2 * len(self.sizes) + int((7 + width / 16) * self.slabs.dimension) + self.slabs.multiplications // 15
+        return self._cost(math.sqrt(float(typical_variances(self.epsilon, self.sizes[:1])[0])))
 
     @cached_property
     def _laws(self) -> tuple[list[ScaleLaw], IntArray]:
@@ -127,37 +185,6 @@ class Mixture:
         """What the kernels read."""
         laws, law = self._laws
         return pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law)
-
-    def room(self) -> MixtureRoom:
-        """Room for the proposals of one worker."""
-        regions, size = len(self.sizes), self.slabs.size
-        stacked = (self.slabs.drawn if self.slabs.slabs > 1 else 0, size, size)
-        square = (size, size) if self.slabs.slabs > 1 else (0, 0)
-        return MixtureRoom(
-            squares=np.zeros(regions),
-            variances=np.zeros(regions),
-            precisions=np.zeros(stacked),
-            form=np.zeros((size, size)),
-            inverse=np.zeros(square),
-            sums=np.zeros(square),
-            roots=np.zeros(size),
-            centres=np.zeros(size),
-            coordinates=np.zeros(size),
-            passed=np.zeros(size),
-        )
-
-    def propose(self, count: int, stream: Stream) -> tuple[IntArray, Floats]:
-        """Independent proposals, one row each in the order of the slabs, and their log weights."""
-        scales, slabs = self.tables
-        room = self.room()
-        out = np.empty((count, len(self.sizes)), dtype=np.int64)
-        log_weights = np.empty(count)
-        step = max(1, CHUNK // self.words)
-        for first in range(0, count, step):
-            own = slice(first, min(first + step, count))
-            words = stream.take(self.words * (own.stop - own.start))
-            weigh(words, self.words, scales, slabs, room, out[own], log_weights[own])
-        return out, log_weights
 
     @cached_property
     def log_bound(self) -> float:
@@ -214,27 +241,25 @@ class Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class OneWidth(Mixture):
-    """Proposals for Gaussian noise, cell by cell: the same, with one variance for all in the place of a mixture.
+class OneWidth(Proposals):
+    """Proposals for Gaussian noise, cell by cell: one variance for all in the place of a mixture.
 
-    The weights are then prod_j rho_{s_j}(Z - c_j), nearly constant for wide noise. For narrow noise they vary too much
-    for the exact sampler (``lattice_gaussian.py``), which knows no better bound than their largest value.
+    The weights are prod_j rho_{s_j}(Z - c_j), nearly constant for wide noise. For narrow noise they vary too much for
+    the exact sampler (``lattice_gaussian.py``), which knows no better bound than their largest value.
     """
 
-    variance: float = 1.0
+    variance: float
 
-    @classmethod
-    def on(cls, slabs: Slabs, variance: float) -> OneWidth:
-        """For a lattice whose regions are single cells."""
-        cells = len(slabs.order)
-        ones = np.ones(cells, dtype=np.int64)
-        return cls(1.0, slabs, ones, np.ones(cells), tau=FLOOR, variance=variance)
+    @property
+    def cost(self) -> int:
+        """What a proposal costs, in cells drawn freely."""
+        return self._cost(math.sqrt(self.variance))
 
     @cached_property
     def tables(self) -> tuple[ScaleTables, SlabTables]:
         """What the kernels read."""
         scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
-        return scales, self.slabs.tables(np.zeros(len(self.sizes), dtype=np.int64))
+        return scales, self.slabs.tables(np.zeros(len(self.slabs.order), dtype=np.int64))
 
 
 def typical_variances(epsilon: float, sizes: IntArray) -> Floats:
