@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 import keepsum as ks
-from keepsum.choosing_general import Problem, mixture_chain, slabs_of
+from keepsum.choosing_general import NEAR, Problem, mixture_chain, slabs_of
 from keepsum.lattice.structure import decompose
 from keepsum.sampling.general import MixtureChain
 from keepsum.sampling.mixture import Mixture, Tuned
@@ -41,10 +41,10 @@ SYSTEMS = {
 }
 
 
-def general_chain(keep: ks.Invariants, epsilon: str) -> tuple[MixtureChain, Tuned]:
-    """The chain of mixture proposals of the one block of these totals."""
+def general_chain(keep: ks.Invariants, epsilon: str, near: float = NEAR) -> tuple[MixtureChain, Tuned]:
+    """The chain of mixture proposals of the one block of these totals, its first candidates that near to the law."""
     structure = decompose(keep.coefficients)
     (block,) = structure.blocks
     sizes = structure.sizes[block.regions]
     mixture = Mixture.of(float(Fraction(epsilon)), slabs_of(block.system), block.system.matrix, sizes, tau=0.1)
-    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture)
+    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture, near)

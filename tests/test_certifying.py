@@ -12,6 +12,7 @@ from keepsum import certifying, choosing, choosing_general
 from keepsum.certifying import Certification, Convergence
 from keepsum.guarantees import Guarantee, SamplingError, added_delta, significant
 from keepsum.mechanisms import Distance
+from support import margins
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -223,6 +224,12 @@ def test_limits_of_several_chains_hold_together():
         plan.recall(Certification((found.groups[0], None), 0.0, 0.95))
 
 
+def test_at_large_epsilon_the_cheaper_chain_is_taken():
+    """A cube under all two-way margins: mixture proposals are seldom accepted, heat-bath moves meet sooner."""
+    for epsilon, words in (("0.25", "steps of a chain of mixture proposals"), ("1", "sweeps of heat-bath moves")):
+        assert words in ks.plan(margins(5, 5, 5), ks.Laplace(epsilon=epsilon)).samplers[0].words
+
+
 # -- releases ----------------------------------------------------------------------------------------
 
 
@@ -304,9 +311,9 @@ def test_too_few_steps_are_foretold(table):
     plan = ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
     (choice,) = plan.samplers
     assert choice.chain.foretold(20_000) < 1e-6
-    choice.chain.steps = 2
-    assert choice.chain.foretold(20_000) > 0.05
-    assert plan.certify(pairs=250).error.distance > 0.05
+    choice.chain.steps = 0  # the first candidate alone, which is meant to be within 0.05
+    assert 0.03 < choice.chain.foretold(20_000) < 0.07
+    assert plan.certify(pairs=250).error.distance > 0.03
 
 
 def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):

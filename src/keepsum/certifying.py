@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
 PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
-WEIGHTS = 20_000  # proposals whose weights are looked at, or as many as the pairs see, if that is more
+WEIGHTS = 20_000  # proposals whose weights are looked at, or as many as the pairs have steps, if that is more
 CHUNK = 250  # pairs that are drawn and kept together
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
 FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
@@ -294,7 +294,7 @@ class _Shelf:
         return found if whole else []
 
     def _possible(self, time: object) -> bool:
-        return type(time) is int and (time == -1 or self._lag < time <= self._most)
+        return type(time) is int and (time == -1 or self._lag <= time <= self._most)
 
     def write(self, chunks: list[list[int]]) -> None:
         """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""

@@ -16,12 +16,14 @@ from keepsum.lattice.structure import System
 from keepsum.lattice.tables import Grid, table_matrix
 from keepsum.sampling.general import Chain, HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
-from keepsum.sampling.mixture import Mixture, OneWidth, Tuned, tune
+from keepsum.sampling.mixture import Mixture, OneWidth, Proposals, Tuned, tune
 from keepsum.sampling.mixture_kernels import FLOOR
-from keepsum.sampling.renewal import GeometricTail, Renewal
+from keepsum.sampling.renewal import GeometricTail, winnowed
 from keepsum.sampling.rng import rng
 from keepsum.sampling.scales import LONGEST, sum_reach
 from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
+
+Floats = npt.NDArray[np.float64]
 
 # Limits of a block: totals whose leverages are worked out, coordinates of a dense factor, and its multiplications.
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
@@ -31,7 +33,8 @@ PILOT = 4 * 10**7  # what a pilot may cost, in cells drawn freely: about a secon
 LONG_PILOT = 3 * 10**8  # some seconds
 SLOWEST = 2 * 10**10  # a draw that would take minutes is no sampler
 FAR = 1e-9  # the distance that the number of steps is extrapolated to
-NEAR = 0.05  # and the distance within a lag
+NEAR = 0.05  # and the distance of the first candidate, by which proposals are winnowed
+LEFT = 0.005  # the share of pairs which do not meet at once that have not met within a lag either
 ENOUGH = 20_000  # proposals that a pilot should see
 NARROW, SELDOM = 1, 0.3  # from this epsilon on heat-bath moves are tried where mixture proposals are accepted seldom
 PAIRS, FEW_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
@@ -121,23 +124,31 @@ def _rejection(problem: Problem, mixture: Mixture, slabs: Slabs) -> MixtureRejec
 def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
     """The chain that needs the least work for a draw, and what to say of it."""
     chain, tuned = mixture_chain(problem, mixture)
-    narrow = problem.epsilon >= NARROW and tuned.renewal.acceptance < SELDOM
+    narrow = problem.epsilon >= NARROW and tuned.acceptance < SELDOM
     bath = _heat_bath(problem, chain.steps * chain.cost) if narrow else None
     if bath is not None:
         return bath, f"drawn by {bath.steps:,} sweeps of heat-bath moves along {len(bath.bath.moves):,} short vectors"
     if chain.steps * chain.cost > SLOWEST:
         return None, "a chain would take minutes for a draw"
-    accepted = share(tuned.renewal.acceptance)
-    return chain, f"drawn by {chain.steps:,} steps of a chain of mixture proposals, {accepted} accepted"
+    tries = f"{chain.tries:,.0f}" if chain.tries > 10 else f"{chain.tries:.2g}"
+    return chain, f"drawn by {chain.steps:,} steps of a chain of mixture proposals, about {tries} a step"
 
 
-def mixture_chain(problem: Problem, mixture: Mixture) -> tuple[MixtureChain, Tuned]:
-    """The chain of mixture proposals, tuned by a pilot, with the steps that its weights extrapolate to."""
+def mixture_chain(problem: Problem, mixture: Mixture, near: float = NEAR) -> tuple[MixtureChain, Tuned]:
+    """The chain of mixture proposals, tuned by a pilot: its first candidates are ``near``, its last ones far nearer."""
     tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
-    steps, lag = tuned.renewal.steps_for(FAR), _lag(tuned.renewal.steps_for(NEAR))
-    chain = MixtureChain(problem.epsilon, tuned.mixture, problem.sizes, problem.count, steps, lag)
+    chain = _winnowed(problem.epsilon, tuned.mixture, problem.sizes, problem.count, tuned.log_weights, near)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
     return chain, tuned
+
+
+def _winnowed(
+    epsilon: Fraction | None, proposals: Proposals, sizes: IntArray, count: int, log_weights: Floats, near: float
+) -> MixtureChain:
+    """The chain with the cap and the steps that the weights of a pilot ask for."""
+    renewal = winnowed(log_weights, near)
+    steps, lag = max(1, renewal.steps_for(FAR)), _lag(renewal.steps_for(near * LEFT))
+    return MixtureChain(epsilon, proposals, sizes, count, steps, lag, renewal.log_cap, renewal.tries)
 
 
 def _lag(steps: int) -> int:
@@ -209,9 +220,8 @@ def _narrow_chain(system: System, sizes: IntArray, count: int, variance: float) 
         return None
     proposals = OneWidth(slabs, variance)
     tries = max(200, min(20_000, LONG_PILOT // proposals.cost))
-    renewal = Renewal.of(proposals.propose(tries, rng(seed="keepsum pilot").stream())[1])
-    ones = np.ones(width, dtype=np.int64)
-    return MixtureChain(None, proposals, ones, count, renewal.steps_for(FAR), _lag(renewal.steps_for(NEAR)))
+    _, log_weights = proposals.propose(tries, rng(seed="keepsum pilot").stream())
+    return _winnowed(None, proposals, np.ones(width, dtype=np.int64), count, log_weights, NEAR)
 
 
 def _narrow_bath(system: System, sizes: IntArray, count: int, variance: float) -> HeatBathChain | None:

@@ -136,7 +136,7 @@ def test_the_lag_is_raised_until_the_bound_is_about_one():
     [
         (([12], None), "lag must be given"),
         (([12], 0), "lag must be a whole number"),
-        (([12], 12), "larger than the lag"),
+        (([12], 13), "at least the lag"),
         (([], 5), "one a pair"),
         (([1.5], 1), "whole numbers"),
         (([12], 5, -1), "t must be a whole number from 0"),

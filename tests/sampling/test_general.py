@@ -14,7 +14,7 @@ from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejecti
 from keepsum.sampling.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
 from keepsum.sampling.mixture import Mixture, tune
 from keepsum.sampling.mixture_kernels import log_theta, propose
-from keepsum.sampling.renewal import GeometricTail, Renewal
+from keepsum.sampling.renewal import GeometricTail, Renewal, winnowed
 from keepsum.sampling.rng import rng
 from keepsum.sampling.scales import log_mixture, log_ratios, log_sum_law, scale_law, shape_for
 from keepsum.sampling.slabs import Slabs, lattice_slab, leverages, log_volume, table_slabs
@@ -168,13 +168,20 @@ def test_theta_by_either_sum():
 
 
 def test_renewal_against_a_chain_of_two_weights():
-    """Proposals of weight 1 and 3, each half of the time: everything by hand."""
+    """Proposals of weight 1 and 3, each half of the time: everything by hand, without a cap and with one of 2."""
     renewal = Renewal.of(np.log(np.repeat([1.0, 3.0], 5_000)))
     # Weight 3 is left with chance (1 + 1/3)/2; under the target it has mass 3/4.
     assert renewal.acceptance == pytest.approx(0.25 * 1 + 0.75 * 2 / 3, abs=1e-3)
-    # The larger of two weights is 1 with chance 1/2 * 1/4, and then the pair meets at once.
-    assert renewal.distance(3) == pytest.approx(7 / 8 * (1 / 3) ** 3, abs=1e-3)
-    assert renewal.largest == pytest.approx(1.5)
+    assert renewal.distance(3) == pytest.approx(3 / 4 * (1 / 3) ** 4, abs=1e-3)
+    assert renewal.tries == 1
+    # Half of the small weights pass, so that a candidate is one with chance 1/3, of weight 2, and else of weight 3.
+    capped = Renewal.of(np.log(np.repeat([1.0, 3.0], 5_000)), math.log(2))
+    assert capped.tries == pytest.approx(4 / 3)
+    assert capped.distance(0) == pytest.approx(3 / 4 * 1 / 3 * 1 / 3)
+    assert capped.distance(3) == pytest.approx(3 / 4 * (1 / 9) ** 4)
+    # Its candidates have chances 1/3 and 2/3 in the place of 1/4 and 3/4: the distance is 1/12.
+    assert winnowed(np.log(np.repeat([1.0, 2.0, 3.0], [5_000, 1, 4_999])), 0.084).log_cap == math.log(2)
+    assert winnowed(np.log(np.repeat([1.0, 3.0], 5_000)), 0.26).log_cap == 0
     assert renewal.distance(renewal.steps_for(1e-6)) <= 1e-6 < renewal.distance(renewal.steps_for(1e-6) - 1)
 
 
@@ -230,13 +237,15 @@ def made(kind):
         return MixtureRejection(Fraction(1, 2), mixture, sizes, 2)
     if kind == "chain":
         return MixtureChain(Fraction(1, 2), mixture, sizes, 2, 5)
+    if kind == "winnowed":
+        return MixtureChain(Fraction(1, 2), mixture, sizes, 2, 5, log_cap=-8.0, tries=2.0)
     logs = (laplace_logs(0.5, 1),)
     return HeatBathChain(
         Fraction(1, 2), HeatBath(logs, np.zeros(16, dtype=np.int64), table_moves(system.grid)), sizes, 2, 5
     )
 
 
-@pytest.mark.parametrize("kind", ["rejection", "chain", "bath"])
+@pytest.mark.parametrize("kind", ["rejection", "chain", "winnowed", "bath"])
 def test_threads_and_buffers_change_nothing(kind, monkeypatch):
     sampler = made(kind)
     found = []
@@ -271,9 +280,9 @@ def test_tuning_finds_a_threshold_that_needs_few_steps():
     system, sizes = system_of(margins(6, 6))
     mixture = Mixture.of(0.25, table_slabs(system.grid.column), system.matrix, sizes, 0.1)
     tuned = tune(mixture, rng(seed=1), 10**6)
-    assert tuned.renewal.acceptance > 0.6
+    assert tuned.acceptance > 0.6
     far = Renewal.of(mixture.at(1.2).propose(4_000, rng(seed=2).stream())[1])
-    assert tuned.renewal.steps_for(1e-3) < far.steps_for(1e-3)
+    assert Renewal.of(tuned.log_weights).steps_for(1e-3) < far.steps_for(1e-3)
 
 
 def test_slabs_agree_with_a_dense_factor():

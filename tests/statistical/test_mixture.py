@@ -16,7 +16,7 @@ from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejecti
 from keepsum.sampling.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
 from keepsum.sampling.mixture import Mixture, OneWidth
 from keepsum.sampling.mixture_kernels import FLOOR, propose, unit
-from keepsum.sampling.renewal import GeometricTail, Renewal
+from keepsum.sampling.renewal import GeometricTail, Renewal, winnowed
 from keepsum.sampling.rng import rng
 from keepsum.sampling.slabs import lattice_slab, table_slabs
 from support import margins
@@ -56,9 +56,14 @@ def rejection(keep, epsilon, tau):
     return MixtureRejection(Fraction(epsilon), mixture_of(keep, Fraction(epsilon), tau), sizes)
 
 
-def chain(keep, epsilon, tau, steps):
+def chain(keep, epsilon, tau, steps, near=1.0):
+    """Without a cap, or with one that brings the first candidate near the law."""
     _, sizes, _ = block_of(keep)
-    return MixtureChain(Fraction(epsilon), mixture_of(keep, Fraction(epsilon), tau), sizes, 1, steps)
+    mixture = mixture_of(keep, Fraction(epsilon), tau)
+    _, log_weights = mixture.propose(2_000, rng(seed=2).stream())
+    renewal = winnowed(log_weights, near) if near < 1 else Renewal.of(log_weights)
+    caps = {"log_cap": renewal.log_cap, "tries": renewal.tries}
+    return MixtureChain(Fraction(epsilon), mixture, sizes, 1, steps, **caps)
 
 
 def bath(keep, epsilon, steps, moves=None):
@@ -83,10 +88,13 @@ LAWS = {
 
 
 @pytest.mark.parametrize(("name", "epsilon"), LAWS)
-@pytest.mark.parametrize("way", ["rejection", "chain"])
+@pytest.mark.parametrize("way", ["rejection", "chain", "winnowed"])
 def test_laws(way, name, epsilon):
     keep, law = LAWS[name, epsilon]
-    sampler = rejection(keep, epsilon, 0.5) if way == "rejection" else chain(keep, epsilon, 0.2, steps=30)
+    if way == "rejection":
+        sampler = rejection(keep, epsilon, 0.5)
+    else:
+        sampler = chain(keep, epsilon, 0.2, steps=30, near=1.0 if way == "chain" else 0.15)
     assert_drawn_from(drawn(sampler, keep, 50_000), law())
 
 
@@ -95,6 +103,14 @@ def test_bare_proposals_are_told_apart(name, epsilon):
     """A kernel that stays put never leaves its first proposal, which has not the law wanted."""
     keep, law = LAWS[name, epsilon]
     assert_not_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0), keep, 200_000), law())
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("3 x 3", "0.5"), ("steep", "1"), ("overlap", "1")])
+def test_winnowed_proposals_are_near_the_law_and_not_at_it(name, epsilon):
+    """Draws that pass the cap and take no step: told apart where the cap is low, no more where it is high."""
+    keep, law = LAWS[name, epsilon]
+    assert_not_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0, near=0.15), keep, 200_000), law())
+    assert_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0, near=1e-4), keep, 50_000), law())
 
 
 def by_hand(keep, epsilon, tau, count):
@@ -239,7 +255,7 @@ def test_agreement_with_the_exact_samplers(name, epsilon):
     exact = ks.plan(keep, ks.Laplace(epsilon=epsilon))
     assert exact.guarantee.sampling == "exact"
     truth = exact.sample(count, rng=ks.rng(seed=7))
-    others = [chain(keep, epsilon, 0.14, steps=40)]
+    others = [chain(keep, epsilon, 0.14, steps=40), chain(keep, epsilon, 0.14, steps=20, near=0.05)]
     if name != "6 x 6":
         others.append(rejection(keep, epsilon, 0.8 if epsilon == "0.25" else 0.5))
     if epsilon == "1" and name != "6 x 6":
@@ -273,10 +289,11 @@ def test_the_bound_is_not_far_off():
 # -- pairs of chains --------------------------------------------------------------------------------
 
 
-def test_pairs_meet_when_two_chains_that_are_followed_do():
-    """The loop only follows weights; here the states themselves, (v, z), from the same words."""
+@pytest.mark.parametrize("near", [1.0, 0.2])
+def test_pairs_meet_when_two_chains_that_are_followed_do(near):
+    """The loop only follows weights; here the states themselves, (v, z), from the same words, weights as ratios."""
     keep = margins(4, 4)
-    sampler, lag = chain(keep, "1", 0.2, steps=1), 5
+    sampler, lag = chain(keep, "1", 0.2, steps=1, near=near), 5
     pairs = 200
     found = sampler.meeting_times(pairs, lag, 500, rng(seed=11))
     scales, slabs = sampler.proposals.tables
@@ -287,36 +304,31 @@ def test_pairs_meet_when_two_chains_that_are_followed_do():
     for first in range(0, pairs, per_task):
         stream = source.stream()
         for pair in range(first, min(first + per_task, pairs)):
-            ahead, behind, step = None, None, 0
-            while True:
+            ahead, behind, step = None, None, -1
+            while behind is None or ahead != behind:
                 words = stream.take(per)
-                weight = propose(words, 0, scales, slabs, room, out)
-                state = (weight, tuple(out.tolist()), tuple(room.squares.tolist()))
-                log_uniform = math.log(unit(words[-1]))
-                if ahead is None:
-                    ahead = state
-                elif step == lag and behind is None:
-                    behind = state
+                log_weight = propose(words, 0, scales, slabs, room, out)
+                passing, uniform = min(1.0, math.exp(log_weight - sampler.log_cap)), unit(words[-1])
+                if uniform >= passing:
                     continue
-                else:
-                    ahead = state if log_uniform < weight - ahead[0] else ahead
-                    if behind is not None:
-                        behind = state if log_uniform < weight - behind[0] else behind
-                    step += 1
-                if behind is not None and ahead == behind:
-                    break
+                step += 1
+                state = (math.exp(log_weight) / passing, tuple(out.tolist()), tuple(room.squares.tolist()))
+                again = uniform / passing
+                ahead = state if ahead is None or again < state[0] / ahead[0] else ahead
+                if step == lag or (step > lag and again < state[0] / behind[0]):
+                    behind = state
             assert found[pair] == step
 
 
-def expected_survival(log_weights, steps):
-    renewal = Renewal.of(log_weights)
+def expected_survival(log_weights, steps, log_cap=-math.inf):
+    renewal = Renewal.of(log_weights, log_cap)
     return np.array([renewal.distance(t) for t in steps])
 
 
 def meeting_chi_square(excess, survival):
     """Chi-square of meeting times against their law: P(T > t) for t = 0, 1, ..."""
-    chances = -np.diff(survival)
-    counts = np.array([(excess == t).sum() for t in range(1, len(survival))])
+    chances = -np.diff(survival, prepend=1.0)
+    counts = np.array([(excess == t).sum() for t in range(len(survival))])
     expected = len(excess) * chances
     use = expected >= 100
     observed = np.append(counts[use], len(excess) - counts[use].sum())
@@ -324,16 +336,17 @@ def meeting_chi_square(excess, survival):
     return ((observed - wanted) ** 2 / wanted).sum(), stats.chi2.isf(ALPHA, use.sum())
 
 
-def test_meeting_times_have_the_law_that_the_weights_give():
+@pytest.mark.parametrize("near", [1.0, 0.1])
+def test_meeting_times_have_the_law_that_the_weights_give(near):
     """With many more weights than pairs, so that their own error does not count; wrong targets are rejected."""
     keep, lag = margins(4, 4), 40
-    sampler = chain(keep, "0.25", 0.14, steps=1)
+    sampler = chain(keep, "0.25", 0.14, steps=1, near=near)
     _, log_weights = sampler.proposals.propose(400_000, rng(seed=12).stream())
     excess = sampler.meeting_times(20_000, lag, 2_000, rng(seed=13)) - lag
-    statistic, limit = meeting_chi_square(excess, expected_survival(log_weights, range(30)))
+    statistic, limit = meeting_chi_square(excess, expected_survival(log_weights, range(30), sampler.log_cap))
     assert statistic < limit
     # Pairs that accept with the root of the weights, or each with the other's, have another target.
-    statistic, limit = meeting_chi_square(excess, expected_survival(log_weights / 2, range(30)))
+    statistic, limit = meeting_chi_square(excess, expected_survival(log_weights / 2, range(30), sampler.log_cap / 2))
     assert statistic > limit
 
 
@@ -352,7 +365,7 @@ def test_the_tail_is_geometric_with_a_threshold_and_not_without():
         return (times[times > farther] - farther).mean() / (times[times > far] - far).mean()
 
     with_threshold, without = excess(0.4), excess(1e-12)
-    assert min(with_threshold.min(), without.min()) > 0  # all have met
+    assert min(with_threshold.min(), without.min()) >= 0  # all have met
     assert growth(with_threshold) < 2 < growth(without)
     assert clopper_pearson(int((with_threshold > 100).sum()), pairs, 1e-6) < 1e-3
     assert 1 - clopper_pearson(pairs - int((without > 100).sum()), pairs, 1e-6) > 1e-3

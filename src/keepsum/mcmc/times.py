@@ -15,6 +15,9 @@ from keepsum.errors import InputError
 class MeetingTimes:
     """When pairs of chains with a lag met: tau is the first step t with X_t = Y_(t - lag).
 
+    It is the lag itself for a pair of which the second chain starts where the first one is by then: X_lag and Y_0 may
+    depend on each other in any way, as long as each has its law.
+
     Attributes
     ----------
     times
@@ -49,8 +52,8 @@ class MeetingTimes:
         open_ = np.zeros(found.shape, dtype=bool) if censored is None else np.array(censored)
         if open_.shape != found.shape or open_.dtype != np.bool_:
             raise InputError(f"Censored must be true or false for each of {found.size} pairs, got {open_.shape}.")
-        if np.any(found[~open_] <= lag):
-            raise InputError(f"Meeting times must be larger than the lag, {lag}, got {int(found[~open_].min())}.")
+        if np.any(found[~open_] < lag):
+            raise InputError(f"Meeting times must be at least the lag, {lag}, got {int(found[~open_].min())}.")
         found.flags.writeable = open_.flags.writeable = False
         for name, value in {"times": found, "lag": int(lag), "censored": open_, "max_steps": max_steps}.items():
             object.__setattr__(self, name, value)

@@ -6,6 +6,7 @@ Each draws the sums of the regions; the cells of a region are then drawn given t
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.sampling.chain_kernels import ACCEPTED, DRAW, TRIES, chains, couple, reject
+from keepsum.sampling.chain_kernels import BEYOND, DRAW, STEP, TRIES, chains, couple, reject
 from keepsum.sampling.compiling import cache_folder
 from keepsum.sampling.compositions import ForcedSums
 from keepsum.sampling.driving import PILOT_DRAWS, UNLIMITED, announce, in_parallel
@@ -124,7 +125,7 @@ class MixtureRejection(Regions):
         while state[DRAW] < len(out) and state[TRIES] < most:
             words = stream.take(whole(per, UNLIMITED))
             reject(words, per, scales, slabs, room, state, self.mixture.log_bound, out, candidate, most)
-            if state[ACCEPTED]:
+            if state[BEYOND]:
                 raise AssertionError("a weight exceeds its proved bound")
         return state
 
@@ -199,34 +200,53 @@ class Chain(Regions):
 class MixtureChain(Chain):
     """l1 Laplace noise on any lattice by a Metropolis chain with proposals from the scale mixture.
 
-    With one width in the place of the mixture it draws Gaussian noise.
+    With one width in the place of the mixture it draws Gaussian noise. Proposals are winnowed first
+    (``chain_kernels.py``): those below a cap pass with a chance in proportion to their weight, so that already the
+    first candidate is near the law. A cap of M, the proved bound, would make it exact (``MixtureRejection``).
 
     Guarantee
     ---------
-    Estimated: the law after ``steps`` steps from a proposal; how near it is to exp(-eps |z|_1) on the lattice is shown
+    Estimated: the law after ``steps`` steps from a candidate; how near it is to exp(-eps |z|_1) on the lattice is shown
     by pairs of chains that meet (``certifying.py``). ``tests/statistical/test_mixture.py``.
+
+    Parameters
+    ----------
+    proposals
+        What makes proposals.
+    log_cap
+        Ln of the weight from which on every proposal passes; without it all do.
+    tries
+        How many proposals there are for one that passes, on average.
     """
 
     def __init__(
-        self, epsilon: Fraction | None, proposals: Proposals, sizes: IntArray, count: int, steps: int, lag: int = 8
+        self,
+        epsilon: Fraction | None,
+        proposals: Proposals,
+        sizes: IntArray,
+        count: int,
+        steps: int,
+        lag: int = 8,
+        log_cap: float = -math.inf,
+        tries: float = 1.0,
     ) -> None:
         super().__init__(epsilon, proposals.slabs.order, sizes, count, steps, lag)
-        self.proposals = proposals
+        self.proposals, self.log_cap, self.tries = proposals, log_cap, tries
 
     @property
     def cost(self) -> int:
         """What a step costs, in cells drawn freely."""
-        return self.proposals.cost
+        return round(self.proposals.cost * self.tries)
 
     def _tables(self) -> Iterable[Any]:
         scales, slabs = self.proposals.tables
-        return (*scales, *slabs)
+        return (*scales, *slabs, self.log_cap)
 
     def foretold(self, proposals: int) -> float:
         """The distance after the steps of a draw that the weights of so many proposals give; less if they cost much."""
         count = int(max(1000, min(proposals, FORETOLD // self.proposals.cost)))
         _, log_weights = self.proposals.propose(count, rng(seed="keepsum weights").stream())
-        return Renewal.of(log_weights).distance(self.steps)
+        return Renewal.of(log_weights, self.log_cap).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         scales, slabs = self.proposals.tables
@@ -235,11 +255,10 @@ class MixtureChain(Chain):
         candidate = np.empty(len(self._order), dtype=np.int64)
         state = np.zeros(4, dtype=np.int64)
         announce(chains)
-        left = len(out) * (steps + 1)
-        while left:
-            words = stream.take(whole(per, left))
-            left -= len(words) // per
-            chains(words, per, scales, slabs, room, state, steps, fresh, out, log_weights, candidate)
+        while state[DRAW] < len(out):
+            left = (len(out) - state[DRAW]) * (steps + 1) - state[STEP]
+            words = stream.take(whole(per, int(left * self.tries) + 1))
+            chains(words, per, scales, slabs, room, state, self.log_cap, steps, fresh, out, log_weights, candidate)
 
     def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
         """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
@@ -251,8 +270,8 @@ class MixtureChain(Chain):
             candidate = np.empty(len(self._order), dtype=np.int64)
             state = np.zeros(4, dtype=np.int64)
             while state[DRAW] < len(times):
-                words = stream.take(whole(per, lag + 16))
-                couple(words, per, scales, slabs, room, state, lag, most, times, log_weights, candidate)
+                words = stream.take(whole(per, int((lag + 2) * self.tries) + 1))
+                couple(words, per, scales, slabs, room, state, self.log_cap, lag, most, times, log_weights, candidate)
 
         announce(couple)
         return in_pairs(task, pairs, rng, threads)

@@ -25,8 +25,9 @@ the law of a sum of cells over its mixture, and rho_s(Z - c) the sum over whole 
 
 Together w <= M = prod K_i H_i (2 pi)^(m/2) det(B' V0^-1 B)^(-1/2) prod v0_i^(-q_i/2) prod theta(sqrt(tau) s_j(1)).
 
-Accepting proposals with chance w/M therefore draws from the law itself. Where M is too large, the same proposals feed
-a Metropolis chain: it moves with chance min(1, w*/w) and forgets where it was each time it moves.
+Accepting proposals with chance w/M therefore draws from the law itself. Where M is too large, proposals pass with a
+chance of min(1, w/cap) for a cap that few weights exceed, and those that pass feed a Metropolis chain with what is left
+of their weights, max(1, w/cap) (``chain_kernels.py``). It forgets where it was each time it moves.
 """
 
 from __future__ import annotations
@@ -277,11 +278,16 @@ def _log_theta(widths: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A mixture with its threshold chosen, what the pilot's weights tell of it, and the mean square of a sum."""
+    """A mixture with its threshold chosen, the log weights of a pilot's proposals, and the mean square of a sum."""
 
     mixture: Mixture
-    renewal: Renewal
+    log_weights: Floats
     mean_square: float
+
+    @property
+    def acceptance(self) -> float:
+        """The share of all proposals that a chain would accept."""
+        return Renewal.of(self.log_weights).acceptance
 
 
 def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
@@ -314,4 +320,4 @@ def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
     sums, log_weights = chosen.propose(final, rng.stream())
     weights = np.exp(log_weights - log_weights.max())
     squares = float(weights @ (sums.astype(np.float64) ** 2).mean(axis=1) / weights.sum())
-    return Tuned(chosen, Renewal.of(log_weights), squares)
+    return Tuned(chosen, log_weights, squares)

@@ -1,16 +1,22 @@
 """What the weights of independent proposals tell of the chain that accepts and rejects them.
 
-Two chains that see the same proposals and the same uniform numbers meet when the one with the larger weight accepts:
-the other then accepts too, and until then the larger weight stays what it was. So with r(w) = 1 - E min(1, w*/w), the
-chance that weight w rejects a proposal, a pair that starts with larger weight W has not met after t steps with chance
-E r(W)^t. One chain starts from a proposal and the other from the law wanted, so the distance after t steps is at most
-E r(max)^t, and both laws of W are those of the weights, the second with each weight counted w times (Liu 1996 has the
-spectrum of the chain; the coupling is Jerrum's). Estimated from weights that were seen, this says nothing of larger
-ones: a bound from it is an extrapolation.
+Two chains that see the same candidates and the same uniform numbers meet when the one with the larger weight accepts:
+the other then accepts too. Let one start from a candidate, and let the other be under the law wanted and see that
+candidate too. If it does not accept it, its weight is the larger one, and stays so until it accepts: what it does not
+accept, and the other might, has a smaller weight. So with r(w) = 1 - E min(1, w*/w), the chance that weight w rejects
+a candidate, they have not met after t more steps with chance E r(w)^(t + 1), w being the weight under the law wanted:
+that of a candidate, each counted w times. The distance after t steps is at most that (Liu 1996 has the spectrum of the
+chain; the coupling is Jerrum's). Estimated from weights that were seen, this says nothing of larger ones: a bound from
+it is an extrapolation.
+
+Candidates are proposals winnowed by a cap (``chain_kernels.py``). A weight w far above a cap c rejects with a chance of
+about 1 - c/w, and by Bernoulli's inequality (1 - c/nw)^n >= 1 - c/w: a cap of c brings the first candidate nearer than
+a cap of c/n does after n - 1 steps, for about as many proposals. What speaks for some steps is that pairs show them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,19 +24,33 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-FEWEST_LEFT = 50  # pairs from which the rate of a tail is told
+FEWEST_LEFT = 50  # pairs, or weights, from which a tail is told
 
 
 @dataclass(frozen=True)
 class Renewal:
-    """The weights of a pilot's proposals, smallest first, with mean 1, and the chance that each rejects a proposal."""
+    """A chain of winnowed proposals as the weights of a pilot show it.
 
-    weights: Floats
+    Attributes
+    ----------
+    log_cap
+        Ln of the weight from which on every proposal passes.
+    tries
+        Proposals for one that passes.
+    chances
+        The law of a candidate's weight under the law wanted: a chance for each proposal seen.
+    rejects
+        The chance that a chain with this weight rejects a candidate.
+    """
+
+    log_cap: float
+    tries: float
+    chances: Floats
     rejects: Floats
 
     @classmethod
-    def of(cls, log_weights: Floats) -> Renewal:
-        """From log weights up to a constant.
+    def of(cls, log_weights: Floats, log_cap: float = -math.inf) -> Renewal:
+        """From log weights up to a constant, the same as that of the cap.
 
         Examples
         --------
@@ -39,47 +59,57 @@ class Renewal:
         >>> Renewal.of(np.zeros(100)).acceptance
         1.0
         """
-        weights = np.exp(np.sort(log_weights) - log_weights.max())
-        weights = weights / weights.mean()
-        count = len(weights)
-        above = np.arange(count - 1, -1, -1)
-        passed = np.cumsum(weights)
-        # Where a weight is 0 every proposal is accepted.
-        accepts = np.where(weights > 0, passed / np.where(weights > 0, weights, 1.0), np.arange(1.0, count + 1)) + above
-        return cls(weights, np.clip(1 - accepts / count, 0.0, 1.0))
+        ordered = np.sort(log_weights)
+        passing = np.exp(np.where(ordered < log_cap, ordered - log_cap, 0.0))
+        candidates = passing / passing.sum()
+        weights = np.exp(np.maximum(ordered, log_cap) - max(float(ordered[-1]), log_cap))
+        wanted = candidates * weights
+        lower, upper = np.cumsum(wanted), np.cumsum(candidates)
+        # Where a weight is 0 every candidate is accepted.
+        share = np.where(weights > 0, lower / np.where(weights > 0, weights, 1.0), upper)
+        rejects = np.clip(upper - share, 0.0, 1.0)
+        return cls(log_cap, float(len(ordered) / passing.sum()), wanted / lower[-1], rejects)
 
     @property
     def acceptance(self) -> float:
-        """The share of proposals that a chain under its own law accepts."""
-        return float((self.weights * (1 - self.rejects)).mean())
-
-    @property
-    def largest(self) -> float:
-        """The largest weight seen, over the mean."""
-        return float(self.weights[-1])
+        """The share of candidates that a chain under its own law accepts."""
+        return float(1 - (self.chances * self.rejects).sum())
 
     def distance(self, steps: int) -> float:
-        """The estimated bound of the distance after so many steps: E r(max of the two weights)^steps.
+        """The estimated bound of the distance after so many steps: E r(w)^(steps + 1) under the law wanted.
 
         >>> weights = Renewal.of(np.log(np.arange(1, 101)))
         >>> round(weights.distance(5), 3), weights.distance(20) < 1e-6
-        (0.011, True)
+        (0.004, True)
         """
-        count = len(self.weights)
-        proposed = np.arange(1, count + 1) / count  # laws of the two weights, cumulated
-        wanted = np.cumsum(self.weights) / count
-        both = np.diff(proposed * wanted, prepend=0.0)
-        return float((both * self.rejects**steps).sum())
+        return float((self.chances * self.rejects ** (steps + 1)).sum())
 
     def steps_for(self, distance: float, most: int = 10**7) -> int:
         """The smallest number of steps with an estimated distance that small."""
-        low, high = 0, 1
+        low, high = -1, 0
         while self.distance(high) > distance and high < most:
-            low, high = high, 2 * high
+            low, high = high, 2 * high + 1
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.distance(middle) > distance else (low, middle)
         return high
+
+
+def winnowed(log_weights: Floats, near: float) -> Renewal:
+    """With the smallest of these weights as a cap by which the first candidate is this near to the law wanted.
+
+    At least fifty of the weights are left above it, or a quarter: what is beyond a cap must have been seen.
+
+    >>> seen = np.log(np.arange(1, 1001))
+    >>> [round(math.exp(winnowed(seen, near).log_cap)) for near in (0.1, 0.01, 0.0)]
+    [598, 894, 950]
+    """
+    caps = np.sort(log_weights)[: len(log_weights) - min(FEWEST_LEFT, len(log_weights) // 4)].tolist()
+    low, high = -1, len(caps) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if Renewal.of(log_weights, caps[middle]).distance(0) > near else (low, middle)
+    return Renewal.of(log_weights, caps[high])
 
 
 @dataclass(frozen=True)
