@@ -1,7 +1,9 @@
+import itertools
 import os
 import random
 import signal
-import time
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -102,6 +104,39 @@ def complete(folder: Path) -> str:
     return "release"
 
 
+def killed_at_call(moment: int, work: Callable[[], object]) -> None:
+    """Do the work in a process of its own, which is killed at its so many-th call or return of any function.
+
+    Calls, and not seconds: how busy the machine is does not matter. The process has imported everything.
+    """
+    child = os.fork()
+    if child == 0:
+        calls = itertools.count(1)
+
+        def look(*_: object) -> None:
+            if next(calls) == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            sys.setprofile(look)
+            work()
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many calls and returns the work has."""
+    calls = itertools.count()
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: next(calls))
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return next(calls)
+
+
 @pytest.mark.parametrize("target", ["out.csv", "out/"])
 @pytest.mark.parametrize("force", [False, True])
 def test_a_killed_process_leaves_a_table_only_with_its_certificate(children, tmp_path, target, force):
@@ -109,20 +144,19 @@ def test_a_killed_process_leaves_a_table_only_with_its_certificate(children, tmp
     plan = ks.plan(children.keep("county", "education"), LAPLACE)
     releases = [plan.release(children) for _ in range(2)]
     moments = random.Random(f"{target} {force}")
+
+    def write(folder: Path) -> None:
+        for release in releases if force else releases[:1]:
+            release.save(f"{folder}/{target}", force=force)
+
+    for name in ("warm", "counted"):
+        (tmp_path / name).mkdir()
+        calls = calls_of(lambda: write(tmp_path / name))  # noqa: B023
     seen = []
     for attempt in range(50):
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        child = os.fork()
-        if child == 0:  # the worker: it has imported everything and only writes, again and again if it may
-            try:
-                for turn in range(1000 if force else 1):
-                    releases[turn % 2].save(f"{folder}/{target}", force=force)
-            finally:
-                os._exit(0)
-        time.sleep(moments.uniform(0, 0.05 if force else 0.012))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        killed_at_call(moments.randint(1, calls + calls // 10), lambda: write(folder))  # noqa: B023
         seen.append(complete(folder))
         releases[0].save(f"{folder}/{target}", force=force or seen[-1] == "release")  # and it can go on from there
         assert complete(folder) == "release"
