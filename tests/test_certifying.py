@@ -307,6 +307,28 @@ def test_what_weights_foretell_counts():
     assert warned.upper == warned.extrapolated == 0.02
 
 
+def test_pairs_that_all_meet_at_once():
+    """They show as much as pairs that meet a step later, and there is a picture."""
+    at_once, later = (Convergence("a", "b", 1, 50, 10, 1_000, ((k, 4_000),), 0, 0.95) for k in (0, 1))
+    assert 1 / 4_000 < at_once.upper == later.upper < 1.1e-3
+    few = Convergence("a", "b", 1, 45, 8, 1_000, ((0, 99), (1, 1)), 0, 0.95)
+    assert few.upper < 0.05
+    slow = Convergence("a", "b", 1, 45, 8, 1_000, ((0, 3_000), (1, 500), (10, 500)), 0, 0.95)
+    assert slow.upper > 1.8 * at_once.upper  # half of those that do not meet at once take longer than a lag
+    for found in (at_once, few):
+        assert Certification((found,), 0.0, 0.95).plot().axes
+
+
+def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
+    (choice,) = plan.samplers
+    before, cap = choice.chain.fingerprint(), choice.chain.log_cap
+    choice.chain.log_cap = cap + 0.1
+    try:
+        assert choice.chain.fingerprint() != before
+    finally:
+        choice.chain.log_cap = cap
+
+
 def test_too_few_steps_are_foretold(table):
     plan = ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
     (choice,) = plan.samplers

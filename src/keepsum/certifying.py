@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
 PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
-WEIGHTS = 20_000  # proposals whose weights are looked at, or as many as the pairs have steps, if that is more
+WEIGHTS = 20_000  # candidates whose weights are looked at, or as many as the pairs see, if that is more
 CHUNK = 250  # pairs that are drawn and kept together
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
 FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
@@ -65,8 +65,8 @@ class Convergence:
         The level of ``upper``.
     foretold
         The distance after the steps of a draw that the weights of many proposals give (``renewal.py``); 0 where a
-        chain has no weights. What they show is taken into both limits: rare states that hold a chain for long are seen
-        in weights before they are seen in pairs.
+        chain has no weights. What they show is taken into both limits: rare states that hold a chain for long show in
+        weights, where a pair shows them only if it waits there.
     """
 
     form: str

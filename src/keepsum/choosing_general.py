@@ -18,7 +18,7 @@ from keepsum.sampling.general import Chain, HeatBathChain, MixtureChain, Mixture
 from keepsum.sampling.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
 from keepsum.sampling.mixture import Mixture, OneWidth, Proposals, Tuned, tune
 from keepsum.sampling.mixture_kernels import FLOOR
-from keepsum.sampling.renewal import GeometricTail, winnowed
+from keepsum.sampling.renewal import GeometricTail, Renewal, allowing, winnowed
 from keepsum.sampling.rng import rng
 from keepsum.sampling.scales import LONGEST, sum_reach
 from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
@@ -147,7 +147,8 @@ def _winnowed(
 ) -> MixtureChain:
     """The chain with the cap and the steps that the weights of a pilot ask for."""
     renewal = winnowed(log_weights, near)
-    steps, lag = max(1, renewal.steps_for(FAR)), _lag(renewal.steps_for(near * LEFT))
+    steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(FAR))
+    lag = _lag(renewal.steps_for(near * LEFT))
     return MixtureChain(epsilon, proposals, sizes, count, steps, lag, renewal.log_cap, renewal.tries)
 
 

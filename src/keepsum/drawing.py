@@ -59,8 +59,9 @@ def _panel(axes: Axes, group: Convergence) -> None:
     _name(axes, f"a draw: {group.steps:,} steps", group.steps, 0.3, GREY, left=True)
     _name(axes, f"limit at {100 * group.confidence:.4g}%: {significant(group.upper)}", group.steps, group.upper, BLUE,
           left=True)  # fmt: skip
+    # All pairs may have met at once: then there is only the limit to draw.
     below = steps[(estimate < 0.05) & seen]
-    place = int(below[0]) if len(below) else int(steps[seen][-1])
+    place = int(below[0]) if len(below) else int(steps[seen].max(initial=0))
     _name(axes, f"bound from {group.pairs:,} pairs", place, 0.05, BLUE)
     if not group.unmet:
         _extrapolation(axes, group, steps)
@@ -94,6 +95,9 @@ def _extrapolation(axes: Axes, group: Convergence, steps: IntArray) -> None:
     low = beyond[values < 1e-6]
     place = int(low[0]) if len(low) else int(beyond[-1])
     _name(axes, "extrapolated", place, tail.distance(place, group.lag), ORANGE, left=place > steps[-1] / 2)
+    # What is stated is not below what weights foretell, so it may lie above the line.
+    axes.plot([group.steps], [group.extrapolated], marker="o", markersize=5, color=ORANGE)
+    _name(axes, significant(group.extrapolated), group.steps, group.extrapolated, ORANGE)
 
 
 def _finding(group: Convergence) -> str:

@@ -253,9 +253,11 @@ def _convergence_of(block: BlockRecord) -> Convergence | None:
     if (
         not 0 <= said.foretold <= 1
         or not 0 < said.confidence < 1
-        or any(steps < 0 or count < 1 for steps, count in said.meetings)
+        or any(not 0 <= steps <= said.most - said.lag or count < 1 for steps, count in said.meetings)
     ):
-        raise InputError("Meetings of chains in a certificate must be steps from 0 and numbers of pairs from 1.")
+        raise InputError(
+            "Meetings of chains in a certificate must be steps from 0 to where pairs are given up, with pairs from 1."
+        )
     if sum(count for _, count in said.meetings) + said.unmet > MOST_PAIRS or said.most > 2**40:
         raise InputError(f"A certificate must speak of at most {MOST_PAIRS:,} pairs of chains, this one has more.")
     return Convergence(

@@ -13,7 +13,7 @@ from keepsum.lattice.structure import decompose
 from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
 from keepsum.sampling.mixture import Mixture, tune
-from keepsum.sampling.mixture_kernels import log_theta, propose
+from keepsum.sampling.mixture_kernels import log_theta, propose, unit
 from keepsum.sampling.renewal import GeometricTail, Renewal, winnowed
 from keepsum.sampling.rng import rng
 from keepsum.sampling.scales import log_mixture, log_ratios, log_sum_law, scale_law, shape_for
@@ -183,6 +183,22 @@ def test_renewal_against_a_chain_of_two_weights():
     assert winnowed(np.log(np.repeat([1.0, 2.0, 3.0], [5_000, 1, 4_999])), 0.084).log_cap == math.log(2)
     assert winnowed(np.log(np.repeat([1.0, 3.0], 5_000)), 0.26).log_cap == 0
     assert renewal.distance(renewal.steps_for(1e-6)) <= 1e-6 < renewal.distance(renewal.steps_for(1e-6) - 1)
+
+
+def test_renewal_of_weights_of_nothing():
+    """A weight of 0 is left at once; weights that are no numbers are not taken for any."""
+    log_weights = np.log(np.repeat([1.0, 3.0], 50))
+    log_weights[0] = -math.inf
+    for cap in (-math.inf, 0.5):
+        assert 0 < Renewal.of(log_weights, cap).distance(0) < 1
+    for wrong in (np.full(5, -math.inf), np.array([0.0, math.nan])):
+        with pytest.raises(AssertionError, match="must be numbers"):
+            Renewal.of(wrong)
+
+
+def test_unit_numbers_lie_inside():
+    for word in (0, 2**11 - 1, 2**64 - 1):
+        assert 0 < unit(np.uint64(word)) < 1
 
 
 def test_geometric_tails_are_found_again():

@@ -10,6 +10,7 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, lattice_law, s
 from scipy import stats
 
 import keepsum as ks
+from keepsum.choosing_general import FAR, Problem, mixture_chain
 from keepsum.lattice.structure import decompose
 from keepsum.mcmc.bounds import clopper_pearson
 from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejection
@@ -107,7 +108,7 @@ def test_bare_proposals_are_told_apart(name, epsilon):
 
 @pytest.mark.parametrize(("name", "epsilon"), [("3 x 3", "0.5"), ("steep", "1"), ("overlap", "1")])
 def test_winnowed_proposals_are_near_the_law_and_not_at_it(name, epsilon):
-    """Draws that pass the cap and take no step: told apart where the cap is low, no more where it is high."""
+    """Draws that pass the cap and take no step: told apart where the cap is low; within 0.005, not by fewer draws."""
     keep, law = LAWS[name, epsilon]
     assert_not_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0, near=0.15), keep, 200_000), law())
     assert_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0, near=1e-4), keep, 50_000), law())
@@ -375,6 +376,18 @@ def test_the_tail_is_geometric_with_a_threshold_and_not_without():
         beyond = int((times[pairs // 2 :] > far).sum())
         assert 1 - clopper_pearson(pairs // 2 - beyond, pairs // 2, 1e-6) <= most * foretold
         assert clopper_pearson(beyond, pairs // 2, 1e-6) >= least * foretold
+
+
+def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights():
+    """4 x 4 at epsilon 0.25: twenty times as many weights. Without an allowance for those not seen it would not."""
+    system, sizes, _ = block_of(margins(4, 4))
+    mixture = mixture_of(margins(4, 4), Fraction(1, 4), 0.1)
+    found, tuned = mixture_chain(Problem(system, sizes, 1, Fraction(1, 4)), mixture)
+    assert len(tuned.log_weights) <= 50_000
+    _, log_weights = found.proposals.propose(1_000_000, rng(seed=15).stream())
+    renewal = Renewal.of(log_weights, found.log_cap)
+    bare = Renewal.of(tuned.log_weights, found.log_cap).steps_for(FAR)
+    assert renewal.distance(found.steps) < FAR < renewal.distance(bare) / 3
 
 
 # -- heat-bath moves and narrow Gaussian noise -------------------------------------------------------

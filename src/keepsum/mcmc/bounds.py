@@ -18,6 +18,8 @@ from keepsum.mcmc.times import MeetingTimes
 
 Floats = npt.NDArray[np.float64]
 
+ENOUGH_LEFT = 50  # pairs from which the share that survives a lag is told
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TvBound:
@@ -105,9 +107,11 @@ def tv_upper_bound(
         E J_t = S(t) (1 + r_1 + r_1 r_2 + ...) <= S(t) / (1 - r),      r = S(s + L) / S(s) for any s <= t.
 
     ``.upper`` puts Clopper and Pearson's upper limits for S(t), at error (1 - confidence) / 2, and for r, at half of
-    that for each of two s, of which the smaller counts: s = 0, and the first s (at most t) by which half of the pairs
-    have met. That s is a stopping time, so the number that survive another lag is binomial given it. By the union
-    bound the limit holds with at least the stated confidence, also where no pair exceeds t: zero observed is not zero.
+    that for each of two s, of which the smaller counts: s = -1, where no pair has met, and the first s (at most t) by
+    which half of the pairs have. That s is a stopping time, so the number that survive another lag is binomial given
+    it. By the union bound the limit holds with at least the stated confidence, also where no pair exceeds t: zero
+    observed is not zero. Pairs that can meet at once (tau = L) may do so often and those that do not be slower: where
+    at least fifty have not, the limit for s = 0 is taken in the place of that for s = -1 if it is larger.
     If ``estimate + z standard_error`` is larger, which it is where the data speak against the assumption, that is
     taken. Each t has its own limit; they do not hold jointly.
 
@@ -167,7 +171,10 @@ def _at(excess: npt.NDArray[np.int64], lag: int, t: int, alpha: float) -> tuple[
     estimate = float(counts.mean())
     error = float(counts.std(ddof=1) / np.sqrt(pairs)) if pairs > 1 else float("nan")
     half_met = min(t, int(excess[(pairs - 1) // 2]))
-    survival = min(_survival_limit(excess, lag, s, alpha / 4) for s in (0, half_met))
+    first = _survival_limit(excess, lag, -1, alpha / 4)
+    if _beyond(excess, 0) >= ENOUGH_LEFT:
+        first = max(first, _survival_limit(excess, lag, 0, alpha / 4))
+    survival = min(first, _survival_limit(excess, lag, half_met, alpha / 4))
     share = clopper_pearson(_beyond(excess, t), pairs, alpha / 2)
     limit = share / (1 - survival) if survival < 1 else float("inf")
     return estimate, error, float(np.fmax(limit, estimate - ndtri(alpha) * error))
@@ -237,8 +244,8 @@ def choose_lag(
 ) -> LagChoice:
     """Raise the lag until the bound at t = 0 is about 1 and stays there (Biswas, Jacob and Vanetti 2019, section 2.3).
 
-    A short lag costs few steps, but sums many terms, and its bound is far above the distance. The bound at t = 0 is
-    never below 1; once it is near, a longer lag gains nothing.
+    A short lag costs few steps, but sums many terms, and its bound is far above the distance. The bound at t = 0 of
+    pairs that start apart is never below 1; once it is near, a longer lag gains nothing.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from keepsum.sampling.driving import PILOT_DRAWS, UNLIMITED, announce, in_parall
 from keepsum.sampling.heat_bath import HeatBath
 from keepsum.sampling.heat_bath_kernels import MOST, couple_sweeps, sweeps
 from keepsum.sampling.mixture import CHUNK, Mixture, Proposals
-from keepsum.sampling.renewal import Renewal
+from keepsum.sampling.renewal import Renewal, allowing
 from keepsum.sampling.rng import Rng, Stream, rng
 
 IntArray = npt.NDArray[np.int64]
@@ -162,7 +162,7 @@ class Chain(Regions):
         return self.count * self.lag * self.cost
 
     def simulate_into(self, out: IntArray, rng: Rng) -> None:
-        """Fill ``out`` with rows for estimates, not for release: of one chain, every ``lag`` steps."""
+        """Fill ``out`` with rows for estimates, not for release: of one chain, every ``lag`` + 1 steps."""
         jobs = len(out) * self.count
         own = np.empty((jobs + WARM, len(self._order)), dtype=np.int64)
         self._advance(own, rng.stream(), self.lag, fresh=False)
@@ -181,8 +181,8 @@ class Chain(Regions):
     def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
         """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
 
-    def foretold(self, proposals: int) -> float:
-        """The distance after the steps of a draw that the weights of so many proposals give, 0 if there are none."""
+    def foretold(self, candidates: int) -> float:
+        """The distance after the steps of a draw that the weights of so many candidates give, 0 if there are none."""
         return 0.0
 
     def fingerprint(self) -> str:
@@ -242,11 +242,11 @@ class MixtureChain(Chain):
         scales, slabs = self.proposals.tables
         return (*scales, *slabs, self.log_cap)
 
-    def foretold(self, proposals: int) -> float:
-        """The distance after the steps of a draw that the weights of so many proposals give; less if they cost much."""
-        count = int(max(1000, min(proposals, FORETOLD // self.proposals.cost)))
+    def foretold(self, candidates: int) -> float:
+        """What the weights of so many candidates foretell of a draw; fewer if they cost a lot."""
+        count = int(max(1000, min(candidates * self.tries, FORETOLD // self.proposals.cost)))
         _, log_weights = self.proposals.propose(count, rng(seed="keepsum weights").stream())
-        return Renewal.of(log_weights, self.log_cap).distance(self.steps)
+        return Renewal.of(allowing(log_weights), self.log_cap).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         scales, slabs = self.proposals.tables

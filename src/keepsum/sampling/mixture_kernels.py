@@ -36,8 +36,8 @@ def fall(rate, size, start, out):
 
 @kernel
 def unit(word):
-    """A number strictly between 0 and 1."""
-    return (np.float64(word >> np.uint64(11)) + 0.5) * TO_UNIT
+    """A number strictly between 0 and 1: the last of 2^53 would round to 1."""
+    return min((np.float64(word >> np.uint64(11)) + 0.5) * TO_UNIT, 1 - TO_UNIT)
 
 
 @kernel

@@ -9,9 +9,10 @@ that of a candidate, each counted w times. The distance after t steps is at most
 chain; the coupling is Jerrum's). Estimated from weights that were seen, this says nothing of larger ones: a bound from
 it is an extrapolation.
 
-Candidates are proposals winnowed by a cap (``chain_kernels.py``). A weight w far above a cap c rejects with a chance of
-about 1 - c/w, and by Bernoulli's inequality (1 - c/nw)^n >= 1 - c/w: a cap of c brings the first candidate nearer than
-a cap of c/n does after n - 1 steps, for about as many proposals. What speaks for some steps is that pairs show them.
+Candidates are proposals winnowed by a cap (``chain_kernels.py``). Let caps be far above the mean weight, 1. Then there
+are about c proposals for a candidate, a weight w above a cap c rejects with a chance of about 1 - c/w, and by
+Bernoulli's inequality (1 - c/nw)^n >= 1 - c/w: a cap of c brings the first candidate nearer than a cap of c/n does
+after n - 1 steps, for as many proposals. What speaks for some steps is that pairs show them.
 """
 
 from __future__ import annotations
@@ -60,7 +61,9 @@ class Renewal:
         1.0
         """
         ordered = np.sort(log_weights)
-        passing = np.exp(np.where(ordered < log_cap, ordered - log_cap, 0.0))
+        if not math.isfinite(ordered[-1]):
+            raise AssertionError("the weights of a pilot must be numbers, and one of them above 0")
+        passing = np.exp(np.minimum(ordered, log_cap) - log_cap) if log_cap > -math.inf else np.ones(len(ordered))
         candidates = passing / passing.sum()
         weights = np.exp(np.maximum(ordered, log_cap) - max(float(ordered[-1]), log_cap))
         wanted = candidates * weights
@@ -95,10 +98,25 @@ class Renewal:
         return high
 
 
+def allowing(log_weights: Floats) -> Floats:
+    """The same with the largest weight counted as twice as large, for those that were not seen.
+
+    Weights have tails like x^-2 to x^-8, so that a pilot's largest one is seldom far below what a hundred times as many
+    show: measured at 4 x 4 and 12 x 12, where without this the distance came out 30 and 300 times too small.
+
+    >>> np.exp(allowing(np.log([1.0, 3.0, 2.0]))).round(9).tolist()
+    [1.0, 6.0, 2.0]
+    """
+    raised = np.array(log_weights, dtype=np.float64)
+    raised[np.argmax(raised)] += math.log(2)
+    return raised
+
+
 def winnowed(log_weights: Floats, near: float) -> Renewal:
     """With the smallest of these weights as a cap by which the first candidate is this near to the law wanted.
 
-    At least fifty of the weights are left above it, or a quarter: what is beyond a cap must have been seen.
+    At least fifty of the weights are left above it, or a quarter, even if it is then not that near: what is beyond a
+    cap must have been seen.
 
     >>> seen = np.log(np.arange(1, 1001))
     >>> [round(math.exp(winnowed(seen, near).log_cap)) for near in (0.1, 0.01, 0.0)]
