@@ -94,10 +94,11 @@ def _extrapolation(axes: Axes, group: Convergence, steps: IntArray) -> None:
     axes.plot(beyond, values, color=ORANGE, linewidth=1.8, linestyle=":")
     low = beyond[values < 1e-6]
     place = int(low[0]) if len(low) else int(beyond[-1])
-    _name(axes, "extrapolated", place, tail.distance(place, group.lag), ORANGE, left=place > steps[-1] / 2)
+    _name(axes, "extrapolated from pairs", place, tail.distance(place, group.lag), ORANGE, left=place > steps[-1] / 2)
     # What is stated is not below what weights foretell, so it may lie above the line.
     axes.plot([group.steps], [group.extrapolated], marker="o", markersize=5, color=ORANGE)
-    _name(axes, significant(group.extrapolated), group.steps, group.extrapolated, ORANGE)
+    source = "extrapolated from weights" if group.extrapolated == group.foretold else "extrapolated"
+    _name(axes, f"{source}: {significant(group.extrapolated)}", group.steps, group.extrapolated, ORANGE, left=True)
 
 
 def _finding(group: Convergence) -> str:
