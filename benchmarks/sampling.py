@@ -1,6 +1,6 @@
 """Speed and memory of exact noise, against stated limits and against OpenDP in the same run. Run by `make bench`.
 
-CPU time, the best of three; memory in a process of its own.
+CPU time, the best of some runs, by turns where two are compared; memory in a process of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-from measuring import cpu
+from measuring import by_turns, cpu
 
 import keepsum as ks
 
@@ -37,24 +37,24 @@ def draws_a_second(keep: ks.Invariants, draws: int, mechanism: ks.Laplace | ks.G
     return draws / cpu(lambda: plan.sample(draws))
 
 
-def opendp_seconds_a_draw(count: int = 20_000) -> float:
-    """OpenDP's exact discrete Laplace without any kept total, over a vector."""
+def opendp_laplace(count: int) -> Callable[[], object]:
+    """So many draws of OpenDP's exact discrete Laplace without any kept total, over a vector."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     laplace = dp.m.make_laplace(*space, scale=1 / float(EPSILON))
-    return cpu(lambda: laplace([0] * count)) / count
+    return lambda: laplace([0] * count)
 
 
-def opendp_gaussian_seconds_a_draw(sigma: int, count: int = 5_000) -> float:
-    """OpenDP's exact discrete Gaussian without any kept total, over a vector."""
+def opendp_gaussian(sigma: int, count: int) -> Callable[[], object]:
+    """So many draws of OpenDP's exact discrete Gaussian without any kept total, over a vector."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
     gaussian = dp.m.make_gaussian(*space, scale=float(sigma))
-    return cpu(lambda: gaussian([0] * count)) / count
+    return lambda: gaussian([0] * count)
 
 
 def cube(n: int) -> ks.Invariants:
@@ -67,13 +67,13 @@ def gaussian_lines(report: Report) -> None:
     """Gaussian and l2 Laplace noise."""
     million = ks.plan(totals(10**6, 51), ks.Gaussian(sigma=10))
     million.sample()
-    one, peer = cpu(million.sample, 7), opendp_gaussian_seconds_a_draw(10)
+    few = 5_000
+    one, peer = by_turns(million.sample, opendp_gaussian(10, few))
+    faster = (peer / few) / (one / million.size)
     report.line(
         "51 totals over 10^6 cells, Gaussian, sigma 10", 1e9 * one / million.size, "ns/cell", 150, at_least=False
     )
-    report.line(
-        "  times faster a cell than OpenDP without totals", peer * million.size / one, "times", 100, at_least=True
-    )
+    report.line("  times faster a cell than OpenDP without totals", faster, "times", 100, at_least=True)
     laplace = ks.Laplace(epsilon=EPSILON, norm="l2")
     report.line(
         "4 x 4 margins, l2 Laplace", draws_a_second(table(4, 4), 20_000, laplace), "draws/s", 20_000, at_least=True
@@ -85,8 +85,7 @@ def gaussian_lines(report: Report) -> None:
 
 def extra_bytes_a_cell(cells: int) -> float:
     """Peak memory beyond the output while drawing, in a process of its own."""
-    code = f"import sys; sys.argv = ['', 'memory', '{cells}']; exec(open({__file__!r}).read())"
-    return float(json.loads(subprocess.check_output([sys.executable, "-c", code])))
+    return float(json.loads(subprocess.check_output([sys.executable, __file__, "memory", str(cells)])))
 
 
 def measure_memory(cells: int) -> float:
@@ -141,13 +140,12 @@ def main() -> int:
     report = Report()
     million, ten = (ks.plan(totals(n, 51), ks.Laplace(epsilon=EPSILON)) for n in (10**6, 10**7))
     million.sample()
-    one = cpu(million.sample, 7)
+    few = 20_000
+    one, peer = by_turns(million.sample, opendp_laplace(few))
+    faster = (peer / few) / (one / million.size)
     many = cpu(ten.sample, 4)
-    peer = opendp_seconds_a_draw()
     report.line("51 totals over 10^6 cells", 1e9 * one / million.size, "ns/cell", 40, at_least=False)
-    report.line(
-        "  times faster a cell than OpenDP without totals", peer * million.size / one, "times", 300, at_least=True
-    )
+    report.line("  times faster a cell than OpenDP without totals", faster, "times", 300, at_least=True)
     report.line("  10^7 cells against 10^6", many / one, "times", 11, at_least=False)
     report.line("  memory beyond the output, 10^7 cells", extra_bytes_a_cell(10**7), "bytes/cell", 24, at_least=False)
     two = wall(lambda: ten.sample(threads=2))

@@ -210,20 +210,25 @@ class Plan:
         self.check_samplers()
         source = rng if rng is not None else new_rng()
         noise = np.zeros((1 if size is None else int(size), self.size), dtype=np.int64)
-        for sampler, cells in self.drawn_together():
+        for sampler, cells in self._drawn_together:
             if len(noise):
                 _draw_into(noise, sampler, cells, source, threads)
         return noise[0] if size is None else noise
 
-    def drawn_together(self) -> list[tuple[Sampler, IntArray]]:
-        """The samplers, each with the cells that it draws, of one group or of several."""
+    @cached_property
+    def _drawn_together(self) -> list[tuple[Sampler, IntArray | None]]:
+        """The samplers, each with the cells that it draws, of one group or of several; None for all cells in order."""
         cells: dict[int, list[IntArray]] = {}
         samplers: dict[int, Sampler] = {}
         for choice in self.samplers:
             if choice.sampler is not None:
                 samplers[id(choice.sampler)] = choice.sampler
                 cells.setdefault(id(choice.sampler), []).append(choice.cells)
-        return [(sampler, np.concatenate(cells[key])) for key, sampler in samplers.items()]
+        return [(sampler, self._places(cells[key])) for key, sampler in samplers.items()]
+
+    def _places(self, parts: list[IntArray]) -> IntArray | None:
+        cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return None if len(cells) == self.size and cells[0] == 0 and (np.diff(cells) == 1).all() else cells
 
     def check_samplers(self) -> None:
         """Every block must have a sampler.
@@ -317,9 +322,9 @@ def weakest(choices: Sequence[Choice]) -> Level:
     return max((choice.guarantee for choice in choices), key=order.index)
 
 
-def _draw_into(noise: IntArray, sampler: Sampler, cells: IntArray, rng: Rng, threads: int) -> None:
+def _draw_into(noise: IntArray, sampler: Sampler, cells: IntArray | None, rng: Rng, threads: int) -> None:
     """Draw into the cells that a sampler covers; straight into place where these are all cells in order."""
-    if len(cells) == noise.shape[1] and cells[0] == 0 and (np.diff(cells) == 1).all():
+    if cells is None:
         sampler.draw_into(noise, rng, threads)
         return
     own = np.empty((len(noise), len(cells)), dtype=np.int64)
