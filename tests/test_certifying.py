@@ -308,11 +308,14 @@ def test_what_weights_foretell_counts():
 
 
 def test_pairs_that_all_meet_at_once():
-    """They show as much as pairs that meet a step later, and there is a picture."""
+    """They show as much as pairs that meet a step later, and there is a picture.
+
+    One pair that did not shows less: how slow such pairs are cannot be told from it.
+    """
     at_once, later = (Convergence("a", "b", 1, 50, 10, 1_000, ((k, 4_000),), 0, 0.95) for k in (0, 1))
     assert 1 / 4_000 < at_once.upper == later.upper < 1.1e-3
     few = Convergence("a", "b", 1, 45, 8, 1_000, ((0, 99), (1, 1)), 0, 0.95)
-    assert few.upper < 0.05
+    assert few.upper > 0.9
     slow = Convergence("a", "b", 1, 45, 8, 1_000, ((0, 3_000), (1, 500), (10, 500)), 0, 0.95)
     assert slow.upper > 1.8 * at_once.upper  # half of those that do not meet at once take longer than a lag
     for found in (at_once, few):

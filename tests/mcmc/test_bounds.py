@@ -63,6 +63,34 @@ def test_the_limit_holds_as_often_as_it_says(q, lag, t):
     assert failures(stated, q, lag, t, 40, repeats) <= stats.binom.isf(ALPHA, repeats, 0.1)
 
 
+def meeting_at_once(share, q, size):
+    """P(tau - lag > u) = share q^u."""
+    rng = np.random.default_rng(8)
+    return rng.geometric(1 - q, size) * (rng.random(size) < share)
+
+
+@pytest.mark.parametrize(
+    ("share", "q", "lag", "pairs", "t"),
+    [(0.05, 0.7, 4, 400, 0), (0.02, 0.8, 4, 1000, 5), (0.05, 0.9, 6, 600, 10), (0.02, 0.9, 6, 300, 5)],
+)
+def test_the_limit_holds_where_most_pairs_meet_at_once(share, q, lag, pairs, t):
+    repeats, bound = 600, share * geometric_bound(q, lag, t)
+    rows = lag + meeting_at_once(share, q, (repeats, pairs))
+    assert sum(stated(row, lag, t) < bound for row in rows) <= stats.binom.isf(ALPHA, repeats, 0.1)
+
+
+def test_pairs_that_meet_at_once_tell_nothing_of_the_others():
+    """The rate taken from all pairs is far too good, and its limit is rejected."""
+    share, q, lag, pairs, t, repeats = 0.02, 0.9, 6, 300, 5, 600
+    excess = meeting_at_once(share, q, (repeats, pairs))
+    wrong = [
+        clopper_pearson((row > t).sum(), pairs, 0.05) / (1 - clopper_pearson((row >= lag).sum(), pairs, 0.05))
+        for row in excess
+    ]
+    missed = sum(limit < share * geometric_bound(q, lag, t) for limit in wrong)
+    assert missed > stats.binom.isf(ALPHA, repeats, 0.1)
+
+
 def test_a_naive_limit_is_rejected():
     """A standard error of zeros is zero, and a mean plus its error is no limit then."""
     assert failures(naive, 0.9, 20, 60, 40, 1000) > stats.binom.isf(ALPHA, 1000, 0.1)

@@ -18,8 +18,6 @@ from keepsum.mcmc.times import MeetingTimes
 
 Floats = npt.NDArray[np.float64]
 
-ENOUGH_LEFT = 50  # pairs from which the share that survives a lag is told
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TvBound:
@@ -110,8 +108,9 @@ def tv_upper_bound(
     that for each of two s, of which the smaller counts: s = -1, where no pair has met, and the first s (at most t) by
     which half of the pairs have. That s is a stopping time, so the number that survive another lag is binomial given
     it. By the union bound the limit holds with at least the stated confidence, also where no pair exceeds t: zero
-    observed is not zero. Pairs that can meet at once (tau = L) may do so often and those that do not be slower: where
-    at least fifty have not, the limit for s = 0 is taken in the place of that for s = -1 if it is larger.
+    observed is not zero. Pairs that can meet at once (tau = L) may do so often, and tell nothing of how slow the others
+    are: if any did not, the limit for s = 0 is taken in the place of that for s = -1 where it is larger. It is weak
+    where these are few.
     If ``estimate + z standard_error`` is larger, which it is where the data speak against the assumption, that is
     taken. Each t has its own limit; they do not hold jointly.
 
@@ -172,7 +171,7 @@ def _at(excess: npt.NDArray[np.int64], lag: int, t: int, alpha: float) -> tuple[
     error = float(counts.std(ddof=1) / np.sqrt(pairs)) if pairs > 1 else float("nan")
     half_met = min(t, int(excess[(pairs - 1) // 2]))
     first = _survival_limit(excess, lag, -1, alpha / 4)
-    if _beyond(excess, 0) >= ENOUGH_LEFT:
+    if _beyond(excess, 0):
         first = max(first, _survival_limit(excess, lag, 0, alpha / 4))
     survival = min(first, _survival_limit(excess, lag, half_met, alpha / 4))
     share = clopper_pearson(_beyond(excess, t), pairs, alpha / 2)
