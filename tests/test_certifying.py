@@ -235,7 +235,7 @@ def test_at_large_epsilon_the_cheaper_chain_is_taken():
 
 def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp_path):
     plan.certify(pairs=500)
-    out = plan.release(table)
+    out = plan.release(table, accept_delta=1)
     record = out.certificate.guarantee
     assert record.sampling == "estimated"
     (block,) = record.blocks
@@ -251,6 +251,32 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
     assert ks.verify(path), ks.verify(path)
     again = ks.Certificate.from_json((tmp_path / "out.certificate.json").read_bytes()).plan()
     assert str(again.guarantee) == str(plan.guarantee)
+
+
+def test_a_delta_from_sampling_must_be_accepted(plan, table):
+    """A limit of 0.02 is nothing to publish unasked; the sentence names it, says what it is, and what is exact."""
+    plan.certify(pairs=500)
+    delta = plan.guarantee.sampling_delta(plan.person)
+    assert delta > Fraction(1, 10**6)
+    with pytest.raises(ks.PlanError) as refused:
+        plan.release(table)
+    words = str(refused.value)
+    assert f"Sampling adds delta {significant(float(delta))} for one person" in words
+    assert "a confidence limit that pairs of chains showed, not proved" in words
+    assert "Drawn exactly at the same loss for one person: l2 Laplace (standard deviation" in words
+    with pytest.raises(ks.PlanError, match="accept-delta"):
+        plan.release(table, accept_delta=delta / 2)
+    assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling == "estimated"
+    for wrong in (0, "much", -1, 2, [0.1]):
+        with pytest.raises(ks.InputError, match="The accepted delta must be"):
+            plan.release(table, accept_delta=wrong)
+
+
+def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
+    plan.certify(pairs=500)
+    text = " ".join(plan.explain().split())
+    assert "Epsilon is proved for the law itself; the first of these numbers is a confidence limit" in text
+    assert "Drawn exactly at the same loss for one person: l2 Laplace (standard deviation" in text
 
 
 def change(path, edit):
@@ -281,7 +307,7 @@ def change(path, edit):
 )
 def test_forged_convergence_fails(plan, table, tmp_path, edit):
     plan.certify(pairs=500)
-    path = plan.release(table).save(tmp_path / "out.csv")
+    path = plan.release(table, accept_delta=1).save(tmp_path / "out.csv")
     change(tmp_path / "out.certificate.json", edit)
     found = ks.verify(path)
     assert [check.name for check in found.checks if not check.passed] == ["statement"]
@@ -289,7 +315,7 @@ def test_forged_convergence_fails(plan, table, tmp_path, edit):
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
     monkeypatch.setattr(certifying, "PAIRS", 300)
-    out = fresh.release(table)
+    out = fresh.release(table, accept_delta=1)
     assert out.certificate.guarantee.blocks[0].convergence.pairs == 300
 
 

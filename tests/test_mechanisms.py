@@ -1,5 +1,5 @@
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -83,6 +83,48 @@ def test_per_person_is_rounded_to_the_safe_side(length, epsilon):
     assert unit**2 * length <= asked.epsilon**2
     assert unit**2 * length >= asked.epsilon**2 * (1 - Fraction(1, 10**11))
     assert ks.Laplace.per_person(epsilon=epsilon).resolve(Distance("l1", length)).epsilon * length == asked.epsilon
+
+
+@pytest.mark.parametrize("length", [2, 4, 8, 50])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.1", "1e-9"), ("1/3", "0.01"), ("20", "1e-30")])
+def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta):
+    """Epsilon and delta at the distance of one person are at most what was asked, and hardly less."""
+    asked = ks.Gaussian.per_person(epsilon, delta)
+    assert asked.sigma is None
+    unit = asked.resolve(Distance("l2", length))
+    with localcontext(prec=80):
+        root = Decimal(length).sqrt()
+        loss = Decimal(unit.epsilon.numerator) / unit.epsilon.denominator
+        growth = ((loss * root).exp() - 1) / (loss.exp() - 1)
+        spent = growth * unit.delta.numerator / unit.delta.denominator
+        wanted = Decimal(asked.delta.numerator) / asked.delta.denominator
+        assert wanted * (1 - Decimal("1e-10")) <= spent <= wanted
+    assert unit.epsilon**2 * length <= asked.epsilon**2
+    assert unit.sigma == ks.Gaussian(unit.epsilon, unit.delta).sigma
+
+
+def test_gaussian_per_person_in_rho():
+    asked = ks.Gaussian.per_person(rho="1/2", attributes=["sex"], to="some other value")
+    assert repr(asked) == "Gaussian.per_person(rho=0.5, attributes=['sex'], to='some other value')"
+    assert asked.resolve(Distance("l2", 8)) == ks.Gaussian(rho="1/16")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"to": "nothing"}, "'any value' or to 'some other value', got 'nothing'"),
+        ({"to": 5}, "got a int"),
+        ({"attributes": 7}, "must be a list of axes, got a int"),
+        ({"attributes": []}, "at least one"),
+        ({"attributes": ["a", "a"]}, "different axes"),
+        ({"attributes": [1, 2]}, "different axes"),
+    ],
+)
+def test_wrong_promises(wrong, words):
+    with pytest.raises(ks.InputError, match=words):
+        ks.Laplace.per_person(1, **wrong)
+    with pytest.raises(ks.InputError, match=words):
+        ks.Gaussian.per_person(rho=1, **wrong)
 
 
 def test_stated_losses_are_rounded_up():

@@ -89,13 +89,37 @@ def test_what_must_not_be_released(children, released):
 
 
 def test_a_large_loss_is_warned_of_and_recorded(children):
-    with pytest.warns(ks.LargeLossWarning, match=r"epsilon 10\.4, above 10") as caught:
-        out = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=5.2))
+    with pytest.warns(ks.LargeLossWarning, match=r"epsilon 10\.4, above 10: that protects little") as caught:
+        out = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=2.6))
     assert caught[0].filename == __file__
     assert out.certificate.warnings[0].startswith("The privacy loss")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=5))
+        ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=2.5))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (ks.Gaussian(rho=100), r"rho 400 \(zCDP\), above epsilon 10 at delta 1e-6"),
+        (ks.Gaussian(sigma="0.1"), r"rho 200 \(zCDP\), above epsilon 10 at delta 1e-6"),
+        (ks.Gaussian(epsilon=6, delta="1e-12"), "epsilon 12, delta .*, above 10"),
+        (ks.Gaussian(epsilon=1, delta="0.01"), r"epsilon 2, delta 0\.0\d*, above delta 0\.01"),
+        (ks.Laplace(epsilon=6, norm="l2"), "epsilon 12, above 10"),
+    ],
+)
+def test_a_large_loss_is_one_in_any_currency(children, mechanism, words):
+    """Rho 100 returned the table as it was, without a word."""
+    with pytest.warns(ks.LargeLossWarning, match=words):
+        out = ks.release(children, keep=["county"], mechanism=mechanism)
+    assert "protects little" in out.certificate.warnings[0]
+
+
+@pytest.mark.parametrize("mechanism", [ks.Gaussian(rho="0.3"), ks.Gaussian(sigma=2), ks.Gaussian(1, "1e-6")])
+def test_an_ordinary_loss_is_not_warned_of(children, mechanism):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ks.release(children, keep=["county"], mechanism=mechanism)
 
 
 def test_views_show_released_data_only(children, released):

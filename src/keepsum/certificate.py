@@ -86,12 +86,35 @@ class MechanismRecord(Record, frozen=True):
     words: str
 
 
+class AttributeRecord(Record, frozen=True):
+    """What a change of one attribute costs: the l1 distance, or the square of the l2 distance."""
+
+    axis: str
+    any_value: Annotated[int | None, Meta(description="To any other value; null if no change is protected.")]
+    other_value: Annotated[int | None, Meta(description="To some other value, the nearest.")]
+    distances_are: Literal["exact", "upper bounds"]
+    fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
+    unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
+    stuck_cells: Annotated[int, Meta(description="Cells that cannot change to any other value.")]
+    reading: str
+
+
+class PromiseRecord(Record, frozen=True):
+    """For which changes of one person a loss was asked for; null stands for every attribute."""
+
+    attributes: list[str] | None
+    to: Literal["any value", "some other value"]
+    reading: str
+
+
 class PersonRecord(Record, frozen=True):
-    """What the guarantee means for one person."""
+    """What the guarantee means for one person: a change of any attribute to any value."""
 
     distance: Annotated[int, Meta(description="The l1 distance, or the square of the l2 distance.")]
     distance_is: Literal["exact", "an upper bound"]
     reading: str
+    attributes: list[AttributeRecord]
+    promise: PromiseRecord | None
 
 
 class DeltaRecord(Record, frozen=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,73 +24,105 @@ DELTA = Fraction(1, 10**6)  # for Gaussian noise beside a plan that has no delta
 DRAWS, FEWEST, EFFORT = 400, 4, 4 * 10**6
 
 
-def compare(plan: Plan) -> str:
-    """The standard deviation of a typical cell under l1 Laplace, l2 Laplace and Gaussian noise, and the smallest."""
+@dataclass(frozen=True)
+class Alternative:
+    """A mechanism at the same guarantee for one person, and the standard deviation of a typical cell under it."""
+
+    name: str
+    plan: Plan
+    deviation: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether its noise is drawn exactly."""
+        return self.plan.guarantee.sampling == "exact"
+
+
+def compare(plan: Plan) -> list[str]:
+    """The standard deviation of a typical cell under every mechanism, the smallest, and what is exact instead."""
+    epsilon, delta = _person(plan)
+    found = alternatives(plan)
+    if not found:
+        return ["not known"]
+    figures = ", ".join(f"{other.name} {other.deviation:.3g}" for other in found)
+    least = min(found, key=lambda other: other.deviation).name
+    spared = f" (Gaussian: with delta {_short_text(delta)})" if any(o.name == "Gaussian" for o in found) else ""
+    lines = [
+        f"at epsilon {float(epsilon):.4g} for one person{spared} the noise of a cell has standard deviation "
+        f"{figures}; {least} has the smallest"
+    ]
+    return lines + exact_instead(plan, found)
+
+
+def exact_instead(plan: Plan, found: Sequence[Alternative] | None = None) -> list[str]:
+    """For a plan whose noise is only estimated: which noise would be exact, at the same loss for one person."""
+    if plan.guarantee.sampling != "estimated":
+        return []
+    listed = alternatives(plan) if found is None else found
+    exact = [f"{o.name} (standard deviation {o.deviation:.3g}: {_call(o.plan)})" for o in listed if o.exact]
+    own = next((f" against {o.deviation:.3g}" for o in listed if o.plan is plan), "")
+    if not exact:
+        return ["No other noise is drawn exactly under these totals."]
+    return [f"Drawn exactly at the same loss for one person: {'; '.join(exact)}{own}."]
+
+
+def _call(plan: Plan) -> str:
+    """How to ask for it, in the shell."""
+    if isinstance(plan.mechanism, Gaussian):
+        return "--mechanism gaussian"
+    return f"--norm {plan.mechanism.norm}"
+
+
+def alternatives(plan: Plan) -> list[Alternative]:
+    """Every mechanism at the guarantee that one person has under this plan, as far as it can be worked out."""
     from keepsum.planning import plan as make
 
     epsilon, delta = _person(plan)
     cell = _typical(plan)
-    found: dict[str, float] = {}
-    try:
-        others = _others(plan, epsilon, delta)
-    except InputError:  # a guarantee beyond what mechanisms are made for
-        return "not known"
-    for name, mechanism in others:
+    found: list[Alternative] = []
+    for name, ask in _others(plan, epsilon, delta):
         try:
-            other = plan if mechanism is None else make(plan.invariants, mechanism)
+            other = plan if ask is None else make(plan.invariants, ask())
             deviation = cell_deviation(other, cell)
-        except (InputError, PlanError):
+        except (InputError, PlanError):  # a guarantee beyond what mechanisms are made for
             continue
         if deviation is not None:
-            found[name] = deviation
-    if not found:
-        return "not known"
-    figures = ", ".join(f"{name} {value:.3g}" for name, value in found.items())
-    least = min(found, key=lambda name: found[name])
-    spared = f" (Gaussian: with delta {shown(delta)} per unit)" if "Gaussian" in found else ""
-    return (
-        f"at epsilon {float(epsilon):.4g} for one person{spared} the noise of a cell has standard deviation "
-        f"{figures}; {least} has the smallest"
-    )
+            found.append(Alternative(name, other, deviation))
+    return found
 
 
 def _person(plan: Plan) -> tuple[Fraction, Fraction]:
     """Epsilon and delta of one person under this plan, to compare with."""
     mechanism, distance = plan.mechanism, Fraction(plan.person_distance)
     if mechanism.epsilon is not None:
-        own = mechanism.delta if isinstance(mechanism, Gaussian) else None
-        return mechanism.epsilon * distance, own or DELTA
-    sigma = float(mechanism.sigma or 1)
-    rho = float(distance) ** 2 / (2 * sigma**2)
+        delta = mechanism.delta if isinstance(mechanism, Gaussian) else None
+        growth = 1.0
+        if delta is not None:
+            loss = min(700.0, float(mechanism.epsilon) * float(distance))
+            growth = math.expm1(loss) / math.expm1(min(700.0, float(mechanism.epsilon)))
+        return mechanism.epsilon * distance, min(Fraction(1, 2), (delta or DELTA) * Fraction(growth))
+    rho = float(mechanism.unit_rho * plan.person.length)
     return Fraction(rho + 2 * math.sqrt(rho * -math.log(DELTA))), DELTA
 
 
-def _others(plan: Plan, epsilon: Fraction, delta: Fraction) -> list[tuple[str, Mechanism | None]]:
+def _others(plan: Plan, epsilon: Fraction, delta: Fraction) -> list[tuple[str, Callable[[], Mechanism] | None]]:
     """Every mechanism at that guarantee; None for the plan's own."""
     own = plan.mechanism
-    gaussian = isinstance(own, Gaussian)
-    reach = math.sqrt(plan.person.length) if own.norm == "l2" else None
-    listed: list[tuple[str, Mechanism | None]] = []
-    for norm in ("l1", "l2"):
-        mine = not gaussian and own.norm == norm
-        listed.append((f"{norm} Laplace", None if mine else Laplace.per_person(_short(epsilon), norm)))
-    if gaussian:
-        listed.append(("Gaussian", None))
-    else:
-        far = reach if reach is not None else _l2_reach(plan)
-        listed.append(("Gaussian", Gaussian(_short(epsilon / Fraction(far)), delta)))
-    return listed
+    asked: dict[str, Callable[[], Mechanism]] = {
+        "l1 Laplace": lambda: Laplace.per_person(_short(epsilon), "l1"),
+        "l2 Laplace": lambda: Laplace.per_person(_short(epsilon), "l2"),
+        "Gaussian": lambda: Gaussian.per_person(_short(epsilon), _short(delta)),
+    }
+    mine = "Gaussian" if isinstance(own, Gaussian) else f"{own.norm} Laplace"
+    return [(name, None if name == mine else ask) for name, ask in asked.items()]
 
 
 def _short(number: Fraction) -> Fraction:
     return Fraction(f"{float(number):.9g}")
 
 
-def _l2_reach(plan: Plan) -> float:
-    """The l2 distance of one person: a change of l1 length r by steps of one has l2 length sqrt(r)."""
-    from keepsum.planning import plan as make
-
-    return float(make(plan.invariants, Laplace(1, "l2")).person_distance)
+def _short_text(number: Fraction) -> str:
+    return shown(Fraction(f"{float(number):.2g}"))
 
 
 def _typical(plan: Plan) -> int:

@@ -9,6 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from keepsum.comparing import compare
+from keepsum.distances import AttributeDistance, one_person
+from keepsum.lattice.structure import FREE
+from keepsum.mechanisms import Distance, Promise
 
 if TYPE_CHECKING:
     from keepsum.grouping import BlockGroup
@@ -50,7 +53,7 @@ def topics(plan: Plan) -> list[tuple[str, list[str]]]:
         ("Guarantee", _guarantee(plan)),
         ("One person", _person(plan)),
         ("Pinned cells", _pinned(plan)),
-        ("Other noise", [compare(plan)]),
+        ("Other noise", compare(plan)),
     ]
 
 
@@ -111,7 +114,7 @@ def _block(group: BlockGroup, sampling: str) -> list[str]:
     numbers = [
         f"{group.cells:,} cell{'s' * (group.cells != 1)}",
         f"dimension {group.dimension:,}, codimension {group.codimension:,}",
-        f"distance {group.distance}",
+        f"cheapest change {group.distance}",
     ]
     return [
         f"{group.blocks:,} blocks, each: {group.structure}" if many else group.structure,
@@ -126,28 +129,54 @@ def _guarantee(plan: Plan) -> list[str]:
 
 
 def _person(plan: Plan) -> list[str]:
-    person = plan.person
-    lines = [f"distance {person}, so {plan.guarantee.person_words}: {change_in_words(plan)}"]
-    if person.length > 2:
-        lines.append(
-            "No single person can change cell there without changing a kept total, so only joint changes of "
-            "several people are protected."
-        )
-    if not person.exact:
-        lines.append("The distance is an upper bound: the true loss for one person is this or smaller.")
+    lines = [person_reading(plan), *(f"  {attribute_reading(plan, attribute)}" for attribute in plan.attributes)]
+    if plan.promise is not None:
+        lines.append(promise_reading(plan))
+    if (plan.structure.part == FREE).any():
+        one = plan.guarantee.at(Distance(plan.mechanism.norm, 1))
+        lines.append(f"A person more or less in a cell under no total: distance 1, {one}")
+    if not plan.person.exact:
+        lines.append("A distance that is called 'at most' is an upper bound: the true loss is this or smaller.")
     return lines
 
 
-def change_in_words(plan: Plan) -> str:
-    """The smallest change through the cell that is hardest to reach."""
-    farthest = max(plan.groups, key=lambda group: group.distance.length)
-    if not farthest.codimension:
-        return "one person more or less in a cell under no total"
-    if farthest.people is None:
-        return "the smallest change of counts there that keeps every total"
-    if farthest.people == 1:
-        return "one person in another cell"
-    return f"{farthest.people} people in other cells at once"
+def person_reading(plan: Plan) -> str:
+    """The loss of one person, in one sentence."""
+    loss = f"{plan.guarantee.person_words} at distance {plan.person}"
+    if not plan.attributes:
+        return f"{loss}, for the cheapest change through a cell; cells have no names, so this is no one person's change"
+    if all(attribute.any_value is None for attribute in plan.attributes):
+        return f"{loss}, for the cheapest change through a cell; no change of one person's value keeps the totals"
+    return f"{loss}, for a change of any one attribute to any value"
+
+
+def attribute_reading(plan: Plan, attribute: AttributeDistance) -> str:
+    """What a change of one attribute costs."""
+    anywhere, nearest = attribute.any_value, attribute.other_value
+    if anywhere is None or nearest is None:
+        return f"{attribute.axis}: not protected; no change of it keeps the totals"
+    words = [f"{attribute.axis}: to any value distance {anywhere}, {plan.guarantee.at(anywhere)}{_moves(anywhere)}"]
+    if nearest.length < anywhere.length:
+        words.append(f"to some other value distance {nearest}, {plan.guarantee.at(nearest)}{_moves(nearest)}")
+    if attribute.fixed_values:
+        count = attribute.fixed_values
+        words.append(f"not protected for {count:,} value{'s' * (count != 1)} with all cells pinned")
+    if attribute.unprotected:
+        none = f", {attribute.stuck:,} of them to none" if attribute.stuck else ""
+        words.append(f"not protected at {attribute.unprotected:,} cells that cannot change to every value{none}")
+    return "; ".join(words)
+
+
+def _moves(distance: Distance) -> str:
+    """A length of 2 takes from one cell and gives to another; anything longer is no single person's move."""
+    return " (one person moves)" if distance.length == 2 else " (no single person's move: joint changes only)"
+
+
+def promise_reading(plan: Plan) -> str:
+    """What was asked for one person, and what it is."""
+    promise = plan.promise or Promise()
+    distance = one_person(plan.attributes, plan.cheapest, promise)
+    return f"Asked for a change of {promise}: distance {distance}, {plan.guarantee.at(distance)}"
 
 
 def _pinned(plan: Plan) -> list[str]:

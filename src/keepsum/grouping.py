@@ -1,4 +1,4 @@
-"""Blocks of one form together: how many there are, how large, and what one person is in them."""
+"""Blocks of one form together: how many there are, how large, and the cheapest change through their cells."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepsum.axes import IntArray
-from keepsum.lattice.shortest import reach
+from keepsum.lattice.shortest import Measure, ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.mechanisms import Distance, Norm
 
 
 @dataclass(frozen=True)
 class BlockGroup:
-    """Blocks of one form: how many, how large, how they are sampled, and what one person is in them.
+    """Blocks of one form: how many, how large, and the cheapest change through their cells.
 
     Attributes
     ----------
@@ -26,9 +26,7 @@ class BlockGroup:
     dimension, codimension
         The dimension of their noise and the number of independent totals, of all together.
     distance
-        The largest distance that the smallest change through a cell of theirs can have.
-    people
-        How many people that change moves to other cells, where it is such a move.
+        The largest, over their cells, of the smallest change through the cell.
     members
         The blocks themselves, where totals overlap.
     """
@@ -39,15 +37,7 @@ class BlockGroup:
     dimension: int
     codimension: int
     distance: Distance
-    people: int | None
     members: tuple[Block, ...] = ()
-
-
-def farthest(distances: list[Distance]) -> Distance:
-    """The largest distance; an upper bound if any larger or equal one is."""
-    longest = max(distance.length for distance in distances)
-    exact = all(distance.exact for distance in distances if distance.length == longest)
-    return Distance(distances[0].norm, longest, exact)
 
 
 def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
@@ -55,11 +45,11 @@ def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
     free = structure.sizes[structure.part == FREE]
     if len(free):
         cells = int(free.sum())
-        yield BlockGroup("cells under no total", cells, cells, cells, 0, Distance(norm, 1), None)
+        yield BlockGroup("cells under no total", cells, cells, cells, 0, Distance(norm, 1))
     sums = structure.sizes[(structure.part == FORCED) & (structure.sizes > 1)]
     if len(sums):
         cells, count = int(sums.sum()), len(sums)
-        yield BlockGroup(_sums_in_words(sums), count, cells, cells - count, count, Distance(norm, 2), 1)
+        yield BlockGroup(_sums_in_words(sums), count, cells, cells - count, count, Distance(norm, 2))
     alike: dict[tuple[int, bytes], list[Block]] = {}
     for block in structure.blocks:
         key = (id(block.system), structure.sizes[block.regions].tobytes())
@@ -71,30 +61,29 @@ def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
 def _overlap_group(blocks: list[Block], sizes: IntArray, norm: Norm) -> BlockGroup:
     system = blocks[0].system
     cells = int(sizes.sum())
-    distance, people = _overlap_distance(system, sizes, norm)
     return BlockGroup(
         structure=_overlap_in_words(system, sizes),
         blocks=len(blocks),
         cells=cells * len(blocks),
         dimension=(cells - system.rank) * len(blocks),
         codimension=system.rank * len(blocks),
-        distance=distance,
-        people=people,
+        distance=_overlap_distance(system, sizes, norm),
         members=tuple(blocks),
     )
 
 
-def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> tuple[Distance, int | None]:
-    """Between two cells of one region a person moves; a region of one cell must draw others along."""
+def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
+    """Between two cells of one region a count moves; a region of one cell must draw others along."""
     alone = np.flatnonzero(sizes == 1).tolist()
     if not alone:
-        return Distance(norm, 2), 1
+        return Distance(norm, 2)
     if system.grid is not None:
         # A nonzero vector of a tensor product of root lattices has at least 2^p entries.
-        ways = len(system.grid.shape)
-        return Distance(norm, 2**ways), 2 ** (ways - 1)
-    found = reach(system.matrix, system.basis, alone, norm, sizes.tolist())
-    return Distance(norm, max(2, found.length), found.exact), None
+        return Distance(norm, 2 ** len(system.grid.shape))
+    measure = Measure(norm, fewest_first=False)
+    upper, lower = ShortVectors(system.matrix, system.basis, sizes).through(measure, alone)
+    longest = int(upper[alone].max())
+    return Distance(norm, max(2, longest), longest <= max(2, int(lower[alone].max())))
 
 
 def _sums_in_words(sums: IntArray) -> str:

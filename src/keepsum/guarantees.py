@@ -40,7 +40,7 @@ class SamplingError:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release by this plan promises: the mechanism, what one person is, how exactly it is sampled.
+    """What a release by this plan promises: the mechanism, the distance of one person, how exactly it is sampled.
 
     Attributes
     ----------
@@ -63,7 +63,17 @@ class Guarantee:
     @property
     def person_words(self) -> str:
         """The guarantee of one person."""
-        return self.mechanism.promise_at(self.person) + self._addition(float(self.person.value))
+        return self.at(self.person)
+
+    def at(self, distance: Distance) -> str:
+        """The guarantee at a distance."""
+        return self.mechanism.promise_at(distance) + self._addition(float(distance.value))
+
+    def sampling_delta(self, distance: Distance) -> Fraction:
+        """What sampling adds to delta at a distance, as far as it was proved or observed."""
+        if self.error is None:
+            return Fraction(0)
+        return added_delta(self.error.distance, self.mechanism, float(distance.value))
 
     @property
     def delta(self) -> Fraction:
@@ -88,7 +98,8 @@ class Guarantee:
         return (
             f"{distance}, at {100 * (self.error.confidence or 0):.4g}% confidence, as {self.error.pairs or 0:,} pairs "
             f"of chains showed (if those that are slowest to meet were among them or like them); extrapolated beyond "
-            f"what was seen, within {significant(self.error.extrapolated or 0)}."
+            f"what was seen, within {significant(self.error.extrapolated or 0)}. Epsilon is proved for the law itself; "
+            f"the first of these numbers is a confidence limit, the second an extrapolation, and neither is proved."
         )
 
     def _addition(self, distance: float) -> str:

@@ -1,16 +1,16 @@
 """What noise to draw: frozen, validated specs with exact parameters, and what they promise.
 
 ``epsilon`` is per unit of distance between two tables with the same kept totals. What that means for one person
-depends on the totals; the plan works it out.
+depends on the totals and on the attribute that is to be hidden; the plan works it out.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -103,6 +103,51 @@ class Distance:
         return text if self.exact else f"at most {text}"
 
 
+TO = ("any value", "some other value")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """For which changes of one person a loss is asked: of these attributes, all if None, to any value or the nearest.
+
+    Examples
+    --------
+    >>> str(Promise(("age", "sex"))), str(Promise(None, "some other value"))
+    ("age, sex to any value", "any attribute to some other value")
+    """
+
+    attributes: tuple[str, ...] | None = None
+    to: Literal["any value", "some other value"] = "any value"
+
+    @classmethod
+    def of(cls, attributes: Iterable[str] | None, to: str) -> Promise:
+        """A promise as a user gives it."""
+        if to not in TO:
+            raise InputError(f"A promise must be to 'any value' or to 'some other value', got {_kind(to)}.")
+        if attributes is None:
+            return cls(None, "any value" if to == TO[0] else "some other value")
+        named = (attributes,) if isinstance(attributes, str) else attributes
+        if not isinstance(named, Iterable):
+            raise InputError(f"Attributes must be a list of axes, got {_kind(attributes)}.")
+        names = tuple(named)
+        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InputError("Attributes must be a list of different axes, at least one. Leave it out for all of them.")
+        return cls(names, "any value" if to == TO[0] else "some other value")
+
+    def __str__(self) -> str:
+        return f"{'any attribute' if self.attributes is None else ', '.join(self.attributes)} to {self.to}"
+
+    def arguments(self) -> str:
+        """As they stand in a call, with a comma before; nothing for what is so by default."""
+        named = "" if self.attributes is None else f", attributes={list(self.attributes)!r}"
+        return named + ("" if self.to == TO[0] else f", to={self.to!r}")
+
+
+def _kind(value: object) -> str:
+    """What was given, without showing what may be data."""
+    return repr(value) if isinstance(value, str) and len(value) <= 40 else f"a {type(value).__name__}"
+
+
 @dataclass(frozen=True, init=False)
 class Laplace:
     """Noise with probability proportional to exp(-epsilon |z|), in the l1 or the l2 norm: pure privacy.
@@ -128,28 +173,40 @@ class Laplace:
 
     epsilon: Fraction
     norm: Norm
-    unit: Literal["distance", "person"]
+    asked: Promise | None  # if not None, epsilon is the loss of one person, not per unit of distance
 
     def __init__(self, epsilon: Number, norm: str = "l1") -> None:
-        self._fill(epsilon, norm, "distance")
+        self._fill(epsilon, norm, None)
 
     @classmethod
-    def per_person(cls, epsilon: Number, norm: str = "l1") -> Laplace:
-        """Ask for a privacy loss of at most epsilon for any one person; the plan sets the loss per unit."""
+    def per_person(
+        cls, epsilon: Number, norm: str = "l1", *, attributes: Iterable[str] | None = None, to: str = "any value"
+    ) -> Laplace:
+        """Ask for a privacy loss of at most epsilon for one person; the plan sets the loss per unit of distance.
+
+        Parameters
+        ----------
+        epsilon, norm
+            The loss of one person, and how distance is measured.
+        attributes
+            Promise it for changes of these attributes only; by default for each attribute of the table.
+        to
+            ``"any value"``, or ``"some other value"`` to promise it only for a change to the nearest other value.
+        """
         mechanism = object.__new__(cls)
-        mechanism._fill(epsilon, norm, "person")
+        mechanism._fill(epsilon, norm, Promise.of(attributes, to))
         return mechanism
 
-    def _fill(self, epsilon: Number, norm: str, unit: str) -> None:
+    def _fill(self, epsilon: Number, norm: str, promise: Promise | None) -> None:
         if norm not in ("l1", "l2"):
             raise InputError(f"Norm must be 'l1' or 'l2', got {norm!r}.")
         object.__setattr__(self, "epsilon", _in_range(exact(epsilon, "Epsilon"), "Epsilon"))
         object.__setattr__(self, "norm", norm)
-        object.__setattr__(self, "unit", unit)
+        object.__setattr__(self, "asked", promise)
 
     def resolve(self, person: Distance, lattice: Callable[[], Geometry] | None = None) -> Laplace:
         """The loss per unit that gives one person at most the loss asked for, rounded to the safe side."""
-        if self.unit == "distance":
+        if self.asked is None:
             return self
         return Laplace(_divided(self.epsilon, person), self.norm)
 
@@ -166,8 +223,9 @@ class Laplace:
         return f"epsilon {_times(self.epsilon, person)}"
 
     def __repr__(self) -> str:
-        name = "Laplace" if self.unit == "distance" else "Laplace.per_person"
-        return f"{name}(epsilon={shown(self.epsilon)}, norm={self.norm!r})"
+        if self.asked is None:
+            return f"Laplace(epsilon={shown(self.epsilon)}, norm={self.norm!r})"
+        return f"Laplace.per_person(epsilon={shown(self.epsilon)}, norm={self.norm!r}{self.asked.arguments()})"
 
 
 CALIBRATIONS = ("zcdp", "tight", "paper")
@@ -211,6 +269,7 @@ class Gaussian:
     rho: Fraction | None
     sigma: Fraction | None
     calibration: str
+    asked: Promise | None  # if not None, the loss is that of one person, and sigma is not known yet
 
     def __init__(
         self,
@@ -221,7 +280,42 @@ class Gaussian:
         sigma: Number | None = None,
         calibration: str = "zcdp",
     ) -> None:
-        given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}
+        self._fill({"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}, calibration, None)
+
+    @classmethod
+    def per_person(
+        cls,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        rho: Number | None = None,
+        calibration: str = "zcdp",
+        attributes: Iterable[str] | None = None,
+        to: str = "any value",
+    ) -> Gaussian:
+        """Ask for a loss of at most (epsilon, delta), or rho, for one person; the plan sets the loss per unit.
+
+        Parameters
+        ----------
+        epsilon, delta, rho, calibration
+            The loss of one person, and how sigma follows from it. Give epsilon and delta, or rho.
+        attributes, to
+            To promise less, as in :meth:`Laplace.per_person`.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+        >>> keep = ks.Invariants.margins(domain, [["county"], ["sex"]])
+        >>> ks.plan(keep, ks.Gaussian.per_person(rho=1)).mechanism
+        Gaussian(rho=0.25)
+        """
+        mechanism = object.__new__(cls)
+        given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": None}
+        mechanism._fill(given, calibration, Promise.of(attributes, to))
+        return mechanism
+
+    def _fill(self, given: dict[str, Number | None], calibration: str, promise: Promise | None) -> None:
         names = {name for name, value in given.items() if value is not None}
         if names not in ({"epsilon", "delta"}, {"rho"}, {"sigma"}):
             raise InputError(
@@ -236,9 +330,10 @@ class Gaussian:
                 _in_range(number, name.capitalize())
             object.__setattr__(self, name, number)
         if self.delta is not None and not Fraction(1, 10**300) <= self.delta < 1:
-            raise InputError(f"Delta must be below 1 and at least 1e-300, got {delta!r}.")
+            raise InputError(f"Delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
         object.__setattr__(self, "calibration", calibration)
-        if self.sigma is None:
+        object.__setattr__(self, "asked", promise)
+        if self.sigma is None and promise is None:
             object.__setattr__(self, "sigma", self._own_sigma())
 
     def _own_sigma(self) -> Fraction | None:
@@ -255,7 +350,9 @@ class Gaussian:
         return "l2"
 
     def resolve(self, person: Distance, lattice: Callable[[], Geometry] | None = None) -> Gaussian:
-        """The same with its sigma worked out for a lattice."""
+        """The loss per unit of distance, if that of one person was asked, with its sigma worked out for a lattice."""
+        if self.asked is not None:
+            return self._per_unit(person).resolve(person, lattice)
         if self.sigma is not None or self.epsilon is None or self.delta is None or lattice is None:
             return self
         shape = lattice()
@@ -266,6 +363,13 @@ class Gaussian:
         else:
             sigma = paper(self.epsilon, self.delta, shape.dimension, shape.log_volume)
         return replace_sigma(self, sigma)
+
+    def _per_unit(self, person: Distance) -> Gaussian:
+        """At distance r delta grows by (e^(eps r) - 1)/(e^eps - 1), and rho by r^2; rounded to the safe side."""
+        if self.epsilon is None or self.delta is None:
+            return Gaussian(rho=None if self.rho is None else self.rho / person.length)
+        epsilon = _divided(self.epsilon, person)
+        return Gaussian(epsilon, _unit_delta(epsilon, self.delta, person), calibration=self.calibration)
 
     def law(self) -> str:
         """The noise law in symbols."""
@@ -283,8 +387,12 @@ class Gaussian:
         """The privacy loss at a distance, in words."""
         if self.epsilon is not None and self.delta is not None:
             return f"epsilon {_times(self.epsilon, person)}, delta {_delta_at(self.epsilon, self.delta, person)}"
-        rho = self.rho if self.rho is not None else 1 / (2 * self._sigma**2)
-        return f"rho {_small(rho * person.length)} (zCDP)"
+        return f"rho {_small(self.unit_rho * person.length)} (zCDP)"
+
+    @property
+    def unit_rho(self) -> Fraction:
+        """The zCDP loss at l2 distance 1."""
+        return self.rho if self.rho is not None else 1 / (2 * self._sigma**2)
 
     @property
     def _sigma(self) -> Fraction:
@@ -299,13 +407,15 @@ class Gaussian:
         parts = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
         if self.epsilon is not None and self.calibration != "zcdp":
             parts.append(f"calibration={self.calibration!r}")
+        if self.asked is not None:
+            return f"Gaussian.per_person({', '.join(parts)}{self.asked.arguments()})"
         return f"Gaussian({', '.join(parts)})"
 
 
 def replace_sigma(mechanism: Gaussian, sigma: Fraction) -> Gaussian:
     """The same guarantee with that sigma."""
     changed = object.__new__(Gaussian)
-    for name in ("epsilon", "delta", "rho", "calibration"):
+    for name in ("epsilon", "delta", "rho", "calibration", "asked"):
         object.__setattr__(changed, name, getattr(mechanism, name))
     object.__setattr__(changed, "sigma", sigma)
     return changed
@@ -314,17 +424,34 @@ def replace_sigma(mechanism: Gaussian, sigma: Fraction) -> Gaussian:
 Mechanism: TypeAlias = Laplace | Gaussian
 
 
-def loss_above(mechanism: Mechanism, person: Distance, limit: int) -> bool:
-    """Whether the epsilon of one person is above a limit, decided exactly; a mechanism without one has none.
+LARGE_EPSILON, LARGE_DELTA = 10, Fraction(1, 100)  # the loss of one person above which little is protected
+_LOG_MILLION = Fraction(13816, 1000)  # ln(10^6), rounded up
 
-    >>> loss_above(Laplace(epsilon=2.5), Distance("l1", 4), 10), loss_above(Laplace(epsilon=2.6), Distance("l1", 4), 10)
-    (False, True)
+
+def large_loss(mechanism: Mechanism, person: Distance) -> str | None:
+    """What is too large in the loss of one person, in words; None if nothing is. Decided in exact arithmetic.
+
+    A loss in rho counts as the epsilon that it gives at delta 1e-6, rho + 2 sqrt(rho ln(1/delta)).
+
+    >>> large_loss(Laplace(epsilon=2.5), Distance("l1", 4)), large_loss(Laplace(epsilon=2.6), Distance("l1", 4))
+    (None, 'epsilon 10.4, above 10')
+    >>> large_loss(Gaussian(sigma="0.01"), Distance("l2", 2))
+    'rho 10000 (zCDP), above epsilon 10 at delta 1e-6'
     """
-    if mechanism.epsilon is None:
-        return False
-    if person.norm == "l1":
-        return mechanism.epsilon * person.length > limit
-    return mechanism.epsilon**2 * person.length > limit**2
+    loss = mechanism.promise_at(person)
+    if mechanism.epsilon is not None:
+        square = mechanism.epsilon**2 * (person.length**2 if person.norm == "l1" else person.length)
+        if square > LARGE_EPSILON**2:
+            return f"{loss}, above {LARGE_EPSILON}"
+        if isinstance(mechanism, Gaussian) and mechanism.delta is not None:
+            delta = Fraction(_delta_at(mechanism.epsilon, mechanism.delta, person))
+            return f"{loss}, above delta {shown(LARGE_DELTA)}" if delta > LARGE_DELTA else None
+        return None
+    rho = mechanism.unit_rho * person.length
+    room = LARGE_EPSILON - rho
+    if room < 0 or 4 * rho * _LOG_MILLION > room**2:
+        return f"{loss}, above epsilon {LARGE_EPSILON} at delta 1e-6"
+    return None
 
 
 def _divided(epsilon: Fraction, person: Distance) -> Fraction:
@@ -355,6 +482,17 @@ def _delta_at(epsilon: Fraction, delta: Fraction, person: Distance) -> str:
         if loss * r > 1000:
             return "1"
         return _ceil(min(Decimal(1), ((loss * r).exp() - 1) / (loss.exp() - 1) * _decimal(delta)))
+
+
+def _unit_delta(epsilon: Fraction, delta: Fraction, person: Distance) -> Fraction:
+    """The delta per unit that is at most the given one at a distance, rounded down to twelve digits."""
+    with localcontext(prec=60):
+        loss = _decimal(epsilon)
+        if loss * Decimal(person.length).sqrt() > 600:
+            raise InputError("Epsilon for one person must be at most 600 under Gaussian noise. Choose a smaller one.")
+        growth = ((loss * Decimal(person.length).sqrt()).exp() - 1) / (loss.exp() - 1)
+        unit = (_decimal(delta) / growth).normalize(Context(prec=12, rounding=ROUND_FLOOR))
+    return Fraction(unit)
 
 
 def _decimal(number: Fraction) -> Decimal:

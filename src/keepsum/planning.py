@@ -15,14 +15,15 @@ import numpy as np
 
 from keepsum.axes import IntArray
 from keepsum.choosing import Choice, Sampler, choose_free, choose_overlap, choose_sums
+from keepsum.distances import AttributeDistance, attribute_distances, farthest, one_person
 from keepsum.domain import Domain
 from keepsum.errors import InputError, NoSamplerError, PlanError
 from keepsum.geometry import Geometry, geometry
-from keepsum.grouping import BlockGroup, farthest, groups_of
+from keepsum.grouping import BlockGroup, groups_of
 from keepsum.guarantees import Guarantee, Level, SamplingError
 from keepsum.invariants import Invariants
 from keepsum.lattice.structure import Structure, decompose
-from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism
+from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Number, Promise
 from keepsum.sampling.rng import Rng
 from keepsum.sampling.rng import rng as new_rng
 
@@ -53,13 +54,15 @@ class Plan:
     Plan(6 cells, 4 independent totals kept, Laplace(epsilon=0.25, norm='l1'))
     >>> plan.person_distance, plan.pinned.tolist()
     (4, [])
+    >>> [(attribute.axis, str(attribute.any_value)) for attribute in plan.attributes]
+    [('county', '4'), ('education', '4')]
     """
 
     invariants: Invariants
     mechanism: Mechanism
     structure: Structure
     groups: tuple[BlockGroup, ...]
-    person: Distance
+    promise: Promise | None = None  # what was asked for one person, if a loss per person was
 
     @property
     def size(self) -> int:
@@ -73,9 +76,24 @@ class Plan:
         pinned.setflags(write=False)
         return pinned
 
+    @cached_property
+    def attributes(self) -> tuple[AttributeDistance, ...]:
+        """What a change of each attribute costs, to any value and to some other value; none for cells without names."""
+        return attribute_distances(self.invariants, self.structure, self.mechanism.norm)
+
+    @cached_property
+    def cheapest(self) -> Distance:
+        """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
+        return farthest([group.distance for group in self.groups])
+
+    @cached_property
+    def person(self) -> Distance:
+        """The distance of one person: a change of any attribute to any value. Without names, the cheapest change."""
+        return one_person(self.attributes, self.cheapest)
+
     @property
     def person_distance(self) -> int | float:
-        """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
+        """The distance of one person, as a number."""
         return self.person.value
 
     @property
@@ -245,17 +263,35 @@ class Plan:
                 )
 
     def release(
-        self, table: Table, *, accept_pinned: str | Iterable[Any] = (), rng: Rng | None = None, threads: int = 1
+        self,
+        table: Table,
+        *,
+        accept_pinned: str | Iterable[Any] = (),
+        accept_delta: Number | None = None,
+        rng: Rng | None = None,
+        threads: int = 1,
     ) -> Release:
         """Release a table by this plan; see :func:`keepsum.release`."""
         from keepsum.releasing import prepare
 
         if rng is not None and not isinstance(rng, Rng):
             raise InputError(f"The source of randomness must come from ks.rng(), got {type(rng).__name__!r}.")
-        return prepare(self, table, accept_pinned, rng is not None and rng.seeded).draw(rng, threads)
+        seeded = rng is not None and rng.seeded
+        return prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta).draw(rng, threads)
 
     def over(self, domain: Domain) -> Plan:
-        """The same plan with its cells named by a domain."""
+        """The same plan with its cells named by a domain.
+
+        Raises
+        ------
+        PlanError
+            If a loss was asked for one person: what one person is depends on the names.
+        """
+        if self.promise is not None:
+            raise PlanError(
+                "A loss per person must be planned over the table's own domain, this plan has no names of cells. "
+                "Make the totals with invariants.over(table.domain)."
+            )
         named = replace(self, invariants=self.invariants.over(domain))
         named.__dict__.update({name: self.__dict__[name] for name in _SHARED if name in self.__dict__})
         return named
@@ -292,17 +328,20 @@ def plan(invariants: Invariants, mechanism: Mechanism) -> Plan:
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type(invariants).__name__!r}. See table.keep.")
     if not isinstance(mechanism, (Laplace, Gaussian)):
-        raise InputError(f"Mechanism must be Laplace or Gaussian, got {mechanism!r}.")
+        raise InputError(f"Mechanism must be Laplace or Gaussian, got {type(mechanism).__name__!r}.")
     structure = decompose(invariants.coefficients)
     if len(structure.pinned) == invariants.size:
         raise PlanError(
             "The kept totals fix every cell, so a release would publish the table as it is and protect nothing. "
             "Keep fewer totals."
         )
-    groups = tuple(groups_of(structure, mechanism.norm))
-    person = farthest([group.distance for group in groups])
-    resolved = mechanism.resolve(person, lambda: geometry(structure))
-    return Plan(invariants, resolved, structure, groups, person)
+    made = Plan(invariants, mechanism, structure, tuple(groups_of(structure, mechanism.norm)), mechanism.asked)
+    if mechanism.asked is None:
+        resolved = mechanism.resolve(Distance(mechanism.norm, 1), lambda: geometry(structure))
+    else:
+        promised = one_person(made.attributes, made.cheapest, mechanism.asked)
+        resolved = mechanism.resolve(promised, lambda: geometry(structure))
+    return replace(made, mechanism=resolved)
 
 
 def _choose(structure: Structure, group: BlockGroup, mechanism: Mechanism) -> Choice:

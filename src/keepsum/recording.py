@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -28,7 +29,7 @@ from keepsum.certifying import Certification, Convergence
 from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants, Margin, Part, Rows
-from keepsum.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.mechanisms import Gaussian, Laplace, Mechanism, Promise
 from keepsum.memory import BYTES_A_CELL, check_room
 from keepsum.planning import Plan, plan
 
@@ -37,7 +38,14 @@ MOST_PAIRS = 10**6
 
 def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
     """The plan of a release again, with what was shown of its chains."""
-    again = plan(kept_invariants(certificate, file), mechanism_of(certificate.mechanism))
+    return planned_again(certificate, kept_invariants(certificate, file))
+
+
+def planned_again(certificate: Certificate, kept: Invariants) -> Plan:
+    """The plan of a release whose kept totals are known again."""
+    asked = certificate.guarantee.person.promise
+    promise = None if asked is None else Promise.of(asked.attributes, asked.to)
+    again = replace(plan(kept, mechanism_of(certificate.mechanism)), promise=promise)
     again.recall(certification_of(certificate.guarantee))
     return again
 

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
 from os import PathLike
@@ -29,10 +30,12 @@ from keepsum.certificate import (
     TableRecord,
     TotalRecord,
 )
+from keepsum.comparing import exact_instead
 from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
 from keepsum.explaining import released_html
+from keepsum.guarantees import significant
 from keepsum.invariants import Invariants
-from keepsum.mechanisms import Mechanism
+from keepsum.mechanisms import Mechanism, Number, exact
 from keepsum.planning import Plan, plan
 from keepsum.recording import domain_record, invariants_file, mechanism_record, part_records
 from keepsum.sampling.rng import Rng
@@ -44,6 +47,7 @@ from keepsum.table import Table
 from keepsum.writing import KINDS, kind_of, own_kind, table_bytes, table_hash
 
 SHOWN = 8
+SMALL_DELTA = Fraction(1, 10**6)  # what sampling may add to delta for one person unasked
 ROOM = 2**62  # counts below this have room for any noise that a release can draw
 SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography")
 
@@ -235,6 +239,7 @@ def release(
     mechanism: Mechanism,
     *,
     accept_pinned: str | Iterable[Any] = (),
+    accept_delta: Number | None = None,
     rng: Rng | None = None,
     threads: int = 1,
 ) -> Release:
@@ -251,6 +256,9 @@ def release(
         ``Laplace`` or ``Gaussian``.
     accept_pinned
         Cells that may be published as they are, by name, number or labels; or ``"all"``.
+    accept_delta
+        The largest delta that sampling may add at the distance of one person. Where noise is only estimated it is above
+        1e-6, and must be accepted here or the noise be another.
     rng
         The source of randomness, by default the operating system's.
     threads
@@ -266,14 +274,19 @@ def release(
     >>> out.table.counts.reshape(2, 2).sum(axis=1).tolist()
     [16, 30]
     >>> out.certificate.guarantee.person.reading
-    'distance 2, so epsilon 1: one person in another cell'
+    'epsilon 2 at distance 4, for a change of any one attribute to any value'
     """
     if not isinstance(table, Table):
         raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
     if not isinstance(keep, (Invariants, Iterable)):
         raise InputError(f"Totals to keep must be Invariants or a list of margins, got {keep!r}.")
-    kept = keep if isinstance(keep, Invariants) else table.keep(*([keep] if isinstance(keep, str) else keep))
-    return plan(kept, mechanism).release(table, accept_pinned=accept_pinned, rng=rng, threads=threads)
+    if isinstance(keep, Invariants):
+        kept = keep.over(table.domain) if keep.domain is None else keep
+    else:
+        kept = table.keep(*([keep] if isinstance(keep, str) else keep))
+    return plan(kept, mechanism).release(
+        table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
+    )
 
 
 def prepare(
@@ -282,6 +295,7 @@ def prepare(
     accept_pinned: str | Iterable[Any] = (),
     seeded: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    accept_delta: Number | None = None,
 ) -> Prepared:
     """Work out what a release of this table would keep, promise and give away.
 
@@ -290,7 +304,7 @@ def prepare(
     Raises
     ------
     PlanError
-        If pinned cells are not accepted, or a block has no sampler.
+        If pinned cells, or the delta of sampling, are not accepted, or a block has no sampler.
     """
     if not isinstance(table, Table):
         raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
@@ -308,11 +322,33 @@ def prepare(
     plan.check_samplers()
     if plan.guarantee.sampling == "estimated" and plan.certification is None:
         plan.certify(progress=progress)
+    _check_delta(plan, accept_delta)
     accuracy = plan.accuracy(LEVEL)
     bounds = bounded_cells(plan, table.counts, accuracy.margins)
     for words in loss_concern(plan):
         warnings.warn(words, LargeLossWarning, stacklevel=4)
     return Prepared(plan, table, accuracy, bounds, tuple(concerns(plan, table.undeclared, bounds, seeded)))
+
+
+def _check_delta(plan: Plan, accepted: Number | None) -> None:
+    """What sampling adds to delta for one person is negligible, or accepted."""
+    largest = SMALL_DELTA if accepted is None else max(SMALL_DELTA, exact(accepted, "The accepted delta"))
+    if largest > 1:
+        raise InputError("The accepted delta must be at most 1. Give one that is far below 1.")
+    delta = plan.guarantee.sampling_delta(plan.person)
+    if delta <= largest:
+        return
+    amount = significant(float(delta))
+    raise PlanError(
+        f"Sampling adds delta {amount} for one person, {_how_known(plan)}. Accept it with --accept-delta {amount} "
+        f"(accept_delta=), or choose noise that is drawn exactly. {' '.join(exact_instead(plan))}".strip()
+    )
+
+
+def _how_known(plan: Plan) -> str:
+    if plan.guarantee.sampling == "rounded":
+        return "a proved limit"
+    return "a confidence limit that pairs of chains showed, not proved"
 
 
 def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:

@@ -10,23 +10,25 @@ from keepsum.axes import quoted
 from keepsum.bounds import Bounds
 from keepsum.certificate import (
     AccuracyRecord,
+    AttributeRecord,
     BlockRecord,
     DeltaRecord,
     ExposureRecord,
     GuaranteeRecord,
     PersonRecord,
+    PromiseRecord,
 )
 from keepsum.certifying import Convergence
 from keepsum.choosing import Choice
+from keepsum.distances import AttributeDistance
 from keepsum.errors import InputError
-from keepsum.explaining import change_in_words
+from keepsum.explaining import attribute_reading, person_reading, promise_reading
 from keepsum.grouping import BlockGroup
-from keepsum.mechanisms import Mechanism, loss_above
+from keepsum.mechanisms import Mechanism, large_loss
 from keepsum.planning import Plan
 from keepsum.recording import convergence_record
 
 LEVEL = 0.95
-LARGE_LOSS = 10
 
 
 def concerns(plan: Plan, undeclared: Sequence[str], bounds: Bounds, seeded: bool) -> Iterator[str]:
@@ -47,10 +49,8 @@ def concerns(plan: Plan, undeclared: Sequence[str], bounds: Bounds, seeded: bool
 
 def loss_concern(plan: Plan) -> list[str]:
     """A sentence, if the loss of one person is so large that it protects little."""
-    if not loss_above(plan.mechanism, plan.person, LARGE_LOSS):
-        return []
-    loss = plan.mechanism.promise_at(plan.person)
-    return [f"The privacy loss of one person is {loss}, above {LARGE_LOSS}: that protects little."]
+    too_much = large_loss(plan.mechanism, plan.person)
+    return [] if too_much is None else [f"The privacy loss of one person is {too_much}: that protects little."]
 
 
 def chain_concerns(plan: Plan) -> Iterator[str]:
@@ -77,18 +77,14 @@ def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
 
 def guarantee_record(plan: Plan) -> GuaranteeRecord:
     """What is promised, and how each block is drawn; chains must have been certified."""
-    guarantee, person = plan.guarantee, plan.person
+    guarantee = plan.guarantee
     if guarantee.sampling == "no sampler" or (guarantee.sampling == "estimated" and guarantee.error is None):
         raise InputError("Blocks that are drawn by chains must say what pairs of chains showed, these do not.")
     shown = plan.certification.groups if plan.certification is not None else (None,) * len(plan.groups)
     return GuaranteeRecord(
         words=guarantee.words,
         between="any two tables with the same kept totals",
-        person=PersonRecord(
-            distance=person.length,
-            distance_is="exact" if person.exact else "an upper bound",
-            reading=f"distance {person}, so {guarantee.person_words}: {change_in_words(plan)}",
-        ),
+        person=_person_record(plan),
         delta=[
             DeltaRecord(source="the mechanism", value=_delta(plan.mechanism)),
             DeltaRecord(source="sampling", value=str(guarantee.delta)),
@@ -98,6 +94,37 @@ def guarantee_record(plan: Plan) -> GuaranteeRecord:
             _block_record(group, choice, own)
             for group, choice, own in zip(plan.groups, plan.samplers, shown, strict=True)
         ],
+    )
+
+
+def _person_record(plan: Plan) -> PersonRecord:
+    promise = plan.promise
+    return PersonRecord(
+        distance=plan.person.length,
+        distance_is="exact" if plan.person.exact else "an upper bound",
+        reading=person_reading(plan),
+        attributes=[_attribute_record(plan, attribute) for attribute in plan.attributes],
+        promise=None
+        if promise is None
+        else PromiseRecord(
+            attributes=None if promise.attributes is None else list(promise.attributes),
+            to=promise.to,
+            reading=promise_reading(plan),
+        ),
+    )
+
+
+def _attribute_record(plan: Plan, attribute: AttributeDistance) -> AttributeRecord:
+    distances = [distance for distance in (attribute.any_value, attribute.other_value) if distance is not None]
+    return AttributeRecord(
+        axis=attribute.axis,
+        any_value=None if attribute.any_value is None else attribute.any_value.length,
+        other_value=None if attribute.other_value is None else attribute.other_value.length,
+        distances_are="exact" if all(distance.exact for distance in distances) else "upper bounds",
+        fixed_values=attribute.fixed_values,
+        unprotected_cells=attribute.unprotected,
+        stuck_cells=attribute.stuck,
+        reading=attribute_reading(plan, attribute),
     )
 
 

@@ -16,8 +16,7 @@ from keepsum.certificate import Certificate
 from keepsum.declaring import read_released, read_totals
 from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
-from keepsum.planning import plan
-from keepsum.recording import certification_of, domain_of, kept_invariants, mechanism_of, mechanism_record
+from keepsum.recording import domain_of, kept_invariants, mechanism_record, planned_again
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
@@ -195,9 +194,7 @@ def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
 
 def _statement(record: Certificate, kept: Invariants, released: Table | None) -> tuple[bool, str]:
     """What the certificate says in words must follow from what it says to machines; all of it is worked out again."""
-    mechanism = mechanism_of(record.mechanism)
-    rebuilt = plan(kept, mechanism)
-    rebuilt.recall(certification_of(record.guarantee))
+    rebuilt = planned_again(record, kept)
     stated = [
         ("the law", record.mechanism, mechanism_record(rebuilt.mechanism)),
         ("the guarantee", record.guarantee, guarantee_record(rebuilt)),

@@ -50,7 +50,7 @@ def test_the_whole_job(run, tmp_path):
     out = done.stdout.decode()
     for words in (
         "Kept exactly",
-        "distance 4, so epsilon 1",
+        "epsilon 1 at distance 4",
         "margin of error ±6",
         "Bounded cells   none",
         "No ledger",
@@ -81,8 +81,8 @@ def test_counties_within_states(run, tmp_path):
     done = run("release", "counties.csv", *options, "--output", "out/", "--yes", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert result["guarantee"]["words"] == "epsilon 0.5 per unit of l1 distance"
-    assert result["margin_of_error"]["typical_margin"] == 6
+    assert result["guarantee"]["words"] == "epsilon 0.25 per unit of l1 distance"
+    assert result["margin_of_error"]["typical_margin"] == 11
     data = (tmp_path / "out" / "table.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfstate;county;pop\r\n")
     assert data.count(b"\r\n") == 121
@@ -138,7 +138,7 @@ def test_two_way_margins_a_declared_domain_and_dropped_columns(run, tmp_path):
 
 def test_a_plan_needs_no_data(run, tmp_path):
     (tmp_path / "c.toml").write_text('sex = ["f", "m"]\ncounty = ["A", "B", "C"]\n')
-    done = run("plan", "--domain", "c.toml", "--keep", "sex", "--epsilon", "6", "--json")
+    done = run("plan", "--domain", "c.toml", "--keep", "sex", "--epsilon", "3", "--json")
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
     assert plan["cells"] == 6

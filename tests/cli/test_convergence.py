@@ -95,6 +95,10 @@ def test_a_release_by_chains(run, domain, tmp_path):
     rows = [f"county{i},race{j},{50 + i * j}" for i in range(12) for j in range(12)]
     (tmp_path / "counts.csv").write_text("\n".join(["county,race,count", *rows]) + "\n")
     done = run("release", "counts.csv", *domain, "--output", "out.csv", "--yes")
+    assert done.returncode == 2
+    assert b"Sampling adds delta" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+    done = run("release", "counts.csv", *domain, "--output", "out.csv", "--yes", "--accept-delta", "0.1")
     assert done.returncode == 0, done.stderr
     out = " ".join(done.stdout.decode().split())
     assert "Some noise is drawn by chains, so the guarantee is an estimate." in out

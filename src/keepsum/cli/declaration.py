@@ -73,6 +73,14 @@ class Declaration:
     per_person: Annotated[bool, option("--per-person", help="Let epsilon be the loss of one person.", panel=NOISE)] = (
         False
     )
+    attributes: Annotated[
+        list[str] | None,
+        option("--attributes", help="With --per-person: for these attributes only.", panel=NOISE, metavar="A,B"),
+    ] = None
+    to: Annotated[
+        str | None,
+        option("--to", help="With --per-person: 'any value' or 'some other value'.", panel=NOISE, metavar="VALUE"),
+    ] = None
     mechanism: Annotated[
         str, option("--mechanism", help="laplace (default) or gaussian.", panel=NOISE, metavar="NAME")
     ] = "laplace"
@@ -89,21 +97,37 @@ class Declaration:
     def noise(self) -> Mechanism:
         """The mechanism."""
         given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "sigma")}
+        person = self._person()
         if self.mechanism == "laplace":
             for name in ("delta", "rho", "sigma", "calibration"):
                 if getattr(self, name) is not None:
                     raise InputError(f"Option --{name} must go with --mechanism gaussian. Leave it out for Laplace.")
             if self.epsilon is None:
                 raise InputError("Option --epsilon must be given for Laplace noise, such as --epsilon 0.25.")
-            make = ks.Laplace.per_person if self.per_person else ks.Laplace
-            return make(self.epsilon, "l1" if self.norm is None else self.norm)
+            norm = "l1" if self.norm is None else self.norm
+            if person is None:
+                return ks.Laplace(self.epsilon, norm)
+            return ks.Laplace.per_person(self.epsilon, norm, **person)
         if self.mechanism != "gaussian":
             raise InputError(f"Option --mechanism must be laplace or gaussian, got {self.mechanism!r}.")
-        if self.per_person:
-            raise InputError("Option --per-person must go with --mechanism laplace. Leave it out for Gaussian noise.")
         if self.norm == "l1":
             raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
-        return ks.Gaussian(**given, calibration=self.calibration or "zcdp")
+        calibration = self.calibration or "zcdp"
+        if person is None:
+            return ks.Gaussian(**given, calibration=calibration)
+        if given.pop("sigma") is not None:
+            raise InputError("Option --sigma must not go with --per-person: it is a width, not a loss. Give --rho.")
+        return ks.Gaussian.per_person(**given, calibration=calibration, **person)
+
+    def _person(self) -> dict[str, Any] | None:
+        """What is asked for one person, if it is."""
+        asked = {"attributes": _names(self.attributes) or None, "to": self.to or "any value"}
+        if self.per_person:
+            return asked
+        for name in ("attributes", "to"):
+            if getattr(self, name):
+                raise InputError(f"Option --{name} must go with --per-person. Add it, or leave --{name} out.")
+        return None
 
     def read(self) -> ks.Table:
         """The table; without a file, the cells that ``--domain`` declares, with nothing in them."""

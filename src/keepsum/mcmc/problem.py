@@ -130,7 +130,7 @@ def _pre_jumps(parameters: Floats) -> PreJumps:
 
 def _target(mechanism: Mechanism) -> Target:
     if isinstance(mechanism, Laplace):
-        if mechanism.unit == "person":
+        if mechanism.asked is not None:
             raise InputError(
                 f"The mechanism must have its epsilon per unit of distance, got {mechanism!r}. Use plan.mechanism."
             )

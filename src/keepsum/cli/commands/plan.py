@@ -9,7 +9,7 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
-from keepsum.explaining import topics
+from keepsum.explaining import attribute_reading, person_reading, topics
 from keepsum.stating import loss_concern
 
 HELP = """Show what a release would keep, promise and cost in accuracy. Spends nothing, changes nothing.
@@ -61,7 +61,11 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
         "mechanism": repr(made.mechanism),
         "law": made.mechanism.law(),
         "guarantee": made.guarantee.words,
-        "person": {"distance": made.person_distance, "reading": made.guarantee.person_words},
+        "person": {
+            "distance": made.person_distance,
+            "reading": person_reading(made),
+            "attributes": {own.axis: attribute_reading(made, own) for own in made.attributes},
+        },
         "sampling": made.guarantee.sampling,
         "blocks": [
             {"form": group.structure, "blocks": group.blocks, "cells": group.cells, "sampler": choice.words}

@@ -59,6 +59,14 @@ def release(
             "--accept-pinned", help="Publish this pinned cell as it is; 'all' for all.", rich_help_panel=OUTPUT
         ),
     ] = None,
+    accept_delta: Annotated[
+        str | None,
+        typer.Option(
+            "--accept-delta",
+            help="The largest delta that sampling may add for one person, where noise is only estimated.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     totals: Annotated[
         Path | None,
         typer.Option("--totals", help="Check kept totals against published figures first.", rich_help_panel=OUTPUT),
@@ -85,7 +93,7 @@ def release(
         step("compiling the plan")
         plan = ks.plan(declared.kept(table), mechanism)
         step("working out margins of error and bounds")
-        ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step))
+        ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step), accept_delta)
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
     if figures is not None:
         agree, words = compare(figures, dict(enumerate(ready.totals)), plan.invariants)
