@@ -55,8 +55,8 @@ def compare(plan: Plan) -> list[str]:
 
 
 def exact_instead(plan: Plan, found: Sequence[Alternative] | None = None) -> list[str]:
-    """For a plan whose noise is only estimated: which noise would be exact, at the same loss for one person."""
-    if plan.guarantee.sampling != "estimated":
+    """For a plan whose noise is rounded or estimated: which noise would be exact, at the same loss for one person."""
+    if plan.guarantee.sampling == "exact":
         return []
     listed = alternatives(plan) if found is None else found
     exact = [f"{o.name} (standard deviation {o.deviation:.3g}: {_call(o.plan)})" for o in listed if o.exact]

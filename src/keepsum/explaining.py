@@ -130,7 +130,7 @@ def _guarantee(plan: Plan) -> list[str]:
 
 def _person(plan: Plan) -> list[str]:
     lines = [person_reading(plan), *(f"  {attribute_reading(plan, attribute)}" for attribute in plan.attributes)]
-    if plan.promise is not None:
+    if plan.promise not in (None, Promise()):
         lines.append(promise_reading(plan))
     if (plan.structure.part == FREE).any():
         one = plan.guarantee.at(Distance(plan.mechanism.norm, 1))
