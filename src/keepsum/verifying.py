@@ -17,7 +17,14 @@ from keepsum.declaring import read_released, read_totals
 from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
 from keepsum.planning import plan
-from keepsum.recording import certification_of, domain_of, kept_invariants, mechanism_of, mechanism_record
+from keepsum.recording import (
+    certification_of,
+    domain_of,
+    kept_invariants,
+    mechanism_of,
+    mechanism_record,
+    order_is_as_recorded,
+)
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
@@ -203,13 +210,14 @@ def _statement(record: Certificate, kept: Invariants, released: Table | None) ->
         ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
         ("the kept totals", record.kept.words, kept.describe()),
         ("the number of cells", record.table.cells, kept.size),
+        ("the order of categories", order_is_as_recorded(record.domain, domain_of(record.domain)), True),
         ("postprocessing and ledger", (record.postprocessing, record.ledger), ([], None)),
     ]
     if released is not None:  # bounds and margins follow from the kept totals
         accuracy = rebuilt.accuracy(LEVEL)
         bounds = bounded_cells(rebuilt, released.counts, accuracy.margins)
         seeded = record.randomness != "operating system"
-        told = list(concerns(rebuilt, record.domain.taken_from_data, bounds, seeded))
+        told = list(concerns(rebuilt, record.domain, bounds, seeded))
         stated += [
             ("the exposed cells", record.exposure, exposure_record(rebuilt, bounds)),
             ("the accuracy", record.accuracy, accuracy_record(accuracy)),
