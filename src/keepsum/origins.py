@@ -1,7 +1,7 @@
 """What a table came as, so that a released one can be given back in the same shape.
 
-Only the shape is remembered, and only as far as names and types of columns and the header tell it: rows would tell
-which cells have none.
+Only the shape is remembered, and only as far as names and types of columns, the header and the end of the file tell it:
+rows would tell which cells have none.
 """
 
 from __future__ import annotations

@@ -242,6 +242,7 @@ def _check_column_names(frame: Any) -> None:
 def _cast(frame: Any, name: str, dtype: Any, labels: Sequence[Label]) -> Any:
     """The labels in the caller's own type, unless that type is of another kind or has no room for one.
 
+    Codes of polars' Categorical are those of the process, in the order in which it first saw a label; no file has them.
     Counts have no type of their own: whoever chose it may have looked at them, so it would tell how large they are.
     """
     import narwhals as nw
