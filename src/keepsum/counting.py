@@ -23,7 +23,7 @@ from keepsum.memory import BYTES_A_CELL, check_room
 INT64_MAX = 2**63 - 1
 LONGEST_LABEL = 10_000
 _PLAIN_DIGITS = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"\s*[+-]?[0-9.,' ]*[0-9](?:[eE][+-]?[0-9]+)?\s*%?\s*")
+_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # of any script, with marks for thousands
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Source:
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
-        return bool(_NUMBER.fullmatch(value))
+        return bool(_NUMBER.fullmatch(value.strip()))
     return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
 
 

@@ -24,7 +24,6 @@ from keepsum.table import Table, frame_source
 
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_HEADER = 10**5
-INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 def read_table(
@@ -92,7 +91,7 @@ def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
     """The columns of a CSV, Parquet or Arrow file."""
     data, name = _contents(path)
     if data[:4] == b"PAR1" or data[:6] == b"ARROW1":
-        source, frame = frame_source(_without_index(_arrow_table(data, name)))
+        source, frame = frame_source(_arrow_table(data, name))
         return Columns(source, replace(frame, file="parquet" if data[:4] == b"PAR1" else "arrow"))
     return _csv_columns(data, name, count)
 
@@ -127,14 +126,6 @@ def _arrow_table(data: bytes, name: str) -> Any:
         return pyarrow.ipc.open_file(data).read_all()
     except (pyarrow.ArrowException, OSError):
         raise DataError(f"File {name!r} must be a whole Parquet or Arrow file, but it cannot be read as one.") from None
-
-
-def _without_index(table: Any) -> Any:
-    """The columns without an index of pandas, which it writes only where rows were left out or sorted.
-
-    It is no column of the frame, and whether a table can be read must not depend on which cells are empty.
-    """
-    return table.select([name for name in table.column_names if not INDEX.fullmatch(name)])
 
 
 def all_accounted_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from keepsum.origins import Frame, Origin
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
+
+INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,6 +215,9 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
         raise InputError(
             f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
         ) from None
+    # pandas adds its index as a column to what it writes only where rows were left out or sorted, so that it would
+    # decide by the counts whether a table can be read.
+    data = data.drop([name for name in data.columns if INDEX.fullmatch(name)])
     machine = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float64)
 
     def counts(name: str) -> Any:

@@ -22,11 +22,12 @@ from keepsum.reading import all_accounted_for, open_columns
 
 FILES = """Categories:
 
-    --categories 'education=Low,Medium,High,Very High' --categories 'town="Rome, NY",Utica'  and for a nested axis
-    --categories 'county:IL=Cook,Lake' --categories 'county:WI=Lake'
+    --categories 'education=Low,Medium,High,Very High' --categories 'town="Rome, NY",Utica'
 
-    A release has its rows in the order of the categories declared, else in the natural order of the labels (5-9 before
-    10-14), whatever the order of the file, unless --keep-order says that this is public.
+    --within county:state --categories 'county:IL=Cook,Lake' --categories 'county:WI=Lake'
+
+A release has its rows in the order of the declared categories, else in the natural order of the labels (5-9 before
+10-14), whatever the order of the file, unless --keep-order says that this is public.
 
 Files:
 
@@ -34,8 +35,7 @@ Files:
 
     totals.toml, for --keep-file:  [[total]]  name = "coast"  cells = [{county = ["A", "B"]}, {county = "C", sex = "f"}]
 
-    matrix.csv, for --keep-file: whole numbers, no header, a line for each total, a number for each row of the table,
-    whose order is public with that (--keep-order)
+    matrix.csv, for --keep-file with --keep-order: whole numbers, no header, a line a total, a number a row of the table
 
     published.csv, for --totals: the axes and the count column, an empty axis standing for all of it; or total and count
 """
@@ -57,7 +57,9 @@ class Declaration:
     count: Annotated[str, option("--count", help="The column of counts.", metavar="COLUMN")] = "count"
     axes: Annotated[
         list[str] | None,
-        option("--axes", help="Columns that divide the table; by default all but the count.", metavar="A,B"),
+        option(
+            "--axes", help="Columns that divide the table; by default all, but name those of numbers.", metavar="A,B"
+        ),
     ] = None
     within: Annotated[
         list[str] | None, option("--within", help="A nested axis: county:state.", metavar="CHILD:PARENT")
@@ -69,9 +71,9 @@ class Declaration:
         list[str] | None,
         option("--categories", help="The categories of an axis, in their order: sex=f,m.", metavar="AXIS=A,B"),
     ] = None
-    keep_order: Annotated[
-        bool, option("--keep-order", help="The order of the file's rows is public: keep it. Else labels decide.")
-    ] = False
+    keep_order: Annotated[bool, option("--keep-order", help="Keep the order of the rows, because it is public.")] = (
+        False
+    )
     drop: Annotated[list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B")] = None
     keep: Annotated[
         list[str] | None,
