@@ -87,3 +87,17 @@ def test_large_blocks_are_not_checked(monkeypatch, circles):
     found = bounded_cells(plan, np.arange(14), np.full(14, WIDE))
     assert found.not_checked == 14
     assert len(found.cells) == 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_look_at_kept_totals_only(seed):
+    """Tables with the same kept totals have the same bounds, under any overlap of totals and any weights."""
+    generator = np.random.default_rng(seed)
+    matrix = generator.integers(0, 2, size=(3, 7)) * generator.choice([1, 1, 1, 2, -1], size=(3, 7))
+    plan = ks.plan(ks.Invariants.matrix(matrix), ks.Laplace(epsilon=1))
+    basis = ks.Lattice(matrix).basis
+    changes = [basis @ generator.integers(-3, 4, size=basis.shape[1]) for _ in range(5)]
+    base = generator.integers(0, 3, size=7) + np.max(np.abs(changes), axis=0)  # room for all of them
+    for margin in (3, 20, WIDE):
+        expected = ranges(plan, base, margin)
+        assert all(ranges(plan, base + change, margin) == expected for change in changes)

@@ -1,4 +1,7 @@
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 import keepsum as ks
 
@@ -84,3 +87,20 @@ def test_no_rows_needs_declared_categories(tmp_path):
     assert read(tmp_path, "state,county,n\n").counts.tolist() == [0, 0, 0]
     with pytest.raises(ks.DataError, match="must be declared"):
         read(tmp_path, "state,county,n\n", domain=None)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "frame"])
+def test_an_index_of_pandas_is_no_column(tmp_path, kind):
+    """It is written only where rows were left out or sorted, so that it would tell which cells are empty."""
+    whole = pd.DataFrame({"g": ["a", "b", "c"], "n": [5, 0, 7]})
+    tables = []
+    for frame in (whole, whole[whole.n > 0], whole.sort_values("n")):
+        path = tmp_path / f"in.{kind}"
+        arrow = pa.Table.from_pandas(frame)
+        if kind == "frame":
+            tables.append(ks.Table.from_frame(arrow, count="n", domain={"g": ["a", "b", "c"]}))
+            continue
+        parquet.write_table(arrow, path) if kind == "parquet" else feather.write_feather(arrow, path)
+        tables.append(ks.read_table(path, "n", domain={"g": ["a", "b", "c"]}, drop=[]))
+    assert [table.counts.tolist() for table in tables] == [[5, 0, 7]] * 3
+    assert [table.to_frame().column_names for table in tables] == [["g", "n"]] * 3

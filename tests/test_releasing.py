@@ -38,7 +38,7 @@ def test_a_polars_frame_comes_back_as_one():
         table = ks.Table.from_frame(frame, count="n")
     out = ks.release(table, keep=[[]], mechanism=LAPLACE)
     back = out.table.to_frame()
-    assert back["g"].to_list() == ["b", "a", "c"]
+    assert back["g"].to_list() == ["a", "b", "c"]
     assert back["n"].sum() == 21
     assert back.schema == frame.schema
     assert out.certificate.domain.taken_from_data == ["g"]

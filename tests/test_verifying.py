@@ -1,5 +1,6 @@
 import json
 
+import polars as pl
 import pytest
 
 import keepsum as ks
@@ -205,3 +206,44 @@ def test_deep_and_large_numbers_fail_without_a_crash(released, tmp_path):
     assert failures(path) == ["certificate"]
     certificate.write_text(good.replace('"value": 135', f'"value": {2**70}'))
     assert failures(path)
+
+
+def ordered(tmp_path, **options):
+    """A release of categories that were taken from a frame."""
+    frame = pl.DataFrame({"g": ["b", "a10", "a9"], "h": ["x", "y", "x"], "n": [5, 6, 7]})
+    with pytest.warns(ks.CategoriesFromDataWarning):
+        table = ks.Table.from_frame(frame, ["h", "g"], "n", within={"g": "h"}, **options)
+    return ks.release(table, [[]], LAPLACE).save(tmp_path / "out.csv")
+
+
+def test_a_public_order_is_recorded_and_verified(tmp_path):
+    table = ordered(tmp_path, keep_order=True)
+    record = json.loads((tmp_path / "out.certificate.json").read_bytes())
+    assert record["domain"]["keeps_file_order"] is True
+    assert [axis["labels"] for axis in record["domain"]["axes"]] == [["x", "y"], ["b", "a9", "a10"]]
+    assert "in the order of the file, which is declared public" in record["warnings"][-1]
+    assert failures(table) == []
+
+
+def test_an_order_that_is_not_public_is_that_of_the_labels(tmp_path):
+    table = ordered(tmp_path)
+    path = tmp_path / "out.certificate.json"
+    record = json.loads(path.read_bytes())
+    assert record["domain"]["keeps_file_order"] is False
+    assert not any("order" in words for words in record["warnings"])
+    assert failures(table) == []
+    edit(path, lambda data: data["domain"].update(keeps_file_order=True))  # without its sentence
+    assert failures(table) == ["statement"]
+
+
+def test_categories_in_an_order_that_nobody_declared_public(tmp_path):
+    """A certificate cannot hide that it was the rows that decided."""
+    table = ordered(tmp_path, keep_order=True)
+    path = tmp_path / "out.certificate.json"
+    edit(path, lambda data: (data["domain"].update(keeps_file_order=False), data["warnings"].pop()))
+    (check,) = [check for check in ks.verify(table).checks if not check.passed]
+    assert check.words.endswith(": the order of categories")
+    for wrong in (["g", "h"], ["h", "h"], ["planet"]):
+        edit(path, lambda data, wrong=wrong: data["domain"].update(taken_from_data=wrong))
+        (check,) = [check for check in ks.verify(table).checks if not check.passed]
+        assert "the order of categories" in check.words

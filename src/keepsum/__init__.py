@@ -17,7 +17,6 @@ from keepsum.errors import (
     LargeLossWarning,
     NoSamplerError,
     PlanError,
-    RowOrderWarning,
 )
 from keepsum.invariants import Invariants
 from keepsum.lattice import Lattice
@@ -54,7 +53,6 @@ __all__ = [
     "PlanError",
     "Release",
     "Rng",
-    "RowOrderWarning",
     "Table",
     "Verification",
     "baselines",

@@ -42,6 +42,13 @@ class DomainRecord(Record, frozen=True):
     axes: list[AxisRecord]
     structural_zeros: list[int]
     taken_from_data: Annotated[list[str], Meta(description="Axes whose list of categories is itself published.")]
+    keeps_file_order: Annotated[
+        bool,
+        Meta(
+            description="Whether the curator declared the order of the confidential file's rows public. If not, "
+            "categories that were not declared stand in the natural order of their labels."
+        ),
+    ]
 
 
 class MarginRecord(Record, frozen=True, tag="margin", tag_field="kind"):

@@ -17,12 +17,13 @@ import numpy.typing as npt
 from keepsum.axes import Axis, IntArray, Label, check_nesting, families_together, quoted
 from keepsum.domain import Domain
 from keepsum.errors import DataError, DomainError
+from keepsum.labels import as_declared, natural_order
 from keepsum.memory import BYTES_A_CELL, check_room
-from keepsum.ordering import ranks_tell, runs_through
 
 INT64_MAX = 2**63 - 1
 LONGEST_LABEL = 10_000
 _PLAIN_DIGITS = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # of any script, with marks for thousands
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Source:
     labels: Callable[[str], list[Any]]
     counts: Callable[[str], Any]
     where: Callable[[int], str]
+    whole: Callable[[str], bool] = lambda name: False  # whether a column holds whole numbers by its type
 
     def axes(
         self,
@@ -54,22 +56,21 @@ class Source:
         check_nesting(self.names, within)
         if wanted is None:
             known = {*declared, *within, *within.values()}
-            self._refuse_measures(asked, [name for name in asked if name not in known])
+            self._refuse_measures(name for name in asked if name not in known)
         if not asked:
             raise DataError("A table must have at least one axis, got only the count column. Name the axes.")
         return with_parents(asked, within)
 
-    def _refuse_measures(self, names: Sequence[str], doubtful: Sequence[str]) -> None:
-        """A column of numbers that the others tell already is hardly an axis, and would be published as it is."""
-        columns = {name: self.labels(name) for name in names} if doubtful else {}
+    def _refuse_measures(self, doubtful: Iterable[str]) -> None:
+        """A column of numbers may be another measure, and would be published as it is, so somebody must name it.
+
+        One number is enough, wherever it stands: the labels alone decide, never how many rows there are or which.
+        """
         for name in doubtful:
-            others = [columns[other] for other in names if other != name]
-            if not others or not columns[name] or not all(map(_is_number, dict.fromkeys(columns[name]))):
-                continue
-            if len(set(zip(*others, strict=True))) == len(columns[name]) > 1:
+            if any(_is_number(label) and not is_missing(label) for label in _distinct(self.labels(name))):
                 raise DataError(
-                    f"Column {name!r} holds numbers that the other columns tell already, so it looks like no axis, and "
-                    f"would be published as it is. Name the axes, or drop it."
+                    f"Column {name!r} holds numbers, so it may be an axis or another measure, and would be published "
+                    f"as it is. Name the axes, declare its categories, or drop it."
                 )
 
     def one_of_the_columns(self) -> str:
@@ -84,7 +85,7 @@ class Source:
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
-        return bool(re.fullmatch(r"\s*[+-]?[0-9.,]*[0-9]\s*", value))
+        return bool(_NUMBER.fullmatch(value.strip()))
     return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
 
 
@@ -98,7 +99,10 @@ def has_number(text: str) -> bool:
 
 
 def check_counts(values: Any, where: Callable[[int], str], column: str, negative: bool = False) -> IntArray:
-    """Counts as int64: whole, from 0 unless released ones may be negative, with a sum within 64 bits."""
+    """Counts as int64: whole, from 0 unless released ones may be negative, with a sum within 64 bits.
+
+    What is refused here depends on the counts. It is said to the curator alone, and nothing is published with it.
+    """
     if isinstance(values, np.ma.MaskedArray):
         _refuse(np.ma.getmaskarray(values), "is missing", where, column)
     array = np.asarray(values, dtype=object) if isinstance(values, list) else np.asarray(values)
@@ -190,18 +194,15 @@ class Arranged:
     domain, counts
         The cells and their counts.
     rows
-        The cell of each row, if the order of the rows may be published.
+        The cell of each row, if the order of the rows is public.
     taken
         The axes whose categories were taken from the data.
-    ranked
-        Whether the rows stood in the order of their counts.
     """
 
     domain: Domain
     counts: IntArray
     rows: IntArray | None
     taken: list[str]
-    ranked: bool
 
 
 def arrange(
@@ -210,64 +211,28 @@ def arrange(
     within: Mapping[str, str],
     declared: Domain | Mapping[str, Any],
     where: Callable[[int], str],
+    keep_order: bool,
 ) -> Arranged:
     """Put every row in its cell, with the domain declared or taken from the data.
 
-    The order of the rows is kept only if every cell has a row, the rows run through the cells as a grid, and categories
-    taken from them do not stand in the order of their counts: else the order would tell which cells are empty, or which
-    are large.
+    Rows never decide an order, nor does it matter which zeros have one, unless the order of the rows is public; then
+    every cell must have a row, because which cells have none is not.
     """
     if isinstance(declared, Domain):
+        columns = {name: as_declared(labels, declared.axis(name).labels) for name, labels in columns.items()}
         domain, taken = declared, list[str]()
     else:
-        columns = {name: _as_declared(labels, declared.get(name)) for name, labels in columns.items()}
-        domain, taken = domain_from(columns, within, declared)
+        columns = {name: as_declared(labels, declared.get(name)) for name, labels in columns.items()}
+        domain, taken = domain_from(columns, within, declared, keep_order)
     check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
     index = locate(columns, counts, domain, where)
-    rows = index[index >= 0]
-    ordered = ranked = False
-    if len(rows) == domain.size == len(index):
-        ordered, ranked = _order(columns, counts, within, domain, taken)
-    if taken and not isinstance(declared, Domain) and not ordered:
-        domain, _ = domain_from(columns, within, declared, in_label_order=True)
-        index = locate(columns, counts, domain, where)
-    return Arranged(domain, cells_of(index, counts, domain.size), rows if ordered else None, taken, ranked)
-
-
-def _order(
-    columns: Mapping[str, Sequence[Any]],
-    counts: IntArray,
-    within: Mapping[str, str],
-    domain: Domain,
-    taken: Sequence[str],
-) -> tuple[bool, bool]:
-    """Whether the order of rows for all cells may be published, and whether it is that of the counts."""
-    came = domain if len(taken) == len(domain.axes) else domain_from(columns, within, {})[0]
-    index = came.locate(_codes(columns, came, str))
-    if came.size != len(index) or not runs_through(came, index):
-        return False, False
-    cells = cells_of(index, counts, came.size)
-    free = [name for name in came.axes if name in taken or came.categories(name) != domain.categories(name)]
-    ranked = any(ranks_tell(came, name, cells) for name in free)
-    return not ranked, ranked
-
-
-def _as_declared(labels: Sequence[Any], declared: Any) -> Sequence[Any]:
-    """Labels of a text file as whole numbers, where these are what is declared."""
-    if isinstance(declared, (list, tuple)) and declared and all(type(label) is int for label in declared):
-        return [as_label(label, whole=True) for label in labels]
-    return labels
-
-
-def as_label(label: Any, whole: bool) -> Any:
-    """A label from a file, as a whole number where the axis has these and nothing is lost by it.
-
-    >>> as_label("7", whole=True), as_label("07", whole=True), as_label("7", whole=False)
-    (7, '07', '7')
-    """
-    if whole and isinstance(label, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,17}", label):
-        return int(label)
-    return label
+    rows = index[index >= 0] if keep_order else None
+    if rows is not None and len(rows) < domain.size:
+        raise DataError(
+            "Every cell must have a row if the order of the rows is to be kept, but some have none. Add rows with a "
+            "count of 0, or leave keep_order=True out."
+        )
+    return Arranged(domain, cells_of(index, counts, domain.size), rows, taken)
 
 
 def locate(
@@ -295,11 +260,6 @@ def cells_of(index: IntArray, counts: IntArray, size: int) -> IntArray:
     rows = index >= 0
     cells[index[rows]] = counts[rows]
     return cells
-
-
-def _sort_key(label: Label) -> tuple[bool, Label]:
-    """Labels of two kinds are refused later; until then they can be compared."""
-    return isinstance(label, str), label
 
 
 def _refuse_duplicates(index: IntArray, rows: IntArray, where: Callable[[int], str]) -> None:
@@ -340,11 +300,11 @@ def domain_from(
     columns: Mapping[str, Sequence[Any]],
     within: Mapping[str, str],
     declared: Mapping[str, Any],
-    in_label_order: bool = False,
+    keep_order: bool,
 ) -> tuple[Domain, list[str]]:
     """The domain of the axis columns, and the axes whose categories had to be taken from the data.
 
-    Categories taken from the data stand in the order of their first rows, or in that of their labels.
+    Categories taken from the data stand in the natural order of their labels, or in that of their first rows.
     """
     for name in declared:
         if name not in columns:
@@ -362,20 +322,15 @@ def domain_from(
         if not len(columns[name]):
             raise DataError(f"Categories of axis {name!r} must be declared when the data has no rows. Pass domain=.")
         distinct = list(dict.fromkeys(zip(*(columns[n] for n in path), strict=True)))
-        if in_label_order:
-            distinct.sort(key=lambda labels: [_sort_key(label) for label in labels])
+        if not keep_order:
+            distinct.sort(key=lambda labels: [natural_order(label) for label in labels])
         categories[name] = [labels[0] for labels in distinct] if len(path) == 1 else distinct
     return Domain(categories, within), taken
 
 
 def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str) -> list[Label]:
     """Labels as text or whole numbers; another one is an error that names its row and does not show it."""
-    distinct: Iterable[Any]
-    try:
-        distinct = dict.fromkeys(values)
-    except TypeError:  # lists and the like among them
-        distinct = values
-    if not all(_is_label(value) for value in distinct):
+    if not all(map(_is_label, _distinct(values))):
         for row, value in enumerate(values):
             if is_missing(value) or (isinstance(value, str) and not value):
                 raise DataError(
@@ -387,6 +342,13 @@ def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str
                     f"characters) or a whole number. Convert the column to text, or leave it out of the axes."
                 )
     return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _distinct(values: Sequence[Any]) -> Iterable[Any]:
+    try:
+        return dict.fromkeys(values)
+    except TypeError:  # lists and the like among them
+        return values
 
 
 def _is_label(value: Any) -> bool:

@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from keepsum.axes import IntArray, quoted
-from keepsum.counting import as_label, cells_of, check_counts, check_labels, locate
+from keepsum.counting import cells_of, check_counts, check_labels, locate
 from keepsum.domain import Domain
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.invariants import Invariants, Margin
+from keepsum.labels import as_label
 from keepsum.reading import open_columns
 from keepsum.table import Table
 
@@ -50,7 +51,7 @@ def read_keep(path: str | PathLike[str], table: Table) -> Invariants:
         Either TOML, with one ``[[total]]`` for each total: its ``cells`` are a list of mappings from axes to a label or
         a list of labels, and every cell that matches one of them belongs to it; ``name`` is optional, ``weight`` a
         whole number, by default 1. Or CSV: a matrix of whole numbers without a header, one line a total, one number
-        for each row of the table in its order.
+        for each row of the table in its order, which must be public (``keep_order``).
     table
         The table that the totals are of.
     """
@@ -107,8 +108,8 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
     name = Path(path).name
     if table.rows is None and table.origin is not None:
         raise InputError(
-            f"A matrix such as {name!r} needs a table with a row for every cell, in an order that may be published. "
-            f"Name the cells in a .toml file instead."
+            f"A matrix such as {name!r} must go with keep_order=True, because it numbers the rows of the table and so "
+            f"makes their order public. Or name the cells in a .toml file."
         )
     lines = [line.split(",") for line in _text(path).splitlines() if line.strip()]
     rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)

@@ -11,7 +11,6 @@
 
     KeepsumWarning (also a UserWarning)
     ├── CategoriesFromDataWarning         the list of categories is itself published
-    ├── RowOrderWarning                   the order of the rows would publish the ranks of the counts
     └── LargeLossWarning                  the loss of one person is so large that it protects little
 
 A message says what is wrong and what to do, in one sentence or two, and holds no confidential count.
@@ -50,10 +49,6 @@ class KeepsumWarning(UserWarning):
 
 class CategoriesFromDataWarning(KeepsumWarning):
     """Categories were taken from the confidential data, so the list itself is published."""
-
-
-class RowOrderWarning(KeepsumWarning):
-    """Rows stood in the order of their counts and were put in the order of their labels."""
 
 
 class LargeLossWarning(KeepsumWarning):

@@ -1,7 +1,7 @@
 """What a table came as, so that a released one can be given back in the same shape.
 
-Only the shape is remembered: columns, types, quotes, and the order of the rows where that order tells nothing of the
-counts.
+Only the shape is remembered, and only as far as names and types of columns, the header and the end of the file tell it:
+rows would tell which cells have none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True)
 class Frame:
-    """A data frame of some library, with the types of its columns."""
+    """A data frame of some library, with the types of its columns; that of the count is not used again."""
 
     backend: str
     columns: tuple[str, ...]
@@ -34,7 +34,7 @@ class Text:
     byte_order_mark, ends_with_newline
         How the file starts and ends.
     quoted_names, quoted_columns
-        Which names of the header, and which columns below it, stand in quotes though they need none.
+        Which names of the header stand in quotes, and which columns of labels below it are to.
     """
 
     columns: tuple[str, ...]

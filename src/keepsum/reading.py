@@ -34,8 +34,12 @@ def read_table(
     within: Mapping[str, str] | None = None,
     domain: Domain | Mapping[str, Any] | None = None,
     drop: Collection[str] | None = None,
+    keep_order: bool = False,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row a cell.
+
+    A release has all cells in the order of the declared categories, else in the natural order of the labels (5-9 before
+    10-14), whatever the order of the rows.
 
     Parameters
     ----------
@@ -45,7 +49,8 @@ def read_table(
     count
         The column of counts, in plain digits.
     axes
-        The columns that are axes; by default all but the count.
+        The columns that are axes; by default all but the count, unless one holds numbers and is not declared: it may
+        be another measure.
     within
         Which axis is nested in which: ``{"county": "state"}``.
     domain
@@ -53,6 +58,9 @@ def read_table(
     drop
         Columns to leave out. If given, every column must be an axis, the count or named here; if not, columns
         that are not among ``axes`` are left out.
+    keep_order
+        Say that the order of the rows is public: a release then has its rows, and categories that are not declared,
+        in the order of the file. Every cell must have a row. The certificate records it.
 
     Examples
     --------
@@ -67,8 +75,8 @@ def read_table(
     """
     file = open_columns(path, count)
     if drop is not None:
-        axes = _all_accounted_for(file.source, count, axes, within or {}, drop, domain or ())
-    return Table.from_source(file.source, axes, count, within, domain, file.origin)
+        axes = all_accounted_for(file.source, count, axes, within or {}, drop, domain or ())
+    return Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ def _arrow_table(data: bytes, name: str) -> Any:
         raise DataError(f"File {name!r} must be a whole Parquet or Arrow file, but it cannot be read as one.") from None
 
 
-def _all_accounted_for(
+def all_accounted_for(
     source: Source,
     count: str,
     axes: str | Sequence[str] | None,
@@ -175,7 +183,7 @@ def _csv_columns(data: bytes, name: str, count: str) -> Columns:
         counts=lambda column: [row[place[column]] for row in rows],
         where=lambda row: f"line {lines[row]}",
     )
-    quoted_names, quoted_columns = _quoted(text, delimiter, header)
+    quoted_names = _quoted(first, header, delimiter)
     origin = Text(
         columns=tuple(header),
         delimiter=delimiter,
@@ -183,7 +191,8 @@ def _csv_columns(data: bytes, name: str, count: str) -> Columns:
         byte_order_mark=marked,
         ends_with_newline=text.endswith("\n"),
         quoted_names=quoted_names,
-        quoted_columns=quoted_columns,
+        # Rows would tell which of them there are, and counts how they are written: the header decides.
+        quoted_columns=quoted_names - {count},
     )
     return Columns(source, origin)
 
@@ -232,27 +241,16 @@ def _check_header(header: list[str], name: str) -> None:
         raise DataError(f"Columns of {name!r} must have different names, got {shown} twice. Is there a header?")
 
 
-def _quoted(text: str, delimiter: str, header: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """Which names, and which columns throughout, stand in quotes."""
-    if '"' not in text:
-        return frozenset(), frozenset()
-    mark = re.escape(delimiter)
-    value = re.compile(rf'("(?:[^"]|"")*"|[^{mark}\r\n]*)({mark}|\r?\n|\r|$)')
-    names: set[str] = set()
-    columns = set(header)
-    row, column, position = 0, 0, 0
-    while position < len(text):
-        match = value.match(text, position)
+def _quoted(header: str, names: Sequence[str], delimiter: str) -> frozenset[str]:
+    """Which names of the header stand in quotes."""
+    value = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(delimiter)}]*')
+    quoted_names: set[str] = set()
+    position = 0
+    for name in names:
+        match = value.match(header, position)
         if match is None:
             break
-        position = match.end()
-        blank = column == 0 and not match[1] and match[2] != delimiter
-        if not blank:
-            in_quotes = match[1].startswith('"')
-            if row == 0 and in_quotes:
-                names.add(header[column])
-            elif row > 0 and not in_quotes:
-                columns.discard(header[column])
-        column = column + 1 if match[2] == delimiter else 0
-        row += match[2] != delimiter and not blank
-    return frozenset(names), frozenset(columns if row > 1 else ())
+        if match[0].startswith('"'):
+            quoted_names.add(name)
+        position = match.end() + len(delimiter)
+    return frozenset(quoted_names)

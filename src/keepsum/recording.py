@@ -29,9 +29,11 @@ from keepsum.certifying import Certification, Convergence
 from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants, Margin, Part, Rows
+from keepsum.labels import in_natural_order
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism, Promise
 from keepsum.memory import BYTES_A_CELL, check_room
 from keepsum.planning import Plan, plan
+from keepsum.table import Table
 
 MOST_PAIRS = 10**6
 
@@ -53,8 +55,9 @@ def planned_again(certificate: Certificate, kept: Invariants) -> Plan:
 # -- the domain -------------------------------------------------------------------------------------
 
 
-def domain_record(domain: Domain, taken: tuple[str, ...]) -> DomainRecord:
-    """A domain in machine form."""
+def domain_record(table: Table) -> DomainRecord:
+    """The domain of a confidential table in machine form, and what else than a declaration made it."""
+    domain = table.domain
     axes = [
         AxisRecord(
             name=axis.name,
@@ -65,7 +68,19 @@ def domain_record(domain: Domain, taken: tuple[str, ...]) -> DomainRecord:
         for axis in map(domain.axis, domain.axes)
     ]
     zeros = np.flatnonzero(~domain.is_cell).tolist() if domain.structural_zeros else []
-    return DomainRecord(axes=axes, structural_zeros=zeros, taken_from_data=list(taken))
+    return DomainRecord(
+        axes=axes,
+        structural_zeros=zeros,
+        taken_from_data=list(table.undeclared),
+        keeps_file_order=table.rows is not None,
+    )
+
+
+def order_is_as_recorded(record: DomainRecord, domain: Domain) -> bool:
+    """Whether categories that were taken from the data stand in an order that tells nothing, or that is public."""
+    if record.taken_from_data != [name for name in domain.axes if name in record.taken_from_data]:
+        return False
+    return record.keeps_file_order or all(in_natural_order(domain.axis(name)) for name in record.taken_from_data)
 
 
 def domain_of(record: DomainRecord) -> Domain:

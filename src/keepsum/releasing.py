@@ -214,7 +214,7 @@ class Prepared:
             schema="keepsum.certificate/1",
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             table=TableRecord(cells=released.domain.size, count=released.count, sha256=table_hash(released)),
-            domain=domain_record(released.domain, self.table.undeclared),
+            domain=domain_record(self.table),
             kept=KeptRecord(
                 words=invariants.describe(),
                 parts=part_records(invariants, file),
@@ -314,6 +314,7 @@ def prepare(
         plan = plan.over(table.domain)
     if plan.invariants.domain != table.domain:
         raise InputError("The table must have the domain of the plan, it has another. Plan with table.keep.")
+    # An error about counts is for the curator's eyes, and nothing is published with it.
     if table.counts.size and int(table.counts.max()) >= ROOM:
         raise DataError("Counts must be below 2^62 to leave room for noise, one is not. Check the units.")
     if not isinstance(accept_pinned, Iterable):
@@ -327,7 +328,7 @@ def prepare(
     bounds = bounded_cells(plan, table.counts, accuracy.margins)
     for words in loss_concern(plan):
         warnings.warn(words, LargeLossWarning, stacklevel=4)
-    return Prepared(plan, table, accuracy, bounds, tuple(concerns(plan, table.undeclared, bounds, seeded)))
+    return Prepared(plan, table, accuracy, bounds, tuple(concerns(plan, domain_record(table), bounds, seeded)))
 
 
 def _check_delta(plan: Plan, accepted: Number | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from keepsum.accuracy import Accuracy
 from keepsum.axes import quoted
@@ -13,6 +13,7 @@ from keepsum.certificate import (
     AttributeRecord,
     BlockRecord,
     DeltaRecord,
+    DomainRecord,
     ExposureRecord,
     GuaranteeRecord,
     PersonRecord,
@@ -31,7 +32,7 @@ from keepsum.recording import convergence_record
 LEVEL = 0.95
 
 
-def concerns(plan: Plan, undeclared: Sequence[str], bounds: Bounds, seeded: bool) -> Iterator[str]:
+def concerns(plan: Plan, domain: DomainRecord, bounds: Bounds, seeded: bool) -> Iterator[str]:
     """What the curator must be told, and the certificate records."""
     yield from loss_concern(plan)
     if seeded:
@@ -39,8 +40,11 @@ def concerns(plan: Plan, undeclared: Sequence[str], bounds: Bounds, seeded: bool
     yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
     if plan.guarantee.sampling == "estimated":
         yield from chain_concerns(plan)
-    if undeclared:
-        yield f"The categories of {quoted(undeclared)} were taken from the data, so the list is itself published."
+    if domain.taken_from_data:
+        axes = quoted(domain.taken_from_data)
+        yield f"The categories of {axes} were taken from the data, so the list is itself published."
+    if domain.keeps_file_order:
+        yield "Rows come in the order of the file, which is declared public; whatever follows from it is not protected."
     if len(plan.pinned):
         yield f"{len(plan.pinned):,} pinned cells are published without noise, as accepted."
     if bounds.not_checked:

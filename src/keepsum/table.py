@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.axes import IntArray, quoted
+from keepsum.axes import IntArray, Label, quoted
 from keepsum.counting import Source, arrange, check_counts, check_labels
 from keepsum.domain import Domain
-from keepsum.errors import CategoriesFromDataWarning, DataError, InputError, KeepsumWarning, RowOrderWarning
+from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
 from keepsum.invariants import Invariants
+from keepsum.labels import as_columns_have_them
 from keepsum.origins import Frame, Origin
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
+
+INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +48,7 @@ class Table:
     counts: IntArray
     count: str = "count"
     origin: Origin | None = field(default=None)
-    rows: IntArray | None = field(default=None)  # the cell of each row it came in; by default all cells in order
+    rows: IntArray | None = field(default=None)  # the cell of each row, if their order is public; else cells in order
     undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
 
     def __post_init__(self) -> None:
@@ -64,8 +68,9 @@ class Table:
     ) -> Table:
         """A table from an array and the categories of its axes.
 
-        The array has one dimension for each family of axes (``domain.shape``) or is flat with a count for each
-        cell. On the places of structural zeros the full form must hold 0.
+        The categories are declared by this, so a release has them in this order. The array has one dimension for each
+        family of axes (``domain.shape``) or is flat with a count for each cell. On the places of structural zeros the
+        full form must hold 0.
         """
         domain = axes if isinstance(axes, Domain) else Domain(axes, within)
         array = _as_array(counts)
@@ -89,15 +94,21 @@ class Table:
         *,
         within: Mapping[str, str] | None = None,
         domain: Domain | Mapping[str, Any] | None = None,
+        keep_order: bool = False,
     ) -> Table:
         """A table from a data frame (pandas, polars or pyarrow) with one row a cell.
+
+        A release has all cells in the order of the declared categories, else in the natural order of the labels,
+        whatever the order of the rows, and its counts as 64-bit integers, whatever their type was: only the noise may
+        depend on the counts.
 
         Parameters
         ----------
         frame
             One row for each cell that is not zero; cells without a row are zero.
         axes
-            The columns that are axes; by default all but the count. Parents of nested axes are added.
+            The columns that are axes; by default all but the count, unless one holds numbers and is not declared:
+            it may be another measure. Parents of nested axes are added.
         count
             The column of counts.
         within
@@ -105,9 +116,12 @@ class Table:
         domain
             The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are
             not declared are taken from the data, with a warning, because the list is then itself published.
+        keep_order
+            Say that the order of the rows is public: a release then has its rows, and categories that are not
+            declared, in the order of the frame. Every cell must have a row. The certificate records it.
         """
         source, origin = frame_source(frame)
-        return cls.from_source(source, axes, count, within, domain, origin)
+        return cls.from_source(source, axes, count, within, domain, origin, keep_order)
 
     @classmethod
     def from_source(
@@ -118,8 +132,11 @@ class Table:
         within: Mapping[str, str] | None,
         domain: Domain | Mapping[str, Any] | None,
         origin: Origin | None = None,
+        keep_order: bool = False,
     ) -> Table:
         """A table from named columns, wherever they come from; the rest is as in ``from_frame``."""
+        if not isinstance(keep_order, bool):
+            raise InputError(f"keep_order= must be True or False, got {type(keep_order).__name__!r}.")
         nesting = within or {}
         if not isinstance(nesting, Mapping):
             raise InputError(f"within= must be a mapping such as {{'county': 'state'}}, got {within!r}.")
@@ -128,15 +145,16 @@ class Table:
                 raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
             nesting, axes = domain.within, axes if axes is not None else domain.axes
         names = source.axes(count, axes, nesting, domain if isinstance(domain, Mapping) else ())
+        if isinstance(domain, Mapping):
+            domain = as_columns_have_them(domain, nesting, lambda name: name in source.names and source.whole(name))
         columns = {name: check_labels(source.labels(name), source.where, name) for name in names}
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {quoted(names)}.")
-        cells = arrange(columns, counts, nesting, domain or {}, source.where)
+        cells = arrange(columns, counts, nesting, domain or {}, source.where, keep_order)
         if cells.taken:
-            _warn(CategoriesFromDataWarning, PUBLISHED_LIST.format(quoted(cells.taken)))
-        if cells.ranked:
-            _warn(RowOrderWarning, PUBLISHED_ORDER)
+            words = PUBLISHED_LIST.format(quoted(cells.taken))
+            warnings.warn(words, CategoriesFromDataWarning, stacklevel=3)
         return cls(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken))
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
@@ -145,6 +163,8 @@ class Table:
 
     def to_frame(self, backend: str | None = None) -> Any:
         """All cells and counts as a data frame of the caller's own kind, or of the kind named.
+
+        Axes have the types that they came with, where these have room for all categories; counts are 64-bit integers.
 
         Parameters
         ----------
@@ -162,12 +182,12 @@ class Table:
         columns = self.columns()
         frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(kind))  # type: ignore[arg-type]
         if own is not None and kind == own.backend:
-            for name in columns:
-                frame = _cast(frame, name, own.dtypes[name])
+            for name in self.domain.axes:
+                frame = _cast(frame, name, own.dtypes[name], self.domain.axis(name).labels)
         return frame.to_native()
 
     def columns(self) -> dict[str, list[Any]]:
-        """The labels and the counts of every cell, column by column, in the order in which the table came."""
+        """The labels and the counts of every cell, column by column, in the order in which a release has them."""
         rows = np.arange(self.domain.size) if self.rows is None else self.rows
         columns: dict[str, list[Any]] = {}
         for name in self.domain.axes:
@@ -195,6 +215,9 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
         raise InputError(
             f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
         ) from None
+    # pandas adds its index as a column to what it writes only where rows were left out or sorted, so that it would
+    # decide by the counts whether a table can be read.
+    data = data.drop([name for name in data.columns if INDEX.fullmatch(name)])
     machine = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float64)
 
     def counts(name: str) -> Any:
@@ -207,6 +230,7 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
         labels=lambda name: data[name].to_list(),
         counts=counts,
         where=lambda row: f"row {row + 1}",
+        whole=lambda name: data.schema[name].is_integer(),
     )
     return source, Frame(data.implementation.value, source.names, dict(data.schema))
 
@@ -221,16 +245,29 @@ def _check_column_names(frame: Any) -> None:
         raise InputError(f"Columns of the frame must have different names, got {quoted(twice)} twice.")
 
 
-def _cast(frame: Any, name: str, dtype: Any) -> Any:
-    """The column in the caller's own type, unless that type has no room for a label or a count."""
+def _cast(frame: Any, name: str, dtype: Any, labels: Sequence[Label]) -> Any:
+    """The labels in the caller's own type, unless that type is of another kind or has no room for one.
+
+    Codes of polars' Categorical are those of the process, in the order in which it first saw a label; no file has them.
+    Counts have no type of their own: whoever chose it may have looked at them, so it would tell how large they are.
+    """
     import narwhals as nw
 
+    if isinstance(dtype, nw.Enum):
+        dtype = nw.Enum(_distinct_texts(labels))  # its list and its order are those of the domain, not of the frame
+    elif not (dtype.is_integer() if isinstance(labels[0], int) else dtype in (nw.String, nw.Categorical)):
+        return frame
     try:
         changed = frame.with_columns(nw.col(name).cast(dtype))
         # Some libraries wrap or round what has no room, without a word.
         return changed if changed[name].to_list() == frame[name].to_list() else frame
     except Exception:
         return frame
+
+
+def _distinct_texts(labels: Sequence[Label]) -> list[str]:
+    """Labels of a nested axis may stand below several parents."""
+    return list(dict.fromkeys(map(str, labels)))
 
 
 def _as_array(counts: Any) -> npt.NDArray[Any]:
@@ -248,11 +285,3 @@ PUBLISHED_LIST = (
     "The categories of {} were taken from the data, so the list itself is published. "
     "Declare them with domain= if being on it is confidential."
 )
-PUBLISHED_ORDER = (
-    "Rows stand in the order of their counts, and that order would be published, so they are put in the order of their "
-    "labels. Declare the categories with domain= for another order."
-)
-
-
-def _warn(kind: type[KeepsumWarning], words: str) -> None:
-    warnings.warn(words, kind, stacklevel=4)

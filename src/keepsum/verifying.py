@@ -16,7 +16,13 @@ from keepsum.certificate import Certificate
 from keepsum.declaring import read_released, read_totals
 from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
-from keepsum.recording import domain_of, kept_invariants, mechanism_record, planned_again
+from keepsum.recording import (
+    domain_of,
+    kept_invariants,
+    mechanism_record,
+    order_is_as_recorded,
+    planned_again,
+)
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
@@ -200,13 +206,14 @@ def _statement(record: Certificate, kept: Invariants, released: Table | None) ->
         ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
         ("the kept totals", record.kept.words, kept.describe()),
         ("the number of cells", record.table.cells, kept.size),
+        ("the order of categories", order_is_as_recorded(record.domain, domain_of(record.domain)), True),
         ("postprocessing and ledger", (record.postprocessing, record.ledger), ([], None)),
     ]
     if released is not None:  # bounds and margins follow from the kept totals
         accuracy = rebuilt.accuracy(LEVEL)
         bounds = bounded_cells(rebuilt, released.counts, accuracy.margins)
         seeded = record.randomness != "operating system"
-        told = list(concerns(rebuilt, record.domain.taken_from_data, bounds, seeded))
+        told = list(concerns(rebuilt, record.domain, bounds, seeded))
         stated += [
             ("the exposed cells", record.exposure, exposure_record(rebuilt, bounds)),
             ("the accuracy", record.accuracy, accuracy_record(accuracy)),

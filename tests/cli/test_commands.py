@@ -37,15 +37,16 @@ def run(tmp_path):
 
 
 RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--keep", "education", "--epsilon", "0.25"]
+DECLARED = ["--categories", "county=Alpha,Beta,Gamma,Delta", "--categories", "education=Low,Medium,High,Very High"]
 
 
 def test_the_whole_job(run, tmp_path):
     """The children's table: plan, keys, release, verify, and a change that is found."""
-    plan = run("plan", *RELEASE[1:])
+    plan = run("plan", *RELEASE[1:], *DECLARED)
     assert plan.returncode == 0
     assert b"4 totals of county, 4 totals of education" in plan.stdout
     assert run("keygen", "key.pem").returncode == 0
-    done = run(*RELEASE, "--output", "released.csv", "--sign", "key.pem", "--yes")
+    done = run(*RELEASE, *DECLARED, "--output", "released.csv", "--sign", "key.pem", "--yes")
     assert (done.returncode, done.stderr) == (0, b"")
     out = done.stdout.decode()
     for words in (
@@ -97,6 +98,7 @@ def test_parquet_with_subsets_and_a_matrix(run, tmp_path):
     (tmp_path / "totals.toml").write_text('[[total]]\nname = "low"\ncells = [{g = [0, 1]}, {h = "h0", g = 2}]\n')
     (tmp_path / "matrix.csv").write_text(",".join("1" if k % 2 else "0" for k in range(16)) + "\n")
     options = ["--count", "n", "--epsilon", "1/3", "--keep-file", "totals.toml", "--keep-file", "matrix.csv"]
+    options += ["--axes", "g,h", "--keep-order"]
     done = run("release", "in.parquet", *options, "--keep-total", "-o", "out.parquet", "-y")
     assert done.returncode == 0, done.stderr
     table = pl.read_parquet(tmp_path / "out.parquet")
@@ -233,7 +235,8 @@ BAD = {
     "nothing kept": (GOOD, None, "At least one total must be kept"),
     "kept file that is none": (GOOD, ["--keep-file", "none.toml"], "must be readable"),
     "kept cells that are none": (GOOD, ["--keep-file", "totals.toml"], "got 'C'"),
-    "kept matrix of another size": (GOOD, ["--keep-file", "matrix.csv"], "must have 4 numbers"),
+    "kept matrix of another size": (GOOD, ["--keep-file", "matrix.csv", "--keep-order"], "must have 4 numbers"),
+    "kept matrix over rows in no public order": (GOOD, ["--keep-file", "matrix.csv"], "must go with --keep-order"),
     "totals that are not kept": (GOOD, ["--totals", "published.csv"], "must be that of a kept total"),
     "empty file": ("", [], "first line is empty"),
     "header only": ("county,education,n\n", [], "must be declared when the data has no rows"),

@@ -94,8 +94,9 @@ def _outcome(arguments: list[str]) -> tuple[int, str | None]:
 
 # What messages of the library call the options of the shell.
 IN_SHELL = {
-    "domain=": "--domain ",
+    "domain=": "--categories or --domain",
     "within=": "--within ",
+    "keep_order=True": "--keep-order",
     "plan.explain()": "keepsum plan",
     "with force": "with --force",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",

@@ -13,18 +13,29 @@ import numpy as np
 import typer
 
 import keepsum as ks
+from keepsum.cli.categories import parse_categories
 from keepsum.declaring import read_domain, read_keep
 from keepsum.errors import InputError
 from keepsum.mechanisms import Mechanism
 from keepsum.memory import BYTES_A_CELL, check_room
+from keepsum.reading import all_accounted_for, open_columns
 
-FILES = """Files:
+FILES = """Categories:
 
-    categories.toml:  sex = ["f", "m"]  and for a nested axis a table:  [county]  IL = ["Cook", "Lake"]
+    --categories 'education=Low,Medium,High,Very High' --categories 'town="Rome, NY",Utica'
+
+    --within county:state --categories 'county:IL=Cook,Lake' --categories 'county:WI=Lake'
+
+A release has its rows in the order of the declared categories, else in the natural order of the labels (5-9 before
+10-14), whatever the order of the file, unless --keep-order says that this is public.
+
+Files:
+
+    categories.toml, for --domain:  sex = ["f", "m"]  and for a nested axis a table:  [county]  IL = ["Cook", "Lake"]
 
     totals.toml, for --keep-file:  [[total]]  name = "coast"  cells = [{county = ["A", "B"]}, {county = "C", sex = "f"}]
 
-    matrix.csv, for --keep-file: whole numbers, no header, a line for each total, a number for each row of the table
+    matrix.csv, for --keep-file with --keep-order: whole numbers, no header, a line a total, a number a row of the table
 
     published.csv, for --totals: the axes and the count column, an empty axis standing for all of it; or total and count
 """
@@ -46,13 +57,22 @@ class Declaration:
     count: Annotated[str, option("--count", help="The column of counts.", metavar="COLUMN")] = "count"
     axes: Annotated[
         list[str] | None,
-        option("--axes", help="Columns that divide the table; by default all but the count.", metavar="A,B"),
+        option(
+            "--axes", help="Columns that divide the table; by default all, but name those of numbers.", metavar="A,B"
+        ),
     ] = None
     within: Annotated[
         list[str] | None, option("--within", help="A nested axis: county:state.", metavar="CHILD:PARENT")
     ] = None
     domain: Annotated[str | None, option("--domain", help="TOML file with the categories of axes.", metavar="FILE")] = (
         None
+    )
+    categories: Annotated[
+        list[str] | None,
+        option("--categories", help="The categories of an axis, in their order: sex=f,m.", metavar="AXIS=A,B"),
+    ] = None
+    keep_order: Annotated[bool, option("--keep-order", help="Keep the order of the rows, because it is public.")] = (
+        False
     )
     drop: Annotated[list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B")] = None
     keep: Annotated[
@@ -130,25 +150,39 @@ class Declaration:
         return None
 
     def read(self) -> ks.Table:
-        """The table; without a file, the cells that ``--domain`` declares, with nothing in them."""
-        categories = None if self.domain is None else read_domain(self.domain)
+        """The table; without a file, the cells whose categories are declared, with nothing in them."""
         within = self._within()
+        categories = self._categories(within or {})
         if self.table is not None:
-            if self.table == "-" and sys.stdin is None:
-                raise InputError("Standard input must be open to read a table from it.")
-            return ks.read_table(
-                sys.stdin.buffer if self.table == "-" else self.table,
-                count=self.count,
-                axes=_names(self.axes) or None,
-                within=within,
-                domain=categories,
-                drop=_names(self.drop),
-            )
+            return self._from_file(self.table, categories, within)
         if categories is None:
-            raise InputError("A table must be given, or its categories with --domain.")
+            raise InputError("A table must be given, or its categories with --categories or --domain.")
+        if self.keep_order:
+            raise InputError("Option --keep-order must go with a table. Leave it out: categories stand as declared.")
         cells = ks.Domain(categories, within)
         check_room(cells.size, f"A table of {cells.size:,} cells", BYTES_A_CELL)
         return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self.count)
+
+    def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
+        """The table of a file; whatever an option names is an axis, also if it holds numbers."""
+        if name == "-" and sys.stdin is None:
+            raise InputError("Standard input must be open to read a table from it.")
+        file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
+        named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, file.source.names))}
+        drop = _names(self.drop)
+        axes = all_accounted_for(file.source, self.count, _names(self.axes) or None, within or {}, drop, named)
+        return ks.Table.from_source(file.source, axes, self.count, within, categories, file.origin, self.keep_order)
+
+    def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
+        """The categories of the command and of the file of ``--domain``."""
+        if not self.categories and self.domain is None:
+            return None
+        here = parse_categories(self.categories or [], within)
+        there = {} if self.domain is None else read_domain(self.domain)
+        for axis in here:
+            if axis in there:
+                raise InputError(f"Categories of axis {axis!r} must be declared once, with --categories or --domain.")
+        return here | there
 
     def kept(self, table: ks.Table) -> ks.Invariants:
         """The totals to keep."""
