@@ -18,6 +18,7 @@ from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
 from keepsum.planning import plan
 from keepsum.recording import certification_of, domain_of, kept_invariants, mechanism_of, mechanism_record
+from keepsum.saving import put_back
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
@@ -127,6 +128,8 @@ class _Files:
     @classmethod
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
         path = Path(table)
+        for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
+            put_back(destination)  # a release that a killed process was replacing
         if path.is_dir():
             found = sorted(file for file in path.iterdir() if file.stem == "table")
             if len(found) != 1:
