@@ -49,9 +49,10 @@ def claimed(path: Path, busy: str = BUSY) -> Iterator[None]:
         try:
             yield
         finally:
-            if not isinstance(lock, SoftFileLock):  # which removes its file itself
-                file.unlink(missing_ok=True)  # still held: whoever waits at this file sees that it is gone
-            lock.release()
+            with contextlib.suppress(OSError):  # what was done is done; the system drops the lock in any case
+                if not isinstance(lock, SoftFileLock):  # which removes its file itself
+                    file.unlink(missing_ok=True)  # still held: whoever waits at this file sees that it is gone
+                lock.release()
 
 
 def _lock(file: Path, path: Path, busy: str) -> BaseFileLock:

@@ -104,6 +104,12 @@ class Destination:
 
     def check(self, force: bool) -> bool:
         """Refuse what cannot or must not be written; True if an orphan certificate will be replaced."""
+        try:
+            return self._check(force)
+        except OSError as error:
+            raise InputError(f"Output {str(self.key)!r} must be readable, but: {error.strerror or error}.") from None
+
+    def _check(self, force: bool) -> bool:
         if self.folder is not None:
             check_new_folder(self.folder, force)
             return False

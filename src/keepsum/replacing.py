@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from keepsum.locking import mark, settled
@@ -128,18 +128,28 @@ def _discard(destination: Path) -> None:
         remove(part)
 
 
-def replace_folder(part: Path, folder: Path) -> None:
-    """Let a folder take the place of another, which is then at ``part``: at once where the system can, as Linux."""
+def replace_folder(part: Path, folder: Path, check: Callable[[Path], None]) -> None:
+    """Let a folder take the place of another, which is then at ``part``: at once where the system can, as Linux.
+
+    ``check`` looks at the other one when nobody can put anything into it any more; if it raises, nothing has changed.
+    """
     if _exchanged(part, folder):
+        try:
+            check(part)
+        except BaseException:
+            _exchanged(part, folder)
+            raise
         return
     aside = aside_of(folder)
     folder.replace(aside)
     try:
+        check(aside)
         part.replace(folder)
     except BaseException:
         restore_folder(folder)
         raise
-    aside.replace(part)
+    with contextlib.suppress(OSError):  # the new one stands
+        aside.replace(part)
 
 
 def _exchanged(a: Path, b: Path) -> bool:

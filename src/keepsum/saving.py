@@ -116,11 +116,10 @@ def write_release(
         parts = {path: stack.enter_context(_cleared(path)) for path in files}
         for path, part in parts.items():
             _write(part, files[path])
-        stale = [path for path in stale if path not in beside]
         if force and os.path.lexists(table):
-            stack.enter_context(set_aside(destination, table, [*beside, *stale]))
+            stack.enter_context(set_aside(destination, table, {*beside, *stale}))
         else:
-            for path in [*stale, *(beside if force else [])]:
+            for path in {*stale, *(beside if force else [])}:
                 path.unlink(missing_ok=True)
         with _all_or_none() as made:
             for path, part in parts.items():
@@ -154,12 +153,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], force: bool = False) 
             _write(part / name, data)
         settle(part)
         if force and place.exists() and any(place.iterdir()):
-            replace_folder(part, place)
-            try:
-                _check_release_folder(part, folder)  # nothing was put into it in the meantime, which would go with it
-            except InputError:
-                replace_folder(part, place)
-                raise
+            # What was put into it in the meantime would go with it.
+            replace_folder(part, place, lambda old: _check_release_folder(old, folder))
         else:
             try:
                 part.rename(place)

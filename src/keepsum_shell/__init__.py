@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 STOPPED = "Stopped, and nothing was released or written."
 LEAST_MEMORY = 600 * 10**6  # bytes of addresses: with less, libraries that draw and compile cannot be loaded
@@ -26,10 +27,16 @@ class Stop:
     def __init__(self) -> None:
         self.number: int | None = None
         self.closed = False
+        self._before: dict[int, Any] = {}
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
-                signal.signal(number, self._heard)
+                self._before[number] = signal.signal(number, self._heard)
+
+    def restore(self) -> None:
+        """Let signals do again what they did before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _heard(self, number: int, _: FrameType | None) -> None:
         if self.number is None and not self.closed:

@@ -61,7 +61,12 @@ def run(arguments: list[str], stop: Stop | None = None) -> int:
     The status is 0 if it is done, 1 if a check failed, 2 if the input was bad, 3 if it is done and only that could not
     be shown, 128 and the number of the signal if it was stopped before.
     """
-    stop = Stop() if stop is None else stop
+    if stop is None:
+        stop = Stop()
+        try:
+            return run(arguments, stop)
+        finally:
+            stop.restore()
     done(None)
     try:
         status, words = _outcome(arguments or ["--help"], stop)
