@@ -23,6 +23,7 @@ import numpy as np
 from keepsum.caching import user_cache
 from keepsum.errors import InputError
 from keepsum.guarantees import SamplingError, significant
+from keepsum.holding import held_back
 from keepsum.sampling.renewal import GeometricTail
 from keepsum.sampling.rng import rng
 
@@ -304,7 +305,7 @@ class _Shelf:
         """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""
         if self._path is None:
             return
-        with suppress(OSError):
+        with held_back(), suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
             try:

@@ -172,6 +172,8 @@ def put_back(path: Path, held: bool = False) -> bool:
 
     ``path`` is the folder of a release, or the certificate of one; ``held`` says that the caller has its lock.
     """
+    if "\0" in str(path):  # no name of anything
+        return False
     aside = aside_of(path)
     if not aside.is_dir():
         return False
