@@ -12,7 +12,7 @@ ROOT = Path(keepsum.__file__).parent
 # The house from the ground up. A module may import its own layer's package and every layer before it.
 LAYERS = [
     ["errors"],
-    ["memory"],
+    ["memory", "caching", "holding"],
     ["lattice"],
     ["sampling"],
     [
@@ -37,7 +37,9 @@ LAYERS = [
     ["planning", "explaining", "comparing", "noise", "accuracy", "bounds", "tails", "certifying", "drawing"],
     ["baselines"],
     ["certificate"],
-    ["recording", "saving"],
+    ["recording", "locking"],
+    ["replacing"],
+    ["saving"],
     ["stating"],
     ["signing"],
     ["releasing"],

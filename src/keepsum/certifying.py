@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keepsum.caching import user_cache
 from keepsum.errors import InputError
 from keepsum.guarantees import SamplingError, significant
+from keepsum.holding import held_back
 from keepsum.sampling.renewal import GeometricTail
 from keepsum.sampling.rng import rng
 
@@ -278,11 +280,14 @@ class _Shelf:
     """The file of the cache that holds the pairs of a chain, in chunks."""
 
     def __init__(self, name: str, lag: int, most: int) -> None:
-        self._path = cache_folder() / f"{name}.json"
+        folder = cache_folder()
+        self._path = None if folder is None else folder / f"{name}.json"
         self._lag, self._most = lag, most
 
     def read(self) -> list[list[int]]:
         """The chunks that are there; none if the file is missing or damaged."""
+        if self._path is None:
+            return []
         try:
             found = json.loads(self._path.read_text())
         except (OSError, ValueError):
@@ -298,7 +303,9 @@ class _Shelf:
 
     def write(self, chunks: list[list[int]]) -> None:
         """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""
-        with suppress(OSError):
+        if self._path is None:
+            return
+        with held_back(), suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
             try:
@@ -311,8 +318,8 @@ class _Shelf:
                 raise
 
 
-def cache_folder() -> Path:
-    """Where meeting times are kept: ``KEEPSUM_CACHE``, or the user's cache folder."""
+def cache_folder() -> Path | None:
+    """Where meeting times are kept: ``KEEPSUM_CACHE``, or the user's cache folder; None for a user without one."""
     own = os.environ.get("KEEPSUM_CACHE")
-    base = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "keepsum"
-    return base / "convergence"
+    base = Path(own) if own else user_cache()
+    return None if base is None else base / "convergence"

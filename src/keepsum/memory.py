@@ -27,6 +27,19 @@ def available() -> int | None:
     return min(limits) if limits else None
 
 
+def limited() -> bool:
+    """Whether this process was given a limit of its own (ulimit -v)."""
+    return _process() is not None
+
+
+def ran_out() -> str:
+    """What to say when memory ran out, whatever it was that needed it."""
+    left = _process()
+    if left is None:
+        return "Memory ran out. Drop an axis, merge categories, or use a larger machine."
+    return f"Memory ran out: of what this shell allows {_shown(left)} can be had. Raise its limit (ulimit -v)."
+
+
 def _machine() -> int | None:
     for line in _lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):

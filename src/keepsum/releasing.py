@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -20,6 +21,7 @@ from platform import python_version
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from keepsum.accuracy import Accuracy
 from keepsum.axes import quoted
@@ -35,12 +37,13 @@ from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning
 from keepsum.explaining import released_html
 from keepsum.guarantees import significant
 from keepsum.invariants import Invariants
+from keepsum.locking import BUSY, claimed
 from keepsum.mechanisms import Mechanism, Number, exact
 from keepsum.planning import Plan, plan
 from keepsum.recording import domain_record, invariants_file, mechanism_record, part_records
 from keepsum.sampling.rng import Rng
 from keepsum.sampling.rng import rng as new_rng
-from keepsum.saving import check_new, check_new_folder, write_folder, write_release
+from keepsum.saving import check_new, check_new_folder, put_back, write_folder, write_release
 from keepsum.signing import read_private_key, sign
 from keepsum.stating import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record, loss_concern
 from keepsum.table import Table
@@ -48,6 +51,7 @@ from keepsum.writing import KINDS, kind_of, own_kind, table_bytes, table_hash
 
 SHOWN = 8
 SMALL_DELTA = Fraction(1, 10**6)  # what sampling may add to delta for one person unasked
+UNSAVED = "This release is not saved, but still in memory: save it under another name."
 ROOM = 2**62  # counts below this have room for any noise that a release can draw
 SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography")
 
@@ -85,15 +89,44 @@ class Destination:
             )
         return cls(None, path, path.with_suffix(".certificate.json"), path.with_suffix(".invariants.json"))
 
+    @property
+    def key(self) -> Path:
+        """What its lock is called after; tables of other kinds have the same certificate and so the same lock."""
+        return self.certificate if self.folder is None else self.folder.resolve()
+
+    def put_back(self) -> bool:
+        """Put back a release that a killed process was replacing; True if there was one."""
+        return bool(self.key.name) and put_back(self.key)
+
+    @contextmanager
+    def claimed(self, force: bool, busy: str = BUSY) -> Iterator[bool]:
+        """Hold the lock, so that nobody else writes there; gives whether an orphan certificate will be replaced."""
+        self.check(force)
+        with claimed(self.key, busy):
+            put_back(self.key, held=True)
+            yield self.check(force)
+
     def check(self, force: bool) -> bool:
         """Refuse what cannot or must not be written; True if an orphan certificate will be replaced."""
+        try:
+            return self._check(force)
+        except OSError as error:
+            raise InputError(f"Output {str(self.key)!r} must be readable, but: {error.strerror or error}.") from None
+
+    def _check(self, force: bool) -> bool:
         if self.folder is not None:
             check_new_folder(self.folder, force)
             return False
         kind_of(self.table)
         belongs = [self.table.with_suffix(ending) for ending in KINDS if ending != self.table.suffix]
-        alone = not any(map(os.path.lexists, (self.table, *belongs)))
-        orphan = alone and (self.certificate.exists() or self.invariants.exists())
+        others = [path for path in belongs if os.path.lexists(path)]
+        certified = self.certificate.exists() or self.invariants.exists()
+        orphan = certified and not others and not os.path.lexists(self.table)
+        if force and certified and others:  # which would stand beside the certificate of another
+            raise InputError(
+                f"Output {str(self.table)!r} must not take the certificate of {others[0].name!r}, which stands beside "
+                f"it. Name another, or remove that file."
+            )
         check_new(self.table, force)
         for path in (self.certificate, self.invariants):
             check_new(path, force or orphan)
@@ -138,25 +171,27 @@ class Release:
         sign_with
             The file of an Ed25519 private key.
         force
-            Replace what stands there.
+            Replace what stands there. Whatever happens meanwhile, the old release or the new one is there.
 
         Returns
         -------
         pathlib.Path
             The file of the table.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written there, or another process is writing there. The release stays as it is, and can be
+            saved elsewhere.
+
+        Notes
+        -----
+        Ctrl-C waits until all is in its place: if it comes out of this call, the release is there.
         """
         place = Destination.at(path, own_kind(self.table))
-        orphan = place.check(force)
-        signed = sign(self.certificate, read_private_key(sign_with)) if sign_with is not None else self.certificate
-        files = {place.invariants: self.invariants} if self.invariants is not None else {}
-        files |= {place.certificate: signed.to_json(), place.table: table_bytes(self.table, kind_of(place.table))}
-        if place.folder is not None:
-            write_folder(place.folder, {file.name: data for file, data in files.items()})
-        else:
-            if orphan:
-                place.certificate.unlink(missing_ok=True)
-                place.invariants.unlink(missing_ok=True)
-            write_release(place.table, files, force, place.invariants if self.invariants is None and force else None)
+        key = None if sign_with is None else read_private_key(sign_with)
+        with place.claimed(force, UNSAVED) as orphan:
+            put(self, place, key, force, orphan)
         return place.table
 
     def __repr__(self) -> str:
@@ -164,6 +199,24 @@ class Release:
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.certificate._repr_html_()
+
+
+def put(
+    release: Release,
+    place: Destination,
+    key: Ed25519PrivateKey | None = None,
+    force: bool = False,
+    orphan: bool = False,
+) -> None:
+    """Write a release where the caller holds the lock: in whole, or not at all and with an error."""
+    signed = release.certificate if key is None else sign(release.certificate, key)
+    files = {place.invariants: release.invariants} if release.invariants is not None else {}
+    files |= {place.certificate: signed.to_json(), place.table: table_bytes(release.table, kind_of(place.table))}
+    if place.folder is not None:
+        write_folder(place.folder, {file.name: data for file, data in files.items()}, force)
+        return
+    stale = [place.certificate, place.invariants] if orphan else [place.invariants] if force else []
+    write_release(place.key, files, force, stale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from keepsum.certificate import Certificate, SignatureRecord
 from keepsum.errors import InputError
-from keepsum.saving import check_new, write_new
+from keepsum.saving import check_new, write_keys
 
 # Encodings of the points of order 1, 2, 4 and 8, which are no keys, with either sign.
 _SMALL = (
@@ -38,8 +38,7 @@ def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: 
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     shown = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    write_new(secret, pem, mode=0o600)
-    write_new(open_to_all, shown)
+    write_keys(secret, pem, open_to_all, shown, force)
     return public_hex(key.public_key())
 
 

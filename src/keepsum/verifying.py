@@ -23,6 +23,7 @@ from keepsum.recording import (
     order_is_as_recorded,
     planned_again,
 )
+from keepsum.saving import put_back
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
@@ -132,6 +133,8 @@ class _Files:
     @classmethod
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
         path = Path(table)
+        for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
+            put_back(destination)  # a release that a killed process was replacing
         if path.is_dir():
             found = sorted(file for file in path.iterdir() if file.stem == "table")
             if len(found) != 1:

@@ -14,10 +14,12 @@ import typer
 
 from keepsum import __version__
 from keepsum.cli import commands
-from keepsum.cli.screen import FailedError, error, warning
+from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
 from keepsum.errors import KeepsumError, KeepsumWarning
+from keepsum.memory import limited, ran_out
+from keepsum_shell import STOPPED, Stop
 
-INTERRUPTED = 130  # what typer returns after Ctrl-C
+INTERRUPTED = 130  # what typer returns after a signal
 # Wherever typer keeps it: the root of its errors about how a command was called.
 UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -53,43 +55,82 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def run(arguments: list[str]) -> int:
-    """Run a command; 0 it is done, 1 a check failed, 2 the input was bad."""
+def run(arguments: list[str], stop: Stop | None = None) -> int:
+    """Run a command.
+
+    The status is 0 if it is done, 1 if a check failed, 2 if the input was bad, 3 if it is done and only that could not
+    be shown, 128 and the number of the signal if it was stopped before.
+    """
+    if stop is None:
+        stop = Stop()
+        try:
+            return run(arguments, stop)
+        finally:
+            stop.restore()
+    done(None)
+    try:
+        status, words = _outcome(arguments or ["--help"], stop)
+        stop.closed = True
+    except KeyboardInterrupt:  # the one that comes in the midst of an answer to something else
+        status, words = _unless_done(stop.status, STOPPED, "the command was stopped")
+    if words is not None:
+        error(_in_shell_words(words))
+    elif Done.words is not None and getattr(sys.stdout, "name", None) == os.devnull:  # it was closed from the start
+        note(Done.words)
+    abandon_streams()
+    return status
+
+
+def _outcome(arguments: list[str], stop: Stop) -> tuple[int, str | None]:
+    """The status of a command, and a sentence if it failed."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot write a letter shows a question mark
     with warnings.catch_warnings():
         warnings.simplefilter("default", KeepsumWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
-        status, words = _outcome(arguments or ["--help"])
-    if words is not None:
-        error(_in_shell_words(words))
-    return status
-
-
-def _outcome(arguments: list[str]) -> tuple[int, str | None]:
-    """The status of a command, and a sentence if it failed."""
-    try:
-        status: Any = build()(args=arguments, standalone_mode=False)
-        sys.stdout.flush()
-    except FailedError as failure:
-        return 1, str(failure)
-    except KeepsumError as problem:
-        return 2, str(problem)
-    except UsageProblem as problem:  # type: ignore[misc]
-        return 2, _usage(problem)
-    except MemoryError:
-        return 2, "The table does not fit in memory. Drop an axis, merge categories, or use a larger machine."
-    except (BrokenPipeError, SystemExit):  # typer leaves by itself when a pipe breaks
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: the interpreter must not try again
-        return 2, "Standard output was closed before the command was done, and nothing was released."
-    except (OSError, UnicodeError) as problem:
-        return 2, f"The command could not be done, because: {getattr(problem, 'strerror', None) or problem}."
-    except (typer.Abort, KeyboardInterrupt):
-        return 1, "Stopped, and nothing was released."
-    if status == INTERRUPTED:
-        return 1, "Stopped, and nothing was released."
+        try:
+            status: Any = build()(args=arguments, standalone_mode=False)
+            sys.stdout.flush()
+        except (Exception, SystemExit, KeyboardInterrupt) as problem:
+            return _answer(problem, stop)
+    if status == INTERRUPTED and stop.number is not None:
+        return _unless_done(stop.status, STOPPED, "the command was stopped")
     return (status if isinstance(status, int) else 0), None
+
+
+def _answer(problem: BaseException, stop: Stop) -> tuple[int, str]:
+    """What a command that broke off comes to."""
+    if isinstance(problem, UsageProblem):
+        return 2, _usage(problem)
+    match problem:
+        case FailedError():
+            return 1, str(problem)
+        case KeepsumError():
+            return _unless_done(2, str(problem), str(problem))
+        case MemoryError():
+            return _unless_done(2, ran_out(), "memory ran out")
+        case BrokenPipeError() | SystemExit():  # typer leaves by itself when a pipe breaks
+            closed = "Standard output was closed before the command was done. Nothing was released or written."
+            return _unless_done(2, closed, "standard output was closed")
+        case KeyboardInterrupt() | typer.Abort():
+            status = 1 if stop.number is None else stop.status
+            return _unless_done(status, STOPPED, "the command was stopped")
+        case OSError() | UnicodeError():
+            reason = getattr(problem, "strerror", None) or str(problem)
+            return _unless_done(2, f"The command could not be done, because: {reason}.", reason)
+    if limited() and isinstance(problem, (ImportError, RuntimeError)):  # no library loads and no thread starts
+        return _unless_done(2, ran_out(), "memory ran out")
+    if Done.words is not None:
+        error(Done.words)
+    raise problem
+
+
+def _unless_done(status: int, words: str, reason: str) -> tuple[int, str]:
+    """That nothing came of it, or, if something did, what that is and why it was not shown."""
+    if Done.words is None:
+        return status, words
+    return Done.status, f"{Done.words} Only the report of it was cut off: {reason.rstrip('.')}."
 
 
 # What messages of the library call the options of the shell.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -16,9 +17,23 @@ from rich.table import Table
 
 from keepsum.explaining import as_text
 
+NOT_SHOWN = 3  # the status of a command that has done its work, but not said so where it should
+
 
 class FailedError(Exception):
     """A check failed: the sentence says which, and the status is 1."""
+
+
+class Done:
+    """What a command has done for good, in words and as a status, should it come to nothing after that."""
+
+    words: str | None = None
+    status: int = NOT_SHOWN
+
+
+def done(words: str | None, status: int = NOT_SHOWN) -> None:
+    """Say that from here on ``words`` are true, whatever happens to the report or to the command; None: nothing yet."""
+    Done.words, Done.status = words, status
 
 
 def error(words: str) -> None:
@@ -31,13 +46,32 @@ def warning(words: str) -> None:
     _line("warning: ", words, "yellow")
 
 
+def note(words: str) -> None:
+    """Something that is no failure, said where standard output cannot take it."""
+    _line("keepsum: ", words, "bold")
+
+
 def _line(head: str, words: str, style: str) -> None:
     text = " ".join(words.split())
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    if console.is_terminal:
-        console.print(f"[{style}]{head}[/]{escape(text)}")
-    else:
-        print(f"{head}{text}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # nobody can be told, so the status has to do
+        if console.is_terminal:
+            console.print(f"[{style}]{head}[/]{escape(text)}")
+        else:
+            print(f"{head}{text}", file=sys.stderr, flush=True)
+
+
+def abandon_streams() -> None:
+    """Let what nobody can read go nowhere, so that the interpreter does not try again when it ends."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:

@@ -87,9 +87,9 @@ def announce(kernel: Any) -> None:
     if kernel in _ANNOUNCED:
         return
     _ANNOUNCED.add(kernel)
-    kept = Path(kernel._cache.cache_path) if hasattr(kernel, "_cache") else None
-    warm = kept is not None and any(kept.glob(f"*{kernel.py_func.__name__}*.nbi"))
-    if not warm and sys.stderr.isatty():
+    kept = kernel._cache.cache_path if hasattr(kernel, "_cache") else None  # None too where nothing is kept
+    warm = kept is not None and any(Path(kept).glob(f"*{kernel.py_func.__name__}*.nbi"))
+    if not warm and sys.stderr is not None and sys.stderr.isatty():
         print("keepsum: compiling a sampler, a few seconds the first time", file=sys.stderr)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.sampling.chain_kernels import BEYOND, DRAW, STEP, TRIES, chains, couple, reject
-from keepsum.sampling.compiling import cache_folder
+from keepsum.sampling.compiling import text_of_kernels
 from keepsum.sampling.compositions import ForcedSums
 from keepsum.sampling.driving import PILOT_DRAWS, UNLIMITED, announce, in_parallel
 from keepsum.sampling.heat_bath import HeatBath
@@ -187,7 +187,7 @@ class Chain(Regions):
 
     def fingerprint(self) -> str:
         """A hash of everything that decides how chains and pairs run."""
-        digest = hashlib.sha256(cache_folder().name.encode())
+        digest = hashlib.sha256(text_of_kernels().encode())
         for array in self._tables():
             digest.update(repr(array).encode() if np.ndim(array) == 0 else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

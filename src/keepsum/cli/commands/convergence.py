@@ -11,9 +11,10 @@ import typer
 import keepsum as ks
 from keepsum.certifying import Certification, Convergence
 from keepsum.cli.declaration import FILES, Declaration, declares
-from keepsum.cli.screen import pairs_shown, progress, show, show_json
+from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
 from keepsum.errors import InputError
 from keepsum.guarantees import significant
+from keepsum.holding import held_back
 from keepsum.recording import convergence_record
 from keepsum.saving import check_new, write_file
 
@@ -105,7 +106,9 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
     """Write the curve, in whole or not at all."""
     picture = io.BytesIO()
     figure.savefig(picture, format=output.suffix[1:].lower(), dpi=160)
-    write_file(output, picture.getvalue(), force)
+    with held_back():
+        write_file(output, picture.getvalue(), force)
+        done(f"The curve is drawn: {shown(output)!r}.")
 
 
 def _say(plan: ks.Plan, found: Certification, json: bool) -> None:

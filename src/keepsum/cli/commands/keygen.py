@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from keepsum.cli.screen import show_json
+from keepsum.cli.screen import done, show_json
 from keepsum.errors import InputError
+from keepsum.holding import held_back
 from keepsum.signing import make_keys
 
 HELP = """Make an Ed25519 key that signs certificates, and the public key that checks them.
@@ -42,7 +43,9 @@ def keygen(
     if not private.name:
         raise InputError(f"The private key must have the name of a file, got {str(private)!r}.")
     shown = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
-    fingerprint = make_keys(private, shown, force)
+    with held_back():
+        fingerprint = make_keys(private, shown, force)
+        done(f"The keys are made: private {str(private)!r} (keep it secret), public {str(shown)!r}.")
     if json:
         show_json({"private": str(private), "public": str(shown), "public_key": fingerprint})
         return

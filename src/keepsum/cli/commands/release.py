@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import warnings
@@ -10,15 +9,29 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import keepsum as ks
 from keepsum.bounds import listed
 from keepsum.cli.declaration import FILES, Declaration, declares
-from keepsum.cli.screen import FailedError, pairs_shown, progress, show, show_json, shown, warning
+from keepsum.cli.screen import (
+    Done,
+    FailedError,
+    abandon_streams,
+    done,
+    note,
+    pairs_shown,
+    progress,
+    show,
+    show_json,
+    shown,
+    warning,
+)
 from keepsum.declaring import read_totals
 from keepsum.errors import InputError
 from keepsum.explaining import topics
-from keepsum.releasing import Destination, Prepared, prepare
+from keepsum.holding import let_through
+from keepsum.releasing import Destination, Prepared, prepare, put
 from keepsum.signing import read_private_key
 from keepsum.verifying import compare
 from keepsum.writing import own_kind
@@ -83,7 +96,7 @@ def release(
 ) -> None:
     """Release a table."""
     mechanism = declared.noise()
-    _check_call(declared, output, sign, yes, force)
+    key = _check_call(declared, output, sign, yes, force)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # said below, and in the certificate
         warnings.simplefilter("ignore", known)
     with progress() as step:
@@ -104,28 +117,38 @@ def release(
         sys.stdout.flush()  # if nobody can read it, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
-    orphan = place.check(force)
-    with progress() as step:
-        step("drawing the noise")
-        released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
-        step("writing")
-        file = released.save(str(output), sign_with=sign, force=force or orphan)
+    with place.claimed(force) as orphan:  # one of two that would write there draws, and the other does not
+        with let_through(), progress() as step:
+            step("drawing the noise")
+            released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
+        put(released, place, key, force, orphan)
+        done(f"The release is made: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
     if orphan:
         warning(
             f"A certificate without a table, left by a release that was cut off, was replaced: {place.certificate}."
         )
     if json:
         show_json(_as_json(ready, place, released))
-        return
-    with contextlib.suppress(BrokenPipeError):  # it is done, whoever reads on
-        typer.echo(f"Released     {shown(file)}")
+    else:
+        _report(place, released)
+
+
+def _report(place: Destination, released: ks.Release) -> None:
+    """Where the release is; a reader who had enough of it is no failure, but is told elsewhere."""
+    try:
+        typer.echo(f"Released     {shown(place.table)}")
         typer.echo(f"Certificate  {shown(place.certificate)}")
         if released.invariants is not None:
             typer.echo(f"Invariants   {shown(place.invariants)}")
+    except BrokenPipeError:
+        note(str(Done.words))
+        abandon_streams()
 
 
-def _check_call(declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool) -> None:
-    """Whatever can be refused before the table is read."""
+def _check_call(
+    declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool
+) -> Ed25519PrivateKey | None:
+    """Whatever can be refused before the table is read; the key to sign with."""
     if declared.table is None:
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
@@ -133,11 +156,12 @@ def _check_call(declared: Declaration, output: str | None, sign: Path | None, ye
     if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
         raise InputError("Nobody can be asked here, because standard input is no terminal. Say --yes to release.")
     place = Destination.at(output)
+    if place.put_back():
+        warning(f"A release was being replaced when its process was killed, and was put back: {shown(place.table)}.")
     place.check(force)
     if declared.table != "-" and Path(declared.table).resolve() in {place.table.resolve(), place.certificate.resolve()}:
         raise InputError("Output must be another file than the confidential table, it is the same one.")
-    if sign is not None:
-        read_private_key(sign)
+    return None if sign is None else read_private_key(sign)
 
 
 def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import keepsum as ks
-from keepsum.cli.screen import FailedError, progress, show_checks, show_json
+from keepsum.cli.screen import FailedError, done, progress, show_checks, show_json
 
 HELP = """Check a released table: schema, hash, signature, integers, cells, and every kept total summed again.
 
@@ -48,11 +48,16 @@ def verify(
     with progress() as step:
         step("checking the release")
         found = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded)
+    names = ", ".join(check.name for check in found.checks if not check.passed)
+    failed = f"The release does not verify: {names}."
+    if found:
+        done("The release verifies: every check passed.")
+    else:
+        done(failed, status=1)
     if json:
         checks = [{"check": c.name, "passed": c.passed, "words": c.words} for c in found.checks]
         show_json({"passed": found.passed, "checks": checks})
     else:
         show_checks((check.name, check.passed, check.words) for check in found.checks)
     if not found:
-        names = ", ".join(check.name for check in found.checks if not check.passed)
-        raise FailedError(f"The release does not verify: {names}.")
+        raise FailedError(failed)

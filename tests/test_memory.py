@@ -1,0 +1,65 @@
+import resource
+import subprocess
+import sys
+
+import pytest
+
+import keepsum as ks
+import keepsum_shell
+from keepsum import memory
+from keepsum.cli import app
+
+PLAN = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "1"]
+
+
+def test_a_limit_too_small_to_load_the_library_is_one_sentence():
+    """With 300 MB of addresses the library for matrices never came back from being loaded."""
+    limit = 300 * 10**6
+    done = subprocess.run(
+        [sys.executable, "-c", "from keepsum_shell import main; main()", "--version"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        b"keepsum: Memory must be at least 600 MB to run at all, and this shell allows 300 MB. "
+        b"Raise its limit (ulimit -v).\n"
+    )
+
+
+def test_a_library_that_cannot_be_loaded_under_a_limit(monkeypatch, capsys):
+    class Loading:
+        def find_spec(self, name, *_):
+            if name == "keepsum.cli.app":
+                raise ImportError("failed to map segment from shared object")
+
+    monkeypatch.delitem(sys.modules, "keepsum.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Loading(), *sys.meta_path])
+    monkeypatch.setattr(keepsum_shell, "memory_limit", lambda: 10**10)
+    assert keepsum_shell._run(keepsum_shell.Stop.__new__(keepsum_shell.Stop)) == 2
+    assert "Memory ran out while loading: this shell allows 10000 MB." in capsys.readouterr().err
+    monkeypatch.setattr(keepsum_shell, "memory_limit", lambda: None)
+    with pytest.raises(ImportError):
+        keepsum_shell._run(keepsum_shell.Stop.__new__(keepsum_shell.Stop))
+
+
+@pytest.mark.parametrize("problem", [MemoryError(), ImportError("libllvm"), RuntimeError("can't start new thread")])
+def test_memory_that_ran_out_is_not_laid_at_the_door_of_a_small_table(monkeypatch, tmp_path, capsys, problem):
+    def plan(*_):
+        raise problem
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "counts.csv").write_text("county,n\nA,1\nB,2\n")
+    monkeypatch.setattr(ks, "plan", plan)
+    monkeypatch.setattr(memory, "_process", lambda: 5 * 10**6)
+    assert app.run(PLAN) == 2
+    words = "keepsum: Memory ran out: of what this shell allows 5 MB can be had. Raise its limit (ulimit -v).\n"
+    assert capsys.readouterr().err.endswith(words)
+    monkeypatch.setattr(memory, "_process", lambda: None)
+    if isinstance(problem, MemoryError):
+        assert app.run(PLAN) == 2
+        assert "Memory ran out. Drop an axis" in capsys.readouterr().err
+    else:  # a defect, and not for want of memory
+        with pytest.raises(type(problem)):
+            app.run(PLAN)
