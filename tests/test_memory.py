@@ -63,3 +63,15 @@ def test_memory_that_ran_out_is_not_laid_at_the_door_of_a_small_table(monkeypatc
     else:  # a defect, and not for want of memory
         with pytest.raises(type(problem)):
             app.run(PLAN)
+
+
+def test_a_table_too_large_for_a_limit_says_which(monkeypatch):
+    monkeypatch.setattr(memory, "_machine", lambda: 10**12)
+    monkeypatch.setattr(memory, "_container", lambda: None)
+    monkeypatch.setattr(memory, "_process", lambda: 5 * 10**6)
+    with pytest.raises(ks.DataError, match=r"5 MB can be had.*raise the limit of this shell \(ulimit -v\)"):
+        memory.check_room(10**6, "A table of 1,000,000 cells", 200)
+    monkeypatch.setattr(memory, "_machine", lambda: 5 * 10**6)
+    monkeypatch.setattr(memory, "_process", lambda: None)
+    with pytest.raises(ks.DataError, match="or use a larger machine"):
+        memory.check_room(10**6, "A table of 1,000,000 cells", 200)

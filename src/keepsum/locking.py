@@ -34,8 +34,10 @@ def mark(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def claimed(path: Path, busy: str = BUSY) -> Iterator[None]:
+def claimed(path: Path, busy: str = BUSY, shown: Path | None = None) -> Iterator[None]:
     """Hold the lock of a destination; signals wait (``holding.let_through``), so that it is given back.
+
+    ``shown`` is what people call the destination, if the lock is called after another file of it.
 
     Raises
     ------
@@ -45,7 +47,7 @@ def claimed(path: Path, busy: str = BUSY) -> Iterator[None]:
     place = settled(path)
     file = place.with_name(f".keepsum-{mark(place)}.lock")
     with held_back():
-        lock = _lock(file, path, busy)
+        lock = _lock(file, path if shown is None else shown, busy)
         try:
             yield
         finally:

@@ -12,12 +12,13 @@ BYTES_A_BYTE = 12  # of a text file, as rows of Python's own texts
 
 def check_room(size: int, what: str, bytes_each: int) -> None:
     """Refuse what would need more memory than this process may use."""
-    room = available()
+    room, own = available(), _process()
     need = size * bytes_each
     if room is not None and need > room:
+        larger = "use a larger machine" if own is None or need <= own else "raise the limit of this shell (ulimit -v)"
         raise DataError(
             f"{what} must fit in memory: it needs about {_shown(need)}, and {_shown(room)} can be had. "
-            f"Drop an axis, merge categories, or use a larger machine."
+            f"Drop an axis, merge categories, or {larger}."
         )
 
 

@@ -102,7 +102,7 @@ class Destination:
     def claimed(self, force: bool, busy: str = BUSY) -> Iterator[bool]:
         """Hold the lock, so that nobody else writes there; gives whether an orphan certificate will be replaced."""
         self.check(force)
-        with claimed(self.key, busy):
+        with claimed(self.key, busy, self.table if self.folder is None else self.folder):
             put_back(self.key, held=True)
             yield self.check(force)
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -28,6 +29,8 @@ class Stop:
         self.number: int | None = None
         self.closed = False
         self._before: dict[int, Any] = {}
+        if threading.current_thread() is not threading.main_thread():  # where no signal is heard
+            return
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
