@@ -11,7 +11,9 @@ ROOT = Path(keepsum.__file__).parent
 
 # The house from the ground up. A module may import its own layer's package and every layer before it.
 LAYERS = [
+    ["showing"],
     ["errors"],
+    ["arguments"],
     ["memory"],
     ["lattice"],
     ["sampling"],
@@ -22,6 +24,7 @@ LAYERS = [
         "counting",
         "invariants",
         "origins",
+        "decoding",
         "table",
         "reading",
         "writing",
@@ -52,8 +55,9 @@ DECLARE = {
     "counting": {"axes", "domain", "ordering"},
     "invariants": {"axes", "domain"},
     "origins": set(),
-    "table": {"axes", "domain", "counting", "invariants", "origins"},
-    "reading": {"axes", "domain", "counting", "origins", "table"},
+    "decoding": {"counting", "origins"},
+    "table": {"axes", "domain", "counting", "decoding", "invariants", "origins"},
+    "reading": {"axes", "domain", "counting", "decoding", "origins", "table"},
     "writing": {"origins", "table"},
     "declaring": {"axes", "counting", "domain", "invariants", "reading", "table"},
     "calibration": set(),

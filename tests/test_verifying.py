@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 
 import keepsum as ks
@@ -22,7 +23,7 @@ def failures(*arguments, **options):
 def edit(path, change):
     data = json.loads(path.read_bytes())
     change(data)
-    path.write_text(json.dumps(data))
+    path.write_bytes(msgspec.json.encode(data))
 
 
 def test_signatures(signed, tmp_path):

@@ -23,6 +23,7 @@ PART = re.compile(r"\.keepsum-(?P<name>[0-9a-f]{8})-(?P<pid>\d+)-\d+\.part")
 # What a folder of a release may hold; another file in it means that it is something else.
 RELEASE_FILES = re.compile(r"table\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
 
+PRIVATE = 0o600  # open to the owner alone
 _NUMBER = itertools.count()
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # from linux/fcntl.h and linux/fs.h
 
@@ -182,6 +183,8 @@ def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
     """A new file, on disk before this returns."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
+        if mode == PRIVATE:  # whatever the umask takes off
+            os.fchmod(file.fileno(), mode)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

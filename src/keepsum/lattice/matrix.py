@@ -65,11 +65,18 @@ def _from_sparse(values: Any, what: str) -> sparse.csr_array:
     return sparse.csr_array((data, (listed.row, listed.col)), shape=listed.shape)
 
 
-def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
+def as_array(values: Any) -> npt.NDArray[Any] | None:
+    """An array of whatever numpy makes of values; None if their rows have several lengths."""
     try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{what} must have rows of one length, got rows of several.") from None
+        return np.asarray(values)
+    except (ValueError, TypeError):  # TypeError: an object that says it is an array, and is none
+        return None
+
+
+def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
+    array = as_array(values)
+    if array is None:
+        raise InputError(f"{what} must have rows of one length, got rows of several.")
     if isinstance(values, np.ndarray) or array.dtype.kind != "f":
         return array
     # numpy turns a list with an integer beyond 64 bits into floats: take the list's own integers instead.

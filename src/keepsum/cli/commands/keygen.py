@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keepsum.cli.screen import show_json
+from keepsum.cli.screen import show_json, shown
 from keepsum.errors import InputError
 from keepsum.signing import make_keys
 
@@ -41,10 +41,10 @@ def keygen(
     """Make keys."""
     if not private.name:
         raise InputError(f"The private key must have the name of a file, got {str(private)!r}.")
-    shown = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
-    fingerprint = make_keys(private, shown, force)
+    beside = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
+    fingerprint = make_keys(private, beside, force)
     if json:
-        show_json({"private": str(private), "public": str(shown), "public_key": fingerprint})
+        show_json({"private": shown(private), "public": shown(beside), "public_key": fingerprint})
         return
-    typer.echo(f"Private key  {private} (keep it secret)")
-    typer.echo(f"Public key   {shown}")
+    typer.echo(f"Private key  {shown(private)} (keep it secret)")
+    typer.echo(f"Public key   {shown(beside)}")
