@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 
 from keepsum.errors import InputError
-from keepsum.showing import given, shown_name, type_of
+from keepsum.showing import given, type_of
+
+LARGEST_FLOAT = 1e300
+LARGEST = 2**62  # for numbers of which it is enough to say that they are whole: sums of some still fit 64 bits
 
 
 def check_whole(value: Any, what: str, least: int, most: int | None = None) -> int:
@@ -20,7 +23,7 @@ def check_whole(value: Any, what: str, least: int, most: int | None = None) -> i
     3
     """
     right = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not right or value < least or (most is not None and value > most):
+    if not right or not least <= value <= (LARGEST if most is None else most):
         limits = f"from {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise InputError(f"{what} must be a whole number {limits}, got {given(value)}.")
     return int(value)
@@ -29,7 +32,7 @@ def check_whole(value: Any, what: str, least: int, most: int | None = None) -> i
 def check_number(value: Any, what: str, low: float, high: float) -> float:
     """A number strictly between two others."""
     right = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not right or not low < value < high:
+    if not right or not low < value < high or abs(value) > LARGEST_FLOAT:
         raise InputError(f"{what} must be a number between {low:g} and {high:g}, got {given(value)}.")
     return float(value)
 
@@ -56,8 +59,10 @@ def check_flag(value: Any, what: str) -> bool:
 
 def check_text(value: Any, what: str) -> str:
     """A text that is not empty: the name of a column, say."""
-    if not isinstance(value, str) or not value:
-        raise InputError(f"{what} must be text, got {shown_name(value) if value != '' else 'an empty one'}.")
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be text, got {type_of(value)}.")
+    if not value:
+        raise InputError(f"{what} must be text, got an empty one.")
     return value
 
 
@@ -94,6 +99,14 @@ def check_path(value: Any, what: str) -> Path:
     """The name of a file or a folder."""
     if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
         raise InputError(f"{what} must be given by its path, got {type_of(value)}.")
-    if "\0" in os.fspath(value):
-        raise InputError(f"{what} must be given by its path, got one with a null character.")
+    if "\0" in os.fspath(value) or not _can_be_a_name(os.fspath(value)):
+        raise InputError(f"{what} must be given by its path, got one with a character that no path has.")
     return Path(value)
+
+
+def _can_be_a_name(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:  # half a character
+        return False
+    return True

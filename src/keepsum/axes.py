@@ -12,7 +12,7 @@ import numpy.typing as npt
 from keepsum.arguments import check_within
 from keepsum.errors import DomainError
 from keepsum.memory import check_room
-from keepsum.showing import given, shown_name, type_of
+from keepsum.showing import shown_name, type_of
 
 Label: TypeAlias = str | int
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -167,7 +167,7 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
     if not isinstance(name, str) or not name:
         raise DomainError(f"The name of an axis must be text that is not empty, got {_odd(name)}.")
     if isinstance(declared, (str, bytes)):
-        raise DomainError(f"Categories of axis {name!r} must be a list, got one text. Write [{given(declared)}].")
+        raise DomainError(f"Categories of axis {name!r} must be a list, got one text. Put it in a list.")
     if not isinstance(declared, Iterable):
         raise DomainError(f"Categories of axis {name!r} must be a list, got {type_of(declared)}.")
     if isinstance(declared, Mapping) and parent is None:

@@ -127,7 +127,7 @@ class Domain:
     def axis(self, name: str) -> Axis:
         """The axis of that name."""
         for axis in self._axes:
-            if axis.name == name:
+            if isinstance(name, str) and axis.name == name:
                 return axis
         raise DomainError(f"Axis must be one of {quoted(self.axes)}, got {shown_name(name)}. Check the spelling.")
 

@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from keepsum.arguments import check_path
+from keepsum.arguments import check_flag, check_path
 from keepsum.certificate import Certificate, SignatureRecord
 from keepsum.errors import InputError
 from keepsum.saving import PRIVATE, check_new, write_new
@@ -36,7 +36,7 @@ def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: 
     if secret.resolve() == open_to_all.resolve():
         raise InputError("The private and the public key must be two files, got one name for both.")
     for path in (secret, open_to_all):
-        check_new(path, force)
+        check_new(path, check_flag(force, "force="))
     key = Ed25519PrivateKey.generate()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     shown = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)

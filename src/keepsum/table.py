@@ -169,10 +169,10 @@ class Table:
         import narwhals as nw
 
         own = self.origin if isinstance(self.origin, Frame) else None
-        wanted = backend or (own.backend if own else None)
+        wanted = backend if backend is not None else own.backend if own else None
         if wanted is None:
             raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
-        if wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
+        if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
             raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
         columns = self.columns()
         frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ from keepsum.errors import InputError
 from keepsum.sampling.rng import Stream
 from keepsum.showing import type_of
 
+MOST_NUMBERS = 2**32  # in one call
+
 
 class Draws:
     """Uniform and normal numbers from a stream of words, under the names that numpy's ``Generator`` has.
@@ -38,6 +40,7 @@ class Draws:
             return ((self.stream.word() >> 11) + 0.5) * 2.0**-53
         sizes = size if isinstance(size, tuple) else (size,)
         shape = tuple(check_whole(length, "The size", 0) for length in sizes)
+        check_whole(math.prod(shape), "The size", 0, MOST_NUMBERS)
         words = self.stream.take(math.prod(shape))
         return (((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(shape)
 

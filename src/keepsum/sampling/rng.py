@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from keepsum.arguments import check_whole
 from keepsum.errors import InputError
 from keepsum.showing import given, type_of
 
@@ -191,9 +190,10 @@ class Rng:
 
     def below(self, n: int) -> int:
         """A uniform integer from 0 to n - 1."""
-        n = check_whole(n, "The bound", 1)
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise InputError(f"The bound must be a whole number from 1, got {given(n)}.")
         with _DOOR.lock:
-            return _below(self._own, n)
+            return _below(self._own, int(n))
 
     def bernoulli(self, p: Fraction | int) -> bool:
         """True with probability p exactly, p rational."""
