@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from keepsum.errors import InputError
 from keepsum.showing import given, type_of
@@ -33,7 +34,7 @@ def check_number(value: Any, what: str, low: float, high: float) -> float:
     """A number strictly between two others."""
     right = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not right or not low < value < high or abs(value) > LARGEST_FLOAT:
-        raise InputError(f"{what} must be a number between {low:g} and {high:g}, got {given(value)}.")
+        raise InputError(f"{what} must lie between {low:g} and {high:g}, got {given(value)}.")
     return float(value)
 
 
@@ -93,6 +94,14 @@ def check_within(within: Any, problem: type[InputError] = InputError) -> dict[st
         if not isinstance(axis, str):
             raise problem(f"within= must map the name of an axis to that of its parent, got {type_of(axis)}.")
     return dict(within)
+
+
+def as_array(values: Any) -> npt.NDArray[Any] | None:
+    """An array of whatever numpy makes of values; None if their rows have several lengths."""
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError):  # TypeError: an object that says it is an array, and is none
+        return None
 
 
 def check_path(value: Any, what: str) -> Path:

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.arguments import check_whole
+from keepsum.arguments import as_array, check_whole
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants
 from keepsum.lattice import Lattice
-from keepsum.lattice.matrix import as_array
 from keepsum.lattice.structure import FORCED, Structure, decompose
 from keepsum.mechanisms import Laplace, Number
 from keepsum.planning import plan

@@ -47,7 +47,7 @@ def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: 
 
 def read_private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
     """The key of a PEM file."""
-    data = _read(path, private=True)
+    data, mode = _read(path)
     problem, key = "", None
     try:
         key = serialization.load_pem_private_key(data, password=None)
@@ -59,12 +59,17 @@ def read_private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
         raise InputError(f"Key {str(path)!r} {problem}.")
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(f"Key {str(path)!r} must be an Ed25519 key, it is another kind. Make one with keepsum keygen.")
+    if os.name == "posix" and mode & 0o077:  # as ssh has it
+        raise InputError(
+            f"Private key {str(path)!r} must be open to its owner alone, its mode is {mode:04o}. "
+            f"Run chmod 600, or make a new one if somebody else may have read it."
+        )
     return key
 
 
 def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
     """The public key of a PEM file."""
-    data = _read(path)
+    data, _ = _read(path)
     key = None
     with contextlib.suppress(ValueError, UnsupportedAlgorithm):
         key = serialization.load_pem_public_key(data)
@@ -75,21 +80,14 @@ def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
     return key
 
 
-def _read(path: str | PathLike[str], private: bool = False) -> bytes:
-    """The file of a key; that of a private key must be open to its owner alone, as ssh has it."""
+def _read(path: str | PathLike[str]) -> tuple[bytes, int]:
+    """The file of a key, and who may read it."""
     name = check_path(path, "The key")
     try:
         with name.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            data = file.read(LONGEST_KEY)
+            return file.read(LONGEST_KEY), os.fstat(file.fileno()).st_mode & 0o777
     except OSError as error:
         raise InputError(f"Key {str(path)!r} must be readable, but: {error.strerror or error}.") from None
-    if private and os.name == "posix" and mode & 0o077:
-        raise InputError(
-            f"Private key {str(path)!r} must be open to its owner alone, its mode is {mode & 0o777:04o}. "
-            f"Somebody else may have it: make a new one, or run chmod 600."
-        )
-    return data
 
 
 def public_hex(key: Ed25519PublicKey) -> str:

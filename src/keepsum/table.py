@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.arguments import check_flag, check_text, check_within
+from keepsum.arguments import as_array, check_flag, check_text, check_within
 from keepsum.axes import IntArray, quoted
 from keepsum.counting import Source, arrange, check_counts, check_declared, check_labels, refuse_many_rows
 from keepsum.decoding import check_frame
 from keepsum.domain import Domain
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError, KeepsumWarning, RowOrderWarning
 from keepsum.invariants import Invariants
-from keepsum.lattice.matrix import as_array
 from keepsum.origins import Frame, Origin
 from keepsum.showing import given, shown_names, type_of
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy import sparse
 
+from keepsum.arguments import as_array
 from keepsum.errors import InputError
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -63,14 +64,6 @@ def _from_sparse(values: Any, what: str) -> sparse.csr_array:
             f"{what} may list an entry twice with a sum beyond 64-bit integers. Call sum_duplicates() first."
         )
     return sparse.csr_array((data, (listed.row, listed.col)), shape=listed.shape)
-
-
-def as_array(values: Any) -> npt.NDArray[Any] | None:
-    """An array of whatever numpy makes of values; None if their rows have several lengths."""
-    try:
-        return np.asarray(values)
-    except (ValueError, TypeError):  # TypeError: an object that says it is an array, and is none
-        return None
 
 
 def _as_array(values: Any, what: str) -> npt.NDArray[Any]:

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
-from keepsum.arguments import check_flag, check_number, check_whole
+from keepsum.arguments import as_array, check_flag, check_number, check_whole
 from keepsum.errors import InputError
-from keepsum.lattice.matrix import as_array
 from keepsum.mcmc.times import MeetingTimes
 from keepsum.showing import given, type_of
 

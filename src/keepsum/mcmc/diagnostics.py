@@ -13,9 +13,8 @@ import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
-from keepsum.arguments import check_choice
+from keepsum.arguments import as_array, check_choice
 from keepsum.errors import InputError
-from keepsum.lattice.matrix import as_array
 from keepsum.mcmc.metropolis import Chains
 from keepsum.showing import type_of
 

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy import sparse
 
+from keepsum.arguments import as_array
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.lattice.kernel import LLL_LIMIT
-from keepsum.lattice.matrix import as_array, as_matrix
+from keepsum.lattice.matrix import as_matrix
 from keepsum.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, Target
 from keepsum.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.arguments import check_whole
+from keepsum.arguments import as_array, check_whole
 from keepsum.errors import InputError
-from keepsum.lattice.matrix import as_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
