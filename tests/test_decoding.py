@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 import keepsum as ks
 from keepsum import memory
+from keepsum.unpacking import unpacked_size
 
 LABELS = ["Alpha", "Beta", "Gamma", "Delta"]
 
@@ -131,6 +132,30 @@ def test_rows_that_do_not_fit_are_refused_before_they_are_decoded(monkeypatch):
         read(data)
     with pytest.raises(ks.DataError, match="200,000 rows"):
         read(as_arrow(bomb(200_000)))
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_what_an_arrow_file_unpacks_to_is_known_before(compression, monkeypatch):
+    table = pa.table({"county": pa.array(LABELS * 2000).dictionary_encode(), "n": pa.repeat(pa.scalar(1), 8000)})
+    data = as_arrow(table, compression=compression)
+    buffers = [buffer for column in table.columns for buffer in column.chunk(0).buffers() if buffer is not None]
+    assert sum(buffer.size for buffer in buffers) <= unpacked_size(data) <= sum(buffer.size + 64 for buffer in buffers)
+    assert unpacked_size(as_arrow(table)) == 0
+    assert len(data) < 8000
+    monkeypatch.setattr(memory, "available", lambda: 50_000)
+    with pytest.raises(ks.DataError, match="unpacked, must fit in memory"):
+        read(data, axes=["county"])
+
+
+def test_a_packed_buffer_may_claim_anything():
+    """The claim stands before the packed bytes; pyarrow would ask for that much memory."""
+    data = as_arrow(table_of(pa.array(LABELS)), compression="zstd")
+    claim, counts = (32).to_bytes(8, "little"), 4 * 8  # what four counts unpack to
+    forged = data.replace(claim, (2**45).to_bytes(8, "little"))
+    assert len(forged) == len(data)
+    assert unpacked_size(forged) - unpacked_size(data) == 2**45 - counts
+    with pytest.raises(ks.DataError, match="must fit in memory"):
+        read(forged, axes=["county"])
 
 
 def test_one_long_text_in_every_row_is_one_object():

@@ -14,7 +14,7 @@ LAYERS = [
     ["showing"],
     ["errors"],
     ["arguments"],
-    ["memory"],
+    ["memory", "unpacking"],
     ["lattice"],
     ["sampling"],
     [

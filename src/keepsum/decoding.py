@@ -14,6 +14,7 @@ from keepsum.counting import Source
 from keepsum.errors import DataError, InputError
 from keepsum.memory import BYTES_A_CELL, check_room
 from keepsum.origins import Frame
+from keepsum.unpacking import unpacked_size
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
 
@@ -25,9 +26,9 @@ def is_columnar(data: bytes) -> bool:
 
 def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
     """The columns of a Parquet or an Arrow file, and what it was."""
-    pyarrow = _pyarrow(name)
+    _need_pyarrow(name)
     file = "parquet" if data.startswith(PARQUET) else "arrow"
-    opened = _done(lambda: _parquet(data, name) if file == "parquet" else _arrow(pyarrow.ipc.open_file(data), name))
+    opened = _done(lambda: _parquet(data, name) if file == "parquet" else _arrow(data, name))
     if opened is None:
         raise _unreadable(name)
     schema, rows, column = opened
@@ -113,10 +114,12 @@ def _parquet(data: bytes, name: str) -> tuple[Any, int, Callable[[str], Any]]:
     return schema, rows, column
 
 
-def _arrow(opened: Any, name: str) -> tuple[Any, int, Callable[[str], Any]]:
+def _arrow(data: bytes, name: str) -> tuple[Any, int, Callable[[str], Any]]:
     """The same of an Arrow file, whose parts are decoded together."""
     import pyarrow
 
+    check_room(unpacked_size(data), f"File {name!r}, unpacked,", 1)
+    opened = pyarrow.ipc.open_file(data)
     batches = []
     rows = checked = 0
     for k in range(opened.num_record_batches):
@@ -179,11 +182,10 @@ def _counts(column: Any) -> Any:
     return column.to_numpy() if plain and not column.null_count else _shared(column)
 
 
-def _pyarrow(name: str) -> Any:
+def _need_pyarrow(name: str) -> None:
     try:
-        import pyarrow
+        import pyarrow  # noqa: F401
     except ImportError:
         raise InputError(
             f"Reading {name!r} needs pyarrow, which is not installed. Install keepsum[cli], or convert it to CSV."
         ) from None
-    return pyarrow

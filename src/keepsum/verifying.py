@@ -103,6 +103,11 @@ def verify(
     -------
     Verification
         What was checked; it is true if everything passed.
+
+    Notes
+    -----
+    Nothing is worked out from a certificate whose signature is bad, or missing where a key is given. A certificate has
+    one form, white space apart; one that another program has rewritten fails.
     """
     check_flag(allow_seeded, "allow_seeded=")
     figures = None if totals is None else check_path(totals, "The file of published figures")
