@@ -1,5 +1,8 @@
+import copy
+import hashlib
 import json
 import os
+import random
 
 import msgspec
 import pytest
@@ -390,3 +393,56 @@ def test_a_private_key_that_others_can_read_is_refused(released, tmp_path, mode)
     with pytest.raises(ks.InputError, match=f"open to its owner alone, its mode is {mode:04o}. Run chmod 600"):
         released.save(tmp_path / "out.csv", sign_with=tmp_path / "key.pem")
     assert not (tmp_path / "out.csv").exists()
+
+
+STRANGE = [
+    0,
+    -1,
+    2**63,
+    10**30,
+    -(2**63),
+    0.5,
+    1e308,
+    "",
+    "x",
+    "a\n",
+    "1/0",
+    "l2",
+    "gaussian",
+    None,
+    [],
+    {},
+    [[0]],
+    True,
+]
+
+
+def places(value, above=()):
+    """The way to every value of a JSON document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [above] * bool(above) + [way for key, held in inside for way in places(held, (*above, key))]
+
+
+def put(data, way, value) -> None:
+    for key in way[:-1]:
+        data = data[key]
+    data[way[-1]] = value
+
+
+def test_no_changed_value_makes_verify_raise(children, tmp_path):
+    """Any one value of a certificate, or of its file of invariants, may be anything."""
+    rng = random.Random(5)
+    overlap = ks.Invariants.subsets(16, [[0, 1, 4], [4, 5, 9]]).over(children.domain)
+    path = ks.plan(children.keep("county") + overlap, LAPLACE).release(children).save(tmp_path / "out.csv")
+    certificate, sidecar = tmp_path / "out.certificate.json", tmp_path / "out.invariants.json"
+    good = {file: json.loads(file.read_bytes()) for file in (certificate, sidecar)}
+    for _ in range(120):
+        data = copy.deepcopy(good)
+        changed = rng.choice([certificate, certificate, sidecar])
+        put(data[changed], rng.choice(places(good[changed])), rng.choice(STRANGE))
+        written = msgspec.json.encode(data[sidecar]) + b"\n"
+        if changed is sidecar:
+            data[certificate]["kept"]["parts"][-1]["sha256"] = hashlib.sha256(written).hexdigest()
+        certificate.write_bytes(msgspec.json.encode(data[certificate]))
+        sidecar.write_bytes(written)
+        assert isinstance(ks.verify(path), ks.Verification)

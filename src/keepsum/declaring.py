@@ -118,13 +118,14 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
             f"Name the cells in a .toml file instead."
         )
     lines = [line.split(",") for line in _text(path).splitlines() if line.strip()]
-    rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)
     for k, line in enumerate(lines):
         if len(line) != table.domain.size:
             raise InputError(
                 f"Line {k + 1} of {name!r} must have {table.domain.size:,} numbers, one for each row of the table, "
                 f"it has {len(line):,}."
             )
+    rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)
+    for k, line in enumerate(lines):
         if not all(INTEGER.fullmatch(value) and len(value) < 16 for value in line):
             raise InputError(f"Line {k + 1} of {name!r} must be whole numbers, without a header.")
         if not any(int(value) for value in line):

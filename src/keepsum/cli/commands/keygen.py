@@ -21,7 +21,8 @@ Examples:
 
     keepsum verify released.csv --key key.pub.pem
 
-Keep key.pem secret (a key that others can read is refused); publish key.pub.pem where readers trust it. It is not locked by a passphrase.
+Keep key.pem secret; publish key.pub.pem where readers trust it. It is not locked by a passphrase, and is refused once
+others can read it.
 """
 
 
