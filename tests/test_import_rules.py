@@ -11,8 +11,10 @@ ROOT = Path(keepsum.__file__).parent
 
 # The house from the ground up. A module may import its own layer's package and every layer before it.
 LAYERS = [
+    ["showing"],
     ["errors"],
-    ["memory", "caching", "holding"],
+    ["arguments"],
+    ["memory", "caching", "holding", "unpacking"],
     ["lattice"],
     ["sampling"],
     [
@@ -22,6 +24,7 @@ LAYERS = [
         "counting",
         "invariants",
         "origins",
+        "decoding",
         "table",
         "reading",
         "writing",
@@ -55,8 +58,9 @@ DECLARE = {
     "counting": {"axes", "domain", "labels"},
     "invariants": {"axes", "domain"},
     "origins": set(),
-    "table": {"axes", "domain", "labels", "counting", "invariants", "origins"},
-    "reading": {"axes", "domain", "counting", "origins", "table"},
+    "decoding": {"counting", "origins"},
+    "table": {"axes", "domain", "labels", "counting", "decoding", "invariants", "origins"},
+    "reading": {"axes", "domain", "counting", "decoding", "origins", "table"},
     "writing": {"origins", "table"},
     "declaring": {"axes", "labels", "counting", "domain", "invariants", "reading", "table"},
     "calibration": set(),

@@ -28,7 +28,7 @@ def test_margins_by_name(places):
     ]
     counts = np.arange(6) + 10
     assert keep.totals(counts).tolist() == [21, 25, 29, 22, 24, 14, 15, 75]
-    with pytest.raises(ks.InputError, match="numbered from 0 to 7"):
+    with pytest.raises(ks.InputError, match="whole number from 0 to 7"):
         keep.name(8)
 
 

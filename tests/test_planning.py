@@ -144,9 +144,9 @@ def test_samplers_that_are_not_there_are_refused_in_one_sentence(children):
 
 
 def test_wrong_arguments(children):
-    with pytest.raises(ks.InputError, match="must be Invariants, got 'list'"):
+    with pytest.raises(ks.InputError, match="must be Invariants, got a value of type 'list'"):
         ks.plan([["county"]], L1)
-    with pytest.raises(ks.InputError, match="Laplace or Gaussian, got 'float'"):
+    with pytest.raises(ks.InputError, match="Laplace or Gaussian, got a value of type 'float'"):
         ks.plan(children.keep("county"), 0.25)
 
 

@@ -74,7 +74,7 @@ def test_bad_files(tmp_path, text, words):
 
 
 def test_not_a_path():
-    with pytest.raises(ks.InputError, match="by its path or opened for bytes, got 'NoneType'"):
+    with pytest.raises(ks.InputError, match="by its path or opened for bytes, got a value of type 'NoneType'"):
         ks.read_table(None, count="n")
 
 

@@ -194,7 +194,7 @@ def test_bad_arguments(arguments, words):
 
 
 def test_what_is_no_frame():
-    with pytest.raises(ks.InputError, match="pandas, polars or pyarrow table, got 'list'"):
+    with pytest.raises(ks.InputError, match="pandas, polars or pyarrow table, got a value of type 'list'"):
         ks.Table.from_frame([1, 2, 3])
 
 

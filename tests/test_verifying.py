@@ -1,5 +1,10 @@
+import copy
+import hashlib
 import json
+import os
+import random
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -23,7 +28,7 @@ def failures(*arguments, **options):
 def edit(path, change):
     data = json.loads(path.read_bytes())
     change(data)
-    path.write_text(json.dumps(data))
+    path.write_bytes(msgspec.json.encode(data))
 
 
 def test_signatures(signed, tmp_path):
@@ -245,5 +250,240 @@ def test_categories_in_an_order_that_nobody_declared_public(tmp_path):
     assert check.words.endswith(": the order of categories")
     for wrong in (["g", "h"], ["h", "h"], ["planet"]):
         edit(path, lambda data, wrong=wrong: data["domain"].update(taken_from_data=wrong))
-        (check,) = [check for check in ks.verify(table).checks if not check.passed]
-        assert "the order of categories" in check.words
+        assert failures(table) == ["kept totals"]
+
+
+# -- files that were made to deceive ----------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_further(monkeypatch):
+    """Whatever verify would work out from a certificate."""
+
+    def called(*_):
+        raise AssertionError("verify went on")
+
+    for name in ("kept_invariants", "_check_table", "_statement", "_randomness"):
+        monkeypatch.setattr(f"keepsum.verifying.{name}", called)
+
+
+def test_nothing_is_worked_out_after_a_bad_signature(signed, released, tmp_path, nothing_further):
+    """A forged certificate may ask for any amount of work."""
+    make_keys(tmp_path / "other.pem", tmp_path / "other.pub.pem")
+    checks = ks.verify(signed, key=tmp_path / "other.pub.pem").checks
+    assert [check.name for check in checks] == ["certificate", "signature"]
+    assert checks[-1].words.endswith("; nothing else was looked at")
+    edit(tmp_path / "out.certificate.json", lambda data: data["table"].update(cells=17))
+    assert failures(signed) == ["signature"]
+    unsigned = released.save(tmp_path / "unsigned.csv")
+    assert failures(unsigned, key=tmp_path / "key.pub.pem") == ["signature"]
+
+
+def test_a_key_that_is_no_point_is_a_failed_signature(signed, tmp_path):
+    edit(tmp_path / "out.certificate.json", lambda data: data["signature"].update(public_key="02" + "00" * 31))
+    assert failures(signed) == ["signature"]
+
+
+def rewrite(path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"cells": 16', '"cells": 16.0'),
+        ('"cells": 16', '"cells": 1.6e1'),
+        ('"cells": 16', '"cells": "16"'),
+        ('"level": 0.95', '"level": 9.5e-1'),
+        ('"level": 0.95', '"level": 0.950'),
+        ('"bounded": 0', '"bounded": -0'),
+        ('"total_variation": 0.0', '"total_variation": -0.0'),
+        ('"total_variation": 0.0', '"total_variation": 0'),
+        ('"epsilon": "1/4"', '"epsilon": "01/4"'),
+        ('"epsilon": "1/4"', '"epsilon": "1/4\\n"'),
+        ('"epsilon": "1/4"', '"epsilon": "１/4"'),
+        ('"epsilon": "1/4"', '"epsilon": "1\\/4"'),
+        ('"norm": "l1"', '"\\u006eorm": "l1"'),
+        ('"norm": "l1"', '"norm": "l1", "norm": "l1"'),
+        ('"norm": "l1"', '"norm": "l\\u0031"'),
+        ('"Alpha"', '"Alph\\u0061"'),
+        ('"Alpha"', '"Alpha\\ud800"'),
+        ('Z"', 'Z\\n"'),
+        ('"released": "2', '"released": "２'),
+        ('"ledger": null,', '"ledger":\u00a0null,'),
+        ("{", "\ufeff{"),
+        ("{", "[{"),
+    ],
+)
+def test_a_certificate_has_one_form(released, tmp_path, old, new):
+    path = released.save(tmp_path / "out.csv")
+    rewrite(tmp_path / "out.certificate.json", old, new)
+    assert failures(path) == ["certificate"]
+
+
+def test_nothing_stands_behind_a_certificate(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    certificate = tmp_path / "out.certificate.json"
+    good = certificate.read_bytes()
+    for more in (b"{}", b"\0", b"//", good):
+        certificate.write_bytes(good + more)
+        assert failures(path) == ["certificate"]
+    certificate.write_bytes(b" \n" + msgspec.json.format(good, indent=7) + b"\t\r\n")  # white space says nothing
+    assert failures(path) == []
+
+
+@pytest.mark.parametrize("field", ["value", "public_key"])
+def test_a_signature_has_one_form(signed, tmp_path, field):
+    path = tmp_path / "out.certificate.json"
+    good = json.loads(path.read_bytes())["signature"][field]
+    for other in (good + "\n", good.upper(), " " + good, good + "\u0000", good[:-1] + "\uff11"):
+        edit(path, lambda data, other=other: data["signature"].update({field: other}))
+        assert failures(signed) == ["certificate"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["domain"]["axes"].append(d["domain"]["axes"][0]),
+        lambda d: d["domain"].update(taken_from_data=["county", "county"]),
+        lambda d: d["domain"].update(taken_from_data=["nowhere"]),
+        lambda d: d["kept"]["parts"].append(d["kept"]["parts"][0]),
+        lambda d: d["kept"]["parts"][0].update(axes=["county", "county"]),
+    ],
+)
+def test_repeated_axes_and_margins_fail(released, tmp_path, change):
+    path = released.save(tmp_path / "out.csv")
+    edit(tmp_path / "out.certificate.json", change)
+    assert failures(path) == ["kept totals"]
+
+
+def test_quotients_are_in_lowest_terms(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    edit(tmp_path / "out.certificate.json", lambda data: data["mechanism"].update(epsilon="2/8"))
+    assert failures(path) == ["statement"]
+
+
+def axis(name, labels, parent=None):
+    return {"name": name, "labels": labels, "parent": parent, "parents": None if parent is None else [0] * len(labels)}
+
+
+@pytest.mark.parametrize(
+    ("axes", "parts", "words"),
+    [
+        ([axis(f"k{k}", ["x"]) for k in range(3000)], [], "at most 64 axes"),
+        # Axes side by side within one parent multiply.
+        (
+            [axis("r", ["x"]), *(axis(f"k{k}", list(range(3000)), "r") for k in range(4))],
+            [],
+            "at most 2,147,483,647 cells",
+        ),
+        # Every set of 16 axes is a margin with an entry for each cell.
+        (
+            [axis(f"k{k}", ["x", "y"]) for k in range(16)],
+            [{"kind": "margin", "axes": [f"k{k}" for k in range(16) if m >> k & 1]} for m in range(2**12)],
+            "margins over 65,536 cells must fit in memory",
+        ),
+    ],
+    ids=["axes", "nested axes", "margins"],
+)
+def test_a_small_certificate_cannot_ask_for_much(released, tmp_path, monkeypatch, axes, parts, words):
+    path = released.save(tmp_path / "out.csv")
+
+    def change(data):
+        data["domain"].update(axes=axes)
+        data["kept"].update(parts=parts)
+
+    edit(tmp_path / "out.certificate.json", change)
+    monkeypatch.setattr("keepsum.memory.available", lambda: 10**9)
+    (failed,) = [check for check in ks.verify(path).checks if not check.passed]
+    assert failed.name == "kept totals"
+    assert words in failed.words
+
+
+def test_labels_cannot_write_lines_of_their_own(tmp_path):
+    """A label with a line feed looked like another check that had passed."""
+    forged = "a\nok      signature           by the key given\x1b[1A\u202e"
+    table = ks.Table.from_array([[5, 6], [7, 8]], axes={"county": [forged, "b"], "sex": ["f", "m"]})
+    path = ks.release(table, keep=["county"], mechanism=LAPLACE).save(tmp_path / "out.csv")
+    assert ks.verify(path)
+    edit(tmp_path / "out.certificate.json", lambda data: data["kept"]["totals"][0].update(value=12))
+    found = ks.verify(path)
+    assert not found
+    for check in found.checks:
+        assert check.words.isprintable()
+    assert all(line.isprintable() for line in repr(found).split("\n"))
+    assert len(repr(found).split("\n")) == 1 + len(found.checks)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+def test_private_keys_are_open_to_their_owner_alone(tmp_path, umask):
+    old = os.umask(umask)
+    try:
+        make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o620, 0o610])
+def test_a_private_key_that_others_can_read_is_refused(released, tmp_path, mode):
+    make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    (tmp_path / "key.pem").chmod(mode)
+    with pytest.raises(ks.InputError, match=f"open to its owner alone, its mode is {mode:04o}. Run chmod 600"):
+        released.save(tmp_path / "out.csv", sign_with=tmp_path / "key.pem")
+    assert not (tmp_path / "out.csv").exists()
+
+
+STRANGE = [
+    0,
+    -1,
+    2**63,
+    10**30,
+    -(2**63),
+    0.5,
+    1e308,
+    "",
+    "x",
+    "a\n",
+    "1/0",
+    "l2",
+    "gaussian",
+    None,
+    [],
+    {},
+    [[0]],
+    True,
+]
+
+
+def places(value, above=()):
+    """The way to every value of a JSON document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [above] * bool(above) + [way for key, held in inside for way in places(held, (*above, key))]
+
+
+def put(data, way, value) -> None:
+    for key in way[:-1]:
+        data = data[key]
+    data[way[-1]] = value
+
+
+def test_no_changed_value_makes_verify_raise(children, tmp_path):
+    """Any one value of a certificate, or of its file of invariants, may be anything."""
+    rng = random.Random(5)
+    overlap = ks.Invariants.subsets(16, [[0, 1, 4], [4, 5, 9]]).over(children.domain)
+    path = ks.plan(children.keep("county") + overlap, LAPLACE).release(children).save(tmp_path / "out.csv")
+    certificate, sidecar = tmp_path / "out.certificate.json", tmp_path / "out.invariants.json"
+    good = {file: json.loads(file.read_bytes()) for file in (certificate, sidecar)}
+    for _ in range(120):
+        data = copy.deepcopy(good)
+        changed = rng.choice([certificate, certificate, sidecar])
+        put(data[changed], rng.choice(places(good[changed])), rng.choice(STRANGE))
+        written = msgspec.json.encode(data[sidecar]) + b"\n"
+        if changed is sidecar:
+            data[certificate]["kept"]["parts"][-1]["sha256"] = hashlib.sha256(written).hexdigest()
+        certificate.write_bytes(msgspec.json.encode(data[certificate]))
+        sidecar.write_bytes(written)
+        assert isinstance(ks.verify(path), ks.Verification)

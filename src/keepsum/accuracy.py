@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.arguments import check_number
 from keepsum.axes import IntArray
 from keepsum.choosing import Choice, simulate_into
 from keepsum.errors import InputError
@@ -84,8 +85,7 @@ def accuracy(plan: Plan, level: float = 0.95) -> Accuracy:
 
     A simulated margin has room for three standard errors of the share of cells beyond it, taken over draws.
     """
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise InputError(f"Level must lie between 0 and 1, got {level!r}.")
+    level = check_number(level, "Level", 0, 1)
     margins = np.zeros(plan.size, dtype=np.int64)
     fewest = 0
     drawn: dict[int, IntArray] = {}
@@ -101,7 +101,7 @@ def accuracy(plan: Plan, level: float = 0.95) -> Accuracy:
         for columns in _exchangeable(plan, group, choice):
             margins[choice.cells[columns]] = simulated_margin(np.abs(noise[:, columns]), level)
     margins.setflags(write=False)
-    return Accuracy(float(level), margins, fewest)
+    return Accuracy(level, margins, fewest)
 
 
 def _known(plan: Plan, group: BlockGroup) -> bool:

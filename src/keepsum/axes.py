@@ -9,10 +9,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.arguments import check_within
 from keepsum.errors import DomainError
+from keepsum.memory import check_room
+from keepsum.showing import shown_name, type_of
 
 Label: TypeAlias = str | int
 IntArray: TypeAlias = npt.NDArray[np.int64]
+
+MOST_AXES = 64  # dimensions of an array
+MAX_CELLS = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +67,15 @@ def _same_codes(a: IntArray | None, b: IntArray | None) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def make_axes(categories: Mapping[str, Any], within: Mapping[str, str]) -> tuple[Axis, ...]:
+def make_axes(categories: Mapping[str, Any], within: Mapping[str, str] | None) -> tuple[Axis, ...]:
     """Build and check the axes of a domain, each family of nested axes together and parents first."""
     if not isinstance(categories, Mapping):
-        raise DomainError(f"Axes must be a mapping from names to categories, got {type(categories).__name__!r}.")
+        raise DomainError(f"Axes must be a mapping from names to categories, got {type_of(categories)}.")
     if not categories:
         raise DomainError("A domain must have at least one axis, got none. Name an axis and its categories.")
+    if len(categories) > MOST_AXES:
+        raise DomainError(f"A domain must have at most {MOST_AXES} axes, got {len(categories):,}. Leave some out.")
+    within = check_within(within, DomainError)
     check_nesting(list(categories), within)
     axes: dict[str, Axis] = {}
     for name in families_together(list(categories), within):
@@ -123,35 +132,44 @@ def check_label(name: str, label: Any) -> Label:
         label = label.item()
     if not isinstance(label, (str, int)) or isinstance(label, bool) or label == "":
         raise DomainError(
-            f"A category of axis {name!r} must be text or a whole number, got {label!r}. Convert it to text first."
+            f"A category of axis {name!r} must be text or a whole number, got {_odd(label)}. Convert it to text first."
         )
     return label
 
 
+def _odd(label: Any) -> str:
+    """What stands where a label must: nothing that may be a count is shown."""
+    return "an empty text" if isinstance(label, str) else type_of(label)
+
+
+def _repeated(label: Label) -> str:
+    """A label that stands twice; a number is not shown, it may be a count among what was taken for labels."""
+    return shown_name(label) if isinstance(label, str) else "one"
+
+
 def check_nesting(axes: Sequence[str], within: Mapping[str, str]) -> None:
     """Nested axes must exist and must not go round in a circle."""
-    if not isinstance(within, Mapping):
-        raise DomainError(f"within= must be a mapping such as {{'county': 'state'}}, got {within!r}.")
     for child, parent in within.items():
         for name in (child, parent):
             if name not in axes:
                 raise DomainError(
-                    f"Axes named in within= must be axes of the domain, got {name!r}. Declare its categories too."
+                    f"Axes named in within= must be axes of the domain, got {shown_name(name)}. "
+                    f"Declare its categories too."
                 )
         above: str | None = parent
         for _ in within:
             if above == child:
-                raise DomainError(f"Axes must not be nested in a circle, got {child!r} within itself.")
+                raise DomainError(f"Axes must not be nested in a circle, got {shown_name(child)} within itself.")
             above = within.get(above) if above is not None else None
 
 
 def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
     if not isinstance(name, str) or not name:
-        raise DomainError(f"The name of an axis must be text that is not empty, got {name!r}.")
+        raise DomainError(f"The name of an axis must be text that is not empty, got {_odd(name)}.")
     if isinstance(declared, (str, bytes)):
-        raise DomainError(f"Categories of axis {name!r} must be a list, got one text. Write [{declared!r}].")
+        raise DomainError(f"Categories of axis {name!r} must be a list, got one text. Put it in a list.")
     if not isinstance(declared, Iterable):
-        raise DomainError(f"Categories of axis {name!r} must be a list, got {declared!r}.")
+        raise DomainError(f"Categories of axis {name!r} must be a list, got {type_of(declared)}.")
     if isinstance(declared, Mapping) and parent is None:
         raise DomainError(f"Categories of axis {name!r} are given by parent, so say which: within={{{name!r}: ...}}.")
     if parent is None:
@@ -164,10 +182,9 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
     for above, label in _nested_pairs(name, declared, parent.name):
         code = places.get(above)
         if code is None:
-            shown = above[0] if len(above) == 1 else above
             raise DomainError(
                 f"Categories of axis {name!r} must lie within a category of {parent.name!r}, "
-                f"got {shown!r}, which is none."
+                f"got {shown_name(above[-1])}, which is none."
             )
         codes.append(code)
         below.append(label)
@@ -179,8 +196,10 @@ def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple
     if isinstance(declared, Mapping):
         for above, labels in declared.items():
             if isinstance(labels, str) or not isinstance(labels, Iterable):
-                raise DomainError(f"Categories of axis {name!r} within {above!r} must be a list, got {labels!r}.")
-            path = above if isinstance(above, tuple) else (above,)
+                raise DomainError(
+                    f"Categories of axis {name!r} within {shown_name(above)} must be a list, got {type_of(labels)}."
+                )
+            path = above if isinstance(above, tuple) and above else (above,)
             for label in labels:
                 yield path, check_label(name, label)
         return
@@ -188,7 +207,7 @@ def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple
         if not isinstance(pair, (tuple, list)) or len(pair) < 2:
             raise DomainError(
                 f"Categories of axis {name!r} must be ({parent}, {name}) pairs or a mapping "
-                f"from {parent} to lists, got {pair!r}."
+                f"from {parent} to lists, got {type_of(pair)}."
             )
         yield tuple(check_label(parent, label) for label in pair[:-1]), check_label(name, pair[-1])
 
@@ -202,8 +221,18 @@ def _check_labels(name: str, labels: Sequence[Label], categories: Iterable[objec
     seen: set[object] = set()
     for label, category in zip(labels, categories, strict=True):
         if category in seen:
-            raise DomainError(f"Categories of axis {name!r} must be different, got {label!r} twice.")
+            raise DomainError(f"Categories of axis {name!r} must be different, got {_repeated(label)} twice.")
         seen.add(category)
+
+
+def _check_family(cells: int, axes: int) -> None:
+    """Axes side by side within one parent multiply: refused before their cells are listed."""
+    if cells > MAX_CELLS:
+        raise DomainError(
+            f"A domain must have at most {MAX_CELLS:,} cells, nested axes give {cells:,}. "
+            f"Drop an axis or merge categories."
+        )
+    check_room(cells * axes, f"A family of nested axes with {cells:,} cells", 16)
 
 
 @dataclass(frozen=True)
@@ -224,6 +253,7 @@ class Family:
             counts = np.bincount(axis.parent_codes, minlength=len(axis.parent))
             starts = np.cumsum(counts) - counts
             repeats = counts[codes[axis.parent.name]]
+            _check_family(int(repeats.sum()), len(axes))
             rows = np.repeat(np.arange(len(repeats)), repeats)
             within_parent = np.arange(len(rows)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
             codes = {name: column[rows] for name, column in codes.items()}

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.arguments import as_array, check_whole
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants
 from keepsum.lattice import Lattice
 from keepsum.lattice.structure import FORCED, Structure, decompose
 from keepsum.mechanisms import Laplace, Number
 from keepsum.planning import plan
-from keepsum.sampling.rng import Rng, Stream
-from keepsum.sampling.rng import rng as new_rng
+from keepsum.sampling.rng import Rng, Stream, checked_rng
+from keepsum.showing import type_of
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -69,9 +70,9 @@ def projected_laplace(
     >>> noise.shape, bool((noise.sum(axis=1) == 0).all())
     ((1000, 5), True)
     """
-    source = rng if rng is not None else new_rng()
+    source = checked_rng(rng)
     structure = _structure(invariants)
-    noise = _double_geometric(invariants.size, epsilon, 1 if size is None else size, source)
+    noise = _double_geometric(invariants.size, epsilon, _draws(size), source)
     stream = source.stream()
     if structure.blocks:
         noise = _nearest_on_lattice(invariants, noise, stream)
@@ -124,12 +125,12 @@ def topdown_like(
     >>> bool(out[:, 0].mean() > 0.5), bool(out[:, 3].mean() < 98.5)
     (True, True)
     """
-    source = rng if rng is not None else new_rng()
+    source = checked_rng(rng)
     structure = _structure(invariants)
     if structure.blocks:
         raise InputError("Totals of this baseline must form a hierarchy (disjoint or nested), got overlapping ones.")
     x = _as_counts(counts, invariants.size)
-    noisy = x + _double_geometric(invariants.size, epsilon, 1 if size is None else size, source)
+    noisy = x + _double_geometric(invariants.size, epsilon, _draws(size), source)
     stream = source.stream()
     out = np.maximum(noisy, 0)
     for cells in _forced(structure):
@@ -140,12 +141,18 @@ def topdown_like(
 
 def _structure(invariants: Any) -> Structure:
     if not isinstance(invariants, Invariants):
-        raise InputError(f"Totals to keep must be Invariants, got {type(invariants).__name__!r}. See table.keep.")
+        raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     return decompose(invariants.coefficients)
 
 
+def _draws(size: Any) -> int:
+    return 1 if size is None else check_whole(size, "The number of draws", 0)
+
+
 def _as_counts(counts: Any, size: int) -> IntArray:
-    found = np.asarray(counts)
+    found = as_array(counts)
+    if found is None:
+        raise InputError(f"Counts must be {size} whole numbers from 0, got rows of several lengths.")
     if found.shape != (size,) or found.dtype.kind not in "iu" or (found < 0).any():
         raise InputError(f"Counts must be {size} whole numbers from 0, got {found.dtype} of shape {found.shape}.")
     return found.astype(np.int64)

@@ -7,20 +7,29 @@ hash is that of the *released* table, never of the confidential one, which could
 from __future__ import annotations
 
 import html
-import json
+import math
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from keepsum.errors import InputError
+from keepsum.showing import type_of
 
 if TYPE_CHECKING:
     from keepsum.planning import Plan
 
-Hash: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-Rational: TypeAlias = Annotated[str, Meta(pattern="^[0-9]+(/[1-9][0-9]*)?$", description="An exact quotient.")]
+# In Python $ also stands before a line feed at the end; not so in JSON Schema.
+END = r"(?!\n)$"
+Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
+Rational: TypeAlias = Annotated[
+    str, Meta(pattern=f"^(0|[1-9][0-9]*)(/[1-9][0-9]*)?{END}", description="An exact quotient.")
+]
+
+
+R = TypeVar("R")
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -209,8 +218,8 @@ class SignatureRecord(Record, frozen=True):
     """An Ed25519 signature of the certificate with ``signature`` null, as compact JSON in this field order."""
 
     algorithm: Literal["Ed25519"]
-    public_key: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-    value: Annotated[str, Meta(pattern="^[0-9a-f]{128}$")]
+    public_key: Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
+    value: Annotated[str, Meta(pattern=f"^[0-9a-f]{{128}}{END}")]
 
 
 class RowsPart(Record, frozen=True):
@@ -238,7 +247,7 @@ class Certificate(Record, frozen=True):
     """
 
     schema: Literal["keepsum.certificate/1"]
-    released: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    released: Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{END}")]
     table: TableRecord
     domain: DomainRecord
     kept: KeptRecord
@@ -255,13 +264,17 @@ class Certificate(Record, frozen=True):
 
     @classmethod
     def from_json(cls, data: bytes) -> Certificate:
-        """Read a certificate strictly."""
+        """Read a certificate strictly: what it says can be written in one form only, white space apart."""
+        if not isinstance(data, bytes):
+            raise InputError(f"A certificate must be read from bytes, got {type_of(data)}.")
+        record, problem = None, ""
         try:
-            json.loads(data, object_pairs_hook=_no_key_twice)
-            record = msgspec.json.decode(data, type=cls)
+            record = read_strictly(data, cls)
             datetime.strptime(record.released, "%Y-%m-%dT%H:%M:%SZ")
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"The certificate must follow the schema keepsum.certificate/1, but: {error}.") from None
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+            problem = str(error)
+        if record is None or problem:
+            raise InputError(f"The certificate must follow the schema keepsum.certificate/1, but: {problem}.")
         return record
 
     def to_json(self) -> bytes:
@@ -298,12 +311,30 @@ class Certificate(Record, frozen=True):
         return f"<table>{cells}</table>"
 
 
-def _no_key_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Of two values under one key a reader sees one, and a program may see the other."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
+def read_strictly(data: bytes, kind: type[R]) -> R:
+    """A record from JSON that is, white space apart, what is written for it.
+
+    So no key stands twice or in another place, no number and no text has a second spelling, and nothing stands before
+    or behind. White space is free, because it says nothing: the file may have been laid out anew.
+    """
+    record = msgspec.json.decode(data, type=kind)
+    if msgspec.json.format(data, indent=-1) != msgspec.json.encode(record):
+        raise ValueError("it is not written as Keepsum writes it, so another program may have changed it")
+    if any(number == 0 and math.copysign(1, number) < 0 for number in _floats(record)):
+        raise ValueError("a number in it is minus zero")
+    return record
+
+
+def _floats(value: Any) -> Iterator[float]:
+    """The floating-point numbers of a record; lists of other things are not gone through."""
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            yield from _floats(getattr(value, name))
+    elif isinstance(value, list) and value and isinstance(value[0], BlockRecord):
+        for block in value:
+            yield from _floats(block)
 
 
 def json_schema() -> bytes:

@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keepsum.arguments import check_number, check_whole
 from keepsum.caching import user_cache
 from keepsum.errors import InputError
 from keepsum.guarantees import SamplingError, significant
 from keepsum.holding import held_back
 from keepsum.sampling.renewal import GeometricTail
 from keepsum.sampling.rng import rng
+from keepsum.showing import given, printable, type_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 # Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
 PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
+FEWEST_PAIRS, MOST_PAIRS = 20, 10**6  # that may be asked for, and that a certificate may speak of
 WEIGHTS = 20_000  # candidates whose weights are looked at, or as many as the pairs see, if that is more
 CHUNK = 250  # pairs that are drawn and kept together
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
@@ -128,7 +131,7 @@ class Convergence:
 
     def __repr__(self) -> str:
         return (
-            f"Convergence({self.form}: {self.steps:,} steps; {self.pairs:,} pairs"
+            f"Convergence({printable(self.form)}: {self.steps:,} steps; {self.pairs:,} pairs"
             f"{f', {self.unmet:,} NOT MET' if self.unmet else ''}; total variation at most "
             f"{significant(self.upper)} at {100 * self.confidence:.4g}%, extrapolated {significant(self.extrapolated)})"
         )
@@ -186,15 +189,13 @@ def certify(
     progress: Progress | None = None,
 ) -> Certification:
     """Run pairs of chains for every form of blocks that is drawn by chains; see ``Plan.certify``."""
-    if pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, (int, np.integer)) or pairs < 20):
-        raise InputError(f"The number of pairs must be a whole number from 20, got {pairs!r}.")
-    if not isinstance(confidence, (int, float)) or not 0.5 <= confidence <= 0.9999:
-        raise InputError(f"The confidence must lie between 0.5 and 0.9999, got {confidence!r}.")
+    pairs = None if pairs is None else check_whole(pairs, "The number of pairs", FEWEST_PAIRS, MOST_PAIRS)
+    if not 0.5 <= check_number(confidence, "The confidence", 0, 1) <= 0.9999:
+        raise InputError(f"The confidence must lie between 0.5 and 0.9999, got {given(confidence)}.")
     if progress is not None and not callable(progress):
-        raise InputError(f"Progress must be a function of the pairs done and wanted, got {progress!r}.")
-    pairs, confidence = None if pairs is None else int(pairs), float(confidence)
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise InputError(f"The number of threads must be a whole number from 1, got {threads!r}.")
+        raise InputError(f"Progress must be a function of the pairs done and wanted, got {type_of(progress)}.")
+    confidence = float(confidence)
+    threads = None if threads is None else check_whole(threads, "The number of threads", 1)
     chains = [choice.chain for choice in plan.samplers if choice.chain is not None]
     wanted = [pairs or _enough(chain, len(chains)) for chain in chains]
     own = 1 - (1 - confidence) / max(1, len(chains))

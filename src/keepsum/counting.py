@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.axes import Axis, IntArray, Label, check_nesting, families_together, quoted
+from keepsum.arguments import check_texts
+from keepsum.axes import MOST_AXES, Axis, IntArray, Label, check_nesting, families_together, quoted
 from keepsum.domain import Domain
-from keepsum.errors import DataError, DomainError
+from keepsum.errors import DataError, DomainError, InputError
 from keepsum.labels import as_declared, natural_order
 from keepsum.memory import BYTES_A_CELL, check_room
+from keepsum.showing import shown_name, shown_names, type_of
 
 INT64_MAX = 2**63 - 1
 LONGEST_LABEL = 10_000
@@ -35,6 +37,7 @@ class Source:
     counts: Callable[[str], Any]
     where: Callable[[int], str]
     whole: Callable[[str], bool] = lambda name: False  # whether a column holds whole numbers by its type
+    height: int | None = None  # how many rows there are, where that is known before a column is looked at
 
     def axes(
         self,
@@ -44,15 +47,19 @@ class Source:
         declared: Collection[str] = (),
     ) -> list[str]:
         """The axis columns: those asked for with the parents of nested ones, or every column but the count."""
-        if count not in self.names:
-            raise DataError(f"Count column must be {self.one_of_the_columns()}, got {count!r}.")
-        wants = [name for name in self.names if name != count] if wanted is None else wanted
-        asked = [wants] if isinstance(wants, str) else list(wants)
+        known_names = set(self.names)
+        if not isinstance(count, str) or count not in known_names:
+            raise DataError(f"Count column must be {self.one_of_the_columns()}, got {shown_name(count)}.")
+        asked = [name for name in self.names if name != count] if wanted is None else check_texts(wanted, "Axes")
         for name in [*asked, *within, *within.values()]:
-            if name not in self.names:
-                raise DataError(f"Axis must be {self.one_of_the_columns()}, got {name!r}.")
+            if name not in known_names:
+                raise DataError(f"Axis must be {self.one_of_the_columns()}, got {shown_name(name)}.")
             if name == count:
                 raise DataError(f"Column {name!r} must be an axis or the count, not both.")
+        if len(set(asked)) > MOST_AXES:
+            raise DataError(
+                f"Axes must be at most {MOST_AXES} columns, got {len(set(asked)):,}. Name them, or drop some."
+            )
         check_nesting(self.names, within)
         if wanted is None:
             known = {*declared, *within, *within.values()}
@@ -78,24 +85,20 @@ class Source:
         shown = self.shown()
         return f"one of the columns {shown}" if shown else "named in the header (the first line may be data)"
 
+    def found(self) -> str:
+        """What the header has instead of what it should have, for a message."""
+        return self.shown() or "others (the first line may be data)"
+
     def shown(self) -> str:
-        """The names of the columns, or nothing if a number in one may be a count."""
-        return "" if any(has_number(name) or not name.strip() for name in self.names) else quoted(self.names)
+        """The names of the columns, or nothing if they are many or a number in one may be a count."""
+        shown = shown_names(self.names)
+        return "" if shown == "others" else shown
 
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         return bool(_NUMBER.fullmatch(value.strip()))
     return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
-
-
-def has_number(text: str) -> bool:
-    """Whether a text may hold a count, so that no message repeats it: a word of digits.
-
-    >>> has_number("Alpha;Low;15"), has_number("population_2010")
-    (True, False)
-    """
-    return any(word.isdigit() for word in re.split(r"\W+", text))
 
 
 def check_counts(values: Any, where: Callable[[int], str], column: str, negative: bool = False) -> IntArray:
@@ -266,11 +269,38 @@ def _refuse_duplicates(index: IntArray, rows: IntArray, where: Callable[[int], s
     order = np.argsort(index, kind="stable")
     twice = np.flatnonzero(np.diff(index[order]) == 0)
     if len(twice):
-        first, second = rows[order[twice[0]]], rows[order[twice[0] + 1]]
-        raise DataError(
-            f"Cells must have one row each, but {where(int(first))} and {where(int(second))} are the same cell. "
-            f"Add them up first, or name the axis that tells them apart."
-        )
+        raise _same_cell(int(rows[order[twice[0]]]), int(rows[order[twice[0] + 1]]), where)
+
+
+def _same_cell(first: int, second: int, where: Callable[[int], str]) -> DataError:
+    return DataError(
+        f"Cells must have one row each, but {where(first)} and {where(second)} are the same cell. "
+        f"Add them up first, or name the axis that tells them apart."
+    )
+
+
+def refuse_many_rows(columns: Mapping[str, Sequence[Any]], where: Callable[[int], str]) -> None:
+    """Refuse more rows than there are combinations of labels, without looking at more of them than that.
+
+    A small file can stand for millions of rows that are all the same.
+    """
+    rows = len(next(iter(columns.values())))
+    combinations = 1
+    for labels in columns.values():
+        combinations *= len(_distinct(labels))
+        if combinations >= rows:
+            return
+    seen: dict[tuple[Any, ...], int] = {}
+    for row, cell in enumerate(zip(*columns.values(), strict=True)):
+        if seen.setdefault(cell, row) != row:
+            raise _same_cell(seen[cell], row, where)
+
+
+def _distinct(labels: Sequence[Any]) -> Collection[Any]:
+    try:
+        return dict.fromkeys(labels)
+    except TypeError:  # lists and the like among them, which are refused later
+        return labels
 
 
 def _codes(columns: Mapping[str, Sequence[Any]], domain: Domain, where: Callable[[int], str]) -> dict[str, IntArray]:
@@ -296,6 +326,17 @@ def _encode(keys: Sequence[Any], axis: Axis, where: Callable[[int], str]) -> Int
     )
 
 
+def check_declared(declared: Mapping[str, Any], columns: Collection[str]) -> None:
+    """Categories are declared of axes only."""
+    if not isinstance(declared, Mapping):
+        raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(declared)}.")
+    for name in declared:
+        if name not in columns:
+            raise DomainError(
+                f"Declared categories must belong to an axis, one of {quoted(columns)}, got {shown_name(name)}."
+            )
+
+
 def domain_from(
     columns: Mapping[str, Sequence[Any]],
     within: Mapping[str, str],
@@ -306,9 +347,7 @@ def domain_from(
 
     Categories taken from the data stand in the natural order of their labels, or in that of their first rows.
     """
-    for name in declared:
-        if name not in columns:
-            raise DomainError(f"Declared categories must belong to an axis, one of {quoted(columns)}, got {name!r}.")
+    check_declared(declared, columns)
     categories: dict[str, Any] = {}
     taken: list[str] = []
     for name in families_together(list(columns), within):
@@ -342,13 +381,6 @@ def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str
                     f"characters) or a whole number. Convert the column to text, or leave it out of the axes."
                 )
     return [value.item() if isinstance(value, np.generic) else value for value in values]
-
-
-def _distinct(values: Sequence[Any]) -> Iterable[Any]:
-    try:
-        return dict.fromkeys(values)
-    except TypeError:  # lists and the like among them
-        return values
 
 
 def _is_label(value: Any) -> bool:

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from keepsum.arguments import check_path
 from keepsum.axes import IntArray, quoted
 from keepsum.counting import cells_of, check_counts, check_labels, locate
 from keepsum.domain import Domain
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.invariants import Invariants, Margin
 from keepsum.labels import as_label
-from keepsum.reading import open_columns
+from keepsum.reading import as_utf8, open_columns
+from keepsum.showing import shown_names, type_of
 from keepsum.table import Table
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -38,7 +40,9 @@ def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
     declared = _toml(path, "of categories")
     for axis, categories in declared.items():
         if not isinstance(categories, (list, dict)):
-            raise InputError(f"Axis {axis!r} of {str(path)!r} must have a list of categories, got {categories!r}.")
+            raise InputError(
+                f"Axis {axis!r} of {str(path)!r} must have a list of categories, got {type_of(categories)}."
+            )
     return declared
 
 
@@ -95,10 +99,13 @@ def _chosen(cells: Any, domain: Domain, where: str) -> IntArray:
     for wanted in (value for cell in cells for value in cell.values()):
         if not all(isinstance(label, (str, int)) for label in (wanted if isinstance(wanted, list) else [wanted])):
             raise InputError(f"{where} must have labels that are text or whole numbers, or lists of these.")
+    problem = ""
     try:
         found = np.unique(np.concatenate([np.flatnonzero(domain.matching(cell)) for cell in cells]))
     except DomainError as error:
-        raise InputError(f"{where}: {error}") from None
+        problem = str(error)
+    if problem:
+        raise InputError(f"{where}: {problem}")
     if not len(found):
         raise InputError(f"{where} must have at least one cell, none matches.")
     return found
@@ -112,13 +119,14 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
             f"makes their order public. Or name the cells in a .toml file."
         )
     lines = [line.split(",") for line in _text(path).splitlines() if line.strip()]
-    rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)
     for k, line in enumerate(lines):
         if len(line) != table.domain.size:
             raise InputError(
                 f"Line {k + 1} of {name!r} must have {table.domain.size:,} numbers, one for each row of the table, "
                 f"it has {len(line):,}."
             )
+    rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)
+    for k, line in enumerate(lines):
         if not all(INTEGER.fullmatch(value) and len(value) < 16 for value in line):
             raise InputError(f"Line {k + 1} of {name!r} must be whole numbers, without a header.")
         if not any(int(value) for value in line):
@@ -142,7 +150,7 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
     source = open_columns(path, count).source
     name = Path(path).name
     if count not in source.names:
-        raise DataError(f"Totals in {name!r} must have the count column {count!r}, got {quoted(source.names)}.")
+        raise DataError(f"Totals in {name!r} must have the count column {count!r}, got {source.found()}.")
     values = check_counts(source.counts(count), source.where, count, negative=True)
     axes = [column for column in source.names if column != count]
     by_name = axes == ["total"] and "total" not in (invariants.domain.axes if invariants.domain else ())
@@ -172,7 +180,7 @@ def _by_cell(invariants: Invariants, axes: list[str], name: str) -> Any:
     if domain is None or not set(axes) <= set(domain.axes):
         known = () if domain is None else domain.axes
         raise DataError(
-            f"Columns of {name!r} must be axes, {quoted(known)}, or 'total', beside the count, got {quoted(axes)}."
+            f"Columns of {name!r} must be axes, {quoted(known)}, or 'total', beside the count, got {shown_names(axes)}."
         )
     starts: dict[tuple[str, ...], int] = {}
     start = 0
@@ -210,9 +218,9 @@ def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Tabl
     file = open_columns(path, count)
     source = file.source
     if sorted(source.names) != sorted([*domain.axes, count]):
-        raise DataError(
-            f"Columns of the released table must be {quoted([*domain.axes, count])}, got {quoted(source.names)}."
-        )
+        raise DataError(f"Columns of the released table must be {quoted([*domain.axes, count])}, got {source.found()}.")
+    if source.height is not None and source.height != domain.size:  # before a column is looked at
+        raise _not_all_cells(domain, source.height)
     columns: dict[str, list[Any]] = {}
     for name in domain.axes:
         whole = isinstance(domain.axis(name).labels[0], int)
@@ -221,23 +229,31 @@ def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Tabl
     counts = check_counts(source.counts(count), source.where, count, negative=True)
     index = locate(columns, counts, domain, source.where)
     if len(index) != domain.size:
-        raise DataError(f"The released table must have {domain.size:,} rows, one for each cell, it has {len(index):,}.")
+        raise _not_all_cells(domain, len(index))
     return Table(domain, cells_of(index, counts, domain.size), count, file.origin, index)
 
 
+def _not_all_cells(domain: Domain, rows: int) -> DataError:
+    return DataError(f"The released table must have {domain.size:,} rows, one for each cell, it has {rows:,}.")
+
+
 def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
+    text = _text(path)
     try:
-        return tomllib.loads(_text(path))
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"File {what} {str(path)!r} must be TOML, but: {error}.") from None
+        # Only the place: the file may be one of counts, given by mistake, and the error may repeat some of it.
+        place = re.search(r"at (line \d+, column \d+|end of document)", str(error))
+    raise InputError(f"File {what} {str(path)!r} must be TOML, but it is not{f' at {place[1]}' if place else ''}.")
 
 
 def _text(path: str | PathLike[str]) -> str:
+    file = check_path(path, "The file")
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        data = file.read_bytes()
     except OSError as error:
         raise InputError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"File {str(path)!r} must be UTF-8 text. Save it as UTF-8 and try again.") from None
+    text = as_utf8(data)
+    if text is None:
+        raise InputError(f"File {str(path)!r} must be UTF-8 text. Save it as UTF-8 and try again.")
+    return text.removeprefix("\ufeff")

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.axes import Axis, Family, IntArray, Label, make_axes, quoted
+from keepsum.axes import MAX_CELLS, MOST_AXES, Axis, Family, IntArray, Label, make_axes, quoted
 from keepsum.errors import DomainError
-
-MAX_CELLS = 2**31 - 1
+from keepsum.showing import given, printable, shown_name, shown_names, type_of
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -68,7 +67,7 @@ class Domain:
     _impossible: IntArray  # places of the grid that are not cells, in order
 
     def __init__(self, categories: Mapping[str, Any], within: Mapping[str, str] | None = None) -> None:
-        self._fill(make_axes(categories, within or {}), np.empty(0, dtype=np.int64))
+        self._fill(make_axes(categories, within), np.empty(0, dtype=np.int64))
 
     @classmethod
     def of(cls, axes: Iterable[Axis], impossible: IntArray | None = None) -> Domain:
@@ -81,6 +80,8 @@ class Domain:
         impossible.setflags(write=False)
         object.__setattr__(self, "_axes", axes)
         object.__setattr__(self, "_impossible", impossible)
+        if len(axes) > MOST_AXES:
+            raise DomainError(f"A domain must have at most {MOST_AXES} axes, got {len(axes):,}. Leave some out.")
         places = math.prod(self.shape)
         if places > MAX_CELLS:
             raise DomainError(
@@ -126,9 +127,9 @@ class Domain:
     def axis(self, name: str) -> Axis:
         """The axis of that name."""
         for axis in self._axes:
-            if axis.name == name:
+            if isinstance(name, str) and axis.name == name:
                 return axis
-        raise DomainError(f"Axis must be one of {quoted(self.axes)}, got {name!r}. Check the spelling.")
+        raise DomainError(f"Axis must be one of {quoted(self.axes)}, got {shown_name(name)}. Check the spelling.")
 
     def categories(self, name: str) -> tuple[Any, ...]:
         """The categories of an axis; for a nested axis, tuples that start with the outermost parent."""
@@ -150,7 +151,7 @@ class Domain:
         families = (" > ".join(f"{name} {len(self.axis(name)):,}" for name in f.codes) for f in self._families)
         gone = self.structural_zeros
         less = f", less {gone:,} structural zero{'s' * (gone != 1)}" if gone else ""
-        return f"Domain({', '.join(families)}{less}: {self.size:,} cell{'s' * (self.size != 1)})"
+        return printable(f"Domain({', '.join(families)}{less}: {self.size:,} cell{'s' * (self.size != 1)})")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
@@ -164,8 +165,9 @@ class Domain:
 
     def cell(self, index: int) -> dict[str, Label]:
         """The labels of the cell at that index."""
-        if not isinstance(index, (int, np.integer)) or not 0 <= index < self.size:
-            raise DomainError(f"Cell index must be a whole number from 0 to {self.size - 1}, got {index!r}.")
+        right = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
+        if not right or not 0 <= index < self.size:
+            raise DomainError(f"Cell index must be a whole number from 0 to {self.size - 1}, got {given(index)}.")
         place = int(self._place_of(np.array([index]))[0])
         rows = np.unravel_index(place, self.shape)
         return {
@@ -176,17 +178,21 @@ class Domain:
 
     def index(self, cell: Mapping[str, Label]) -> int:
         """The index of the cell with those labels, one for each axis."""
+        if not isinstance(cell, Mapping):
+            raise DomainError(f"A cell must be a mapping from axes to labels, got {type_of(cell)}.")
         strangers = [name for name in cell if name not in self.axes]
         missing = [name for name in self.axes if name not in cell]
         if strangers or missing:
-            raise DomainError(f"A cell must have a label on each of {quoted(self.axes)}, got labels on {quoted(cell)}.")
+            raise DomainError(
+                f"A cell must have a label on each of {quoted(self.axes)}, got labels on {shown_names(cell)}."
+            )
         codes: dict[str, int] = {}
         for axis in self._axes:
             key = cell[axis.name] if axis.parent is None else (codes[axis.parent.name], cell[axis.name])
             code = axis.lookup().get(key) if isinstance(cell[axis.name], Hashable) else None
             if code is None:
                 raise DomainError(
-                    f"A label of axis {axis.name!r} must be one of its categories, got {cell[axis.name]!r}."
+                    f"A label of axis {axis.name!r} must be one of its categories, got {shown_name(cell[axis.name])}."
                 )
             codes[axis.name] = code
         found = int(self.locate({name: np.array([code]) for name, code in codes.items()})[0])
@@ -245,19 +251,17 @@ class Domain:
     def without(self, *combinations: Mapping[str, Any]) -> Domain:
         """Declare structural zeros: each combination maps axes to a label, or to a list of labels."""
         gone = np.zeros(self.size, dtype=bool)
-        for combination in combinations:
+        for place, combination in enumerate(combinations, 1):
             matched = self.matching(combination)
             if not matched.any():
-                raise DomainError(
-                    f"A structural zero must match at least one cell, {dict(combination)!r} matches none."
-                )
+                raise DomainError(f"A structural zero must match at least one cell, number {place} matches none.")
             gone |= matched
         return Domain.of(self._axes, np.union1d(self._impossible, self._place_of(np.flatnonzero(gone))))
 
     def closure(self, axes: Iterable[str]) -> tuple[str, ...]:
         """The named axes with the ancestors of the nested ones, in the domain's order."""
         if not isinstance(axes, Iterable):
-            raise DomainError(f"Axes must be a list of names, got {axes!r}.")
+            raise DomainError(f"Axes must be a list of names, got {type_of(axes)}.")
         names: set[str] = set()
         for name in [axes] if isinstance(axes, str) else axes:
             axis: Axis | None = self.axis(name)
@@ -297,13 +301,17 @@ class Domain:
 
     def matching(self, combination: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
         """Which cells have, on each named axis, one of the given labels."""
+        if not isinstance(combination, Mapping):
+            raise DomainError(f"A combination must be a mapping from axes to labels, got {type_of(combination)}.")
         found = np.ones(self.size, dtype=bool)
         for name, wanted in combination.items():
             labels = self.axis(name).labels
             chosen = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
             for label in chosen:
                 if label not in labels:
-                    raise DomainError(f"A label of axis {name!r} must be one of its categories, got {label!r}.")
+                    raise DomainError(
+                        f"A label of axis {name!r} must be one of its categories, got {shown_name(label)}."
+                    )
             found &= np.array([label in chosen for label in labels])[self.codes(name)]
         return found
 

@@ -13,14 +13,21 @@
     ├── CategoriesFromDataWarning         the list of categories is itself published
     └── LargeLossWarning                  the loss of one person is so large that it protects little
 
-A message says what is wrong and what to do, in one sentence or two, and holds no confidential count.
+A message says what is wrong and what to do, in one sentence or two, and holds no confidential count. It is one line
+without control characters, whatever the labels and names in it are. Errors are raised outside of ``except`` blocks
+(``tests/test_messages.py`` holds that), so that none carries another with the data in its ``__context__``.
 """
 
 from __future__ import annotations
 
+from keepsum.showing import printable
+
 
 class KeepsumError(Exception):
     """The root of every error raised on purpose."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class InputError(KeepsumError, ValueError):
@@ -45,6 +52,9 @@ class NoSamplerError(PlanError):
 
 class KeepsumWarning(UserWarning):
     """The root of every warning."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable(message))
 
 
 class CategoriesFromDataWarning(KeepsumWarning):

@@ -12,6 +12,7 @@ from keepsum.comparing import compare
 from keepsum.distances import AttributeDistance, one_person
 from keepsum.lattice.structure import FREE
 from keepsum.mechanisms import Distance, Promise
+from keepsum.showing import printable
 
 if TYPE_CHECKING:
     from keepsum.grouping import BlockGroup
@@ -30,7 +31,7 @@ def explain(plan: Plan) -> str:
 
 def as_text(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
     """Titles and lines in two columns."""
-    return "\n".join(_section(title, lines) for title, lines in sections)
+    return "\n".join(_section(printable(title), [printable(line) for line in lines]) for title, lines in sections)
 
 
 def explain_html(plan: Plan) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from keepsum.axes import IntArray
+from keepsum.arguments import check_texts, check_whole
+from keepsum.axes import MAX_CELLS, IntArray
 from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
+from keepsum.showing import printable, type_of
 
 if TYPE_CHECKING:
     from keepsum.table import Table
@@ -152,7 +154,9 @@ class Invariants:
     def margins(cls, domain: Domain, margins: Iterable[Iterable[str]]) -> Invariants:
         """Keep the totals over each of these sets of axes; the empty set is the grand total."""
         if not isinstance(domain, Domain):
-            raise InputError(f"Margins must be over a Domain, got {type(domain).__name__!r}. A table has table.domain.")
+            raise InputError(f"Margins must be over a Domain, got {type_of(domain)}. A table has table.domain.")
+        if not isinstance(margins, Iterable):
+            raise InputError(f"Margins must be a list of lists of axes, got {type_of(margins)}.")
         parts: list[Part] = []
         for axes in [margins] if isinstance(margins, str) else margins:
             margin = Margin(domain, domain.closure(axes))
@@ -163,7 +167,9 @@ class Invariants:
     @classmethod
     def subsets(cls, size: int, subsets: Iterable[Iterable[int]], names: Sequence[str] | None = None) -> Invariants:
         """Keep the total over each of these sets of cells, cells being numbered from 0 to ``size - 1``."""
-        size = _check_size(size)
+        size = check_whole(size, "The number of cells", 1, MAX_CELLS)
+        if not isinstance(subsets, Iterable) or isinstance(subsets, (str, Mapping)):
+            raise InputError(f"Subsets must be a list of lists of cells, got {type_of(subsets)}.")
         chosen = [_check_subset(k, subset, size) for k, subset in enumerate(subsets)]
         indptr = np.cumsum([0, *(len(cells) for cells in chosen)])
         indices = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
@@ -188,7 +194,7 @@ class Invariants:
     def over(self, domain: Domain) -> Invariants:
         """The same totals with the cells named by a domain of that size."""
         if not isinstance(domain, Domain):
-            raise InputError(f"Cells must be named by a Domain, got {type(domain).__name__!r}.")
+            raise InputError(f"Cells must be named by a Domain, got {type_of(domain)}.")
         if self.domain is not None and self.domain != domain:
             raise InputError("These invariants are over a domain of their own; declare them over the other one.")
         if domain.size != self.size:
@@ -226,13 +232,13 @@ class Invariants:
 
     def name(self, row: int) -> str:
         """One total in words."""
-        if not 0 <= row < self.height:
-            raise InputError(f"A total must be numbered from 0 to {self.height - 1:,}, got {row!r}.")
-        return self.names[row]
+        return self.names[check_whole(row, "The number of a total", 0, self.height - 1)]
 
     def cell_name(self, index: int) -> str:
         """One cell in words."""
-        return self.domain.name(index) if self.domain is not None else f"cell {index}"
+        if self.domain is not None:
+            return self.domain.name(index)
+        return f"cell {check_whole(index, 'The number of a cell', 0, self.size - 1)}"
 
     def totals(self, counts: Table | npt.ArrayLike) -> npt.NDArray[Any]:
         """The kept totals of a table, exactly."""
@@ -251,7 +257,7 @@ class Invariants:
         return ", ".join(part.describe() for part in self.parts) or "nothing"
 
     def __repr__(self) -> str:
-        return f"Invariants({self.describe()}; {self.size:,} cells)"
+        return printable(f"Invariants({self.describe()}; {self.size:,} cells)")
 
     def _values(self, counts: Table | npt.ArrayLike) -> IntArray:
         """The counts of a table over our cells, flat."""
@@ -264,20 +270,16 @@ class Invariants:
         return values
 
 
-def _check_size(size: int) -> int:
-    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
-        raise InputError(f"The number of cells must be a whole number from 1, got {size!r}.")
-    return int(size)
-
-
 def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
-    if not isinstance(subset, Iterable):
-        raise InputError(f"Subset {k} must be a list of cells, got {subset!r}.")
-    cells = np.asarray(list(subset))
-    if cells.size and (
-        cells.ndim != 1 or not np.issubdtype(cells.dtype, np.integer) or cells.min() < 0 or cells.max() >= size
-    ):
-        raise InputError(f"Cells of subset {k} must be whole numbers from 0 to {size - 1}.")
+    if not isinstance(subset, Iterable) or isinstance(subset, (str, Mapping)):
+        raise InputError(f"Subset {k} must be a list of cells, got {type_of(subset)}.")
+    problem = f"Cells of subset {k} must be whole numbers from 0 to {size - 1}."
+    listed = list(subset)
+    if not all(isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) for cell in listed):
+        raise InputError(problem)
+    cells = as_integers(listed, f"Subset {k}")
+    if cells.size and (cells.min() < 0 or cells.max() >= size):
+        raise InputError(problem)
     if len(np.unique(cells)) != len(cells):
         raise InputError(f"Cells of subset {k} must be different, got one twice.")
     return np.sort(cells.astype(np.int64))
@@ -286,6 +288,7 @@ def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
 def _row_names(names: Sequence[str] | None, height: int, word: str) -> tuple[str, ...]:
     if names is None:
         return tuple(f"{word} {k}" for k in range(height))
-    if len(names) != height:
-        raise InputError(f"Names must be one for each of the {height} totals, got {len(names)}.")
-    return tuple(str(name) for name in names)
+    listed = check_texts(names, "Names of totals")
+    if len(listed) != height:
+        raise InputError(f"Names must be one for each of the {height} totals, got {len(listed)}.")
+    return tuple(listed)

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from keepsum.arguments import check_choice
 from keepsum.calibration import of_rho, paper, tight, zcdp
 from keepsum.errors import InputError
+from keepsum.showing import given as as_given
 
 if TYPE_CHECKING:
     from keepsum.geometry import Geometry
@@ -35,25 +37,25 @@ def exact(value: Number, what: str) -> Fraction:
     >>> exact(0.1, "Epsilon"), exact("1/3", "Epsilon")
     (Fraction(1, 10), Fraction(1, 3))
     """
-    problem = (
-        f"{what} must be a positive number, got {str(value)[:40]!r}."
-        if isinstance(value, str)
-        else (f"{what} must be a positive number, got {value!r}.")
-    )
+    problem = f"{what} must be a positive number, got {as_given(value)}."
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction, np.integer)):
         raise InputError(problem)
     if isinstance(value, str) and (len(value) > 1000 or re.search(r"[eE][+-]?0*[1-9][0-9]{3}", value)):
         raise InputError(problem)  # a number of a million digits
-    try:
-        if isinstance(value, float):
-            number = Fraction(repr(float(value)))
-        else:
-            number = Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
-    except (ValueError, ArithmeticError):  # not a number, infinite, a zero denominator
-        raise InputError(problem) from None
-    if number <= 0:
+    number = _as_fraction(value)
+    if number is None or number <= 0:
         raise InputError(problem)
     return number
+
+
+def _as_fraction(value: Number) -> Fraction | None:
+    """The exact value; None if it is not a number, infinite, or has a zero denominator."""
+    try:
+        if isinstance(value, float):
+            return Fraction(repr(float(value)))
+        return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _in_range(number: Fraction, what: str) -> Fraction:
@@ -198,8 +200,7 @@ class Laplace:
         return mechanism
 
     def _fill(self, epsilon: Number, norm: str, promise: Promise | None) -> None:
-        if norm not in ("l1", "l2"):
-            raise InputError(f"Norm must be 'l1' or 'l2', got {norm!r}.")
+        check_choice(norm, "Norm", ("l1", "l2"))
         object.__setattr__(self, "epsilon", _in_range(exact(epsilon, "Epsilon"), "Epsilon"))
         object.__setattr__(self, "norm", norm)
         object.__setattr__(self, "asked", promise)
@@ -322,8 +323,7 @@ class Gaussian:
                 f"A Gaussian must have epsilon and delta, or rho, or sigma, "
                 f"got {' and '.join(sorted(names)) or 'none'}."
             )
-        if calibration not in CALIBRATIONS:
-            raise InputError(f"Calibration must be 'zcdp', 'tight' or 'paper', got {calibration!r}.")
+        check_choice(calibration, "Calibration", CALIBRATIONS)
         for name, value in given.items():
             number = None if value is None else exact(value, name.capitalize())
             if number is not None and name != "delta":

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.arguments import check_number
 from keepsum.axes import Label
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.showing import given
 
 if TYPE_CHECKING:
     from keepsum.planning import Plan
@@ -63,8 +65,7 @@ class Noise:
 
     def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
         """An interval around 0 that holds one cell's noise with at least that probability, as short as can be told."""
-        if not isinstance(level, (int, float)) or not 0 < level < 1:
-            raise InputError(f"Level must lie between 0 and 1, got {level!r}.")
+        check_number(level, "Level", 0, 1)
         size = self._kind_of(cell)
         if size == 1:
             return 0, 0
@@ -76,7 +77,7 @@ class Noise:
         covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
         reached = np.flatnonzero(covered >= level + MARGIN)
         if not len(reached):
-            raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {level!r}.")
+            raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {given(level)}.")
         return -int(reached[0]), int(reached[0])
 
     def _wide_deviation(self, size: int) -> float | None:
@@ -118,7 +119,9 @@ class Noise:
                 raise InputError("These cells have no names. Give a cell by its number.")
             return domain.index(cell)
         if isinstance(cell, bool) or not isinstance(cell, (int, np.integer)) or not 0 <= cell < self._plan.size:
-            raise InputError(f"A cell must be a number from 0 to {self._plan.size - 1:,}, or a mapping, got {cell!r}.")
+            raise InputError(
+                f"A cell must be a number from 0 to {self._plan.size - 1:,}, or a mapping, got {given(cell)}."
+            )
         return int(cell)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from keepsum.arguments import check_whole
 from keepsum.axes import IntArray
 from keepsum.choosing import Choice, Sampler, choose_free, choose_overlap, choose_sums
 from keepsum.distances import AttributeDistance, attribute_distances, farthest, one_person
@@ -24,8 +25,9 @@ from keepsum.guarantees import Guarantee, Level, SamplingError
 from keepsum.invariants import Invariants
 from keepsum.lattice.structure import Structure, decompose
 from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Number, Promise
-from keepsum.sampling.rng import Rng
-from keepsum.sampling.rng import rng as new_rng
+from keepsum.memory import check_room
+from keepsum.sampling.rng import Rng, checked_rng
+from keepsum.showing import type_of
 
 if TYPE_CHECKING:
     from keepsum.accuracy import Accuracy
@@ -150,6 +152,8 @@ class Plan:
 
     def recall(self, found: Certification | None) -> None:
         """Remember what was certified of this plan, now or by somebody else: all its chains, and nothing else."""
+        if found is not None and not hasattr(found, "groups"):
+            raise InputError(f"What was certified must be a Certification, got {type_of(found)}. See plan.certify.")
         if found is not None and [group is not None for group in found.groups] != [
             choice.chain is not None for choice in self.samplers
         ]:
@@ -219,15 +223,12 @@ class Plan:
         numpy.ndarray
             int64, one row a draw, one column a cell.
         """
-        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 0):
-            raise InputError(f"The number of draws must be a whole number from 0, got {size!r}.")
-        if not isinstance(threads, int) or threads < 1:
-            raise InputError(f"The number of threads must be a whole number from 1, got {threads!r}.")
-        if rng is not None and not isinstance(rng, Rng):
-            raise InputError(f"The source of randomness must come from ks.rng(), got {type(rng).__name__!r}.")
+        draws = 1 if size is None else check_whole(size, "The number of draws", 0)
+        threads = check_whole(threads, "The number of threads", 1)
+        source = checked_rng(rng)
+        check_room(draws * self.size, f"{draws:,} draws of {self.size:,} cells", 8)
         self.check_samplers()
-        source = rng if rng is not None else new_rng()
-        noise = np.zeros((1 if size is None else int(size), self.size), dtype=np.int64)
+        noise = np.zeros((draws, self.size), dtype=np.int64)
         for sampler, cells in self._drawn_together:
             if len(noise):
                 _draw_into(noise, sampler, cells, source, threads)
@@ -274,8 +275,9 @@ class Plan:
         """Release a table by this plan; see :func:`keepsum.release`."""
         from keepsum.releasing import prepare
 
-        if rng is not None and not isinstance(rng, Rng):
-            raise InputError(f"The source of randomness must come from ks.rng(), got {type(rng).__name__!r}.")
+        threads = check_whole(threads, "The number of threads", 1)
+        if rng is not None:
+            checked_rng(rng)
         seeded = rng is not None and rng.seeded
         return prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta).draw(rng, threads)
 
@@ -326,9 +328,9 @@ def plan(invariants: Invariants, mechanism: Mechanism) -> Plan:
     Linear in the cells times the totals that each stands in, plus exact algebra on the blocks whose totals overlap.
     """
     if not isinstance(invariants, Invariants):
-        raise InputError(f"Totals to keep must be Invariants, got {type(invariants).__name__!r}. See table.keep.")
+        raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     if not isinstance(mechanism, (Laplace, Gaussian)):
-        raise InputError(f"Mechanism must be Laplace or Gaussian, got {type(mechanism).__name__!r}.")
+        raise InputError(f"Mechanism must be Laplace or Gaussian, got {type_of(mechanism)}.")
     structure = decompose(invariants.coefficients)
     if len(structure.pinned) == invariants.size:
         raise PlanError(

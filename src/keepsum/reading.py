@@ -8,19 +8,21 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from keepsum.axes import quoted
-from keepsum.counting import Source, has_number
+from keepsum.arguments import check_path, check_text, check_texts, check_within
+from keepsum.counting import Source
+from keepsum.decoding import columnar_source, is_columnar
 from keepsum.domain import Domain
 from keepsum.errors import DataError, InputError
 from keepsum.memory import BYTES_A_BYTE, check_room
 from keepsum.origins import Origin, Text
-from keepsum.table import Table, frame_source
+from keepsum.showing import shown_name, shown_names, type_of
+from keepsum.table import Table
 
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_HEADER = 10**5
@@ -73,9 +75,12 @@ def read_table(
     Table(state 2 > county 3: 3 cells, counts not shown)
     >>> folder.cleanup()
     """
+    count = check_text(count, "The count column")
+    left_out = None if drop is None else check_texts(drop, "Columns to drop")
     file = open_columns(path, count)
-    if drop is not None:
-        axes = all_accounted_for(file.source, count, axes, within or {}, drop, domain or ())
+    if left_out is not None:
+        declared = domain if isinstance(domain, (Domain, Mapping)) else {}
+        axes = all_accounted_for(file.source, count, axes, check_within(within), left_out, declared)
     return Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
 
 
@@ -90,42 +95,24 @@ class Columns:
 def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
     """The columns of a CSV, Parquet or Arrow file."""
     data, name = _contents(path)
-    if data[:4] == b"PAR1" or data[:6] == b"ARROW1":
-        source, frame = frame_source(_arrow_table(data, name))
-        return Columns(source, replace(frame, file="parquet" if data[:4] == b"PAR1" else "arrow"))
+    if is_columnar(data):
+        return Columns(*columnar_source(data, name))
     return _csv_columns(data, name, count)
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
     """The bytes of a file and what to call it in a message."""
     if isinstance(path, (str, PathLike)):
+        file = check_path(path, "The file")
         try:
-            check_room(Path(path).stat().st_size, f"File {Path(path).name!r}", BYTES_A_BYTE)
-            return Path(path).read_bytes(), Path(path).name
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise DataError(f"File {str(path)!r} must be readable, but: {why}.") from None
-    data = path.read() if hasattr(path, "read") else None
+            check_room(file.stat().st_size, f"File {file.name!r}", BYTES_A_BYTE)
+            return file.read_bytes(), file.name
+        except OSError as error:
+            raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+    data = path.read() if callable(getattr(path, "read", None)) else None
     if not isinstance(data, bytes):
-        raise InputError(f"The file must be given by its path or opened for bytes, got {type(path).__name__!r}.")
+        raise InputError(f"The file must be given by its path or opened for bytes, got {type_of(path)}.")
     return data, "standard input"
-
-
-def _arrow_table(data: bytes, name: str) -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise InputError(
-            f"Reading {name!r} needs pyarrow, which is not installed. Install keepsum[cli], or convert it to CSV."
-        ) from None
-    try:
-        if data[:4] == b"PAR1":
-            from pyarrow import parquet
-
-            return parquet.read_table(pyarrow.BufferReader(data))
-        return pyarrow.ipc.open_file(data).read_all()
-    except (pyarrow.ArrowException, OSError):
-        raise DataError(f"File {name!r} must be a whole Parquet or Arrow file, but it cannot be read as one.") from None
 
 
 def all_accounted_for(
@@ -133,15 +120,15 @@ def all_accounted_for(
     count: str,
     axes: str | Sequence[str] | None,
     within: Mapping[str, str],
-    drop: Collection[str],
+    drop: Sequence[str],
     declared: Domain | Collection[str],
 ) -> list[str]:
     """The axes, if every other column is the count, a parent or named to be dropped."""
     for name in drop:
         if name not in source.names:
-            raise DataError(f"A column to drop must be {source.one_of_the_columns()}, got {name!r}.")
+            raise DataError(f"A column to drop must be {source.one_of_the_columns()}, got {shown_name(name)}.")
         if name == count:
-            raise DataError(f"The count column {name!r} must not be dropped.")
+            raise DataError(f"The count column {shown_name(name)} must not be dropped.")
     if axes is None:
         rest = replace(source, names=tuple(name for name in source.names if name not in drop))
         names = rest.axes(count, None, within, declared.axes if isinstance(declared, Domain) else declared)
@@ -149,11 +136,11 @@ def all_accounted_for(
         names = source.axes(count, axes, within)
     both = [name for name in names if name in drop]
     if both:
-        raise DataError(f"A column to drop must not be an axis, got {quoted(both)}.")
+        raise DataError(f"A column to drop must not be an axis, got {shown_names(both)}.")
     extra = [name for name in source.names if name not in names and name != count and name not in drop]
     if extra:
         raise DataError(
-            f"Every column must be an axis, a parent or the count, {quoted(extra)} "
+            f"Every column must be an axis, a parent or the count, {shown_names(extra)} "
             f"{'is' if len(extra) == 1 else 'are'} none. Drop what is to be left out."
         )
     return names
@@ -162,11 +149,21 @@ def all_accounted_for(
 # -- CSV --------------------------------------------------------------------------------------------
 
 
-def _csv_columns(data: bytes, name: str, count: str) -> Columns:
+def as_utf8(data: bytes) -> str | None:
+    """The text of a file; None if it is none.
+
+    The error is not passed on: it holds the whole file.
+    """
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.") from None
+        return None
+
+
+def _csv_columns(data: bytes, name: str, count: str) -> Columns:
+    text = as_utf8(data)
+    if text is None:
+        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
     marked = text.startswith("\ufeff")
     text = text[1:] if marked else text
     first, newline = _first_line(text)
@@ -182,6 +179,7 @@ def _csv_columns(data: bytes, name: str, count: str) -> Columns:
         labels=lambda column: [row[place[column]] for row in rows],
         counts=lambda column: [row[place[column]] for row in rows],
         where=lambda row: f"line {lines[row]}",
+        height=len(rows),
     )
     quoted_names = _quoted(first, header, delimiter)
     origin = Text(
@@ -208,6 +206,7 @@ def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[st
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
+    problem = ""
     try:
         header = next(reader)
         _check_header(header, name)
@@ -222,23 +221,26 @@ def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[st
             rows.append(row)
             lines.append(reader.line_num)
     except csv.Error as error:
-        raise DataError(f"File {name!r} must be well-formed CSV, but: {error}.") from None
+        problem = str(error)
+    if problem:
+        raise DataError(f"File {name!r} must be well-formed CSV, but in line {reader.line_num}: {problem}.")
     return header, rows, lines
 
 
 def _delimiter(header: str, count: str) -> str:
     """The delimiter with which the header names the count column; a comma if none does."""
     for delimiter in DELIMITERS:
-        if count in next(csv.reader([header], delimiter=delimiter)):
+        if count in next(csv.reader([header], delimiter=delimiter), ()):
             return delimiter
     return ","
 
 
 def _check_header(header: list[str], name: str) -> None:
-    twice = sorted({column for column in header if header.count(column) > 1})
+    twice = sorted(column for column, times in Counter(header).items() if times > 1)
     if twice:
-        shown = "one" if any(has_number(column) for column in twice) else quoted(twice)
-        raise DataError(f"Columns of {name!r} must have different names, got {shown} twice. Is there a header?")
+        shown = shown_names(twice)
+        got = "one" if shown == "others" else shown
+        raise DataError(f"Columns of {name!r} must have different names, got {got} twice. Is there a header?")
 
 
 def _quoted(header: str, names: Sequence[str], delimiter: str) -> frozenset[str]:

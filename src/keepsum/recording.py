@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -24,8 +25,9 @@ from keepsum.certificate import (
     MechanismRecord,
     RowsPart,
     RowsRecord,
+    read_strictly,
 )
-from keepsum.certifying import Certification, Convergence
+from keepsum.certifying import MOST_PAIRS, Certification, Convergence
 from keepsum.domain import Domain
 from keepsum.errors import InputError
 from keepsum.invariants import Invariants, Margin, Part, Rows
@@ -33,9 +35,10 @@ from keepsum.labels import in_natural_order
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism, Promise
 from keepsum.memory import BYTES_A_CELL, check_room
 from keepsum.planning import Plan, plan
+from keepsum.showing import type_of
 from keepsum.table import Table
 
-MOST_PAIRS = 10**6
+BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is made of it
 
 
 def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
@@ -57,7 +60,10 @@ def planned_again(certificate: Certificate, kept: Invariants) -> Plan:
 
 def domain_record(table: Table) -> DomainRecord:
     """The domain of a confidential table in machine form, and what else than a declaration made it."""
-    domain = table.domain
+    return _domain_record(table.domain, table.undeclared, table.rows is not None)
+
+
+def _domain_record(domain: Domain, taken: Sequence[str], keeps_file_order: bool) -> DomainRecord:
     axes = [
         AxisRecord(
             name=axis.name,
@@ -71,15 +77,13 @@ def domain_record(table: Table) -> DomainRecord:
     return DomainRecord(
         axes=axes,
         structural_zeros=zeros,
-        taken_from_data=list(table.undeclared),
-        keeps_file_order=table.rows is not None,
+        taken_from_data=list(taken),
+        keeps_file_order=keeps_file_order,
     )
 
 
 def order_is_as_recorded(record: DomainRecord, domain: Domain) -> bool:
     """Whether categories that were taken from the data stand in an order that tells nothing, or that is public."""
-    if record.taken_from_data != [name for name in domain.axes if name in record.taken_from_data]:
-        return False
     return record.keeps_file_order or all(in_natural_order(domain.axis(name)) for name in record.taken_from_data)
 
 
@@ -88,6 +92,8 @@ def domain_of(record: DomainRecord) -> Domain:
     categories: dict[str, Any] = {}
     within: dict[str, str] = {}
     paths: dict[str, list[tuple[Any, ...]]] = {}
+    if len({axis.name for axis in record.axes}) < len(record.axes):
+        raise InputError("Axes of the certificate must have different names.")
     for axis in record.axes:
         if axis.parent is None:
             if axis.parents is not None:
@@ -106,12 +112,14 @@ def domain_of(record: DomainRecord) -> Domain:
     domain = Domain(categories, within)
     check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
     places = record.structural_zeros
-    if not places:
-        return domain
-    if any(b <= a for a, b in pairwise(places)) or places[0] < 0 or places[-1] >= domain.size:
-        raise InputError("Structural zeros of the certificate must be places of the grid, in order.")
-    zeros = np.array(places, dtype=np.int64)
-    return Domain.of(map(domain.axis, domain.axes), zeros)
+    if places:
+        if any(b <= a for a, b in pairwise(places)) or places[0] < 0 or places[-1] >= domain.size:
+            raise InputError("Structural zeros of the certificate must be places of the grid, in order.")
+        domain = Domain.of(map(domain.axis, domain.axes), np.array(places, dtype=np.int64))
+    taken = tuple(name for name in domain.axes if name in record.taken_from_data)
+    if _domain_record(domain, taken, record.keeps_file_order) != record:
+        raise InputError("Axes of the certificate must stand in the order of their families, each said of once.")
+    return domain
 
 
 # -- the kept totals --------------------------------------------------------------------------------
@@ -156,6 +164,9 @@ def kept_invariants(certificate: Certificate, file: bytes | None) -> Invariants:
     hashes = {record.sha256 for record in certificate.kept.parts if isinstance(record, RowsRecord)}
     if len(hashes) > 1:
         raise InputError("All totals of the certificate that are not margins must stand in one file.")
+    # Every margin has an entry for each cell; a certificate of a few lines can ask for very many.
+    margins = sum(isinstance(record, MarginRecord) for record in certificate.kept.parts)
+    check_room(margins * domain.size, f"{margins:,} margins over {domain.size:,} cells", BYTES_AN_ENTRY)
     for record in certificate.kept.parts:
         if isinstance(record, MarginRecord):
             parts.append(Margin(domain, domain.closure(record.axes)))
@@ -164,18 +175,31 @@ def kept_invariants(certificate: Certificate, file: bytes | None) -> Invariants:
         if not 0 <= record.part < len(rows):
             raise InputError(f"The file of invariants must have a part {record.part}, it has {len(rows)}.")
         parts.append(rows[record.part])
-    return Invariants(domain.size, tuple(parts), domain)
+    kept = Invariants(domain.size, tuple(parts), domain)
+    if len(set(map(_part_key, parts))) < len(parts) or part_records(kept, file) != certificate.kept.parts:
+        raise InputError("Kept totals of the certificate must be declared once each, and in their order.")
+    return kept
+
+
+def _part_key(part: Part) -> object:
+    """What tells parts apart: the axes of a margin; the rows of a file are told apart by their places."""
+    return part.axes if isinstance(part, Margin) else id(part)
 
 
 def _rows_parts(sha256: str, file: bytes | None, size: int) -> list[Rows]:
+    if file is not None and not isinstance(file, bytes):
+        raise InputError(f"The file of invariants must be given as bytes, got {type_of(file)}.")
     if file is None:
         raise InputError("The certificate needs its file of invariants, which is not beside it.")
     if hashlib.sha256(file).hexdigest() != sha256:
         raise InputError("The file of invariants must have the hash that the certificate states, it has another.")
+    read, problem = None, ""
     try:
-        read = msgspec.json.decode(file, type=InvariantsFile)
-    except msgspec.DecodeError as error:
-        raise InputError(f"The file of invariants must follow keepsum.invariants/1, but: {error}.") from None
+        read = read_strictly(file, InvariantsFile)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+        problem = str(error)
+    if read is None:
+        raise InputError(f"The file of invariants must follow keepsum.invariants/1, but: {problem}.")
     if read.size != size:
         raise InputError(f"The file of invariants must be over {size:,} cells, it is over {read.size:,}.")
     return [_rows_again(part, size) for part in read.parts]

@@ -24,6 +24,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from keepsum.accuracy import Accuracy
+from keepsum.arguments import check_flag, check_path
 from keepsum.axes import quoted
 from keepsum.bounds import Bounds, bounded_cells
 from keepsum.certificate import (
@@ -41,9 +42,9 @@ from keepsum.locking import BUSY, claimed
 from keepsum.mechanisms import Mechanism, Number, exact
 from keepsum.planning import Plan, plan
 from keepsum.recording import domain_record, invariants_file, mechanism_record, part_records
-from keepsum.sampling.rng import Rng
-from keepsum.sampling.rng import rng as new_rng
+from keepsum.sampling.rng import Rng, checked_rng
 from keepsum.saving import check_new, check_new_folder, put_back, write_folder, write_release
+from keepsum.showing import shown_name, type_of
 from keepsum.signing import read_private_key, sign
 from keepsum.stating import LEVEL, accuracy_record, concerns, exposure_record, guarantee_record, loss_concern
 from keepsum.table import Table
@@ -78,9 +79,9 @@ class Destination:
     @classmethod
     def at(cls, output: str | PathLike[str], kind: str = "csv") -> Destination:
         """A folder if the name ends in a slash or is one, else the file of the table."""
-        if not isinstance(output, (str, PathLike)) or not os.fspath(output):
-            raise InputError(f"Output must be the name of a file or a folder, got {output!r}.")
-        path = Path(output)
+        path = check_path(output, "Output")
+        if not os.fspath(output):
+            raise InputError("Output must be the name of a file or a folder, got an empty one.")
         if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
             return cls(path, path / f"table.{kind}", path / "certificate.json", path / "invariants.json")
         if path.suffix == "":
@@ -188,6 +189,7 @@ class Release:
         -----
         Ctrl-C waits until all is in its place: if it comes out of this call, the release is there.
         """
+        check_flag(force, "force=")
         place = Destination.at(path, own_kind(self.table))
         key = None if sign_with is None else read_private_key(sign_with)
         with place.claimed(force, UNSAVED) as orphan:
@@ -251,7 +253,7 @@ class Prepared:
 
     def draw(self, rng: Rng | None = None, threads: int = 1) -> Release:
         """Draw the noise: from here on a budget is spent."""
-        source = rng if rng is not None else new_rng()
+        source = checked_rng(rng)
         noise = self.plan.sample(rng=source, threads=threads)
         table = self.table
         released = ReleasedTable(table.domain, table.counts + noise, table.count, table.origin, table.rows)
@@ -330,9 +332,9 @@ def release(
     'epsilon 2 at distance 4, for a change of any one attribute to any value'
     """
     if not isinstance(table, Table):
-        raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
-    if not isinstance(keep, (Invariants, Iterable)):
-        raise InputError(f"Totals to keep must be Invariants or a list of margins, got {keep!r}.")
+        raise InputError(f"The table must be a keepsum Table, got {type_of(table)}. See Table.from_frame.")
+    if not isinstance(keep, (Invariants, Iterable)) or isinstance(keep, (bytes, Mapping)):
+        raise InputError(f"Totals to keep must be Invariants or a list of margins, got {type_of(keep)}.")
     if isinstance(keep, Invariants):
         kept = keep.over(table.domain) if keep.domain is None else keep
     else:
@@ -360,7 +362,7 @@ def prepare(
         If pinned cells, or the delta of sampling, are not accepted, or a block has no sampler.
     """
     if not isinstance(table, Table):
-        raise InputError(f"The table must be a keepsum Table, got {type(table).__name__!r}. See Table.from_frame.")
+        raise InputError(f"The table must be a keepsum Table, got {type_of(table)}. See Table.from_frame.")
     if isinstance(table, ReleasedTable):
         raise InputError("The table must be confidential, this one is released already. Release it only once.")
     if plan.invariants.domain is None:
@@ -371,7 +373,7 @@ def prepare(
     if table.counts.size and int(table.counts.max()) >= ROOM:
         raise DataError("Counts must be below 2^62 to leave room for noise, one is not. Check the units.")
     if not isinstance(accept_pinned, Iterable):
-        raise InputError(f"Accepted cells must be a list of cells, or 'all', got {accept_pinned!r}.")
+        raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
     _check_pinned(plan, accept_pinned)
     plan.check_samplers()
     if plan.guarantee.sampling == "estimated" and plan.certification is None:
@@ -417,9 +419,8 @@ def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:
         named.setdefault(plan.invariants.cell_name(cell), []).append(cell)
     pinned = set(plan.pinned.tolist())
     chosen = {_cell_number(plan, cell, named) for cell in given}
-    strange = [plan.invariants.cell_name(cell) for cell in sorted(chosen - pinned)]
-    if strange:
-        raise InputError(f"Accepted cells must be pinned ones, got {quoted(strange[:SHOWN])}.")
+    if not chosen <= pinned:  # which is not said: a number may be a count that was given by mistake
+        raise InputError("Accepted cells must be pinned ones, got one that is not. plan.pinned has them.")
     left = [plan.invariants.cell_name(cell) for cell in sorted(pinned - chosen)]
     if left:
         more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
@@ -435,10 +436,10 @@ def _cell_number(plan: Plan, cell: Any, named: Mapping[str, list[int]]) -> int:
         found = named.get(cell, [])
         if len(found) != 1:
             how = "means several cells; give its labels" if found else "is that of no pinned cell"
-            raise InputError(f"Accepted cells must be pinned ones, but the name {cell!r} {how}.")
+            raise InputError(f"Accepted cells must be pinned ones, but the name {shown_name(cell)} {how}.")
         return found[0]
     if isinstance(cell, Mapping) and plan.invariants.domain is not None:
         return plan.invariants.domain.index(cell)
-    if isinstance(cell, (int, np.integer)) and 0 <= cell < plan.size:
+    if isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) and 0 <= cell < plan.size:
         return int(cell)
-    raise InputError(f"An accepted cell must be given by name, number or labels, got {cell!r}.")
+    raise InputError(f"An accepted cell must be given by name, number or labels, got {type_of(cell)}.")

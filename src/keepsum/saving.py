@@ -33,6 +33,8 @@ from keepsum.replacing import (
 # What a folder of a release may hold; another file in it means that it is something else.
 RELEASE_FILES = re.compile(r"table\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
 
+PRIVATE = 0o600  # open to the owner alone
+
 
 def check_new(path: Path, force: bool = False) -> None:
     """A file may be written there: its folder exists, and it does not unless it may be replaced."""
@@ -85,7 +87,7 @@ def write_keys(private: Path, secret: bytes, public: Path, shown: bytes, force: 
     and comes after.
     """
     with claimed(private), claimed(public), _cleared(private) as part, _cleared(public) as shown_part:
-        _write(part, secret, 0o600)
+        _write(part, secret, PRIVATE)
         _write(shown_part, shown)
         for path in (private, public):
             check_new(path, force)
@@ -218,6 +220,8 @@ def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
     """A new file, on disk before this returns."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
+        if mode == PRIVATE:  # whatever the umask takes off
+            os.fchmod(file.fileno(), mode)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.arguments import as_array, check_flag, check_text, check_within
 from keepsum.axes import IntArray, Label, quoted
-from keepsum.counting import Source, arrange, check_counts, check_labels
+from keepsum.counting import Source, arrange, check_counts, check_declared, check_labels, refuse_many_rows
+from keepsum.decoding import check_frame
 from keepsum.domain import Domain
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
 from keepsum.invariants import Invariants
 from keepsum.labels import as_columns_have_them
 from keepsum.origins import Frame, Origin
+from keepsum.showing import given, shown_names, type_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -52,9 +56,12 @@ class Table:
     undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
 
     def __post_init__(self) -> None:
-        if self.counts.dtype != np.int64 or self.counts.shape != (self.domain.size,):
+        if not isinstance(self.domain, Domain):
+            raise DataError(f"A table must have a Domain, got {type_of(self.domain)}. Use from_array.")
+        right = isinstance(self.counts, np.ndarray) and self.counts.dtype == np.int64
+        if not right or self.counts.shape != (self.domain.size,):
             raise DataError(f"Counts must be {self.domain.size:,} 64-bit integers in one row. Use from_array.")
-        if self.count in self.domain.axes:
+        if check_text(self.count, "The name of the count column") in self.domain.axes:
             raise DataError(f"The count column must have a name of its own, got {self.count!r}, which is an axis.")
         self.counts.setflags(write=False)
 
@@ -73,6 +80,8 @@ class Table:
         full form must hold 0.
         """
         domain = axes if isinstance(axes, Domain) else Domain(axes, within)
+        if isinstance(axes, Domain) and check_within(within) not in ({}, axes.within):
+            raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
         array = _as_array(counts)
         if array.shape not in (domain.shape, (domain.size,)):
             raise DataError(f"Counts must have shape {domain.shape} or ({domain.size},), got {array.shape}.")
@@ -135,23 +144,26 @@ class Table:
         keep_order: bool = False,
     ) -> Table:
         """A table from named columns, wherever they come from; the rest is as in ``from_frame``."""
-        if not isinstance(keep_order, bool):
-            raise InputError(f"keep_order= must be True or False, got {type(keep_order).__name__!r}.")
-        nesting = within or {}
-        if not isinstance(nesting, Mapping):
-            raise InputError(f"within= must be a mapping such as {{'county': 'state'}}, got {within!r}.")
+        check_flag(keep_order, "keep_order=")
+        parents = check_within(within)
+        if not isinstance(domain, (Domain, Mapping, type(None))):
+            raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(domain)}.")
         if isinstance(domain, Domain):
-            if within is not None and dict(nesting) != domain.within:
+            if within is not None and parents != domain.within:
                 raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
-            nesting, axes = domain.within, axes if axes is not None else domain.axes
-        names = source.axes(count, axes, nesting, domain if isinstance(domain, Mapping) else ())
+            parents, axes = domain.within, axes if axes is not None else domain.axes
+        names = source.axes(count, axes, parents, domain if isinstance(domain, Mapping) else ())
         if isinstance(domain, Mapping):
-            domain = as_columns_have_them(domain, nesting, lambda name: name in source.names and source.whole(name))
-        columns = {name: check_labels(source.labels(name), source.where, name) for name in names}
+            check_declared(domain, names)
+            domain = as_columns_have_them(domain, parents, lambda name: name in source.names and source.whole(name))
+        labels = {name: source.labels(name) for name in names}
+        if not (isinstance(domain, Domain) and domain.structural_zeros):  # whose rows may stand twice, if they are 0
+            refuse_many_rows(labels, source.where)
+        columns = {name: check_labels(values, source.where, name) for name, values in labels.items()}
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
-            raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {quoted(names)}.")
-        cells = arrange(columns, counts, nesting, domain or {}, source.where, keep_order)
+            raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
+        cells = arrange(columns, counts, parents, domain or {}, source.where, keep_order)
         if cells.taken:
             words = PUBLISHED_LIST.format(quoted(cells.taken))
             warnings.warn(words, CategoriesFromDataWarning, stacklevel=3)
@@ -159,7 +171,7 @@ class Table:
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
         """The totals to keep: each an axis, or a list of axes for a joint margin; ``total`` adds the grand total."""
-        return Invariants.margins(self.domain, [*margins, []] if total else margins)
+        return Invariants.margins(self.domain, [*margins, []] if check_flag(total, "total=") else margins)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """All cells and counts as a data frame of the caller's own kind, or of the kind named.
@@ -174,14 +186,14 @@ class Table:
         import narwhals as nw
 
         own = self.origin if isinstance(self.origin, Frame) else None
-        kind = backend or (own.backend if own else None)
-        if kind is None:
+        wanted = backend if backend is not None else own.backend if own else None
+        if wanted is None:
             raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
-        if kind not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
-            raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {kind!r}.")
+        if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
+            raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
         columns = self.columns()
-        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(kind))  # type: ignore[arg-type]
-        if own is not None and kind == own.backend:
+        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
+        if own is not None and wanted == own.backend:
             for name in self.domain.axes:
                 frame = _cast(frame, name, own.dtypes[name], self.domain.axis(name).labels)
         return frame.to_native()
@@ -209,12 +221,10 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
     import narwhals as nw
 
     _check_column_names(frame)
-    try:
-        data = nw.from_native(frame, eager_only=True)
-    except TypeError:
-        raise InputError(
-            f"The frame must be a pandas, polars or pyarrow table, got {type(frame).__name__!r}."
-        ) from None
+    data = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(data, nw.DataFrame):
+        raise InputError(f"The frame must be a pandas, polars or pyarrow table, got {type_of(frame)}.")
+    check_frame(frame)
     # pandas adds its index as a column to what it writes only where rows were left out or sorted, so that it would
     # decide by the counts whether a table can be read.
     data = data.drop([name for name in data.columns if INDEX.fullmatch(name)])
@@ -231,18 +241,20 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
         counts=counts,
         where=lambda row: f"row {row + 1}",
         whole=lambda name: data.schema[name].is_integer(),
+        height=len(data),
     )
     return source, Frame(data.implementation.value, source.names, dict(data.schema))
 
 
 def _check_column_names(frame: Any) -> None:
     """Columns must have names that can be told apart; frames allow more than that."""
-    names = list(getattr(frame, "column_names", getattr(frame, "columns", [])))
+    found = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    names = list(found) if isinstance(found, Iterable) else []
     if not all(isinstance(name, str) for name in names):
         raise InputError("Columns of the frame must be named by text, got other names. Rename them first.")
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise InputError(f"Columns of the frame must have different names, got {quoted(twice)} twice.")
+        raise InputError(f"Columns of the frame must have different names, got {shown_names(sorted(twice))} twice.")
 
 
 def _cast(frame: Any, name: str, dtype: Any, labels: Sequence[Label]) -> Any:
@@ -271,10 +283,10 @@ def _distinct_texts(labels: Sequence[Label]) -> list[str]:
 
 
 def _as_array(counts: Any) -> npt.NDArray[Any]:
-    try:
-        return np.ma.asanyarray(counts) if isinstance(counts, np.ma.MaskedArray) else np.asarray(counts)
-    except ValueError:
-        raise DataError("Counts must be an array with rows of one length, got rows of several.") from None
+    array = np.ma.asanyarray(counts) if isinstance(counts, np.ma.MaskedArray) else as_array(counts)
+    if array is None:
+        raise DataError("Counts must be an array with rows of one length, got rows of several.")
+    return array
 
 
 def _array_place(i: int, shape: tuple[int, ...]) -> str:

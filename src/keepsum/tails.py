@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from keepsum.arguments import check_number
 from keepsum.calibration import log_constant
 from keepsum.errors import InputError
 from keepsum.mechanisms import Gaussian
@@ -45,8 +46,9 @@ def tail_bound(plan: Plan, length: float) -> float:
     (4.23, 0.001105)
     """
     least = valid_from(plan)
+    length = check_number(length, "The length", 0, math.inf)
     if not length >= least:
-        raise InputError(f"The length must be at least {least:.6g}, from where the bound is proved, got {length!r}.")
+        raise InputError(f"The length must be at least {least:.6g}, from where the bound is proved, got {length:.6g}.")
     shape, mechanism = plan.geometry, plan.mechanism
     if isinstance(mechanism, Gaussian):
         loss = length**2 / (2 * float(mechanism.sigma or 0) ** 2)

@@ -7,23 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from keepsum.arguments import check_flag, check_path
 from keepsum.bounds import bounded_cells
 from keepsum.certificate import Certificate
 from keepsum.declaring import read_released, read_totals
 from keepsum.errors import InputError, KeepsumError
 from keepsum.invariants import Invariants
-from keepsum.recording import (
-    domain_of,
-    kept_invariants,
-    mechanism_record,
-    order_is_as_recorded,
-    planned_again,
-)
+from keepsum.memory import BYTES_A_BYTE, check_room
+from keepsum.recording import kept_invariants, mechanism_record, order_is_as_recorded, planned_again
 from keepsum.saving import put_back
+from keepsum.showing import printable
 from keepsum.signing import is_signed_by, own_key, read_public_key
 from keepsum.stating import (
     LEVEL,
@@ -36,6 +34,7 @@ from keepsum.table import Table
 from keepsum.writing import table_hash
 
 SHOWN = 5
+STOPPED = "; nothing else was looked at"
 Pathlike = str | PathLike[str]
 T = TypeVar("T")
 
@@ -104,22 +103,38 @@ def verify(
     -------
     Verification
         What was checked; it is true if everything passed.
+
+    Notes
+    -----
+    Nothing is worked out from a certificate whose signature is bad, or missing where a key is given. A certificate has
+    one form, white space apart; one that another program has rewritten fails.
     """
+    check_flag(allow_seeded, "allow_seeded=")
+    figures = None if totals is None else check_path(totals, "The file of published figures")
     files = _Files.of(table, certificate)
     trusted = None if key is None else read_public_key(key)
     report = _Report()
     record = report.attempt("certificate", lambda: Certificate.from_json(_read(files.certificate)))
     if record is not None:
         report.say("certificate", True, f"follows {record.schema}, released {record.released}")
-        report.say("signature", *_signature(record, trusted))
-        report.say("randomness", *_randomness(record, allow_seeded))
-        kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
-        if kept is not None:
-            released = _check_table(report, record, kept, files.table)
-            report.attempt("statement", lambda: report.say("statement", *_statement(record, kept, released)))
-            if totals is not None:
-                report.say("published figures", *_published(record, kept, totals))
+        report.attempt("signature", lambda: report.say("signature", *_signature(record, trusted)))
+        if report.checks[-1].passed:  # nothing is worked out from a certificate that is somebody else's
+            _check_contents(report, record, files, figures, allow_seeded)
     return Verification(tuple(report.checks))
+
+
+def _check_contents(
+    report: _Report, record: Certificate, files: _Files, figures: Path | None, allow_seeded: bool
+) -> None:
+    """Everything that a certificate says, of the table and of itself."""
+    report.say("randomness", *_randomness(record, allow_seeded))
+    kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
+    if kept is None:
+        return
+    released = _check_table(report, record, kept, files.table)
+    report.attempt("statement", lambda: report.say("statement", *_statement(record, kept, released)))
+    if figures is not None:
+        report.say("published figures", *_published(record, kept, figures))
 
 
 @dataclass(frozen=True)
@@ -132,7 +147,7 @@ class _Files:
 
     @classmethod
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
-        path = Path(table)
+        path = check_path(table, "The released table")
         for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
             put_back(destination)  # a release that a killed process was replacing
         if path.is_dir():
@@ -142,7 +157,7 @@ class _Files:
             beside, path = path / "certificate.json", found[0]
         else:
             beside = path.with_suffix(".certificate.json")
-        own = beside if certificate is None else Path(certificate)
+        own = beside if certificate is None else check_path(certificate, "The certificate")
         for file, what in ((path, "table"), (own, "certificate")):
             if not file.is_file():
                 raise InputError(f"The {what} {str(file)!r} must be a file, there is none. Name the right one.")
@@ -155,6 +170,7 @@ class _Files:
 
 def _read(path: Path) -> bytes:
     try:
+        check_room(path.stat().st_size, f"File {path.name!r}", BYTES_A_BYTE)
         return path.read_bytes()
     except OSError as error:
         raise _UnreadableError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
@@ -171,7 +187,7 @@ class _Report:
         self.checks: list[Check] = []
 
     def say(self, name: str, passed: bool, words: str) -> None:
-        self.checks.append(Check(name, passed, words))
+        self.checks.append(Check(name, passed, printable(words)))  # names of axes and labels are anybody's text
 
     def attempt(self, name: str, step: Callable[[], T]) -> T | None:
         """The result of a step, or a failed check if what was published does not allow it."""
@@ -183,14 +199,16 @@ class _Report:
             self.say(name, False, str(error))
         except (ArithmeticError, ValueError, RecursionError) as error:  # numbers that no release has
             self.say(name, False, f"it cannot be used: {error}")
+        except MemoryError:
+            self.say(name, False, "it cannot be used: it would not fit in memory")
         return None
 
 
 def _signature(record: Certificate, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
     if record.signature is None:
-        return trusted is None, "none" if trusted is None else "none, so the key has signed nothing"
+        return trusted is None, "none" if trusted is None else f"none, so the key has signed nothing{STOPPED}"
     if not is_signed_by(record, trusted if trusted is not None else own_key(record.signature)):
-        return False, "not of this certificate by this key: it was changed, or another key signed it"
+        return False, f"not of this certificate by this key: it was changed, or another key signed it{STOPPED}"
     if trusted is not None:
         return True, "by the key given"
     return True, f"by {record.signature.public_key[:16]}…, which only the publisher's key can confirm (key)"
@@ -209,7 +227,7 @@ def _statement(record: Certificate, kept: Invariants, released: Table | None) ->
         ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
         ("the kept totals", record.kept.words, kept.describe()),
         ("the number of cells", record.table.cells, kept.size),
-        ("the order of categories", order_is_as_recorded(record.domain, domain_of(record.domain)), True),
+        ("the order of categories", kept.domain is not None and order_is_as_recorded(record.domain, kept.domain), True),
         ("postprocessing and ledger", (record.postprocessing, record.ledger), ([], None)),
     ]
     if released is not None:  # bounds and margins follow from the kept totals
@@ -222,22 +240,30 @@ def _statement(record: Certificate, kept: Invariants, released: Table | None) ->
             ("the accuracy", record.accuracy, accuracy_record(accuracy)),
             ("the warnings", record.warnings, told),
         ]
-    wrong = [what for what, said, found in stated if said != found]
+    wrong = [what for what, said, found in stated if _written(said) != _written(found)]
     if wrong:
         return False, f"not what follows from the totals and the parameters: {', '.join(wrong)}"
     return True, f"{rebuilt.guarantee.words}; for one person {rebuilt.guarantee.person_words}"
 
 
+def _written(said: Any) -> bytes:
+    """A statement as it is written: 0 and -0 are equal, but not the same text."""
+    return msgspec.json.encode(said)
+
+
 def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> Table | None:
     """The released table, if it is one."""
-    released = report.attempt("table", lambda: read_released(path, domain_of(record.domain), record.table.count))
+    domain = kept.domain
+    if domain is None:
+        raise AssertionError("the totals of a certificate are over its domain")
+    released = report.attempt("table", lambda: read_released(path, domain, record.table.count))
     if released is None:
         return None
     report.say("table", True, f"{released.domain.size:,} cells, each once, all whole numbers")
     same = table_hash(released) == record.table.sha256
     report.say("hash", same, "as certified" if same else "the table is not the one that was certified")
     names = [total.name for total in record.kept.totals]
-    if names != list(kept.names):
+    if len(names) != kept.height or names != list(kept.names):
         report.say("kept totals", False, "the totals listed are not those declared")
         return released
     sums = [int(total) for total in kept.totals(released)]

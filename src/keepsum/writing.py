@@ -111,8 +111,9 @@ def _value(value: Any, shape: Text, quoted: bool) -> str:
 def _encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise DataError("Labels must be text that UTF-8 can write, but one has half a character. Clean it.") from None
+    except UnicodeEncodeError:  # which holds the text, so it is not passed on
+        pass
+    raise DataError("Labels must be text that UTF-8 can write, but one has half a character. Clean it.")
 
 
 def _pyarrow(what: str) -> Any:

@@ -155,7 +155,7 @@ def test_the_lag_is_raised_until_the_bound_is_about_one():
         ks.mcmc.choose_lag(meet, most=4)
     with pytest.raises(ks.InputError, match="Raise max_steps"):
         ks.mcmc.choose_lag(lambda lag: ks.mcmc.MeetingTimes([lag + 1], lag, [True]))
-    with pytest.raises(ks.InputError, match="factor at least 2"):
+    with pytest.raises(ks.InputError, match="factor must be a whole number from 2"):
         ks.mcmc.choose_lag(meet, factor=1)
 
 
@@ -178,7 +178,7 @@ def test_bad_input_gets_a_sentence(arguments, words):
 
 
 def test_bad_options_get_a_sentence():
-    with pytest.raises(ks.InputError, match="strictly between 0 and 1"):
+    with pytest.raises(ks.InputError, match="confidence must lie between 0 and 1"):
         ks.mcmc.tv_upper_bound([12], 5, confidence=1)
     with pytest.raises(ks.InputError, match="true or false for each of 1 pairs"):
         ks.mcmc.tv_upper_bound([12], 5, censored=[True, False])
@@ -193,4 +193,4 @@ def test_bounds_need_no_kernel():
 
     tree = ast.parse(Path(keepsum.mcmc.bounds.__file__).read_text(encoding="utf-8"))
     ours = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module.startswith("keepsum")}
-    assert ours == {"keepsum.errors", "keepsum.mcmc.times"}
+    assert ours == {"keepsum.arguments", "keepsum.errors", "keepsum.mcmc.times", "keepsum.showing"}

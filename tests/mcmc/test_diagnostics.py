@@ -88,5 +88,5 @@ def test_bad_shapes_get_a_sentence(shape):
 
 
 def test_bad_methods_get_a_sentence():
-    with pytest.raises(ks.InputError, match="Method must be 'rank', 'split', 'plain'"):
+    with pytest.raises(ks.InputError, match="Method must be 'rank', 'split' or 'plain'"):
         ks.mcmc.r_hat(np.zeros((4, 100)), "median")

@@ -16,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from keepsum.explaining import as_text
+from keepsum.showing import printable
 
 NOT_SHOWN = 3  # the status of a command that has done its work, but not said so where it should
 
@@ -52,8 +53,8 @@ def note(words: str) -> None:
 
 
 def _line(head: str, words: str, style: str) -> None:
-    text = " ".join(words.split())
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    text = " ".join(printable(words).split())
+    console = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
     with contextlib.suppress(OSError, ValueError):  # nobody can be told, so the status has to do
         if console.is_terminal:
             console.print(f"[{style}]{head}[/]{escape(text)}")
@@ -76,7 +77,7 @@ def abandon_streams() -> None:
 
 def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Titles and lines in two columns."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         typer.echo(as_text(sections))
         return
@@ -85,31 +86,40 @@ def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
     grid.add_column()
     for title, lines in sections:
         style = "bold yellow" if title.startswith("Warning") else ""
-        grid.add_row(title, escape("\n".join(lines)), style=style)
+        grid.add_row(escape(printable(title)), escape("\n".join(map(printable, lines))), style=style)
     console.print(grid)
 
 
 def show_checks(checks: Iterable[tuple[str, bool, str]]) -> None:
     """What was checked, and how it came out."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         for name, passed, words in checks:
-            typer.echo(f"{'ok' if passed else 'FAILED':<8}{name:<20}{words}")
+            typer.echo(f"{'ok' if passed else 'FAILED':<8}{name:<20}{printable(words)}")
         return
     grid = Table.grid(padding=(0, 2))
     for name, passed, words in checks:
-        grid.add_row("[bold green]ok[/]" if passed else "[bold red]FAILED[/]", escape(name), escape(words))
+        grid.add_row("[bold green]ok[/]" if passed else "[bold red]FAILED[/]", escape(name), escape(printable(words)))
     console.print(grid)
 
 
 def show_json(result: Any) -> None:
-    """A result for other programs."""
-    typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    """A result for other programs, without a character that would do something to a terminal."""
+    text = msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
+    typer.echo("\n".join(line if line.isprintable() else "".join(map(_in_json, line)) for line in text.split("\n")))
+
+
+def _in_json(character: str) -> str:
+    r"""A character of a JSON text, as \u where it cannot be printed; such ones stand in strings only."""
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[k] << 8 | units[k + 1]:04x}" for k in range(0, len(units), 2))
 
 
 def shown(path: object) -> str:
     """A path as text that can be written, whatever bytes it has."""
-    return str(path).encode("utf-8", "replace").decode("utf-8")
+    return printable(str(path))
 
 
 @contextlib.contextmanager

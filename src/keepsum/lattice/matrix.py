@@ -15,6 +15,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy import sparse
 
+from keepsum.arguments import as_array
 from keepsum.errors import InputError
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -66,10 +67,9 @@ def _from_sparse(values: Any, what: str) -> sparse.csr_array:
 
 
 def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise InputError(f"{what} must have rows of one length, got rows of several.") from None
+    array = as_array(values)
+    if array is None:
+        raise InputError(f"{what} must have rows of one length, got rows of several.")
     if isinstance(values, np.ndarray) or array.dtype.kind != "f":
         return array
     # numpy turns a list with an integer beyond 64 bits into floats: take the list's own integers instead.

@@ -13,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
+from keepsum.arguments import as_array, check_flag, check_number, check_whole
 from keepsum.errors import InputError
 from keepsum.mcmc.times import MeetingTimes
+from keepsum.showing import given, type_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -135,11 +137,10 @@ def tv_upper_bound(
     unknown amount)
     """
     found = as_times(times, lag, censored)
-    steps = np.asarray(t)
-    if steps.dtype.kind not in "iu" or np.any(steps < 0):
-        raise InputError(f"t must be a whole number from 0, or an array of them, got {t!r}.")
-    if not 0 < confidence < 1:
-        raise InputError(f"The confidence must lie strictly between 0 and 1, got {confidence!r}.")
+    steps = as_array(t)
+    if steps is None or steps.dtype.kind not in "iu" or np.any(steps < 0):
+        raise InputError(f"t must be a whole number from 0, or an array of them, got {given(t)}.")
+    confidence, refined = check_number(confidence, "The confidence", 0, 1), check_flag(refined, "refined=")
     excess = np.sort(found.excess)
     figures = np.array([_at(excess, found.lag, int(step), 1 - confidence) for step in steps.reshape(-1)])
     estimate, error, upper = figures.reshape((*steps.shape, 3)).transpose(steps.ndim, *range(steps.ndim))
@@ -155,8 +156,10 @@ def tv_upper_bound(
 def as_times(times: Any, lag: int | None = None, censored: Any = None) -> MeetingTimes:
     """Meeting times from what the user gave."""
     if isinstance(times, MeetingTimes):
-        if censored is not None or lag not in (None, times.lag):
-            raise InputError(f"The lag must be that of the meeting times, {times.lag}, got {lag!r}. Leave it out.")
+        if lag is not None and check_whole(lag, "The lag", 1) != times.lag:
+            raise InputError(f"The lag must be that of the meeting times, {times.lag}, got {lag}. Leave it out.")
+        if censored is not None:
+            raise InputError("Censored must not be given with MeetingTimes, which know it. Leave it out.")
         return times
     if lag is None:
         raise InputError("The lag must be given with an array of meeting times, got None.")
@@ -267,15 +270,17 @@ def choose_lag(
     >>> choice.lag
     32
     """
-    if first < 1 or factor < 2 or tolerance <= 0:
-        raise InputError(
-            f"First must be at least 1, factor at least 2 and tolerance above 0, got {first}, {factor}, {tolerance}."
-        )
+    if not callable(meet):
+        raise InputError(f"What draws meeting times must be a function of the lag, got {type_of(meet)}.")
+    first, factor = check_whole(first, "The first lag", 1), check_whole(factor, "The factor", 2)
+    tolerance, most = check_number(tolerance, "The tolerance", 0, np.inf), check_whole(most, "The largest lag", first)
     tried: list[tuple[int, float]] = []
     good: MeetingTimes | None = None
     lag = first
     while lag <= most:
         times = meet(lag)
+        if not isinstance(times, MeetingTimes):
+            raise InputError(f"What draws meeting times must return MeetingTimes, got {type_of(times)}.")
         if times.censored.any():
             raise InputError(f"Every pair must have met to judge a lag, got {times!r}. Raise max_steps.")
         bound = tv_upper_bound(times).estimate

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from keepsum.arguments import check_whole
 from keepsum.lattice import Lattice
 from keepsum.mcmc.kernels import MET, NORM, OTHER, STEP, couple
 from keepsum.mcmc.metropolis import advance, begin
 from keepsum.mcmc.pairs import MAX_STEPS, as_meeting_times, checked_last
-from keepsum.mcmc.problem import Problem, as_starts, pose, whole
+from keepsum.mcmc.problem import Problem, as_starts, pose
 from keepsum.mcmc.running import feed, progress, spread
 from keepsum.mcmc.times import MeetingTimes
 from keepsum.mechanisms import Mechanism
@@ -84,7 +85,7 @@ def meeting_times(
     >>> ks.mcmc.tv_upper_bound(times, t=20).estimate
     0.16
     """
-    lag, pairs = whole(lag, "The lag", 1), whole(pairs, "The number of pairs", 1)
+    lag, pairs = check_whole(lag, "The lag", 1), check_whole(pairs, "The number of pairs", 1)
     max_steps = checked_last(max_steps, lag)
     problem = pose(lattice, mechanism, a, basis)
     starts = as_starts(start, lattice, 1)

@@ -13,8 +13,10 @@ import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
+from keepsum.arguments import as_array, check_choice
 from keepsum.errors import InputError
 from keepsum.mcmc.metropolis import Chains
+from keepsum.showing import type_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -88,13 +90,14 @@ def effective_sample_size(draws: Chains | npt.ArrayLike, method: str = "bulk") -
 
 
 def _method(methods: dict[str, Callable[[Floats], float]], name: str) -> Callable[[Floats], float]:
-    if name not in methods:
-        raise InputError(f"Method must be {', '.join(map(repr, methods))}, got {name!r}.")
-    return methods[name]
+    return methods[check_choice(name, "Method", methods)]
 
 
 def _each_cell(draws: Any, figure: Callable[[Floats], float], least_chains: int) -> Any:
-    values = np.asarray(draws.draws if isinstance(draws, Chains) else draws, dtype=np.float64)
+    array = as_array(draws.draws if isinstance(draws, Chains) else draws)
+    if array is None or array.dtype.kind not in "biuf":
+        raise InputError(f"Draws must be Chains or an array of numbers, got {type_of(draws)}.")
+    values = array.astype(np.float64)
     if values.ndim not in (2, 3) or values.shape[0] < least_chains or values.shape[1] < 4:
         raise InputError(
             f"Draws must be of shape (chains, draws) or (chains, draws, cells) with at least {least_chains} chains "

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from keepsum.arguments import check_whole
+from keepsum.errors import InputError
 from keepsum.sampling.rng import Stream
+from keepsum.showing import type_of
+
+MOST_NUMBERS = 2**32  # in one call
 
 
 class Draws:
@@ -25,13 +30,17 @@ class Draws:
     """
 
     def __init__(self, stream: Stream) -> None:
+        if not isinstance(stream, Stream):
+            raise InputError(f"Draws must come from a stream, got {type_of(stream)}. Use ks.rng().stream().")
         self.stream = stream
 
     def random(self, size: int | tuple[int, ...] | None = None) -> Any:
         """Uniform numbers strictly between 0 and 1."""
         if size is None:
             return ((self.stream.word() >> 11) + 0.5) * 2.0**-53
-        shape = (size,) if isinstance(size, int) else tuple(size)
+        sizes = size if isinstance(size, tuple) else (size,)
+        shape = tuple(check_whole(length, "The size", 0) for length in sizes)
+        check_whole(math.prod(shape), "The size", 0, MOST_NUMBERS)
         words = self.stream.take(math.prod(shape))
         return (((words >> np.uint64(11)) + 0.5) * 2.0**-53).reshape(shape)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from keepsum.arguments import check_whole
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.mcmc.kernel_arguments import Floats, IntArray, Scratch
 from keepsum.mcmc.kernels import ACCEPTED, NORM, UPDATES, start_from_g, walk
-from keepsum.mcmc.problem import Problem, as_starts, pose, whole
+from keepsum.mcmc.problem import Problem, as_starts, pose
 from keepsum.mcmc.running import feed, fresh_state, spread
 from keepsum.mechanisms import Mechanism
 from keepsum.sampling.rng import Rng, Stream
@@ -139,8 +140,8 @@ def metropolis(
     >>> runs.draws.shape, bool(lattice.contains(runs.draws.reshape(-1, 4)).all())
     ((4, 1000, 4), True)
     """
-    steps, burn_in = whole(steps, "The number of steps", 1), whole(burn_in, "The burn-in", 0)
-    thin, chains = whole(thin, "Thinning", 1), whole(chains, "The number of chains", 1)
+    steps, burn_in = check_whole(steps, "The number of steps", 1), check_whole(burn_in, "The burn-in", 0)
+    thin, chains = check_whole(thin, "Thinning", 1), check_whole(chains, "The number of chains", 1)
     if thin > steps:
         raise InputError(f"Thinning must be at most the number of steps, {steps}, got {thin}. Nothing would be kept.")
     problem = pose(lattice, mechanism, a, basis)

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from keepsum.arguments import check_whole
 from keepsum.errors import InputError
 from keepsum.mcmc.draws import Draws
-from keepsum.mcmc.problem import whole
 from keepsum.mcmc.running import progress, spread
 from keepsum.mcmc.times import MeetingTimes
 from keepsum.sampling.rng import Rng, Stream
+from keepsum.showing import type_of
 
 MAX_STEPS = 10**6
+STEPS = ("start", "step", "coupled_step")  # what a kernel must have
 
 
 class Kernel(Protocol):
@@ -95,7 +97,9 @@ def meeting_times_of(
     >>> ks.mcmc.tv_upper_bound(times, t=4).estimate < 0.5 * 0.75**4 / (1 - 0.75**5) + 0.1
     True
     """
-    lag, pairs = whole(lag, "The lag", 1), whole(pairs, "The number of pairs", 1)
+    if not isinstance(kernel, ManyAtOnce) and not all(callable(getattr(kernel, name, None)) for name in STEPS):
+        raise InputError(f"A kernel must have start, step and coupled_step, got {type_of(kernel)}.")
+    lag, pairs = check_whole(lag, "The lag", 1), check_whole(pairs, "The number of pairs", 1)
     last = checked_last(max_steps, lag)
 
     def work(jobs: range, stream: Stream) -> list[tuple[int, bool]]:
@@ -154,7 +158,7 @@ def _meet_many(kernel: ManyAtOnce, rng: Draws, count: int, lag: int, last: int) 
 
 def checked_last(max_steps: int, lag: int) -> int:
     """The last step, which must leave room for coupled ones."""
-    last = whole(max_steps, "max_steps", 1)
+    last = check_whole(max_steps, "max_steps", 1)
     if last <= lag:
         raise InputError(f"max_steps must be larger than the lag, {lag:,}, got {last:,}. Chains meet after the lag.")
     return last

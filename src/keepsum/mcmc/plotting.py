@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from keepsum.arguments import check_number, check_text
 from keepsum.errors import InputError
 from keepsum.mcmc.bounds import first_step_below, tv_upper_bound
 from keepsum.mcmc.times import MeetingTimes
@@ -53,9 +54,12 @@ def plot_bound(
     >>> ks.mcmc.plot_bound(times).axes[0].get_xlabel()
     'steps of the chain (log scale)'
     """
-    curves = [times] if isinstance(times, MeetingTimes) else list(times)
+    curves = [times] if isinstance(times, MeetingTimes) else list(times) if isinstance(times, Sequence) else []
     if not curves or not all(isinstance(curve, MeetingTimes) for curve in curves):
         raise InputError("Times must be MeetingTimes, or several of them. Use ks.mcmc.meeting_times.")
+    level, confidence = check_number(level, "The level", 0, 1), check_number(confidence, "The confidence", 0, 1)
+    if title is not None:
+        check_text(title, "The title")
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:

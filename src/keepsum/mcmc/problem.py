@@ -12,6 +12,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy import sparse
 
+from keepsum.arguments import as_array
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.lattice.kernel import LLL_LIMIT
@@ -19,6 +20,7 @@ from keepsum.lattice.matrix import as_matrix
 from keepsum.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, Target
 from keepsum.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
 from keepsum.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.showing import given, type_of
 
 LARGEST_ENTRY = 2**20  # of a basis, and of a start: squares and their sums then stay far below 2^63
 TABLED = 1024  # acceptance chances that are looked up
@@ -72,7 +74,7 @@ class Problem:
 def pose(lattice: Lattice, mechanism: Mechanism, a: float | Sequence[float], basis: Any = None) -> Problem:
     """Check what the user gave and bring it into the form that kernels read."""
     if not isinstance(lattice, Lattice):
-        raise InputError(f"The lattice must be a ks.Lattice, got {type(lattice).__name__}. Use ks.Lattice(A).")
+        raise InputError(f"The lattice must be a ks.Lattice, got {type_of(lattice)}. Use ks.Lattice(A).")
     if lattice.dimension == 0:
         raise InputError("The lattice must have a dimension of at least 1, got 0. Every cell is pinned: keep less.")
     columns = _columns(lattice.sparse_basis if basis is None else _checked(lattice, basis))
@@ -104,15 +106,14 @@ def _checked(lattice: Lattice, basis: Any) -> sparse.csc_array:
 
 
 def _parameters(a: float | Sequence[float], dimension: int) -> Floats:
-    try:
-        given = np.asarray(a, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"a must be a number between 0 and 1, or one a coordinate, got {a!r}.") from None
-    if given.ndim > 1 or given.size not in (1, dimension):
-        raise InputError(f"a must be one number or {dimension}, one a coordinate, got shape {given.shape}.")
-    if not np.all((given > 0) & (given < 1)):
-        raise InputError(f"a must lie strictly between 0 and 1, got {a!r}. The paper takes exp(-1) to exp(-2.5).")
-    return np.array(np.broadcast_to(given.reshape(-1), dimension))
+    array = as_array(a)
+    if array is None or array.dtype.kind not in "iuf":
+        raise InputError(f"a must be a number between 0 and 1, or one a coordinate, got {given(a)}.")
+    if array.ndim > 1 or array.size not in (1, dimension):
+        raise InputError(f"a must be one number or {dimension}, one a coordinate, got shape {array.shape}.")
+    if not np.all((array > 0) & (array < 1)):
+        raise InputError(f"a must lie strictly between 0 and 1, got {given(a)}. The paper takes exp(-1) to exp(-2.5).")
+    return np.array(np.broadcast_to(array.astype(np.float64).reshape(-1), dimension))
 
 
 def _pre_jumps(parameters: Floats) -> PreJumps:
@@ -139,7 +140,7 @@ def _target(mechanism: Mechanism) -> Target:
         if mechanism.sigma is None:
             raise InputError(f"The mechanism must have its sigma worked out, got {mechanism!r}. Use plan.mechanism.")
         return _law(GAUSSIAN, float(1 / (2 * mechanism.sigma**2)))
-    raise InputError(f"The mechanism must be a ks.Laplace or a ks.Gaussian, got {mechanism!r}.")
+    raise InputError(f"The mechanism must be a ks.Laplace or a ks.Gaussian, got {type_of(mechanism)}.")
 
 
 def _law(kind: int, rate: float) -> Target:
@@ -150,21 +151,13 @@ def as_starts(start: Any, lattice: Lattice, rows: int) -> npt.NDArray[np.int64] 
     """Where chains start, one row each, or None for the law g: one vector of the lattice, or one for each chain."""
     if start is None:
         return None
-    given = np.asarray(start)
-    if given.shape not in ((lattice.width,), (rows, lattice.width)) or given.dtype.kind not in "iu":
-        raise InputError(
-            f"The start must be whole numbers of shape ({lattice.width},) or ({rows}, {lattice.width}), "
-            f"got {given.dtype} of shape {given.shape}."
-        )
-    if given.size and np.abs(given).max() > LARGEST_ENTRY:
+    array = as_array(start)
+    shapes = ((lattice.width,), (rows, lattice.width))
+    if array is None or array.shape not in shapes or array.dtype.kind not in "iu":
+        found = "rows of several lengths" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise InputError(f"The start must be whole numbers of shape {shapes[0]} or {shapes[1]}, got {found}.")
+    if array.size and np.abs(array).max() > LARGEST_ENTRY:
         raise InputError(f"The entries of the start must be at most {LARGEST_ENTRY:,}, got larger ones.")
-    if not np.all(lattice.contains(given)):
+    if not np.all(lattice.contains(array)):
         raise InputError("The start must lie in the lattice, got a vector that changes a kept total.")
-    return np.array(np.broadcast_to(given, (rows, lattice.width)), dtype=np.int64)
-
-
-def whole(value: Any, what: str, least: int) -> int:
-    """A whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{what} must be a whole number from {least:,}, got {value!r}.")
-    return int(value)
+    return np.array(np.broadcast_to(array, (rows, lattice.width)), dtype=np.int64)

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from keepsum.arguments import check_flag, check_whole
 from keepsum.mcmc.kernel_arguments import IntArray
 from keepsum.mcmc.kernels import MORE, POSITION, STATE_SIZE
-from keepsum.mcmc.problem import whole
 from keepsum.sampling.driving import announce, in_parallel
-from keepsum.sampling.rng import Rng, Stream
-from keepsum.sampling.rng import rng as new_rng
+from keepsum.sampling.rng import Rng, Stream, checked_rng
 
 Result = TypeVar("Result")
 
@@ -63,7 +62,8 @@ def spread(
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Result]:
     """Do ``count`` jobs, each task of them on a stream of its own; the results in the order of the jobs."""
-    workers = cores() if threads is None else whole(threads, "The number of threads", 1)
+    source = checked_rng(rng)
+    workers = cores() if threads is None else check_whole(threads, "The number of threads", 1)
 
     def task(jobs: range, stream: Stream) -> Sequence[Result]:
         results = work(jobs, stream)
@@ -71,12 +71,14 @@ def spread(
         return results
 
     tasks = [lambda stream, jobs=jobs: task(jobs, stream) for jobs in shares(count)]
-    return [one for some in in_parallel(tasks, rng or new_rng(), workers) for one in some]
+    return [one for some in in_parallel(tasks, source, workers) for one in some]
 
 
 @contextmanager
 def progress(label: str, total: int, show: bool | None) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal that has rich, nothing when piped; yields what to call with the number of jobs done."""
+    if show is not None:
+        show = check_flag(show, "show_progress=")
     if show is False or (show is None and not sys.stderr.isatty()):
         yield lambda _: None
         return

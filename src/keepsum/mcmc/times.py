@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.arguments import as_array, check_whole
 from keepsum.errors import InputError
 
 
@@ -42,20 +43,26 @@ class MeetingTimes:
     max_steps: int | None = None
 
     def __init__(self, times: Any, lag: int, censored: Any = None, max_steps: int | None = None) -> None:
-        found = np.array(times)
+        array = as_array(times)
+        if array is None:
+            raise InputError("Meeting times must be whole numbers, one a pair, got rows of several lengths.")
+        found = np.array(array)
         if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "iu":
             raise InputError(
                 f"Meeting times must be whole numbers, one a pair, got {found.dtype} of shape {found.shape}."
             )
-        if isinstance(lag, bool) or not isinstance(lag, (int, np.integer)) or lag < 1:
-            raise InputError(f"The lag must be a whole number from 1, got {lag!r}.")
-        open_ = np.zeros(found.shape, dtype=bool) if censored is None else np.array(censored)
+        lag = check_whole(lag, "The lag", 1)
+        max_steps = None if max_steps is None else check_whole(max_steps, "max_steps", 1)
+        flags = np.zeros(found.shape, dtype=bool) if censored is None else as_array(censored)
+        if flags is None:
+            raise InputError(f"Censored must be true or false for each of {found.size} pairs, got ragged rows.")
+        open_ = np.array(flags)
         if open_.shape != found.shape or open_.dtype != np.bool_:
             raise InputError(f"Censored must be true or false for each of {found.size} pairs, got {open_.shape}.")
         if np.any(found[~open_] < lag):
             raise InputError(f"Meeting times must be at least the lag, {lag}, got {int(found[~open_].min())}.")
         found.flags.writeable = open_.flags.writeable = False
-        for name, value in {"times": found, "lag": int(lag), "censored": open_, "max_steps": max_steps}.items():
+        for name, value in {"times": found, "lag": lag, "censored": open_, "max_steps": max_steps}.items():
             object.__setattr__(self, name, value)
 
     @property

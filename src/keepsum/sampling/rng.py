@@ -22,10 +22,12 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from keepsum.errors import InputError
+from keepsum.showing import given, type_of
 
 Words = npt.NDArray[np.uint64]
 
 FIRST_WORDS, BUFFER_WORDS = 512, 65536  # a stream's buffers grow from the one to the other
+LONGEST_SEED = 10_000  # bits of a seed that is a number
 _EXTRA = 2**63  # the stream that settles the ties of stream i is stream i + 2^63
 
 
@@ -188,23 +190,23 @@ class Rng:
 
     def below(self, n: int) -> int:
         """A uniform integer from 0 to n - 1."""
-        if n < 1:
-            raise InputError(f"The bound must be at least 1, got {n!r}.")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise InputError(f"The bound must be a whole number from 1, got {given(n)}.")
         with _DOOR.lock:
-            return _below(self._own, n)
+            return _below(self._own, int(n))
 
     def bernoulli(self, p: Fraction | int) -> bool:
         """True with probability p exactly, p rational."""
+        if not isinstance(p, (int, Fraction)) or not 0 <= p <= 1:
+            raise InputError(f"A probability must be a Fraction from 0 to 1, got {given(p)}.")
         p = Fraction(p)
-        if not 0 <= p <= 1:
-            raise InputError(f"A probability must be from 0 to 1, got {p}.")
         return self.below(p.denominator) < p.numerator
 
     def bernoulli_exp(self, x: Fraction | int) -> bool:
         """True with probability exp(-x) exactly, x >= 0 rational (Canonne, Kamath and Steinke 2020, algorithm 1)."""
+        if not isinstance(x, (int, Fraction)) or x < 0:
+            raise InputError(f"The exponent must be a Fraction from 0, got {given(x)}.")
         x = Fraction(x)
-        if x < 0:
-            raise InputError(f"The exponent must be at least 0, got {x}.")
         while x > 1:
             if not self._bernoulli_exp_small(Fraction(1)):
                 return False
@@ -264,5 +266,17 @@ def rng(seed: int | str | None = None) -> Rng:
     if seed is None:
         return Rng(secrets.token_bytes(32), seeded=False)
     if isinstance(seed, bool) or not isinstance(seed, (int, str)):
-        raise InputError(f"A seed must be a whole number or text, got {seed!r}.")
-    return Rng(hashlib.sha256(f"keepsum seed {type(seed).__name__} {seed}".encode()).digest(), seeded=True)
+        raise InputError(f"A seed must be a whole number or text, got {type_of(seed)}.")
+    if isinstance(seed, int) and seed.bit_length() > LONGEST_SEED:
+        raise InputError(f"A seed must have at most {LONGEST_SEED:,} bits, got more.")
+    return Rng(
+        hashlib.sha256(f"keepsum seed {type(seed).__name__} {seed}".encode(errors="surrogatepass")).digest(),
+        seeded=True,
+    )
+
+
+def checked_rng(rng: Rng | None) -> Rng:
+    """The source of randomness that was given, or the operating system's."""
+    if rng is not None and not isinstance(rng, Rng):
+        raise InputError(f"The source of randomness must come from ks.rng(), got {type_of(rng)}.")
+    return rng if rng is not None else Rng(secrets.token_bytes(32), seeded=False)

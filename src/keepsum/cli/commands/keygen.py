@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keepsum.cli.screen import done, show_json
+from keepsum.cli.screen import done, show_json, shown
 from keepsum.errors import InputError
 from keepsum.holding import held_back
 from keepsum.signing import make_keys
@@ -22,7 +22,8 @@ Examples:
 
     keepsum verify released.csv --key key.pub.pem
 
-Keep key.pem secret; publish key.pub.pem where readers trust it. It is not locked by a passphrase.
+Keep key.pem secret; publish key.pub.pem where readers trust it. It is not locked by a passphrase, and is refused once
+others can read it.
 """
 
 
@@ -42,12 +43,12 @@ def keygen(
     """Make keys."""
     if not private.name:
         raise InputError(f"The private key must have the name of a file, got {str(private)!r}.")
-    shown = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
+    beside = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
     with held_back():
-        fingerprint = make_keys(private, shown, force)
-        done(f"The keys are made: private {str(private)!r} (keep it secret), public {str(shown)!r}.")
+        fingerprint = make_keys(private, beside, force)
+        done(f"The keys are made: private {str(private)!r} (keep it secret), public {str(beside)!r}.")
     if json:
-        show_json({"private": str(private), "public": str(shown), "public_key": fingerprint})
+        show_json({"private": shown(private), "public": shown(beside), "public_key": fingerprint})
         return
-    typer.echo(f"Private key  {private} (keep it secret)")
-    typer.echo(f"Public key   {shown}")
+    typer.echo(f"Private key  {shown(private)} (keep it secret)")
+    typer.echo(f"Public key   {shown(beside)}")

@@ -20,6 +20,8 @@ Examples:
 
     keepsum verify released.csv --totals published.csv
 
+Nothing more is looked at once the signature is found bad, or is missing where --key is given.
+
 The file of --totals has the table's axes and count column; an empty axis stands for all of it. The status is 0 if every
 check passed, 1 if one failed.
 """
