@@ -226,7 +226,8 @@ class Plan:
         draws = 1 if size is None else check_whole(size, "The number of draws", 0)
         threads = check_whole(threads, "The number of threads", 1)
         source = checked_rng(rng)
-        check_room(draws * self.size, f"{draws:,} draws of {self.size:,} cells", 8)
+        if draws > 1:
+            check_room(draws * self.size, f"{draws:,} draws of {self.size:,} cells", 8)
         self.check_samplers()
         noise = np.zeros((draws, self.size), dtype=np.int64)
         for sampler, cells in self._drawn_together:
