@@ -13,7 +13,7 @@ from keepsum.mcmc.bounds import clopper_pearson
 from keepsum.sampling.general import MixtureRejection
 from keepsum.sampling.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.mixture import Mixture, OneWidth
-from keepsum.sampling.mixture_bounds import Rounding
+from keepsum.sampling.mixture_bounds import Rounding, _below_law
 from keepsum.sampling.mixture_kernels import FLOOR, draw_near, log_theta
 from keepsum.sampling.rng import rng
 from keepsum.sampling.scale_bounds import log_excess, mass_defect, mean_square
@@ -189,6 +189,27 @@ def test_the_acceptance_of_one_sum_is_worked_out_and_bounded():
         whole = weights.sum() * (math.sqrt(math.pi / 2) / epsilon) ** 3
         exact = whole * math.exp(-mixture.bounds.log_bound)
         assert exact / 1.4 < mixture.bounds.acceptance <= exact
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 2, 1), (40, 7, 2)])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
+def test_both_ways_to_bound_the_sum_over_a_lattice(sizes, epsilon):
+    """Regions of several cells under one weighted total: the sum over all of its lattice, by the laws of the sums."""
+    weights = np.repeat([1, 2, 4], sizes)
+    mixture = mixture_of(ks.Invariants.matrix(weights[None, :]), epsilon, 0.5)
+    reach = 400 if epsilon < 1 else 150
+    laws = []
+    for n in sizes:
+        law = log_sum_law(epsilon, n) if n > 1 else -epsilon * np.arange(4 * reach)
+        laws.append(np.exp(np.pad(law[: 4 * reach], (0, max(0, 4 * reach - len(law))), constant_values=-np.inf)))
+    two, four = (np.arange(-reach, reach + 1)[shape] for shape in ((slice(None), None), (None, slice(None))))
+    one = np.minimum(np.abs(2 * two + 4 * four), 4 * reach - 1)
+    whole = math.log((laws[0][one] * laws[1][np.abs(two)] * laws[2][np.abs(four)]).sum())
+    offsets = np.array([_below_law(epsilon, n)[0] for n in mixture.sizes.tolist()])
+    assert (offsets > 0).sum() == sum(n > 1 for n in sizes)
+    for found in (mixture.bounds._by_variances(offsets), mixture.bounds._by_sums(offsets)):
+        assert found <= whole
+    assert mixture.bounds._log_sum() > whole - 1.5 or epsilon > 2
 
 
 def test_rounding_owes_nothing_to_a_pilot():

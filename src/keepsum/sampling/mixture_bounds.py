@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.special import gammaln, kve
 
 from keepsum.sampling.mixture_kernels import FLOOR
 from keepsum.sampling.scale_bounds import log_excess, mass_defect, mean_square
@@ -169,34 +169,52 @@ class MixtureBounds:
     def log_acceptance(self) -> float:
         """At most ln of the mean of w/M: the sum of the law's weights over the lattice, over M.
 
-        That sum is at least the weight of 0, and at least the integral of f over the lattice's space for any product f
-        of mixtures of Gaussians below the law (by Poisson summation), of which a Gaussian density gives a lower bound:
-        ln of an integral is at least the entropy less the mean of -ln f (Gibbs).
+        That sum is at least the weight of 0. And it is at least the sum of any product of mixtures of Gaussians below
+        the law, of which Poisson summation and an inequality of Jensen's or Gibbs' give lower bounds (docs/general.md).
         """
         if self._form is None:
             return -math.inf
         powers = np.array([own.power for own in self.laws])[self.law] + 1
         whole = gammaln(powers / 2) + powers / 2 * math.log(2 / self.epsilon**2) - math.log(2)
-        return float(whole.sum()) * (1 - SPARE) + max(0.0, self._log_sum) - self.log_bound - 1e-6
+        return float(whole.sum()) * (1 - SPARE) + max(0.0, self._log_sum()) - self.log_bound - 1e-6
 
     @property
     def acceptance(self) -> float:
         """At most the share of proposals that are accepted by rejection."""
         return math.exp(self.log_acceptance)
 
-    @property
     def _log_sum(self) -> float:
         """At most ln of the sum over the lattice of the law's weights, that of 0 being 1."""
+        offsets, cut = np.array([_below_law(self.epsilon, n) for n in self.sizes.tolist()]).T
+        if not cut.sum() < 0.5:
+            return -math.inf
+        return max(self._by_variances(offsets), self._by_sums(offsets)) + math.log1p(-float(cut.sum()))
+
+    def _by_variances(self, offsets: Floats) -> float:
+        """Jensen's inequality for det(A V A')^(-1/2) as a function of the variances: good where few totals overlap."""
+        lifted, single = np.where(offsets > 0, offsets, 1.0), offsets == 0
+        # The integral of e^(A - sqrt(A^2 + eps^2 x^2)), and its mean square.
+        whole = np.where(single, 1.0, lifted * kve(1, lifted)) * 2 / self.epsilon
+        squares = np.where(single, 2.0, lifted * kve(2, lifted) / kve(1, lifted)) / self.epsilon**2
+        # Exponential laws may be taken with other means than their own, at the price of a divergence.
+        change = np.where(single, 1 - (len(offsets) - self.slabs.dimension) / (2 * len(offsets)), 1.0)
+        form = verified_form(self.slabs.full_basis(), squares * change)
+        if form is None:
+            return -math.inf
+        regions = np.log(whole) - np.log(2 * math.pi * squares * change) / 2 - (change - 1 - np.log(change))
+        return self.slabs.dimension * math.log(2 * math.pi) / 2 + form.log_volume[0] + float(regions.sum())
+
+    def _by_sums(self, offsets: Floats) -> float:
+        """Gibbs' inequality with a Gaussian law of the sums: good where many totals overlap."""
         form, size = self._form or _unproved(), self.slabs.dimension
         deviations = np.sqrt(self._shares[1] * self._variances)
-        offsets, cut = np.array([_below_law(self.epsilon, n) for n in self.sizes.tolist()]).T
         entropy = size / 2 * (1 + math.log(2 * math.pi)) + form.log_volume[0]
         best = -math.inf
         for scale in np.geomspace(0.2, 3, 28).tolist():
             spread = self.epsilon * scale * deviations
             costs = np.minimum(math.sqrt(2 / math.pi) * spread, np.hypot(offsets, spread) - offsets)
             best = max(best, entropy + size * math.log(scale) - float(costs.sum()))
-        return best + math.log1p(-float(cut.sum())) if cut.sum() < 0.5 else -math.inf
+        return best
 
     @cached_property
     def rounding(self) -> Rounding:
