@@ -25,7 +25,7 @@ LIMIT = 1e-3
 PAGE = Path(__file__).parents[1] / "docs" / "general.md"
 HEAD = (
     "| system | ε | proposals that pass | steps of a draw | seconds of a draw | pairs | last meeting after "
-    "| at most, at 95% | extrapolated |\n|---|---|---|---|---|---|---|---|---|"
+    "| at most, at 95% | extrapolated | of these rounding |\n|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -72,6 +72,7 @@ def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, Converge
         f"{last:,}",
         significant(found.upper),
         significant(found.extrapolated),
+        significant(found.rounding),
     ]
     return f"| {' | '.join(cells)} |", found
 

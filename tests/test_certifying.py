@@ -302,6 +302,7 @@ def change(path, edit):
         lambda g: g["blocks"][0]["convergence"].update(pairs=10**6),
         lambda g: g["blocks"][0]["convergence"].update(meetings=[[1, 10**11]]),
         lambda g: g["blocks"][0]["convergence"].update(foretold=2.0),
+        lambda g: g["blocks"][0]["convergence"].update(rounding=-1e-9),
         lambda g: g["blocks"][0].update(sampler="drawn exactly, cell by cell"),
     ],
 )
@@ -331,6 +332,40 @@ def test_what_weights_foretell_counts():
     quiet, warned = (Convergence("a", "b", 1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, f) for f in (0.0, 0.02))
     assert quiet.upper < 0.002
     assert warned.upper == warned.extrapolated == 0.02
+
+
+def test_rounding_is_in_every_figure(fresh, table, tmp_path):
+    """Pairs are made of the same floats and cannot see them: they come on top of the limit and of the extrapolation."""
+    plain, rounded = (Convergence("a", "b", 1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, 0.0, f) for f in (0.0, 1e-7))
+    assert rounded.upper == pytest.approx(plain.upper + 1e-7, rel=1e-12)
+    assert rounded.extrapolated == pytest.approx(plain.extrapolated + 1e-7, rel=1e-12)
+    found = fresh.certify(pairs=250)
+    (group,) = found.chains
+    assert 0 < group.rounding == fresh.samplers[0].chain.rounding
+    assert group.extrapolated >= 1e-9 + group.rounding
+    assert group.upper > group.bound.upper
+    assert found.error.extrapolated == group.extrapolated
+    out = fresh.release(table)
+    record = out.certificate.guarantee.blocks[0].convergence
+    assert (record.rounding, record.extrapolated) == (group.rounding, group.extrapolated)
+    path = out.save(tmp_path / "out.csv")
+    assert ks.verify(path)
+    change(tmp_path / "out.certificate.json", lambda g: g["blocks"][0]["convergence"].update(rounding=0.0))
+    assert [check.name for check in ks.verify(path).checks if not check.passed] == ["statement"]
+
+
+def test_a_large_table_rounds_more_than_its_steps_are_meant_for():
+    """20 x 20: what was called an extrapolation to 1e-9 is forty times that in floats."""
+    from keepsum.sampling.general import MixtureChain
+    from keepsum.sampling.mixture import Mixture
+    from keepsum.sampling.slabs import table_slabs
+
+    keep = margins(20, 20)
+    mixture = Mixture.of(0.25, table_slabs(np.arange(400).reshape(20, 20)), keep.coefficients, np.ones(400, int), 0.1)
+    chain = MixtureChain(Fraction(1, 4), mixture, np.ones(400, int), 1, steps=130, tries=2.25)
+    assert 1e-8 < chain.rounding < 1e-7
+    chain.steps = 1300
+    assert chain.rounding > 1.5 * mixture.rounding.by_chain(600)
 
 
 def test_pairs_that_all_meet_at_once():

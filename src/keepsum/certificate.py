@@ -151,14 +151,17 @@ class ConvergenceRecord(Record, frozen=True):
     meetings: Annotated[list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and pairs.")]
     confidence: float
     foretold: Annotated[float, Meta(description="The distance that the weights of many proposals give.")]
+    rounding: Annotated[float, Meta(description="The distance that floating-point numbers add to a draw of one block.")]
     upper: Annotated[
         float,
         Meta(
             description="The confidence limit of the total variation distance of one block. It assumes that pairs "
-            "which have not met do not become slower to meet, and is not below what is foretold."
+            "which have not met do not become slower to meet, is not below what is foretold, and includes rounding."
         ),
     ]
-    extrapolated: Annotated[float, Meta(description="The distance if the tail stays geometric: an extrapolation.")]
+    extrapolated: Annotated[
+        float, Meta(description="The distance if the tail stays geometric, with rounding: an extrapolation.")
+    ]
 
 
 class BlockRecord(Record, frozen=True):

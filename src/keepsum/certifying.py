@@ -72,6 +72,9 @@ class Convergence:
         The distance after the steps of a draw that the weights of many proposals give (``renewal.py``); 0 where a
         chain has no weights. What they show is taken into both limits: rare states that hold a chain for long show in
         weights, where a pair shows them only if it waits there.
+    rounding
+        The total variation that floating-point numbers add to a draw of one block (``Chain.rounding``). Pairs are made
+        of the same numbers and cannot see it; it is in both limits.
     """
 
     form: str
@@ -84,6 +87,7 @@ class Convergence:
     unmet: int
     confidence: float
     foretold: float = 0.0
+    rounding: float = 0.0
 
     @property
     def pairs(self) -> int:
@@ -114,20 +118,20 @@ class Convergence:
         """The confidence limit of the distance of one block, at most 1.
 
         It holds if pairs that have not met do not become much slower to meet (``ks.mcmc.tv_upper_bound``), and is
-        never below what weights foretell.
+        never below what weights foretell. Rounding comes on top.
         """
-        return float(min(1.0, max(self.bound.upper, self.foretold)))
+        return float(min(1.0, max(self.bound.upper, self.foretold) + self.rounding))
 
     @property
     def extrapolated(self) -> float:
         """The distance if the meeting times go on falling off as they do where they were seen.
 
-        Never less than what was seen, nor than the 1e-9 that the number of steps is meant for.
+        Never less than what was seen, nor than the 1e-9 that the number of steps is meant for; with rounding on top.
         """
         if self.unmet:
             return 1.0
         tail = GeometricTail.of(self.times.excess).distance(self.steps, self.lag)
-        return min(1.0, max(FARTHEST, tail, float(self.bound.estimate), self.foretold))
+        return min(1.0, max(FARTHEST, tail, float(self.bound.estimate), self.foretold) + self.rounding)
 
     def __repr__(self) -> str:
         return (
@@ -146,7 +150,7 @@ class Certification:
     groups
         For each group of blocks what pairs of chains showed; None where it is drawn exactly, or by rejection.
     rounding
-        The total variation that rounding adds elsewhere, at most.
+        The total variation that rounding adds to blocks that are drawn by rejection, at most.
     confidence
         The level at which all limits hold together.
     """
@@ -237,6 +241,7 @@ def observe(
         unmet=sum(time < 0 for time in times),
         confidence=confidence,
         foretold=chain.foretold(max(WEIGHTS, pairs * chain.lag)),
+        rounding=chain.rounding,
     )
 
 

@@ -20,7 +20,7 @@ from keepsum.sampling.mixture import Mixture, OneWidth, Proposals, Tuned, tune
 from keepsum.sampling.mixture_kernels import FLOOR
 from keepsum.sampling.renewal import GeometricTail, Renewal, allowing, winnowed
 from keepsum.sampling.rng import rng
-from keepsum.sampling.scales import LONGEST, sum_reach
+from keepsum.sampling.scales import LONGEST, log_ratio_error, sum_reach
 from keepsum.sampling.slabs import Slabs, lattice_slab, table_slabs
 
 Floats = npt.NDArray[np.float64]
@@ -163,7 +163,9 @@ def _heat_bath(problem: Problem, other: int) -> HeatBathChain | None:
         return None
     distinct, law = np.unique(problem.sizes, return_inverse=True)
     logs = tuple(laplace_logs(float(problem.epsilon), n) for n in distinct.tolist())
-    return heat_bath_chain(HeatBath(logs, law, moves), problem.epsilon, problem.sizes, problem.count, other)
+    slips = max(log_ratio_error(float(problem.epsilon), n) for n in distinct.tolist())
+    bath = HeatBath(logs, law, moves, slips)
+    return heat_bath_chain(bath, problem.epsilon, problem.sizes, problem.count, other)
 
 
 def _moves(system: System) -> tuple[Row, ...] | None:

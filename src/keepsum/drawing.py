@@ -84,20 +84,21 @@ def _bounds(group: Convergence, steps: IntArray) -> tuple[Floats, Floats]:
     from keepsum.mcmc import tv_upper_bound
 
     found = tv_upper_bound(group.times, t=steps, confidence=group.confidence)
-    return np.asarray(found.estimate), np.asarray(found.upper)
+    return np.asarray(found.estimate), np.asarray(found.upper) + group.rounding
 
 
 def _extrapolation(axes: Axes, group: Convergence, steps: IntArray) -> None:
     tail = GeometricTail.of(group.times.excess)
     beyond = steps[steps >= tail.start]
-    values = np.array([tail.distance(int(t), group.lag) for t in beyond])
+    values = np.array([tail.distance(int(t), group.lag) for t in beyond]) + group.rounding
     axes.plot(beyond, values, color=ORANGE, linewidth=1.8, linestyle=":")
-    low = beyond[values < 1e-6]
-    place = int(low[0]) if len(low) else int(beyond[-1])
-    _name(axes, "extrapolated from pairs", place, tail.distance(place, group.lag), ORANGE, left=place > steps[-1] / 2)
+    low = np.flatnonzero(values < 1e-6)
+    place = low[0] if len(low) else len(beyond) - 1
+    x, y = int(beyond[place]), float(values[place])
+    _name(axes, "extrapolated from pairs, and rounding", x, y, ORANGE, left=x > steps[-1] / 2)
     # What is stated is not below what weights foretell, so it may lie above the line.
     axes.plot([group.steps], [group.extrapolated], marker="o", markersize=5, color=ORANGE)
-    source = "extrapolated from weights" if group.extrapolated == group.foretold else "extrapolated"
+    source = "extrapolated from weights" if group.extrapolated == group.foretold + group.rounding else "extrapolated"
     _name(axes, f"{source}: {significant(group.extrapolated)}", group.steps, group.extrapolated, ORANGE, left=True)
 
 

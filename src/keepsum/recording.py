@@ -273,6 +273,7 @@ def convergence_record(shown: Convergence) -> ConvergenceRecord:
         meetings=list(shown.meetings),
         confidence=shown.confidence,
         foretold=shown.foretold,
+        rounding=shown.rounding,
         upper=shown.upper,
         extrapolated=shown.extrapolated,
     )
@@ -299,6 +300,7 @@ def _convergence_of(block: BlockRecord) -> Convergence | None:
         raise InputError("Meetings of chains in a certificate must have steps, a lag and pairs.")
     if (
         not 0 <= said.foretold <= 1
+        or not 0 <= said.rounding <= 1
         or not 0 < said.confidence < 1
         or any(not 0 <= steps <= said.most - said.lag or count < 1 for steps, count in said.meetings)
     ):
@@ -318,4 +320,5 @@ def _convergence_of(block: BlockRecord) -> Convergence | None:
         unmet=said.unmet,
         confidence=said.confidence,
         foretold=said.foretold,
+        rounding=said.rounding,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from keepsum.accuracy import Accuracy
 from keepsum.axes import quoted
@@ -140,8 +141,14 @@ def _block_record(group: BlockGroup, choice: Choice, shown: Convergence | None) 
         sampler=choice.words if shown is None else _as_said(choice.words, shown.sampler),
         guarantee=choice.guarantee,
         total_variation=choice.rounding if shown is None else min(1.0, shown.blocks * shown.upper),
-        convergence=None if shown is None else convergence_record(shown),
+        convergence=None if shown is None else convergence_record(_rounded_as_said(choice, shown)),
     )
+
+
+def _rounded_as_said(choice: Choice, shown: Convergence) -> Convergence:
+    """With the rounding that a certificate says if it is about ours: a pilot may have found other steps elsewhere."""
+    own = choice.chain.rounding if choice.chain is not None else 0.0
+    return shown if own / 2 <= shown.rounding <= 2 * own else replace(shown, rounding=own)
 
 
 def _as_said(own: str, said: str) -> str:

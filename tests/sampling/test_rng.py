@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
-from keepsum.sampling.rng import LazyUniform, Stream
+from keepsum.sampling.rng import Key, LazyUniform, Stream
 
 ALPHA = 1e-6
 
@@ -65,7 +65,7 @@ def test_a_biased_coin_is_seen():
 def test_lazy_uniform_compares_exactly():
     """Against 1/3, whose digits never end: the first known digits are those of 1/3 for a long way."""
     third = lambda bits: (2**bits // 3, 2**bits // 3 + 1)  # noqa: E731
-    stream = Stream(bytes(32), 0)
+    stream = Stream(Key(bytes(32)), 0)
     known = LazyUniform(stream, 2**200 // 3, 200)
     assert known.below(third) in (True, False)
     assert known._count > 200  # more digits were needed
@@ -123,12 +123,12 @@ def test_keystream_is_aes_in_counter_mode():
     blocks = b"".join((5 << 64 | counter).to_bytes(16, "big") for counter in range(4))
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
     expected = np.frombuffer(encryptor.update(blocks), dtype=np.uint64)
-    assert words(Stream(key, 5), 8) == tuple(expected.tolist())
+    assert words(Stream(Key(key), 5), 8) == tuple(expected.tolist())
 
 
 @pytest.mark.parametrize("buffer_words", [1, 2, 3, 1000])
 def test_where_a_buffer_ends_does_not_matter(buffer_words):
-    key = bytes(32)
+    key = Key(bytes(32))
     assert words(Stream(key, 1, buffer_words), 3000) == words(Stream(key, 1), 3000)
 
 

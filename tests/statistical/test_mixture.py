@@ -167,7 +167,7 @@ def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, ep
         if found < -700:
             continue  # accepted by nobody
         wanted = sum(densities(mixture, room.squares)) + float(log_klein(mixture, room.squares, out))
-        assert abs(found - wanted) < mixture.log_weight_error
+        assert abs(found - wanted) < mixture.rounding.relative
 
 
 def densities(mixture, squares):

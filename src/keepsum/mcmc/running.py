@@ -30,6 +30,7 @@ def fresh_state() -> IntArray:
 def feed(kernel: Callable[..., int], stream: Stream, state: IntArray, *arguments: Any) -> None:
     """Run a loop to its end, with as many words as it takes."""
     announce(kernel)
+    stream.renew()
     state[POSITION] = stream.position
     while kernel(stream.words, state, *arguments) == MORE:
         stream.position = int(state[POSITION])

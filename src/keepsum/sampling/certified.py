@@ -5,6 +5,7 @@ flint's working precision is one for the whole process, so every use of it goes 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,19 +13,34 @@ from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-_LOCK = threading.RLock()
+from keepsum.sampling.forking import ProcessLock
+
+_LOCK = ProcessLock()
+_INSIDE: list[tuple[int, int]] = []  # the thread that works with other bits than usual, and how many there were before
 
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Work with that many bits, alone."""
-    with _LOCK:
+    with _LOCK.own():
         before = ctx.prec
+        _INSIDE.append((threading.get_ident(), before))
         ctx.prec = bits
         try:
             yield
         finally:
             ctx.prec = before
+            _INSIDE.pop()
+
+
+def _after_in_child() -> None:
+    """Set the precision back if it was another thread that had changed it: the child does not have that one."""
+    if _INSIDE and _INSIDE[0][0] != threading.get_ident():
+        ctx.prec = _INSIDE[0][1]
+        _INSIDE.clear()
+
+
+os.register_at_fork(after_in_child=_after_in_child)
 
 
 def ball(number: Fraction) -> arb:

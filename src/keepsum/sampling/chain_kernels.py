@@ -100,7 +100,7 @@ def reject(words, per, scales, slabs, room, state, log_bound, out, candidate, mo
         state[TRIES] += 1
         log_weight = propose(words, n * per, scales, slabs, room, candidate)
         if log_weight > log_bound:
-            state[BEYOND] += 1  # cannot be: the bound is proved
+            state[BEYOND] += 1  # cannot be, but for the rounding of a factor: the draw stops
         if math.log(unit(words[(n + 1) * per - 1])) < log_weight - log_bound:
             out[state[DRAW]] = candidate
             state[DRAW] += 1

@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 STEPS, WASTE = 4000, 0.03  # how many steps a staircase may have, and what share of it may lie above the curve
 FAR = 60.0  # beyond e^-60 of the top the steps just halve
-SAFETY = 1e-6  # by how much logarithms of bounds are raised, far above what floats err by
+SAFETY = 1e-6  # by how much logarithms of bounds are raised: above what floats err by, up to 7 * 10^7 dimensions
 SLACK = 0.0  # more than floats err by, to test that what is left open is settled rightly
 LEADING = 2**54  # a width must have this many of its digits known
 CHUNK = 2**22  # cells drawn at a time
@@ -98,6 +98,8 @@ class CommonScale:
         self._offsets = np.cumsum([0, *(part.width for part in parts)]).tolist()
         self.width = int(self._offsets[-1])
         self._middle = Fraction(math.sqrt(self._dimension) / float(epsilon))
+        # A logarithm of the curve is right to 8 m + 100 units, and e^-FAR below its top to four times that.
+        self._safety = max(SAFETY, 64 * self._dimension * 2.0**-52)
 
     # -- the curve, and the staircase above it ------------------------------------------------------
 
@@ -125,7 +127,7 @@ class CommonScale:
             best = float(self._log_top(peak)) + self._log_theta(low)
         # rho_s(Z) grows with s, and exp(-eps^2 w^2 / 2) falls.
         gain = (float(self._epsilon) ** 2) * (high * high - low * low) / 2
-        return min(best, float(self._log_top(high)) + gain + self._log_theta(high)) + SAFETY
+        return min(best, float(self._log_top(high)) + gain + self._log_theta(high)) + self._safety
 
     @cached_property
     def staircase(self) -> Staircase:
@@ -177,7 +179,7 @@ class CommonScale:
             upto=upto,
             heights=np.array([math.log(share / 2**64 / size) for share, size in zip(shares, sizes, strict=True)]),
             tail=tail,
-            level=top + math.log(total) + SAFETY,
+            level=top + math.log(total) + self._safety,
             thetas=np.array([self._log_theta(low) if low > 0 else math.inf for low in edges]),
         )
 
@@ -209,7 +211,8 @@ class CommonScale:
         logs = self._log_top(widths.floats) - self.staircase.level - widths.heights
         errors = (8.0 * self._dimension + 100.0) * 2.0**-52 + SLACK
         hope = logs + widths.thetas
-        alive = np.flatnonzero(widths.coins < np.exp(np.minimum(hope, 1.0)) * (1 + errors + SAFETY) * 2.0**ACCEPT_BITS)
+        spare = (1 + errors + self._safety) * 2.0**ACCEPT_BITS
+        alive = np.flatnonzero(widths.coins < np.exp(np.minimum(hope, 1.0)) * spare)
         rows = np.empty((len(alive), self.width), dtype=np.int64)
         floats = widths.floats[alive]
         variances = Variances(floats * floats, lambda row: widths.exact(int(alive[row])) ** 2)

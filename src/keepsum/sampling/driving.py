@@ -65,6 +65,7 @@ def run(
     state[ANSWER] = -1
     for place, value in (start or {}).items():
         state[place] = value
+    stream.renew()
     while True:
         state[POSITION] = stream.position
         code = kernel(stream.words, state, *arguments)

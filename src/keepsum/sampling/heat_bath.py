@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.tables import Grid
-from keepsum.sampling.heat_bath_kernels import MOST
+from keepsum.sampling.heat_bath_kernels import FAINT, MOST
 from keepsum.sampling.scales import log_sum_law
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 MOST_MOVES = 40_000
+UNIT = 2.0**-53
 FAR = 60.0  # a cell's law is tabulated to e^-60
 
 
@@ -39,11 +40,14 @@ class HeatBath:
         Which of them each region has.
     moves
         Short vectors that generate the lattice.
+    slips
+        By how much an entry of the laws may be off, beside the rounding of a float.
     """
 
     logs: tuple[Floats, ...]
     law: IntArray
     moves: tuple[Row, ...]
+    slips: float = 0.0
 
     @property
     def regions(self) -> int:
@@ -65,6 +69,24 @@ class HeatBath:
         """Whether every law is narrow enough: sums within twelve standard deviations of 0, and so moves within 24."""
         return max(int((own > -0.5).sum()) for own in self.logs) * 24 <= MOST
 
+    def rounding(self, sweeps: int) -> float:
+        """The total variation that float64 adds to a draw of so many sweeps, at most.
+
+        The tables are right to ``slips``; on all regions together they are another law, off by expm1(2 d slips)/2 at
+        most, and what they leave out is less than ``cut``. A move adds up one entry for each of its t regions, at most
+        L in size: (t^2 + t) L + 8 units of a logarithm, and as much of its law. It is drawn by inversion, with two
+        units for each of the k within e^FAINT of the likeliest: four times as many as sums are that likely, because
+        centres may lie apart. What is fainter is less than 2^-56. Each move of a draw may go wrong by that.
+        """
+        largest = max(float(-own.min()) for own in self.logs)
+        within = 4 * max(int((own > FAINT).sum()) for own in self.logs) + 2
+        lengths = np.array([len(vector) for vector in self.moves], dtype=np.float64)
+        move = (lengths**2 + lengths) * largest + 8 + 2 * min(within, 2 * MOST + 1) + 1
+        slips = self.regions * (self.slips + 4 * largest * UNIT)
+        law = math.expm1(2 * slips) / 2 if slips < 0.1 else 1.0
+        cut = math.fsum(_beyond(own) for own in self.logs) * self.regions
+        return law + cut + sweeps * float(move.sum()) * UNIT
+
     @cached_property
     def tables(self) -> tuple[IntArray, IntArray, Floats, IntArray, IntArray, IntArray]:
         """What the kernels read."""
@@ -76,6 +98,11 @@ class HeatBath:
             np.array([region for vector in self.moves for region in vector], dtype=np.int64),
             np.array([value for vector in self.moves for value in vector.values()], dtype=np.int64),
         )
+
+
+def _beyond(logs: Floats) -> float:
+    """The chance of a sum beyond its table, at most: ratios fall (``scales.log_tail``)."""
+    return float(4 * math.exp(logs[-1] - logs.max()) / -math.expm1(logs[-1] - logs[-2]))
 
 
 def laplace_logs(epsilon: float, size: int) -> Floats:

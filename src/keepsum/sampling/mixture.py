@@ -42,12 +42,21 @@ import numpy.typing as npt
 from scipy import sparse
 
 from keepsum.sampling.kernel_tables import MixtureRoom, ScaleTables, SlabTables
+from keepsum.sampling.mixture_bounds import MixtureBounds, Rounding, coordinate_rounding
 from keepsum.sampling.mixture_kernels import FLOOR, weigh
 from keepsum.sampling.renewal import Renewal
 from keepsum.sampling.rng import Rng, Stream
 from keepsum.sampling.rng import rng as new_rng
-from keepsum.sampling.scales import CUT, ScaleLaw, fixed_scale, log_ratios, pack_scales, scale_law, shape_for
-from keepsum.sampling.slabs import Slabs, leverages, log_volume
+from keepsum.sampling.scales import (
+    SHARP,
+    ScaleLaw,
+    fixed_scale,
+    log_ratios,
+    pack_scales,
+    scale_law,
+    typical_variances,
+)
+from keepsum.sampling.slabs import Slabs, leverages
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -55,7 +64,6 @@ Floats = npt.NDArray[np.float64]
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
 STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)
 WORTH = 1.005  # a step of the search must gain so much
-SLACK = 1e-6  # added to ln M for the rounding of its own terms
 CHUNK = 2**16  # words taken at a time
 
 
@@ -75,6 +83,11 @@ class Proposals(ABC):
     @abstractmethod
     def cost(self) -> int:
         """What a proposal costs, in cells drawn freely."""
+
+    @property
+    @abstractmethod
+    def rounding(self) -> Rounding:
+        """What float64 does to draws."""
 
     @property
     @abstractmethod
@@ -188,57 +201,26 @@ class Mixture(Proposals):
         return pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law)
 
     @cached_property
-    def log_bound(self) -> float:
-        """Ln M: no weight is larger (see the module's text for the proof)."""
+    def bounds(self) -> MixtureBounds:
+        """What is proved of its weights and of its draws."""
         if self.tau < FLOOR or self.stretch < 1:
             raise AssertionError("the proof needs a threshold above the floor, and no smaller exponents")
         laws, law = self._laws
-        variances = typical_variances(self.epsilon, self.sizes)
-        highest = np.array([max(0.0, own.max(initial=0.0)) for own in self._ratios])
-        regions = np.array([own.log_bound for own in laws])[law] + highest[law]
-        widths = self.slabs.widths() * math.sqrt(self.tau)
-        tangent = log_volume(self.slabs, variances) - float((self.exponents * np.log(variances)).sum()) / 2
-        roots = self.slabs.dimension * math.log(2 * math.pi) / 2
-        raised = -(self.stretch - 1) * float(self.exponents.sum()) * math.log(self.tau) / 2
-        return float(regions.sum()) + tangent + roots + raised + float(_log_theta(widths).sum()) + SLACK
+        fields = (self.slabs, self.epsilon, self.sizes, self.exponents, self.tau, self.stretch)
+        return MixtureBounds(*fields, laws, law, self._ratios)
+
+    @cached_property
+    def log_bound(self) -> float:
+        """Ln M, and the rounding of a log weight: no weight that is computed is larger (the module has the proof).
+
+        Infinite where floats do not prove it.
+        """
+        return self.bounds.log_bound + self.bounds.rounding.relative
 
     @property
-    def log_weight_error(self) -> float:
-        """A bound of the rounding of a log weight.
-
-        It is a sum of N terms, three for each region and each coordinate, each of at most X in size and right to 4
-        units in the last place: N X 4u for the terms and N^2 X u for adding them up, u = 2^-53. X is that of the terms
-        (2 n - 2) ln y and eps^2 y^2/2 of a region at the widest y that is drawn with a chance above e^-CUT, and at
-        least 64. (Proposals with a larger term are less likely than e^-40, or accepted with no larger chance.)
-        """
-        terms = 3 * (len(self.sizes) + self.slabs.dimension)
-        power = 2 * (shape_for(self.epsilon, int(self.sizes.max())) - 1)
-        widest = self._widest
-        largest = max(64.0, power * abs(math.log(widest)) + power * CUT, (self.epsilon * widest) ** 2 / 2)
-        # Laws of sums are products of as many ratios as they have entries, each right to 8 units.
-        tabulated = sum(len(own) for own in self._ratios) and max(len(own) for own in self._ratios)
-        return (terms**2 + 4 * terms) * largest * 2.0**-53 + len(self.sizes) * tabulated * 8 * 2.0**-53
-
-    @property
-    def _widest(self) -> float:
-        """The root of the largest variance that is drawn with a chance above e^-CUT."""
-        power = 2 * (shape_for(self.epsilon, int(self.sizes.max())) - 1)
-        return (math.sqrt(power + 1) + math.sqrt(2 * CUT)) / self.epsilon
-
-    def rounding(self, acceptance: float) -> float:
-        """A bound of the total variation that float64 adds to a draw by rejection.
-
-        A weight that is right to a factor e^(+-E) changes the law of accepted draws by at most 2E in total variation. A
-        draw by inversion takes a number of 53 bits and compares it with cumulated weights that have been rounded once
-        for each term, at most 20 s + 18 terms for a width s: a miss by that much hits the wrong value with a chance of
-        2^-52 for each term. Widths are at most s_j(1) times the root of the largest variance. A proposal has one such
-        draw for each coordinate, and for each region one with a search, a logarithm and few roundings (8); sums beyond
-        e^-SPREAD of the likeliest are left out, less than two roundings; the number that it is accepted by has 53 bits
-        too. Proposals are made 1/acceptance times for a draw.
-        """
-        widths = 20 * self.slabs.widths() * self._widest + 18
-        misses = (10 * len(self.sizes) + float(widths.sum()) + 1) * 2.0**-52
-        return 2 * self.log_weight_error + misses / acceptance
+    def rounding(self) -> Rounding:
+        """What float64 does to draws."""
+        return self.bounds.rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,18 +244,16 @@ class OneWidth(Proposals):
         scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
         return scales, self.slabs.tables(np.zeros(len(self.slabs.order), dtype=np.int64))
 
+    @property
+    def rounding(self) -> Rounding:
+        """What float64 does to draws.
 
-def typical_variances(epsilon: float, sizes: IntArray) -> Floats:
-    """The mean variance of each region's mixture."""
-    return np.array([2 * shape_for(epsilon, n) / epsilon**2 for n in sizes.tolist()])
-
-
-def _log_theta(widths: Floats) -> Floats:
-    """Ln of the sum over k of e^(-2 pi^2 s^2 k^2), by whichever sum is short."""
-    k = np.arange(1, 40)
-    dual = 1 + 2 * np.exp(-2 * np.pi**2 * np.outer(widths**2, k**2)).sum(axis=1)
-    direct = (1 + 2 * np.exp(-np.outer(1 / (2 * widths**2), k**2)).sum(axis=1)) / (math.sqrt(2 * math.pi) * widths)
-    return np.asarray(np.log(np.where(widths > 0.4, dual, direct)))
+        The width is spread over its last digits, by SHARP of itself. The mean of the form is at most the dimension m,
+        so that the law moves by at most m SHARP.
+        """
+        terms = 3 * (len(self.slabs.order) + self.slabs.dimension)
+        own = coordinate_rounding(self.slabs, terms, 64.0, self.variance, self.variance * (1 + 4 * SHARP))
+        return replace(own, lost=self.slabs.dimension * SHARP)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ LOG_ROOT = 0.5 * math.log(2 * math.pi)
 FLOOR = 0.02  # a smaller variance is drawn with like this one: a step by 1 has chance e^-25
 FLAT = 2.0  # from this variance on all centres have the same weight, to 1e-17
 WIDE = 0.5625  # from this variance on, the first term of the dual sum gives the lattice's weight to 1e-19
-REFRESH = 48  # weights by recurrence are computed anew after so many steps
+REFRESH = 16  # weights by recurrence are computed anew after so many steps: their errors grow like its square
 GUIDE = 4096  # cells of a guide
 
 
@@ -32,6 +32,16 @@ def fall(rate, size, start, out):
         ratio = rate * (size + s - 1) / below
         if s - 1 < len(out):
             out[s - 1] = ratio
+
+
+@kernel
+def accumulate(fresh, passed_on, last):
+    """The largest errors of numbers that follow from each other downwards, a share of each passed on; their sum."""
+    own, total = last, 0.0
+    for n in range(len(passed_on) - 1, -1, -1):
+        own = fresh + passed_on[n] * own
+        total += own
+    return total
 
 
 @kernel
@@ -69,7 +79,7 @@ def draw_near(uniform, phi, square, log_sum):
     above, below = 1.0, 1.0
     down = math.exp(-(2 * phi + 1) * half)
     up = down * math.exp(4 * phi * half)
-    falling = up * down  # e^(-1/s^2)
+    falling = math.exp(-2 * half)
     last = int(10 * math.sqrt(square)) + 9
     for k in range(1, last):
         if k % REFRESH == 0:

@@ -160,7 +160,7 @@ class GeometricTail:
         return cls(start, (len(beyond) + 1) / (count + 1), float(1 - 1 / max(mean, 1.05)))
 
     def distance(self, steps: int, lag: int) -> float:
-        """The bound of the distance after so many steps, with pairs of that lag."""
+        """What the bound of the distance would be after so many steps, with pairs of that lag: an extrapolation."""
         return float(min(1.0, self.share * self.rate ** (steps - self.start) / (1 - self.rate**lag)))
 
     def steps_for(self, distance: float, lag: int) -> int:

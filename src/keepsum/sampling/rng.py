@@ -8,10 +8,7 @@ where its buffer ends says nothing about the draws made from it.
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
-import threading
-import weakref
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +19,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from keepsum.errors import InputError
+from keepsum.sampling.forking import ProcessLock, forks_so_far, generation, marks_since
 from keepsum.showing import given, type_of
 
 Words = npt.NDArray[np.uint64]
@@ -31,60 +29,66 @@ LONGEST_SEED = 10_000  # bits of a seed that is a number
 _EXTRA = 2**63  # the stream that settles the ties of stream i is stream i + 2^63
 
 
-class _Door:
-    """What all sources share: a lock, held across a fork so that no source is caught in the middle of a draw."""
+class Key:
+    """The key of a source and of all its streams; a forked child has another.
 
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.live: weakref.WeakSet[Rng] = weakref.WeakSet()
+    It is worked out where somebody asks: streams that outlive their source are told as well.
+    """
 
-    def before_fork(self) -> None:
-        self.lock.acquire()
-        for source in list(self.live):
-            source._forks += 1
+    def __init__(self, secret: bytes, seeded: bool = False) -> None:
+        self.seeded = seeded
+        self._secret = secret
+        self._generation, self._forks = generation(), forks_so_far()
+        self._lock = ProcessLock()
 
-    def after_in_parent(self) -> None:
-        self.lock.release()
+    def now(self) -> tuple[int, bytes]:
+        """The generation of this process, and its key: fresh, or what the seed and the numbers of the forks give.
 
-    def after_in_child(self) -> None:
-        self.lock = threading.RLock()
-        for source in list(self.live):
-            source._after_fork_in_child()
-
-
-_DOOR = _Door()
-
-os.register_at_fork(
-    before=_DOOR.before_fork, after_in_parent=_DOOR.after_in_parent, after_in_child=_DOOR.after_in_child
-)
+        A fork past Python's hooks has no number, so that a seed repeats nothing behind it.
+        """
+        with self._lock.own():
+            for mark in marks_since(self._generation):
+                if mark is None or not self.seeded:
+                    tail = secrets.token_bytes(32)
+                else:
+                    tail = (mark - self._forks).to_bytes(8, "big")
+                self._secret = hashlib.sha256(b"keepsum fork" + self._secret + tail).digest()
+                self._generation += 1
+            return self._generation, self._secret
 
 
 class Stream:
     """A sequence of 64-bit words for one worker.
 
     ``words[position:]`` are the words at hand that have not been used. ``more()`` moves them to the front and
-    fills up the rest from the keystream; a draw that ran out of words goes on, it never starts over.
+    fills up the rest from the keystream; a draw that ran out of words goes on, it never starts over. Whoever reads
+    ``words`` calls ``renew()`` before.
     """
 
-    def __init__(self, key: bytes, number: int, buffer_words: int = BUFFER_WORDS) -> None:
+    def __init__(self, key: Key, number: int, buffer_words: int = BUFFER_WORDS) -> None:
+        self._key = key
         self._number = number
         self._largest = buffer_words
         self._extra: Stream | None = None
-        self.restart(key)
+        self._start()
 
-    def restart(self, key: bytes) -> None:
-        """Forget every word at hand and read from the start of this stream under another key."""
-        self._key = key
+    def _start(self) -> None:
+        """Read from the start of this stream, under the key of this process."""
+        self._generation, secret = self._key.now()
         nonce = self._number.to_bytes(8, "big") + bytes(8)
-        self._keystream = Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor()
+        self._keystream = Cipher(algorithms.AES(secret), modes.CTR(nonce)).encryptor()
         self._next_words = min(FIRST_WORDS, self._largest)
         self.words: Words = np.empty(0, dtype=np.uint64)
         self.position = 0
-        if self._extra is not None:
-            self._extra.restart(key)
+
+    def renew(self) -> None:
+        """Forget the words at hand if the process has been forked since they were made: the parent reads them too."""
+        if self._generation != generation():
+            self._start()
 
     def more(self) -> None:
         """Get a buffer of further words, behind those not used yet."""
+        self.renew()
         left = self.words[self.position :]
         words = np.empty(len(left) + self._next_words, dtype=np.uint64)
         words[: len(left)] = left
@@ -94,6 +98,7 @@ class Stream:
 
     def word(self) -> int:
         """The next word, as a Python integer."""
+        self.renew()
         if self.position == len(self.words):
             self.more()
         value = int(self.words[self.position])
@@ -102,6 +107,7 @@ class Stream:
 
     def take(self, count: int) -> Words:
         """The next words, as an array."""
+        self.renew()
         taken = np.empty(count, dtype=np.uint64)
         done = 0
         while done < count:
@@ -166,33 +172,34 @@ class LazyUniform:
 class Rng:
     """A source of exact random draws; make one with :func:`rng`.
 
-    ``Rng`` is safe to share between threads, and a child made by ``fork`` reads other streams than its parent. It
-    cannot be pickled: a copy would draw the same numbers.
+    ``Rng`` is safe to share between threads, and a child made by ``fork`` reads other streams than its parent: under a
+    fresh key, or, with a seed, under one that the seed and the number of the fork give (a fresh one if the fork went
+    past Python's hooks). It cannot be pickled: a copy would draw the same numbers.
     """
 
-    def __init__(self, key: bytes, seeded: bool) -> None:
+    def __init__(self, key: Key) -> None:
         self._key = key
-        self.seeded = seeded
-        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._lock = ProcessLock()
         self._next = 0
-        self._forks = 0
         self._own = self.stream()
-        with _DOOR.lock:
-            _DOOR.live.add(self)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether it is repeatable, and so not for publication."""
+        return self._key.seeded
 
     def stream(self, buffer_words: int = BUFFER_WORDS) -> Stream:
         """A stream that nothing else reads."""
-        with _DOOR.lock:
+        with self._lock.own():
             stream = Stream(self._key, self._next, buffer_words)
             self._next += 1
-            self._streams.add(stream)
         return stream
 
     def below(self, n: int) -> int:
         """A uniform integer from 0 to n - 1."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise InputError(f"The bound must be a whole number from 1, got {given(n)}.")
-        with _DOOR.lock:
+        with self._lock.own():
             return _below(self._own, int(n))
 
     def bernoulli(self, p: Fraction | int) -> bool:
@@ -226,13 +233,6 @@ class Rng:
     def __reduce__(self) -> Any:
         raise TypeError("An Rng cannot be copied or pickled: both copies would draw the same numbers.")
 
-    def _after_fork_in_child(self) -> None:
-        """Read other streams than the parent: under a fresh key, or one that the seed and the fork's number give."""
-        mark = self._forks.to_bytes(8, "big") if self.seeded else secrets.token_bytes(32)
-        self._key = hashlib.sha256(b"keepsum fork" + self._key + mark).digest()
-        for stream in list(self._streams):
-            stream.restart(self._key)
-
     def __repr__(self) -> str:
         return "Rng(seeded, not for publication)" if self.seeded else "Rng(keyed by the operating system)"
 
@@ -264,19 +264,17 @@ def rng(seed: int | str | None = None) -> Rng:
     Rng(keyed by the operating system)
     """
     if seed is None:
-        return Rng(secrets.token_bytes(32), seeded=False)
+        return Rng(Key(secrets.token_bytes(32)))
     if isinstance(seed, bool) or not isinstance(seed, (int, str)):
         raise InputError(f"A seed must be a whole number or text, got {type_of(seed)}.")
     if isinstance(seed, int) and seed.bit_length() > LONGEST_SEED:
         raise InputError(f"A seed must have at most {LONGEST_SEED:,} bits, got more.")
-    return Rng(
-        hashlib.sha256(f"keepsum seed {type(seed).__name__} {seed}".encode(errors="surrogatepass")).digest(),
-        seeded=True,
-    )
+    text = f"keepsum seed {type(seed).__name__} {seed}"
+    return Rng(Key(hashlib.sha256(text.encode(errors="surrogatepass")).digest(), seeded=True))
 
 
 def checked_rng(rng: Rng | None) -> Rng:
     """The source of randomness that was given, or the operating system's."""
     if rng is not None and not isinstance(rng, Rng):
         raise InputError(f"The source of randomness must come from ks.rng(), got {type_of(rng)}.")
-    return rng if rng is not None else Rng(secrets.token_bytes(32), seeded=False)
+    return rng if rng is not None else Rng(Key(secrets.token_bytes(32)))

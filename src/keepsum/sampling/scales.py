@@ -11,7 +11,7 @@ closed form. Whatever is drawn from is known exactly, so the interpolation costs
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.sampling.kernel_tables import ScaleTables
-from keepsum.sampling.mixture_kernels import GUIDE
+from keepsum.sampling.mixture_kernels import GUIDE, accumulate, fall
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,8 +27,10 @@ CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight 
 FINE = 0.04  # pieces are this wide, in units of 1/eps and of y
 SPREAD = 40.0  # sums of regions are tabulated to e^-40
 LEAST = 1.25  # the smallest order of a Gamma law other than 1
+UNIT = 2.0**-53
 LONGEST = 4 * 10**6  # entries of the law of a sum
 FLATTEST = 1e-12
+SHARP = 1e-12  # the spread of a width that is one number
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,19 @@ class ScaleLaw:
     ----------
     edge, height, slope, passed
         The pieces: log density ``height + slope (y - edge)``, and the mass before each.
-    log_bound
-        ln of the largest quotient of the wanted density times max(v, tau)^(q/2) and the density drawn from.
+    half, power, exponent, tau
+        What is wanted, e^(-half y^2) y^power, and the further factor max(y^2, tau)^(exponent/2) that it is proposed
+        with. ``scale_bounds.py`` proves how far the lines are below that.
     """
 
-    power: float
     edge: Floats
     height: Floats
     slope: Floats
     passed: Floats
-    log_bound: float
+    half: float
+    power: float
+    exponent: float
+    tau: float
 
 
 def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLaw:
@@ -80,21 +85,23 @@ def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLa
     height = at - top - math.log(passed[-1])
     passed = passed[:-1] / passed[-1]
     slope = np.where(np.abs(slope) < FLATTEST, FLATTEST, slope)  # level lines are tilted by less than rounding
-    return ScaleLaw(power, edge, height, slope, passed, _log_bound(log_density, edge, height, slope))
+    return ScaleLaw(edge, height, slope, passed, epsilon**2 / 2, power, exponent, tau)
 
 
 def fixed_scale(variance: float) -> ScaleLaw:
     """No mixture: one width, spread over its last digits so that its density is a number."""
     width = math.sqrt(variance)
-    spread = 1e-12 * width
+    spread = SHARP * width
     height = -math.log(spread)
     return ScaleLaw(
-        power=0.0,
         edge=np.array([width, width + spread]),
         height=np.array([height, height - 60]),
         slope=np.array([1e-12, -1 / spread]),
         passed=np.array([0.0, 1.0]),
-        log_bound=0.0,
+        half=0.0,
+        power=0.0,
+        exponent=0.0,
+        tau=variance,
     )
 
 
@@ -115,20 +122,6 @@ def _edges(epsilon: float, power: float, exponent: float, root: float) -> Floats
     return np.array(edges)
 
 
-def _log_bound(log_density: Callable[[Floats], Floats], edge: Floats, height: Floats, slope: Floats) -> float:
-    """The largest gap between the wanted log density and the lines, looked for at many places of every piece.
-
-    The log density is concave between edges, so a gap is largest inside; with 16 places it is found to within 1% of
-    itself, which ``mixture.py`` allows for many times over. Beyond the last edge the tangent lies above.
-    """
-    share = np.linspace(0, 1, 17)
-    inside = edge[:-1, None] + share * np.diff(edge)[:, None]
-    line = height[:-1, None] + slope[:-1, None] * (inside - edge[:-1, None])
-    inner = log_density(inside[1:]) - line[1:]
-    first = log_density(inside[0, 1:]) - line[0, 1:]
-    return float(max(inner.max(), first.max(), (log_density(edge[-1:]) - height[-1:]).max()))
-
-
 def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Floats]) -> ScaleTables:
     """Laws and ratios one behind the other, as the kernels read them."""
     start = np.cumsum([0, *(len(law.edge) for law in laws)])
@@ -137,7 +130,8 @@ def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Float
         start=start.astype(np.int64),
         edge=np.concatenate([law.edge for law in laws]),
         height=np.concatenate([law.height for law in laws]),
-        unheight=np.exp(-np.concatenate([law.height for law in laws])),
+        # Pieces as low as e^-700 are never drawn from.
+        unheight=np.exp(-np.maximum(-700.0, np.concatenate([law.height for law in laws]))),
         slope=np.concatenate([law.slope for law in laws]),
         passed=np.concatenate([law.passed for law in laws]),
         guide=guide.astype(np.int32),
@@ -159,6 +153,11 @@ def shape_for(epsilon: float, size: int) -> float:
         return 1.0
     shape = size * (epsilon / 2 / math.sinh(epsilon / 2)) ** 2
     return shape if shape >= LEAST else 1.0
+
+
+def typical_variances(epsilon: float, sizes: npt.NDArray[np.int64]) -> Floats:
+    """The mean variance of each region's mixture."""
+    return np.array([2 * shape_for(epsilon, n) / epsilon**2 for n in sizes.tolist()])
 
 
 @lru_cache(maxsize=256)
@@ -212,6 +211,45 @@ def log_sum_law(epsilon: float, size: int) -> Floats:
     return _log_law(sum_ratios(epsilon, size, sum_reach(epsilon, size)))
 
 
+@lru_cache(maxsize=256)
+def log_ratio_error(epsilon: float, size: int) -> float:
+    """A bound of the error of any of the ``log_ratios``.
+
+    A step of the recurrence is right to c = 20 + 4 eps units: its numbers are positive, or (beyond n) a difference
+    that takes away less than two thirds, and e^-eps is right to 3 + eps units, by which a ratio changes no more. Of the
+    error of a ratio r(S) a share |n - S - 1| r(S) r(S-1)/(n + S - 1) < 1 is passed on to the next. The ratio that the
+    recurrence starts from may be all wrong, and reaches the table through as many shares as there are steps before it.
+    The law adds up all ratios, and the mixture is right to some units of its exponents, ``largest`` at most.
+    """
+    if size == 1:
+        return 0.0
+    reach = sum_reach(epsilon, size)
+    before = _run_in(epsilon, size, reach)
+    ratios = sum_ratios(epsilon, size, reach)
+    s = np.arange(1, len(ratios), dtype=np.float64)
+    shares = np.abs(size - s - 1) * ratios[1:] * ratios[:-1] / (size + s - 1)
+    ends = [abs(size - s - 1) / (size + s - 1) for s in (reach, reach + before)]
+    share = max(ends) * float(ratios[-1]) ** 2
+    fresh = (20 + 4 * epsilon) * UNIT
+    last = fresh / (1 - share) + 4 * share**before
+    law = accumulate(fresh, shares * (1 + 2.0**-40), last) + last + 4 * len(ratios) * UNIT * (2 * SPREAD + epsilon)
+    power = 2 * shape_for(epsilon, size) - 1
+    exponents = power + epsilon * reach
+    largest = 64 * exponents + 4 * power * abs(math.log(exponents) - 2 * math.log(epsilon))
+    return float(2 * (law + (largest + 2000) * UNIT))
+
+
+@lru_cache(maxsize=256)
+def log_tail(epsilon: float, size: int) -> float:
+    """Ln of a bound of the chance that a region's sum lies beyond its table, whatever totals hold.
+
+    Given all totals a sum S is at most p(S)/p(0) times as likely as 0 (the law of the rest has a positive Fourier
+    transform, so its weight is largest at 0), and ratios p(S+1)/p(S) fall: the rest is at most a geometric series.
+    """
+    law = log_sum_law(epsilon, size)
+    return float(math.log(4) + law[-1] - math.log(-math.expm1(law[-1] - law[-2])))
+
+
 def sum_reach(epsilon: float, size: int) -> int:
     """How many sums are as likely as e^-SPREAD of the likeliest, at most."""
     deviation = math.sqrt(2 * size * math.exp(-epsilon)) / -math.expm1(-epsilon)
@@ -224,8 +262,11 @@ def _log_law(ratios: Floats) -> Floats:
 
 def sum_ratios(epsilon: float, size: int, most: int) -> Floats:
     """p(S+1)/p(S) for S = 0, ..., most - 2."""
-    from keepsum.sampling.mixture_kernels import fall
-
     out = np.empty(most - 1)
-    fall(math.exp(-epsilon), size, most + int(SPREAD / epsilon) + 16, out)
+    fall(math.exp(-epsilon), size, most + _run_in(epsilon, size, most), out)
     return out
+
+
+def _run_in(epsilon: float, size: int, most: int) -> int:
+    """Steps before the table until the recurrence has forgotten where it started: see ``log_ratio_error``."""
+    return int(SPREAD / epsilon) + 16 + int(SPREAD * (size + most) / (2 * most))

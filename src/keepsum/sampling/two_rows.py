@@ -205,6 +205,6 @@ def _powers(epsilon: Fraction, count: int) -> npt.NDArray[np.float64]:
 
 
 def _below_and_above(value: arb) -> tuple[float, float]:
-    """Floats that enclose a ball."""
-    middle = float(value)
-    return float(np.nextafter(middle, -np.inf)) * (1 - 1e-15), float(np.nextafter(middle, np.inf)) * (1 + 1e-15)
+    """Floats that enclose a ball, and some units more."""
+    low, high = float(value.lower()), float(value.upper())
+    return float(np.nextafter(low, -np.inf)) * (1 - 1e-15), float(np.nextafter(high, np.inf)) * (1 + 1e-15)
