@@ -13,7 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-from measuring import by_turns, cpu
+from measuring import Report, by_turns, cpu
 
 import keepsum as ks
 
@@ -121,21 +121,6 @@ def wall(work: Callable[[], object]) -> float:
     return min(times)
 
 
-class Report:
-    """Figures against limits, printed as they come."""
-
-    def __init__(self) -> None:
-        self.failed = 0
-
-    def line(self, what: str, figure: float, unit: str, limit: float, at_least: bool) -> None:
-        """One figure and its limit."""
-        good = figure >= limit if at_least else figure <= limit
-        self.failed += not good
-        sign = "at least" if at_least else "at most"
-        verdict = "" if good else "  MISSED"
-        print(f"{what:<58} {figure:>12,.1f} {unit:<10} {sign} {limit:,g}{verdict}", flush=True)
-
-
 def main() -> int:
     report = Report()
     million, ten = (ks.plan(totals(n, 51), ks.Laplace(epsilon=EPSILON)) for n in (10**6, 10**7))
@@ -158,7 +143,7 @@ def main() -> int:
     report.line("102 x 4 margins", draws_a_second(table(102, 4), 40), "draws/s", 20, at_least=True)
     gaussian_lines(report)
     report.line("first call in a new process", first_call_seconds(), "seconds", 1.5, at_least=False)
-    return 1 if report.failed else 0
+    return report.status
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from keepsum import certifying, choosing, choosing_general
 from keepsum.certifying import Certification, Convergence
 from keepsum.guarantees import Guarantee, SamplingError, added_delta, significant
 from keepsum.mechanisms import Distance
-from support import margins
+from support import margins, titles_inside
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -320,6 +320,19 @@ def test_pairs_that_all_meet_at_once():
     assert slow.upper > 1.8 * at_once.upper  # half of those that do not meet at once take longer than a lag
     for found in (at_once, few):
         assert Certification((found,), 0.0, 0.95).plot().axes
+
+
+@pytest.mark.parametrize("unmet", [0, 31])
+def test_no_title_of_a_curve_is_cut(unmet):
+    """Two panels, one with a form in many words: the whole finding lies inside the figure."""
+    forms = "5 × 5 table with both margins kept", "3 overlapping totals of 40 cells, 5 in each of 12 regions, 51 times"
+    meetings = (1, 3_900), (3, 100)
+    groups = tuple(Convergence(form, "a chain", 1, 50, 10, 4_000, meetings, unmet, 0.95) for form in forms)
+    figure = Certification(groups, 0.0, 0.95).plot()
+    assert titles_inside(figure)
+    said = " ".join(figure.axes[1].get_title(loc="left").split())
+    assert said.startswith(forms[1])
+    assert ("nothing is shown, 31 of 4,031 pairs had not met" if unmet else "from its law") in said
 
 
 def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
