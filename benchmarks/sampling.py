@@ -112,6 +112,12 @@ def first_call_seconds() -> float:
     return min(times[1:])
 
 
+def import_seconds() -> float:
+    """CPU time of a new process that imports keepsum, the best of three."""
+    code = "import time; import keepsum; print(time.process_time())"
+    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
+
+
 def wall(work: Callable[[], object]) -> float:
     times = []
     for _ in range(3):
@@ -142,6 +148,7 @@ def main() -> int:
     report.line("8 x 8 margins", draws_a_second(table(8, 8), 200), "draws/s", 20, at_least=True)
     report.line("102 x 4 margins", draws_a_second(table(102, 4), 40), "draws/s", 20, at_least=True)
     gaussian_lines(report)
+    report.line("import keepsum", import_seconds(), "CPU s", 1.0, at_least=False)
     report.line("first call in a new process", first_call_seconds(), "seconds", 1.5, at_least=False)
     return report.status
 

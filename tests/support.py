@@ -8,6 +8,10 @@ from typing import Any
 
 import keepsum as ks
 
+# Seconds after which a process or a thread is given up, far more than any takes on the busiest machine: it ends what
+# would never end. No test is about time.
+HANG = 3600
+
 # How to tell that an outside service is there.
 SERVICES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: shutil.which("chromium") is not None,

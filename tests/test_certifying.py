@@ -253,6 +253,12 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
     assert str(again.guarantee) == str(plan.guarantee)
 
 
+@pytest.fixture(scope="module")
+def released_by_chains(plan, table):
+    plan.certify(pairs=500)
+    return plan.release(table)
+
+
 def change(path, edit):
     data = json.loads(path.read_bytes())
     edit(data["guarantee"])
@@ -279,9 +285,8 @@ def change(path, edit):
         lambda g: g["blocks"][0].update(sampler="drawn exactly, cell by cell"),
     ],
 )
-def test_forged_convergence_fails(plan, table, tmp_path, edit):
-    plan.certify(pairs=500)
-    path = plan.release(table).save(tmp_path / "out.csv")
+def test_forged_convergence_fails(released_by_chains, tmp_path, edit):
+    path = released_by_chains.save(tmp_path / "out.csv")
     change(tmp_path / "out.certificate.json", edit)
     found = ks.verify(path)
     assert [check.name for check in found.checks if not check.passed] == ["statement"]
