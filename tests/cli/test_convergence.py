@@ -77,6 +77,7 @@ def test_bad_input_is_one_sentence(run, tmp_path, arguments, words):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.audit
 def test_a_release_by_chains(run, domain, tmp_path):
     """Certified on the way, stated in the certificate, verified, and a forged limit found."""
     rows = [f"county{i},race{j},{50 + i * j}" for i in range(12) for j in range(12)]
