@@ -72,6 +72,11 @@ def test_no_title_is_cut(title, tmp_path):
     assert titles_inside(figure)
 
 
+def test_lines_of_a_title_stay_apart():
+    for title in ("One line,\nand another", " "):
+        assert ks.mcmc.plot_bound(meeting(1000), title=title).axes[0].get_title(loc="left") == title.strip(" ")
+
+
 def test_a_short_title_stays_on_one_line():
     title = ks.mcmc.plot_bound(meeting(1000)).axes[0]._left_title
     assert "\n" not in title.get_text()

@@ -73,7 +73,7 @@ def plot_bound(
 
 
 def set_title(axes: Axes, words: str, fontsize: float) -> None:
-    """A bold title from the left edge of the axes, in as many lines as the figure is wide enough for.
+    """A bold title from the left edge of the axes, its lines broken where the figure ends.
 
     Where its longest word alone is wider than the figure the letters are made smaller: no title is cut.
     """
@@ -82,14 +82,16 @@ def set_title(axes: Axes, words: str, fontsize: float) -> None:
     title = axes.set_title(words, loc="left", fontsize=fontsize, fontweight="bold")
     room = 0.98 * figure.bbox.x1 - axes.get_window_extent().x0
     lines: list[str] = []
-    for word in words.split():
-        title.set_text(f"{lines[-1]} {word}" if lines else word)
-        if lines and title.get_window_extent().width <= room:
-            lines[-1] = title.get_text()
-        else:
-            lines.append(word)
+    for line in words.splitlines():
+        lines.append("")
+        for word in line.split():
+            title.set_text(f"{lines[-1]} {word}".strip())
+            if not lines[-1] or title.get_window_extent().width <= room:
+                lines[-1] = title.get_text()
+            else:
+                lines.append(word)
     title.set_text("\n".join(lines))
-    title.set_fontsize(fontsize * min(1, room / title.get_window_extent().width))
+    title.set_fontsize(fontsize * min(1, room / max(1, title.get_window_extent().width)))
 
 
 def finding(curves: Sequence[MeetingTimes], level: float) -> str:
