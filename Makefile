@@ -12,7 +12,7 @@ EXTRAS := cli,sql,web,report,accounting
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup test lint demo bench certify paper clean services
+.PHONY: help setup test audit lint demo bench certify paper clean services
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,9 +26,13 @@ $(STAMP): pyproject.toml constraints.txt scripts/make-venv
 services:
 	@scripts/get-services
 
-test: $(STAMP) services  ## run every test (fetches Debian's chromium first when run as root)
+test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium first when run as root)
 	@echo "keepsum: running the tests"
-	@$(BIN)/python -m pytest -n 2 -q
+	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
+
+audit: $(STAMP) services  ## run the tests that take long: large tables, full grids, the paper in little
+	@echo "keepsum: running the long tests"
+	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
 
 lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 	@echo "keepsum: checking style and types"
@@ -39,11 +43,8 @@ lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 demo: $(STAMP)  ## release a small table with its margins kept, verify it, and catch a change
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo
 
-bench: $(STAMP)  ## measure speed and memory against the stated limits
-	@$(BIN)/python benchmarks/planning.py
-	@$(BIN)/python benchmarks/sampling.py
-	@$(BIN)/python benchmarks/mcmc.py
-	@$(BIN)/python benchmarks/general.py
+bench: $(STAMP)  ## measure speed and memory against the stated limits: all of it, then what missed
+	@$(BIN)/python benchmarks/run.py
 
 certify: $(STAMP)  ## certify the general sampler on a list of systems (minutes; goes on where it was stopped)
 	@$(BIN)/python benchmarks/certify.py

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from measuring import by_turns, cpu
+from measuring import Report, by_turns, cpu
 from systems import general_chain, margins
 
 import keepsum as ks
@@ -45,27 +45,21 @@ def algorithm_1(keep: ks.Invariants, lag: int, pairs: int, most: int) -> tuple[i
 
 def main() -> int:
     print("general sampler, l1 Laplace, epsilon 0.25, at a total variation distance of at most 0.01")
-    failures = 0
+    report = Report()
     for shape, least, arguments in (((4, 4), 40, (5_000, 600, 10**6)), ((5, 5), 5_000, (500_000, 48, 4 * 10**6))):
         draws = 10_000
         steps, work = ours(margins(*shape), draws)
         theirs, peer, share = algorithm_1(margins(*shape), *arguments)
         mine, slow = by_turns(work, peer)
-        failures += report(
-            f"{shape[0]} x {shape[1]}: {steps} steps, {draws / mine:,.0f} draws/s; Algorithm 1 {theirs:,} steps, "
-            f"{share / slow:,.2f} draws/s; times faster",
-            (slow / share) / (mine / draws),
-            least,
-        )
+        size = f"{shape[0]} x {shape[1]}"
+        print(f"{size}: {steps} steps, {draws / mine:,.0f} draws/s; Algorithm 1 {theirs:,} steps, {share / slow:,.2f}")
+        faster = (slow / share) / (mine / draws)
+        report.line(f"{size}, times faster than Algorithm 1", faster, "times", least, at_least=True)
     for shape, draws, least in (((10, 10), 500, 50), ((20, 20), 20, 0.5), ((102, 5), 10, 0.5)):
         steps, work = ours(margins(*shape), draws)
-        failures += report(f"{shape[0]} x {shape[1]}: {steps} steps, draws a second", draws / cpu(work), least)
-    return failures
-
-
-def report(words: str, found: float, least: float) -> int:
-    print(f"  {'ok  ' if found >= least else 'MISS'} {words}: {found:,.4g} (at least {least:,})", flush=True)
-    return int(found < least)
+        what = f"{shape[0]} x {shape[1]}, {steps} steps"
+        report.line(what, draws / cpu(work), "draws/s", least, at_least=True)
+    return report.status
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
-from measuring import cpu, seconds
+from measuring import Report, cpu, seconds
 
 import keepsum as ks
 
@@ -74,21 +74,6 @@ def growth(cells: int) -> float:
     return 1e9 * cpu(compiled(lattice, steps, 0.3)) / steps / (2 * cells - 2)
 
 
-class Report:
-    """Figures against limits, printed as they come."""
-
-    def __init__(self) -> None:
-        self.failed = 0
-
-    def line(self, what: str, figure: float, unit: str, limit: float, at_least: bool) -> None:
-        """One figure and its limit."""
-        good = figure >= limit if at_least else figure <= limit
-        self.failed += not good
-        sign = "at least" if at_least else "at most"
-        verdict = "" if good else "  MISSED"
-        print(f"{what:<58} {figure:>12,.1f} {unit:<10} {sign} {limit:,g}{verdict}", flush=True)
-
-
 def main() -> int:
     report = Report()
     table = margins(4, 4)
@@ -99,7 +84,7 @@ def main() -> int:
     small, large = growth(100), growth(10_000)
     report.line("one total over 100 cells, a nonzero of the basis", small, "ns", 50, at_least=False)
     report.line("  10,000 cells against 100, a nonzero", large / small, "times", 3, at_least=False)
-    return 1 if report.failed else 0
+    return report.status
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""CPU time, which what else the machine does changes least."""
+"""CPU time, which what else the machine does changes least, and figures against their limits."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+
+MISSED = "MISSED"  # at the end of the line of each figure that misses its limit: `run.py` looks for it
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -22,3 +24,24 @@ def by_turns(work: Callable[[], object], peer: Callable[[], object], rounds: int
     """The best CPU times of two, run in turn so that what else the machine does meets both."""
     times = [(seconds(work), seconds(peer)) for _ in range(rounds)]
     return min(own for own, _ in times), min(other for _, other in times)
+
+
+class Report:
+    """Figures against limits, printed as they come; none that misses its limit ends the run."""
+
+    def __init__(self) -> None:
+        self.missed: list[str] = []
+
+    def line(self, what: str, figure: float, unit: str, limit: float, at_least: bool) -> None:
+        """One figure and its limit."""
+        good = figure >= limit if at_least else figure <= limit
+        sign = "at least" if at_least else "at most"
+        text = f"{what:<58} {figure:>12,.4g} {unit:<10} {sign} {limit:,g}"
+        print(text if good else f"{text}  {MISSED}", flush=True)
+        if not good:
+            self.missed.append(text)
+
+    @property
+    def status(self) -> int:
+        """The exit status of the benchmark: how many missed, so that one that breaks after a miss is told apart."""
+        return len(self.missed)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from measuring import Report
 
 import keepsum as ks
 
@@ -68,22 +69,15 @@ def measure(name: str) -> tuple[float, float]:
 
 
 def main() -> int:
+    report = Report()
     seconds: dict[str, float] = {}
-    failed = 0
-    print(f"{'what':<48} {'seconds':>8} {'limit':>6} {'GB':>6} {'limit':>6}")
     for name, (_, time_limit, memory_limit) in JOBS.items():
         seconds[name], gigabytes = measure(name)
-        good = seconds[name] <= time_limit and gigabytes <= memory_limit
-        failed += not good
-        print(
-            f"{name:<48} {seconds[name]:>8.2f} {time_limit:>6g} {gigabytes:>6.2f} {memory_limit:>6g}"
-            f"{'' if good else '  OVER THE LIMIT'}",
-            flush=True,
-        )
+        report.line(name, seconds[name], "seconds", time_limit, at_least=False)
+        report.line(f"  its memory ({name})", gigabytes, "GB", memory_limit, at_least=False)
     million, ten = list(seconds.values())[:2]
-    good = ten <= 12 * million
-    print(f"10^7 cells take {ten / million:.1f} times as long as 10^6 (limit 12){'' if good else '  OVER THE LIMIT'}")
-    return 1 if failed or not good else 0
+    report.line("hierarchy of 10^7 cells against 10^6", ten / million, "times", 12, at_least=False)
+    return report.status
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-from measuring import by_turns, cpu
+from measuring import Report, by_turns, cpu
 
 import keepsum as ks
 
@@ -112,6 +112,12 @@ def first_call_seconds() -> float:
     return min(times[1:])
 
 
+def import_seconds() -> float:
+    """CPU time of a new process that imports keepsum, the best of three."""
+    code = "import time; import keepsum; print(time.process_time())"
+    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
+
+
 def wall(work: Callable[[], object]) -> float:
     times = []
     for _ in range(3):
@@ -119,21 +125,6 @@ def wall(work: Callable[[], object]) -> float:
         work()
         times.append(time.perf_counter() - start)
     return min(times)
-
-
-class Report:
-    """Figures against limits, printed as they come."""
-
-    def __init__(self) -> None:
-        self.failed = 0
-
-    def line(self, what: str, figure: float, unit: str, limit: float, at_least: bool) -> None:
-        """One figure and its limit."""
-        good = figure >= limit if at_least else figure <= limit
-        self.failed += not good
-        sign = "at least" if at_least else "at most"
-        verdict = "" if good else "  MISSED"
-        print(f"{what:<58} {figure:>12,.1f} {unit:<10} {sign} {limit:,g}{verdict}", flush=True)
 
 
 def main() -> int:
@@ -157,8 +148,9 @@ def main() -> int:
     report.line("8 x 8 margins", draws_a_second(table(8, 8), 200), "draws/s", 20, at_least=True)
     report.line("102 x 4 margins", draws_a_second(table(102, 4), 40), "draws/s", 20, at_least=True)
     gaussian_lines(report)
+    report.line("import keepsum", import_seconds(), "CPU s", 1.0, at_least=False)
     report.line("first call in a new process", first_call_seconds(), "seconds", 1.5, at_least=False)
-    return 1 if report.failed else 0
+    return report.status
 
 
 if __name__ == "__main__":

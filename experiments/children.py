@@ -55,7 +55,9 @@ def run(setting: Setting) -> tuple[Section, list[Study]]:
     labels = [f"{county[0]}\n{'LMHV'[k]}" for county in COUNTIES for k in range(4)]
     name = draw_boxes(setting, studies, labels, "children_boxes", WHAT)
     section.figure(
-        name, "Noise of each cell (county A to D, education L to V): the paper's chain beside the exact sampler"
+        name,
+        "Noise of each cell (county Alpha, Beta, Gamma or Delta, education Low, Medium, High or Very High, by their "
+        "initials): the left box of each pair is the paper's chain, the right one the exact sampler",
     )
     section.table("children_cost", TIMING_HEAD, [timing_rows(found, "children") for found in studies])
     return section, studies

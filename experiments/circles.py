@@ -40,6 +40,8 @@ def run(setting: Setting) -> tuple[Section, list[Study]]:
     section.table("circles_lags", LAG_HEAD, [row for found in studies for row in lag_rows(found)])
     labels = [f"{name}{i}" for name in REGIONS for i in (1, 2)]
     name = draw_boxes(setting, studies, labels, "circles_boxes", WHAT)
-    section.figure(name, "Noise of each record: the paper's chain beside the exact sampler")
+    section.figure(
+        name, "Noise of each record: the left box of each pair is the paper's chain, the right one the exact sampler"
+    )
     section.table("circles_cost", TIMING_HEAD, [timing_rows(found, "circles") for found in studies])
     return section, studies

@@ -38,7 +38,11 @@ def new(width: float, height: float, rows: int = 1, columns: int = 1, **shared: 
 
 
 def save(figure: Figure, folder: Path, name: str) -> str:
-    """Write PNG and SVG files without a date, so that a second run writes the same bytes."""
+    """Write PNG and SVG files without a date, so that a second run writes the same bytes; no title is cut."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        if axes._left_title.get_window_extent().x1 > figure.bbox.x1:
+            raise AssertionError(f"the title of {name} does not fit the figure: {axes.get_title(loc='left')!r}")
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.png", dpi=DPI, metadata={"Software": None})
     figure.savefig(folder / f"{name}.svg", dpi=DPI, metadata={"Date": None, "Creator": None})

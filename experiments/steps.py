@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,30 @@ def mechanism(kind: str, epsilon: str, delta: str = "1e-6") -> Any:
         return ks.Laplace(epsilon=epsilon, norm=kind)
     calibration = "paper" if kind == "gaussian paper" else "zcdp"
     return ks.Gaussian(epsilon=epsilon, delta=delta, calibration=calibration)
+
+
+def person_mechanism(system: str, kind: str, epsilon: str, delta: str) -> Any:
+    """The same by name, with a loss of epsilon (and delta) for one person, whatever that person's distance is.
+
+    A Gaussian of epsilon and delta per unit has epsilon r and delta (e^(eps r) - 1)/(e^eps - 1) at distance r.
+    """
+    if kind in ("l1", "l2"):
+        return ks.Laplace.per_person(epsilon, norm=kind)
+    unit = ks.plan(invariants(system), ks.Laplace.per_person(epsilon, norm="l2")).mechanism.epsilon
+    share = math.expm1(float(unit)) / math.expm1(float(Fraction(epsilon)))
+    calibration = "paper" if kind == "gaussian paper" else "zcdp"
+    return ks.Gaussian(epsilon=unit, delta=f"{0.9999 * float(delta) * share:.3e}", calibration=calibration)
+
+
+def sizes(system: str, kind: str, epsilon: str, delta: str, draws: int, seed: str) -> dict[str, Any]:
+    """The mean absolute noise of a cell at a loss for one person, and what that is per unit of distance."""
+    plan = ks.plan(invariants(system), person_mechanism(system, kind, epsilon, delta))
+    noise = plan.sample(draws, rng=ks.rng(seed=seed))
+    return {
+        "size": np.abs(noise).mean(),
+        "unit": float(plan.mechanism.epsilon),
+        "distance": plan.person_distance,
+    }
 
 
 def meetings(

@@ -1,4 +1,4 @@
-"""The paper's theorems as numbers: tail bounds, composition, the Gaussian's width, accuracy, and cost."""
+"""The paper's theorems as numbers: tail bounds, composition, the Gaussian's width, and cost; accuracy stands beside."""
 
 from __future__ import annotations
 
@@ -10,24 +10,13 @@ from scipy import stats
 from scipy.special import gammaln
 
 import keepsum as ks
-from experiments import steps
+from experiments import accuracy, steps
+from experiments.accuracy import DELTA, NAMES, SYSTEMS
 from experiments.claims import Claim, at_most, not_rejected, within_factor
-from experiments.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, new, note, save
+from experiments.drawing import BLUE, GREY, ORANGE, RED, new, note, save
 from experiments.setting import Section, Setting
 from experiments.small import EPSILON, RATE, TIMING_HEAD, Study, timing_rows, unbiased
 from keepsum.tails import valid_from
-
-DELTA = "1e-6"
-SYSTEMS = {"circles": "circles", "children": "children", "102 counties": "sum 102"}
-KINDS = ("l1", "l2", "gaussian", "gaussian paper")
-NAMES = {
-    "l1": "l1 Laplace",
-    "l2": "l2 Laplace",
-    "gaussian": f"Gaussian, our σ (δ = {DELTA})",
-    "gaussian paper": f"Gaussian, the paper's σ (δ = {DELTA})",
-    "projected": "double geometric, projected",
-    "topdown": "non-negative least squares, rounded",
-}
 
 
 def run(setting: Setting, studies: list[Study]) -> Section:
@@ -36,7 +25,7 @@ def run(setting: Setting, studies: list[Study]) -> Section:
     _tails(setting, section)
     _composition(section)
     _sigma(section)
-    _accuracy(setting, section)
+    accuracy.add(setting, section)
     _cost(setting, section, studies)
     return section
 
@@ -179,70 +168,6 @@ def _sigma(section: Section) -> None:
     section.table(
         "gaussian_sigma", ["totals", "σ, paper", "σ, ours (zcdp)", "σ, ours (tight)", "paper's σ² over ours"], rows
     )
-
-
-def _accuracy(setting: Setting, section: Section) -> None:
-    """The mean absolute error of every mechanism at equal epsilon."""
-    found = {name: _sizes(setting, system) for name, system in SYSTEMS.items()}
-    section.say(f"**Mean absolute error of a cell** at the same ε = {EPSILON} per unit of distance:")
-    section.table(
-        "accuracy",
-        ["mechanism", *found],
-        [
-            [NAMES[kind], *(f"{sizes[kind]:.3g}" if kind in sizes else "-" for sizes in found.values())]
-            for kind in NAMES
-        ],
-    )
-    section.say(
-        "Distances are of the l1 norm for l1 Laplace and the projected noise, of the l2 norm for the others; the last "
-        "two rows are private in the usual sense and then moved onto the totals. Projected noise is "
-        + ", ".join(
-            f"{sizes['projected'] / sizes['l1']:.2f} times l1 Laplace for {name}" for name, sizes in found.items()
-        )
-        + ": comparable under one sum, as the paper says, and larger where totals overlap."
-    )
-    figure, panels = new(10, 4)
-    axes = panels[0, 0]
-    colours = dict(zip(NAMES, (BLUE, ORANGE, GREEN, RED, GREY, PINK), strict=True))
-    for row, (_, sizes) in enumerate(found.items()):
-        for place, (kind, size) in enumerate(sizes.items()):  # a little apart, for some are equal
-            axes.plot(size, row + 0.12 * (place - 2.5), "o", color=colours[kind], markersize=9)
-    for place, kind in enumerate(NAMES):
-        axes.text(
-            1.02, 0.95 - 0.11 * place, "● " + NAMES[kind], color=colours[kind], transform=axes.transAxes, fontsize=10
-        )
-    many = found["102 counties"]
-    least = all(min(sizes, key=lambda kind: sizes[kind]) == "l1" for sizes in found.values())
-    finding = "l1 Laplace errs least everywhere" if least else "No mechanism errs least everywhere"
-    times = many["gaussian paper"] / many["gaussian"]
-    axes.set_title(f"{finding}; over 102 counties the paper's Gaussian errs {times:.1f} times ours")
-    axes.set_yticks(range(len(found)), list(found))
-    axes.set_ylim(len(found) - 0.5, -0.5)
-    axes.set_xscale("log")
-    axes.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"], minor=False)
-    axes.set_xlabel("mean absolute error of a cell (records, log scale)")
-    axes.grid(axis="y", color="#DDDDDD")
-    note(figure, f"ε = {EPSILON} per unit of distance")
-    section.figure(save(figure, setting.out, "accuracy"), "Mean absolute error of every mechanism at equal ε")
-
-
-def _sizes(setting: Setting, system: str) -> dict[str, float]:
-    draws = setting.scaled(5_000, 500)
-    common = {"system": system, "epsilon": EPSILON}
-    sizes = {}
-    for kind in KINDS:
-        drawn = setting.cache.step(steps.exact, **common, kind=kind, draws=draws, seed=f"size {kind}")["draws"]
-        sizes[kind] = float(np.abs(drawn).mean())
-    few = draws if system.startswith("sum") else setting.scaled(500, 100)  # an integer program each
-    noise = setting.cache.step(steps.projected, **common, draws=few, seed="size")["draws"]
-    sizes["projected"] = float(np.abs(noise).mean())
-    if system.startswith("sum"):
-        from experiments.census import midwest
-
-        counts = midwest()[0].population
-        released = ks.baselines.topdown_like(counts, steps.invariants(system), EPSILON, draws, rng=ks.rng(seed="size"))
-        sizes["topdown"] = float(np.abs(released - counts).mean())
-    return sizes
 
 
 def _two_digits(number: float) -> str:

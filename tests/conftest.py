@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import keepsum as ks
 from support import missing_service
 
-GOLDEN = Path(__file__).parent / "golden"
+HERE = Path(__file__).parent
+GOLDEN = HERE / "golden"
+
+settings.register_profile("keepsum", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile("keepsum")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the samplers before workers start, which would else all compile them at once."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        subprocess.run([sys.executable, HERE / "compiling.py"], check=False)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,7 +12,7 @@ from keepsum import certifying, choosing, choosing_general
 from keepsum.certifying import Certification, Convergence
 from keepsum.guarantees import Guarantee, SamplingError, added_delta, significant
 from keepsum.mechanisms import Distance
-from support import margins
+from support import margins, titles_inside
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -279,6 +279,12 @@ def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
     assert "Drawn exactly at the same loss for one person: l2 Laplace (standard deviation" in text
 
 
+@pytest.fixture(scope="module")
+def released_by_chains(plan, table):
+    plan.certify(pairs=500)
+    return plan.release(table, accept_delta=1)
+
+
 def change(path, edit):
     data = json.loads(path.read_bytes())
     edit(data["guarantee"])
@@ -306,9 +312,8 @@ def change(path, edit):
         lambda g: g["blocks"][0].update(sampler="drawn exactly, cell by cell"),
     ],
 )
-def test_forged_convergence_fails(plan, table, tmp_path, edit):
-    plan.certify(pairs=500)
-    path = plan.release(table, accept_delta=1).save(tmp_path / "out.csv")
+def test_forged_convergence_fails(released_by_chains, tmp_path, edit):
+    path = released_by_chains.save(tmp_path / "out.csv")
     change(tmp_path / "out.certificate.json", edit)
     found = ks.verify(path)
     assert [check.name for check in found.checks if not check.passed] == ["statement"]
@@ -381,6 +386,19 @@ def test_pairs_that_all_meet_at_once():
     assert slow.upper > 1.8 * at_once.upper  # half of those that do not meet at once take longer than a lag
     for found in (at_once, few):
         assert Certification((found,), 0.0, 0.95).plot().axes
+
+
+@pytest.mark.parametrize("unmet", [0, 31])
+def test_no_title_of_a_curve_is_cut(unmet):
+    """Two panels, one with a form in many words: the whole finding lies inside the figure."""
+    forms = "5 × 5 table with both margins kept", "3 overlapping totals of 40 cells, 5 in each of 12 regions, 51 times"
+    meetings = (1, 3_900), (3, 100)
+    groups = tuple(Convergence(form, "a chain", 1, 50, 10, 4_000, meetings, unmet, 0.95) for form in forms)
+    figure = Certification(groups, 0.0, 0.95).plot()
+    assert titles_inside(figure)
+    said = " ".join(figure.axes[1].get_title(loc="left").split())
+    assert said.startswith(forms[1])
+    assert ("nothing is shown, 31 of 4,031 pairs had not met" if unmet else "from its law") in said
 
 
 def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
+from support import HANG
 
 # How many counties each state had in 2010, alphabetically from Alabama, the District of Columbia among them.
 COUNTIES_2010 = [
@@ -95,7 +96,7 @@ def test_a_browser_shows_the_notebook_view(children, need, tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=HANG,
     )
     for words in ("4 totals of county", "exp(-0.25 |z|₁)", "epsilon 1 at distance 4", "confidential and not shown"):
         assert words in done.stdout

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 
 import numpy as np
 import pytest
@@ -53,18 +52,22 @@ def test_person_distance(keep, l1, l2):
     assert ks.plan(keep, ks.Gaussian(rho=1)).person_distance == l2
 
 
+def shortest_through(A, reach, norm):
+    """The length (l2: squared) of the shortest vector through each cell, of all with entries up to ``reach``."""
+    cells = A.shape[1]
+    z = np.indices((2 * reach + 1,) * cells, dtype=np.int8).reshape(cells, -1).T - np.int8(reach)
+    z = z[~(z @ A.T.astype(np.int16)).any(axis=1)].astype(int)
+    lengths = np.abs(z).sum(axis=1) if norm == "l1" else (z**2).sum(axis=1)
+    return {j: int(lengths[z[:, j] != 0].min()) for j in range(cells) if z[:, j].any()}
+
+
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("seed", range(30))
 def test_person_distance_against_brute_force(norm, seed):
     """The definition, word for word, on small random systems."""
     rng = np.random.default_rng(seed)
     A = rng.integers(0, 2, size=(rng.integers(1, 4), 6))
-    shortest: dict[int, int] = {}
-    for z in product(range(-3, 4), repeat=6):
-        if not np.any(A @ np.array(z)):
-            length = sum(abs(e) if norm == "l1" else e * e for e in z)
-            for j in np.flatnonzero(z):
-                shortest[j] = min(length, shortest.get(j, length))
+    shortest = shortest_through(A, 3, norm)
     plan = ks.plan(ks.Invariants.matrix(A), ks.Laplace(epsilon=1, norm=norm))
     assert set(plan.pinned.tolist()) == set(range(6)) - set(shortest)
     assert plan.person.exact
@@ -76,12 +79,7 @@ def test_l2_person_distance_spreads_over_regions(seed):
     """With repeated columns a sum of 2 over two cells is two entries of 1, not one of 2."""
     rng = np.random.default_rng(100 + seed)
     A = rng.integers(0, 3, size=(2, 3))[:, [0, 0, 1, 2, 2]]
-    shortest = {}
-    for z in product(range(-4, 5), repeat=5):
-        if not np.any(A @ np.array(z)):
-            length = sum(e * e for e in z)
-            for j in np.flatnonzero(z):
-                shortest[j] = min(length, shortest.get(j, length))
+    shortest = shortest_through(A, 4, "l2")
     plan = ks.plan(ks.Invariants.matrix(A), L2)
     if plan.person.exact and max(shortest.values()) <= 25:
         assert plan.person.length == max(shortest.values())

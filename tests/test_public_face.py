@@ -29,9 +29,3 @@ def run(code: str) -> str:
 def test_import_brings_nothing_heavy():
     code = f"import sys, keepsum; print([m for m in {HEAVY!r} if m in sys.modules])"
     assert run(code).strip() == "[]"
-
-
-def test_import_takes_under_a_second():
-    """CPU time, the best of three: what a start costs when nothing else runs."""
-    code = "import time; import keepsum; print(time.process_time())"
-    assert min(float(run(code)) for _ in range(3)) < 1.0

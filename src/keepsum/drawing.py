@@ -10,6 +10,7 @@ import numpy.typing as npt
 from keepsum.certifying import FARTHEST, Certification, Convergence
 from keepsum.errors import InputError
 from keepsum.guarantees import significant
+from keepsum.mcmc.plotting import set_title
 from keepsum.sampling.renewal import GeometricTail
 
 if TYPE_CHECKING:
@@ -56,20 +57,24 @@ def _panel(axes: Axes, group: Convergence) -> None:
     axes.step(steps[seen], estimate[seen], where="post", color=BLUE, linewidth=2.2)
     axes.step(steps, np.minimum(upper, 1), where="post", color=BLUE, linewidth=1.2, linestyle=(0, (4, 2)))
     axes.axvline(group.steps, color=GREY, linewidth=0.9)
-    _name(axes, f"a draw: {group.steps:,} steps", group.steps, 0.3, GREY, left=True)
+    axes.annotate(
+        f"a draw: {group.steps:,} steps", (group.steps, 1e-5), xytext=(4, 0), textcoords="offset points", va="center",
+        rotation=90, color=GREY, fontsize=10,
+    )  # fmt: skip
     _name(axes, f"limit at {100 * group.confidence:.4g}%: {significant(group.upper)}", group.steps, group.upper, BLUE,
           left=True)  # fmt: skip
     # All pairs may have met at once: then there is only the limit to draw.
     below = steps[(estimate < 0.05) & seen]
     place = int(below[0]) if len(below) else int(steps[seen].max(initial=0))
-    _name(axes, f"bound from {group.pairs:,} pairs", place, 0.05, BLUE)
+    high = not len(below) and bool(seen.any())  # pairs that have not met: the curve never falls, its name is below it
+    _name(axes, f"bound from {group.pairs:,} pairs", place / 3 if high else place, 0.05, BLUE)
     if not group.unmet:
         _extrapolation(axes, group, steps)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel("steps of the chain")
     axes.set_ylabel("total variation distance,\nat most (log scale)")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(_finding(group), loc="left", fontsize=11.5, fontweight="bold")
+    set_title(axes, _finding(group), fontsize=11.5)
 
 
 def _name(axes: Axes, words: str, x: float, y: float, colour: str, left: bool = False) -> None:

@@ -5,7 +5,7 @@ import os
 import pty
 import resource
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,35 +13,19 @@ import polars as pl
 import pytest
 
 import keepsum as ks
+from command import KEEPSUM, installed
+from support import HANG
 
-KEEPSUM = Path(sys.executable).with_name("keepsum")
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run keepsum in an empty folder: run("release", ...) gives status, output and errors."""
-
-    def call(*arguments, stdin=None, **options):
-        return subprocess.run(
-            [KEEPSUM, *map(str, arguments)],
-            cwd=tmp_path,
-            input=stdin,
-            capture_output=True,
-            timeout=120,
-            check=False,
-            **options,
-        )
-
-    return call
 
 
 RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--keep", "education", "--epsilon", "0.25"]
 DECLARED = ["--categories", "county=Alpha,Beta,Gamma,Delta", "--categories", "education=Low,Medium,High,Very High"]
 
 
-def test_the_whole_job(run, tmp_path):
-    """The children's table: plan, keys, release, verify, and a change that is found."""
+def test_the_whole_job(tmp_path):
+    """The children's table: plan, keys, release, verify, and a change that is found; by the installed program."""
+    run = partial(installed, cwd=tmp_path)
     plan = run("plan", *RELEASE[1:], *DECLARED)
     assert plan.returncode == 0
     assert b"4 totals of county, 4 totals of education" in plan.stdout
@@ -71,6 +55,29 @@ def test_the_whole_job(run, tmp_path):
     bad = run("verify", "released.csv")
     assert bad.returncode == 1
     assert b"2 broken: total of county=Beta; total of education=High" in bad.stdout
+
+
+def test_a_forked_command_does_what_the_installed_one_does(run, tmp_path):
+    """Status, output and errors of a release, of bad input and of a pipe; the other tests run forks."""
+    seeded = [*RELEASE, "--seed", "7", "--yes", "--force", "--output", "out.csv"]
+    piped = ["plan", "-", "--count", "n", "--keep-total", "--epsilon", "1"]
+    for arguments, stdin in (
+        (seeded, None),
+        (["release", "none.csv", *RELEASE[2:]], None),
+        (piped, b"a,n\nx,5\ny,6\n"),
+    ):
+        seen = []
+        for way in (run, partial(installed, cwd=tmp_path)):
+            done = way(*arguments, stdin=stdin)
+            files = {file.name: file.read_bytes() for file in tmp_path.glob("*.csv")}
+            seen.append((done.returncode, done.stdout, done.stderr, files))
+        assert seen[0] == seen[1]
+
+
+def test_forked_commands_draw_their_own_noise(run, tmp_path):
+    for name in ("a.csv", "b.csv"):
+        assert run(*RELEASE, "-o", name, "-y").returncode == 0
+    assert (tmp_path / "a.csv").read_bytes() != (tmp_path / "b.csv").read_bytes()
 
 
 def test_counties_within_states(run, tmp_path):
@@ -191,7 +198,7 @@ def test_it_asks(run, tmp_path):
         parent, child = pty.openpty()
         os.write(parent, answer)
         command = [KEEPSUM, *map(str, RELEASE), "-o", "out.csv"]
-        done = subprocess.run(command, cwd=tmp_path, stdin=child, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(command, cwd=tmp_path, stdin=child, capture_output=True, timeout=HANG, check=False)
         os.close(parent)
         os.close(child)
         assert done.returncode == status, done.stderr
@@ -327,12 +334,12 @@ def test_a_pipe_that_nobody_reads(run, tmp_path):
     command = f"{KEEPSUM} {' '.join(map(str, RELEASE))} -o out.csv -y"
     for reader, made in (("true", False), ("head -1", True)):
         shell = f"set -o pipefail; {command} | {reader}"
-        done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, timeout=HANG, check=False)
         assert (tmp_path / "out.csv").exists() == made
         assert done.returncode == (0 if made else 2), done.stderr
         assert b"Traceback" not in done.stderr
     full = subprocess.run(
-        ["bash", "-c", f"{command} --force > /dev/full"], cwd=tmp_path, capture_output=True, check=False
+        ["bash", "-c", f"{command} --force > /dev/full"], cwd=tmp_path, capture_output=True, timeout=HANG, check=False
     )
     assert full.returncode == 2
     assert b"No space left" in full.stderr

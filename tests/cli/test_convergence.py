@@ -1,26 +1,13 @@
 """``keepsum convergence``, and releases by chains, as a user runs them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-KEEPSUM = Path(sys.executable).with_name("keepsum")
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
 EXACT = ["convergence", CHILDREN, "--count", "n", "--keep", "county", "--keep", "education", "--epsilon", "0.25"]
 PNG = b"\x89PNG"
-
-
-@pytest.fixture
-def run(tmp_path):
-    def call(*arguments):
-        return subprocess.run(
-            [KEEPSUM, *map(str, arguments)], cwd=tmp_path, capture_output=True, timeout=300, check=False
-        )
-
-    return call
 
 
 @pytest.fixture
@@ -90,6 +77,7 @@ def test_bad_input_is_one_sentence(run, tmp_path, arguments, words):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.audit
 def test_a_release_by_chains(run, domain, tmp_path):
     """Certified on the way, stated in the certificate, verified, and a forged limit found."""
     rows = [f"county{i},race{j},{50 + i * j}" for i in range(12) for j in range(12)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from support import titles_inside
 
 
 def meeting(lag, last=None):
@@ -50,3 +51,39 @@ def test_other_things_than_times_get_a_sentence():
     for wrong in ([], [1, 2, 3]):
         with pytest.raises(ks.InputError, match="must be MeetingTimes"):
             ks.mcmc.plot_bound(wrong)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        None,
+        "Children, l1 target: the bound crosses 0.1 after 1,234 steps, by 200 pairs at each of three lags",
+        "a " * 200,
+        "W" * 200,
+        "W" * 150 + " and " + "W" * 100,
+    ],
+)
+def test_no_title_is_cut(title, tmp_path):
+    figure = ks.mcmc.plot_bound([meeting(1000, last=1500)], title=title)
+    assert titles_inside(figure)
+    said = figure.axes[0].get_title(loc="left")
+    assert said.split() == (title or said).split()
+    figure.savefig(tmp_path / "bound.svg")
+    assert titles_inside(figure)
+
+
+def test_lines_of_a_title_stay_apart():
+    for title in ("One line,\nand another", " "):
+        assert ks.mcmc.plot_bound(meeting(1000), title=title).axes[0].get_title(loc="left") == title.strip(" ")
+
+
+def test_a_short_title_stays_on_one_line():
+    title = ks.mcmc.plot_bound(meeting(1000)).axes[0]._left_title
+    assert "\n" not in title.get_text()
+    assert title.get_fontsize() == 12
+
+
+def test_the_rule_about_titles_can_fail():
+    figure = ks.mcmc.plot_bound(meeting(1000))
+    figure.axes[0].set_title("a title that is a little longer than the figure is wide", loc="left", fontsize=20)
+    assert not titles_inside(figure)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from experiments import accuracy, drawing, small
 from experiments.beyond import hierarchy, system
 from experiments.bias import bias_test, falls
 from experiments.children import PRINTED
 from experiments.run import setting_from
 from experiments.setting import Section
 from experiments.small import RATE, same_law, unbiased
-from experiments.steps import CHILDREN, invariants
+from experiments.steps import CHILDREN, invariants, person_mechanism
 from experiments.theory import delta_used
 
 
@@ -93,3 +94,52 @@ def test_section_tables():
     section.table("t", ["a", "b"], [["1", "2"]])
     assert section.text == ["| a | b |\n| --- | --- |\n| 1 | 2 |"]
     assert section.tables == {"t": [["a", "b"], ["1", "2"]]}
+
+
+@pytest.mark.parametrize("kind", accuracy.KINDS)
+@pytest.mark.parametrize(("system", "l1", "l2"), [("children", 4, 2), ("circles", 2, 2**0.5), ("sum 102", 2, 2**0.5)])
+def test_mechanisms_are_compared_at_one_loss_for_one_person(system, l1, l2, kind):
+    """Epsilon per unit times that person's distance in the mechanism's own norm; delta likewise."""
+    plan = ks.plan(invariants(system), person_mechanism(system, kind, accuracy.EPSILON, accuracy.DELTA))
+    unit, distance = float(plan.mechanism.epsilon), l1 if kind == "l1" else l2
+    assert plan.person_distance == pytest.approx(distance)
+    assert unit * distance == pytest.approx(float(accuracy.EPSILON), rel=1e-9)
+    if kind.startswith("gaussian"):
+        delta = float(plan.mechanism.delta) * np.expm1(unit * distance) / np.expm1(unit)
+        assert 0.999 * float(accuracy.DELTA) < delta <= float(accuracy.DELTA)
+
+
+def test_the_title_of_the_comparison_is_what_the_numbers_say():
+    """One mechanism that errs least everywhere, ties included, or each system's own."""
+    first = {"l1": 3.0, "l2": 9.0, "gaussian": 15.0, "projected": 4.0}
+    second = {"l1": 4.0, "l2": 8.0, "gaussian": 10.0, "projected": 3.9}
+    assert accuracy.finding({"a": first, "b": second}) == (
+        "At equal loss for one person l1 Laplace errs least, or within 5% of it, everywhere;\n"
+        "l2 Laplace 2.0 to 3.0 times as much, Gaussian with our σ 2.5 to 5.0 times as much"
+    )
+    other = second | {"gaussian": 2.0}
+    assert accuracy.finding({"a": first, "b": other}) == (
+        "At equal loss for one person no mechanism errs least everywhere:\nl1 Laplace for a, Gaussian with our σ for b"
+    )
+    assert "Gaussian with our σ errs least" in accuracy.finding({"a": other, "b": other})
+
+
+def test_boxes_say_which_is_which(draws, monkeypatch, tmp_path):
+    figures = []
+    monkeypatch.setattr(small, "save", lambda figure, *_: figures.append(figure))
+    setting = setting_from({"OUT": str(tmp_path)})
+    target = small.Target("l1", -1.0, 10, "", ())
+    study = small.Study(target, [], {"draws": draws}, {"draws": draws, "level": np.asarray("exact")})
+    small.draw_boxes(setting, [study], [str(k) for k in range(14)], "boxes", "Circles")
+    said = [text.get_text() for text in figures[0].axes[0].texts]
+    assert said == ["■ left box of each pair: Algorithm 1", "■ right box of each pair: plan.sample (exact)"]
+
+
+def test_a_figure_whose_title_is_cut_is_not_saved(tmp_path):
+    figure, panels = drawing.new(6, 3)
+    panels[0, 0].set_title("a title that fits")
+    drawing.save(figure, tmp_path, "good")
+    panels[0, 0].set_title("a title that is a good deal longer than a figure of six inches is wide")
+    with pytest.raises(AssertionError, match="bad does not fit"):
+        drawing.save(figure, tmp_path, "bad")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["good.png", "good.svg"]

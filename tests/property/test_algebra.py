@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import keepsum as ks
-
-settings.register_profile("keepsum", derandomize=True, deadline=None, max_examples=60)
-settings.load_profile("keepsum")
 
 matrices = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=7).flatmap(
     lambda shape: hnp.arrays(np.int64, shape, elements=st.integers(-9, 9))

@@ -18,6 +18,7 @@ from scipy import stats
 
 import keepsum as ks
 from keepsum.sampling.rng import Key, LazyUniform, Stream
+from support import HANG
 
 ALPHA = 1e-6
 
@@ -178,7 +179,7 @@ def test_forks_and_threads_do_not_lock_each_other_out():
     finally:
         stop.set()
     for thread in threads:
-        thread.join(timeout=20)
+        thread.join(timeout=HANG)
         assert not thread.is_alive()
     assert shared.below(10) < 10
 

@@ -6,7 +6,7 @@ Bins that expect fewer are pooled, and so is everything beyond the enumerated po
 
 from __future__ import annotations
 
-from itertools import product
+import math
 
 import numpy as np
 from scipy import stats
@@ -15,12 +15,22 @@ ALPHA = 1e-6
 LEAST = 100
 
 
-def chi_square(draws, points, probabilities):
-    """The statistic and its limit for draws (rows) against points with probabilities that may fall short of 1."""
+def tally(draws):
+    """The different rows of draws, and how often each occurs; numbered rather than sorted where the numbers fit."""
+    low, high = draws.min(axis=0), draws.max(axis=0)
+    spans = (high - low + 1).tolist()
+    if math.prod(spans) >= 2**62:
+        distinct, times = np.unique(draws, axis=0, return_counts=True)
+        return distinct.tolist(), times.tolist()
+    numbers, times = np.unique(np.ravel_multi_index((draws - low).T, spans), return_counts=True)
+    return (np.stack(np.unravel_index(numbers, spans), axis=1) + low).tolist(), times.tolist()
+
+
+def binned(draws, points, probabilities):
+    """How many draws (rows) are in each bin and how many are expected; probabilities may fall short of 1."""
     place = {tuple(point): k for k, point in enumerate(points)}
     counts = np.zeros(len(points) + 1)
-    distinct, times = np.unique(draws, axis=0, return_counts=True)
-    for row, n in zip(distinct.tolist(), times.tolist(), strict=True):
+    for row, n in zip(*tally(draws), strict=True):
         counts[place.get(tuple(row), len(points))] += n
     expected = len(draws) * np.append(probabilities, max(0.0, 1 - sum(probabilities)))
     large = expected >= LEAST
@@ -33,8 +43,24 @@ def chi_square(draws, points, probabilities):
         observed[-1] += counts[~large].sum()
         wanted[-1] += rest
     assert len(observed) > 1, "one bin cannot tell anything: draw more"
-    statistic = sum((o - w) ** 2 / w for o, w in zip(observed, wanted, strict=True))
-    return statistic, stats.chi2.isf(ALPHA, len(observed) - 1)
+    return np.array(observed), np.array(wanted)
+
+
+def chi_square(draws, points, probabilities):
+    """The statistic and its limit."""
+    observed, wanted = binned(draws, points, probabilities)
+    return ((observed - wanted) ** 2 / wanted).sum(), stats.chi2.isf(ALPHA, len(observed) - 1)
+
+
+def power(wrong, law, count):
+    """The chance that so many draws of a wrong sampler are rejected, estimated from ``wrong``, some draws of it.
+
+    The statistic of a wrong sampler is noncentral chi-square, and its noncentrality grows with the number of draws.
+    """
+    observed, wanted = binned(wrong, *law)
+    freedom = len(observed) - 1
+    per_draw = max(0.0, ((observed - wanted) ** 2 / wanted).sum() - freedom) / len(wrong)
+    return float(stats.ncx2.sf(stats.chi2.isf(ALPHA, freedom), freedom, count * per_draw))
 
 
 def assert_drawn_from(draws, law):
@@ -48,18 +74,16 @@ def assert_not_drawn_from(draws, law):
 
 
 def sum_law(n, epsilon, total=0, reach=4):
-    """n cells with a given sum."""
-    box = int(32 / epsilon) + abs(total) if n <= 3 else int(20 / epsilon) + abs(total)
-    axes = [np.arange(-box, box + 1)] * (n - 1)
-    grid = np.meshgrid(*axes, indexing="ij", sparse=True)
-    last = total - sum(grid)
-    whole = np.exp(-epsilon * (sum(np.abs(g) for g in grid) + np.abs(last))).sum()
-    points, weights = [], []
-    for z in product(range(-reach, reach + 1), repeat=n - 1):
-        point = (*z, total - sum(z))
-        points.append(point)
-        weights.append(np.exp(-epsilon * sum(map(abs, point))))
-    return points, np.array(weights) / whole
+    """n cells with a given sum; the whole weight is that of the sum, a convolution."""
+    box = int(40 / epsilon) + abs(total)
+    cell = np.exp(-epsilon * np.abs(np.arange(-box, box + 1)))
+    sums = cell
+    for _ in range(n - 1):
+        sums = np.convolve(sums, cell)
+    whole = sums[n * box + total]
+    free = boxed(reach, n - 1)
+    points = np.column_stack([free, total - free.sum(axis=1)])
+    return as_tuples(points), np.exp(-epsilon * np.abs(points).sum(axis=1)) / whole
 
 
 def table_law(rows, columns, epsilon, reach=3):
@@ -69,17 +93,13 @@ def table_law(rows, columns, epsilon, reach=3):
     grid = np.meshgrid(*[place] * (columns - 1), indexing="ij", sparse=True)
     row = np.exp(-epsilon * (sum(np.abs(g) for g in grid) + np.abs(sum(grid))))
     whole = (np.fft.fftn(row).real ** rows).mean()
-    points, weights = [], []
-    inner = (rows - 1) * (columns - 1)
-    for z in product(range(-reach, reach + 1), repeat=inner):
-        block = np.array(z).reshape(rows - 1, columns - 1)
-        full = np.zeros((rows, columns), dtype=int)
-        full[:-1, :-1] = block
-        full[:-1, -1] = -block.sum(axis=1)
-        full[-1] = -full[:-1].sum(axis=0)
-        points.append(tuple(full.ravel().tolist()))
-        weights.append(np.exp(-epsilon * np.abs(full).sum()))
-    return points, np.array(weights) / whole
+    blocks = boxed(reach, (rows - 1) * (columns - 1)).reshape(-1, rows - 1, columns - 1)
+    full = np.zeros((len(blocks), rows, columns), dtype=int)
+    full[:, :-1, :-1] = blocks
+    full[:, :-1, -1] = -blocks.sum(axis=2)
+    full[:, -1] = -full[:, :-1].sum(axis=1)
+    points = full.reshape(len(blocks), -1)
+    return as_tuples(points), np.exp(-epsilon * np.abs(points).sum(axis=1)) / whole
 
 
 def solved_law(A, free, epsilon, reach, box):
@@ -87,21 +107,25 @@ def solved_law(A, free, epsilon, reach, box):
     A = np.asarray(A)
     tail = [j for j in range(A.shape[1]) if j not in free]
     inverse = np.linalg.inv(A[:, tail])
-    points, weights, whole = [], [], 0.0
-    values = np.array(list(product(range(-box, box + 1), repeat=len(free))))
+    values = boxed(box, len(free))
     solved = -(values @ A[:, free].T) @ inverse.T
     rounded = np.rint(solved).astype(int)
     good = (A[:, tail] @ rounded.T == -(A[:, free] @ values.T)).all(axis=0)
-    for z, s in zip(values[good].tolist(), rounded[good].tolist(), strict=True):
-        point = [0] * A.shape[1]
-        for j, value in zip([*free, *tail], [*z, *s], strict=True):
-            point[j] = value
-        weight = np.exp(-epsilon * sum(map(abs, point)))
-        whole += weight
-        if sum(map(abs, point)) <= reach:
-            points.append(tuple(point))
-            weights.append(weight)
-    return points, np.array(weights) / whole
+    points = np.zeros((int(good.sum()), A.shape[1]), dtype=int)
+    points[:, free], points[:, tail] = values[good], rounded[good]
+    lengths = np.abs(points).sum(axis=1)
+    weights = np.exp(-epsilon * lengths)
+    near = lengths <= reach
+    return as_tuples(points[near]), weights[near] / weights.sum()
+
+
+def boxed(reach, count):
+    """Every vector of so many whole numbers from -reach to reach, a row each."""
+    return np.indices((2 * reach + 1,) * count).reshape(count, -1).T - reach
+
+
+def as_tuples(points):
+    return [tuple(point) for point in points.tolist()]
 
 
 def lattice_law(A, weight, box, reach):
@@ -113,11 +137,11 @@ def lattice_law(A, weight, box, reach):
 
     A = np.atleast_2d(np.asarray(A))
     basis = np.eye(A.shape[1], dtype=np.int64) if not A.any() else ks.Lattice(A).basis
-    coordinates = np.array(list(product(range(-box, box + 1), repeat=basis.shape[1])))
+    coordinates = boxed(box, basis.shape[1])
     points = coordinates @ basis.T
     squares = (points**2).sum(axis=1)
     weights = weight(squares)
     edge = np.abs(coordinates).max(axis=1) == box
     assert weights[edge].sum() < 1e-9 * weights.sum(), "the box is too small"
     near = squares <= reach
-    return [tuple(point) for point in points[near].tolist()], weights[near] / weights.sum()
+    return as_tuples(points[near]), weights[near] / weights.sum()

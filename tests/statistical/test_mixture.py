@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -76,15 +77,18 @@ def bath(keep, epsilon, steps, moves=None):
 
 
 LAWS = {
-    ("3 x 3", "0.5"): (margins(3, 3), lambda: table_law(3, 3, 0.5, reach=2)),
-    ("3 x 3", "1"): (margins(3, 3), lambda: table_law(3, 3, 1.0, reach=3)),
-    ("steep", "0.25"): (STEEP, lambda: solved_law([[2, 3, 5]], [0, 1], 0.25, reach=30, box=150)),
-    ("steep", "1"): (STEEP, lambda: solved_law([[2, 3, 5]], [0, 1], 1.0, reach=20, box=60)),
+    ("3 x 3", "0.5"): (margins(3, 3), cache(lambda: table_law(3, 3, 0.5, reach=2))),
+    ("3 x 3", "1"): (margins(3, 3), cache(lambda: table_law(3, 3, 1.0, reach=3))),
+    ("steep", "0.25"): (STEEP, cache(lambda: solved_law([[2, 3, 5]], [0, 1], 0.25, reach=30, box=150))),
+    ("steep", "1"): (STEEP, cache(lambda: solved_law([[2, 3, 5]], [0, 1], 1.0, reach=20, box=60))),
     ("overlap", "0.5"): (
         OVERLAP,
-        lambda: solved_law(OVERLAP.coefficients.toarray(), [0, 2, 3], 0.5, reach=10, box=44),
+        cache(lambda: solved_law(OVERLAP.coefficients.toarray(), [0, 2, 3], 0.5, reach=10, box=44)),
     ),
-    ("overlap", "1"): (OVERLAP, lambda: solved_law(OVERLAP.coefficients.toarray(), [0, 2, 3], 1.0, reach=8, box=24)),
+    ("overlap", "1"): (
+        OVERLAP,
+        cache(lambda: solved_law(OVERLAP.coefficients.toarray(), [0, 2, 3], 1.0, reach=8, box=24)),
+    ),
 }
 
 
@@ -247,8 +251,17 @@ def statistics(noise):
 EXACT = {"4 x 4": margins(4, 4), "6 x 6": margins(6, 6), "circles": CIRCLES}
 
 
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("epsilon", ["0.25", "1"])
+SLOW = ("1", "4 x 4")  # whose proposals are accepted by the bound seldom
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "name"),
+    [
+        pytest.param(epsilon, name, marks=[pytest.mark.audit] if (epsilon, name) == SLOW else [])
+        for epsilon in ("0.25", "1")
+        for name in EXACT
+    ],
+)
 def test_agreement_with_the_exact_samplers(name, epsilon):
     """Every statistic at 1e-6 divided by their number."""
     keep = EXACT[name]
@@ -415,12 +428,16 @@ def gaussian_law(keep, sigma):
 
 @pytest.mark.parametrize("sigma", [0.5, 0.6, 1.0])
 def test_narrow_gaussian_laws(sigma):
+    """Against a variance 5% too large the power is 0.99 at 0.5, where most noise is 0, and more elsewhere.
+
+    Against proposals that are never refused it is 1 to six digits: the last lines.
+    """
     keep = margins(3, 3)
     system, sizes, _ = block_of(keep)
     law = gaussian_law(keep, sigma)
     moves = table_moves(system.grid)
     own = HeatBath((gaussian_logs(sigma**2),), np.zeros(9, dtype=np.int64), moves)
-    count = 200_000 if sigma == 0.5 else 40_000
+    count = 45_000 if sigma == 0.5 else 20_000
     assert_drawn_from(drawn(HeatBathChain(None, own, sizes, 1, 20), keep, count), law)
     proposals = OneWidth(table_slabs(system.grid.column), sigma**2)
     assert_drawn_from(drawn(MixtureChain(None, proposals, sizes, 1, 30), keep, count), law)

@@ -72,8 +72,30 @@ def plot_bound(
     for i, curve in enumerate(curves):
         _curve(axes, curve, COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)], confidence, level)
     _labels(axes, curves)
-    axes.set_title(title or finding(curves, level), loc="left", fontsize=12, fontweight="bold")
+    set_title(axes, title or finding(curves, level), fontsize=12)
     return figure
+
+
+def set_title(axes: Axes, words: str, fontsize: float) -> None:
+    """A bold title from the left edge of the axes, its lines broken where the figure ends.
+
+    Where its longest word alone is wider than the figure the letters are made smaller: no title is cut.
+    """
+    figure: Any = axes.get_figure(root=True)
+    figure.draw_without_rendering()  # what stands left of the axes is only known once it is laid out
+    title = axes.set_title(words, loc="left", fontsize=fontsize, fontweight="bold")
+    room = 0.98 * figure.bbox.x1 - axes.get_window_extent().x0
+    lines: list[str] = []
+    for line in words.splitlines():
+        lines.append("")
+        for word in line.split():
+            title.set_text(f"{lines[-1]} {word}".strip())
+            if not lines[-1] or title.get_window_extent().width <= room:
+                lines[-1] = title.get_text()
+            else:
+                lines.append(word)
+    title.set_text("\n".join(lines))
+    title.set_fontsize(fontsize * min(1, room / max(1, title.get_window_extent().width)))
 
 
 def finding(curves: Sequence[MeetingTimes], level: float) -> str:

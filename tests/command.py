@@ -1,0 +1,139 @@
+"""Run ``keepsum`` as a process of its own without paying for its imports each time.
+
+A command works for a tenth of a second and imports for two. So one process imports everything, once a session, and each
+command is a fork of it with its own folder, environment, input, output and exit, as from a shell.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import gc
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from support import HANG
+
+KEEPSUM = Path(sys.executable).with_name("keepsum")  # the installed program
+LARGEST = 2**17  # bytes of a message: the arguments and the environment of a command
+
+
+def installed(*arguments: object, cwd: Path, stdin: bytes | None = None, **options: Any) -> Any:
+    """Run the installed program: status, output and errors."""
+    command = [KEEPSUM, *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=cwd, input=stdin, capture_output=True, check=False, **{"timeout": HANG, **options}
+    )
+
+
+class Commands:
+    """Runs commands in forks of one process that has everything imported."""
+
+    def __init__(self) -> None:
+        self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.channel.settimeout(HANG)
+        with other:
+            command = [sys.executable, __file__, str(other.fileno())]
+            # Threads of a linear algebra library would not live on in a fork.
+            environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+            self.server = subprocess.Popen(
+                command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL
+            )
+
+    def run(self, *arguments: object, cwd: Path, stdin: bytes | None = None) -> Any:
+        """Run keepsum with these arguments: status, output and errors."""
+        request = {"arguments": list(map(str, arguments)), "cwd": str(cwd), "environment": dict(os.environ)}
+        reading, writing = os.pipe()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            handles = array.array("i", [reading, out.fileno(), err.fileno()])
+            self.channel.sendmsg(
+                [json.dumps(request).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles.tobytes())]
+            )
+            os.close(reading)
+            feeder = threading.Thread(target=_feed, args=(writing, stdin or b""))
+            feeder.start()
+            answer = self.channel.recv(LARGEST)
+            feeder.join()
+            assert answer, "the process that commands are forked from has ended"
+            out.seek(0)
+            err.seek(0)
+            status = json.loads(answer)
+            return subprocess.CompletedProcess(["keepsum", *request["arguments"]], status, out.read(), err.read())
+
+    def close(self) -> None:
+        """End the process that commands are forked from."""
+        self.channel.close()
+        self.server.wait()
+
+
+def _feed(handle: int, data: bytes) -> None:
+    try:
+        with os.fdopen(handle, "wb") as pipe:
+            pipe.write(data)
+    except BrokenPipeError:
+        pass  # a command that does not read its input
+
+
+def serve(channel: socket.socket) -> None:
+    """Fork a command for each message, and answer with its status; a fork leaves by the end of the interpreter."""
+    import_everything()
+    while True:
+        message, handles, *_ = socket.recv_fds(channel, LARGEST, 3)
+        if not message:
+            return
+        child = os.fork()
+        if child == 0:
+            channel.close()
+            command(json.loads(message), handles)
+        for handle in handles:
+            os.close(handle)
+        _, status = os.waitpid(child, 0)
+        channel.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
+
+
+def command(request: dict[str, Any], handles: list[int]) -> None:
+    """Be the command that is asked for."""
+    for target, handle in enumerate(handles):
+        os.dup2(handle, target)
+        os.close(handle)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["keepsum", *request["arguments"]]
+    from keepsum.cli import main
+
+    main()
+
+
+def import_everything() -> None:
+    """Whatever a command may need, numba's own tables too; nothing is drawn and no thread is started before a fork."""
+    import importlib
+    import pkgutil
+
+    from numba import njit
+
+    import keepsum
+    from keepsum.cli.app import run
+
+    for module in pkgutil.walk_packages(keepsum.__path__, "keepsum."):
+        importlib.import_module(module.name)
+    for name in ("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure"):
+        importlib.import_module(name)
+    njit(lambda: 0)()
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(["plan", "--help"])
+    gc.collect()
+    gc.freeze()  # else the end of each fork would look through all of it
+
+
+if __name__ == "__main__":
+    with socket.socket(fileno=int(sys.argv[1])) as own:
+        serve(own)

@@ -1,0 +1,69 @@
+"""Compile every sampler, so that all tests and the processes they start find compiled code beside the package.
+
+`conftest.py` runs it before workers start. It takes about a minute once, and nothing while the kernels stay as they
+are. A sampler that is not here is compiled by the first test that draws from it, in each worker.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+import keepsum as ks
+from keepsum.lattice.structure import decompose
+from keepsum.sampling.compiling import cache_folder
+from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejection
+from keepsum.sampling.heat_bath import HeatBath, laplace_logs, table_moves
+from keepsum.sampling.mixture import Mixture, OneWidth
+from keepsum.sampling.slabs import table_slabs
+from support import margins
+
+TOTALS = {
+    "a sum and free cells": ks.Invariants.subsets(6, [[0, 1, 2]]),
+    "a table": margins(3, 4),
+    "overlapping sums": ks.Invariants.subsets(5, [[0, 1, 2], [2, 3, 4]]),
+}
+MECHANISMS = (ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(sigma=2))
+
+
+def main() -> None:
+    """Everything, unless it was done since a kernel last changed."""
+    kernels = Path(ks.__file__).parent.glob("*/*kernel*.py")
+    done = cache_folder() / "compiled"
+    if done.exists() and done.stat().st_mtime > max(path.stat().st_mtime for path in kernels):
+        return
+    for keep in TOTALS.values():
+        for mechanism in MECHANISMS:
+            ks.plan(keep, mechanism).sample(2)
+    general()
+    lattice = ks.Lattice(margins(3, 3).coefficients)
+    for mechanism in MECHANISMS:
+        ks.mcmc.metropolis(lattice, mechanism, 10, 0.4)
+        ks.mcmc.meeting_times(lattice, mechanism, 0.4, lag=5, pairs=2)
+    done.touch()
+
+
+def general() -> None:
+    """The general samplers, and pairs of their chains."""
+    structure = decompose(margins(3, 3).coefficients)
+    (block,) = structure.blocks
+    sizes, half = structure.sizes[block.regions], Fraction(1, 2)
+    slabs = table_slabs(block.system.grid.column)
+    mixture = Mixture.of(0.5, slabs, block.system.matrix, sizes, 0.5)
+    bath = HeatBath((laplace_logs(0.5, 1),), np.zeros(9, dtype=np.int64), table_moves(block.system.grid))
+    noise = np.empty((2, 9), dtype=np.int64)
+    mixture.propose(2, ks.rng().stream())
+    MixtureRejection(half, mixture, sizes).draw_into(noise, ks.rng())
+    for chain in (
+        MixtureChain(half, mixture, sizes, 1, 5),
+        MixtureChain(None, OneWidth(slabs, 1.0), sizes, 1, 5),
+        HeatBathChain(half, bath, sizes, 1, 5),
+    ):
+        chain.draw_into(noise, ks.rng())
+        chain.meeting_times(2, 4, 1_000, ks.rng())
+
+
+if __name__ == "__main__":
+    main()
