@@ -4,6 +4,7 @@ import json
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -256,7 +257,7 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
 def change(path, edit):
     data = json.loads(path.read_bytes())
     edit(data["guarantee"])
-    path.write_text(json.dumps(data))
+    path.write_bytes(msgspec.json.encode(data))
 
 
 @pytest.mark.parametrize(
