@@ -4,6 +4,7 @@ import json
 import math
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -288,7 +289,7 @@ def released_by_chains(plan, table):
 def change(path, edit):
     data = json.loads(path.read_bytes())
     edit(data["guarantee"])
-    path.write_text(json.dumps(data))
+    path.write_bytes(msgspec.json.encode(data))
 
 
 @pytest.mark.parametrize(

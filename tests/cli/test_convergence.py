@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
@@ -96,7 +97,7 @@ def test_a_release_by_chains(run, domain, tmp_path):
     path = tmp_path / "out.certificate.json"
     record = json.loads(path.read_bytes())
     record["guarantee"]["blocks"][0]["convergence"]["upper"] = 1e-9
-    path.write_text(json.dumps(record))
+    path.write_bytes(msgspec.json.encode(record))
     done = run("verify", "out.csv")
     assert done.returncode == 1
     assert b"the guarantee" in done.stdout
