@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 from math import comb
 from typing import Literal
 
@@ -21,6 +21,7 @@ from keepsum.lattice.matrix import IntArray, Row
 
 # Halves listed at most, and pairs of halves with one image that are looked at: a second each.
 HALVES_LIMIT, MEETINGS_LIMIT = 200_000, 200_000
+ORDINARY = 4  # totals that a column stands in
 # Columns whose pairs are looked at: two million pairs, half a second.
 PAIRS_LIMIT = 2_000
 # Pairs of a column and a class for which a vector is put together from two of the basis, and how many are tried.
@@ -244,16 +245,15 @@ class ShortVectors:
     def _mend(self, upper: IntArray, measure: Measure, classes: BoolArray, missing: BoolArray) -> BoolArray:
         """Put vectors together for pairs that none is known of yet; which pairs can have none at all."""
         impossible = np.zeros(classes.shape, dtype=bool)
-        for place, (column, label) in enumerate(zip(*map(np.ndarray.tolist, np.nonzero(missing)), strict=True)):
-            if place >= MENDED_LIMIT:
-                break
+        weight = 1 + sum(map(len, self.basis)) // (2 * ORDINARY * len(self.basis))  # long vectors cost more
+        pairs = zip(*map(np.ndarray.tolist, np.nonzero(missing)), strict=True)
+        for column, label in islice(pairs, MENDED_LIMIT // weight):
             others = np.flatnonzero(classes[:, label]).tolist()
-            for other in others[:TRIED]:
-                vector = self._put_together(column, other)
-                if vector is not None:
-                    key = measure.of(vector.values(), self.sizes[list(vector)].tolist())
-                    upper[column, label] = min(int(upper[column, label]), key)
-            impossible[column, label] = upper[column, label] >= NONE and len(others) <= TRIED
+            found = (self._put_together(column, other) for other in others[:TRIED])
+            vector = next((vector for vector in found if vector is not None), None)
+            if vector is not None:
+                upper[column, label] = measure.of(vector.values(), self.sizes[list(vector)].tolist())
+            impossible[column, label] = vector is None and len(others) <= TRIED
         return impossible
 
     def _put_together(self, fall: int, rise: int) -> Row | None:
@@ -347,10 +347,11 @@ def _search(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[list[Row], i
     shorter: dict[Half, list[Half]] = {(): [()]}
     shells: list[dict[Half, list[Half]]] = [shorter]
     listed = meetings = 0
+    weight = 1 + columns.nnz // (ORDINARY * width)  # columns in many totals cost more
     for t in range(1, 64):
         size = (t + 1) // 2
         if len(shells) <= size:
-            listed += _shell_size(width, size)
+            listed += weight * _shell_size(width, size)
             if listed > limit:
                 return
             shells.append(_shell(entries, size))
