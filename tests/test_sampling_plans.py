@@ -266,11 +266,18 @@ ANY = {
 
 
 LARGE = {"50 x 50", "10 x 10 x 10"}
+SLOW = {"random", "102 x 5", "4 x 4 x 4"}  # whose l1 noise takes seconds to plan, and is planned by explain each time
+MECHANISMS = [ks.Laplace(0.25), ks.Laplace(0.25, "l2"), ks.Gaussian(0.25, "1e-6")]
 
 
-@pytest.mark.parametrize("mechanism", [ks.Laplace(0.25), ks.Laplace(0.25, "l2"), ks.Gaussian(0.25, "1e-6")], ids=repr)
+def marks(name, mechanism):
+    long = name in LARGE or (name in SLOW and mechanism != MECHANISMS[0])
+    return [pytest.mark.audit] if long else []
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.audit) if name in LARGE else name for name in ANY]
+    ("name", "mechanism"),
+    [pytest.param(n, m, marks=marks(n, m), id=f"{n}-{m!r}") for n in ANY for m in MECHANISMS],
 )
 def test_all_mechanisms_on_all_of_these(name, mechanism):
     """A draw, its totals, and what explain says: the guarantee, and the mechanism with the smallest noise."""

@@ -26,21 +26,25 @@ def tally(draws):
     return (np.stack(np.unravel_index(numbers, spans), axis=1) + low).tolist(), times.tolist()
 
 
-def binned(draws, points, probabilities):
-    """How many draws (rows) are in each bin and how many are expected; probabilities may fall short of 1."""
+def binned(draws, points, probabilities, count=None):
+    """The shares of draws (rows) in each bin and the chances of the bins; probabilities may fall short of 1.
+
+    Bins are those of a test of ``count`` draws, as many as these if not given: each expects at least LEAST of them.
+    """
     place = {tuple(point): k for k, point in enumerate(points)}
-    counts = np.zeros(len(points) + 1)
+    shares = np.zeros(len(points) + 1)
     for row, n in zip(*tally(draws), strict=True):
-        counts[place.get(tuple(row), len(points))] += n
-    expected = len(draws) * np.append(probabilities, max(0.0, 1 - sum(probabilities)))
-    large = expected >= LEAST
-    observed, wanted = list(counts[large]), list(expected[large])
-    rest = expected[~large].sum()
-    if rest >= LEAST:
-        observed.append(counts[~large].sum())
+        shares[place.get(tuple(row), len(points))] += n / len(draws)
+    chances = np.append(probabilities, max(0.0, 1 - sum(probabilities)))
+    least = LEAST / (count or len(draws))
+    large = chances >= least
+    observed, wanted = list(shares[large]), list(chances[large])
+    rest = chances[~large].sum()
+    if rest >= least:
+        observed.append(shares[~large].sum())
         wanted.append(rest)
     else:  # too few for a bin of their own: they go with the last one
-        observed[-1] += counts[~large].sum()
+        observed[-1] += shares[~large].sum()
         wanted[-1] += rest
     assert len(observed) > 1, "one bin cannot tell anything: draw more"
     return np.array(observed), np.array(wanted)
@@ -49,7 +53,8 @@ def binned(draws, points, probabilities):
 def chi_square(draws, points, probabilities):
     """The statistic and its limit."""
     observed, wanted = binned(draws, points, probabilities)
-    return ((observed - wanted) ** 2 / wanted).sum(), stats.chi2.isf(ALPHA, len(observed) - 1)
+    statistic = len(draws) * ((observed - wanted) ** 2 / wanted).sum()
+    return statistic, stats.chi2.isf(ALPHA, len(observed) - 1)
 
 
 def power(wrong, law, count):
@@ -57,9 +62,9 @@ def power(wrong, law, count):
 
     The statistic of a wrong sampler is noncentral chi-square, and its noncentrality grows with the number of draws.
     """
-    observed, wanted = binned(wrong, *law)
+    observed, wanted = binned(wrong, *law, count)
     freedom = len(observed) - 1
-    per_draw = max(0.0, ((observed - wanted) ** 2 / wanted).sum() - freedom) / len(wrong)
+    per_draw = max(0.0, ((observed - wanted) ** 2 / wanted).sum() - freedom / len(wrong))
     return float(stats.ncx2.sf(stats.chi2.isf(ALPHA, freedom), freedom, count * per_draw))
 
 
