@@ -7,11 +7,10 @@ command is a fork of it with its own folder, environment, input, output and exit
 from __future__ import annotations
 
 import array
-import contextlib
 import gc
-import io
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -107,10 +106,8 @@ def command(request: dict[str, Any], handles: list[int]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.argv = ["keepsum", *request["arguments"]]
-    from keepsum.cli import main
-
-    main()
+    sys.argv = [str(KEEPSUM), *request["arguments"]]
+    runpy.run_path(str(KEEPSUM), run_name="__main__")  # the installed program's own lines
 
 
 def import_everything() -> None:
@@ -121,15 +118,13 @@ def import_everything() -> None:
     from numba import njit
 
     import keepsum
-    from keepsum.cli.app import run
 
     for module in pkgutil.walk_packages(keepsum.__path__, "keepsum."):
-        importlib.import_module(module.name)
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     for name in ("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure"):
         importlib.import_module(name)
     njit(lambda: 0)()
-    with contextlib.redirect_stdout(io.StringIO()):
-        run(["plan", "--help"])
     gc.collect()
     gc.freeze()  # else the end of each fork would look through all of it
 
