@@ -27,7 +27,7 @@ from keepsum.guarantees import SamplingError, significant
 from keepsum.holding import held_back
 from keepsum.sampling.renewal import GeometricTail
 from keepsum.sampling.rng import rng
-from keepsum.showing import given, printable, type_of
+from keepsum.showing import printable, type_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,6 +44,7 @@ CHUNK = 250  # pairs that are drawn and kept together
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
 FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
 CONFIDENCE = 0.95
+CONFIDENCES = 0.4999, 0.99991  # what may be asked for lies between these
 
 Progress = Callable[[int, int], None]
 
@@ -194,8 +195,7 @@ def certify(
 ) -> Certification:
     """Run pairs of chains for every form of blocks that is drawn by chains; see ``Plan.certify``."""
     pairs = None if pairs is None else check_whole(pairs, "The number of pairs", FEWEST_PAIRS, MOST_PAIRS)
-    if not 0.5 <= check_number(confidence, "The confidence", 0, 1) <= 0.9999:
-        raise InputError(f"The confidence must lie between 0.5 and 0.9999, got {given(confidence)}.")
+    confidence = check_number(confidence, "The confidence", *CONFIDENCES)
     if progress is not None and not callable(progress):
         raise InputError(f"Progress must be a function of the pairs done and wanted, got {type_of(progress)}.")
     confidence = float(confidence)

@@ -13,7 +13,7 @@ from typing import Any
 from keepsum.counting import Source
 from keepsum.errors import DataError, InputError
 from keepsum.memory import BYTES_A_CELL, check_room
-from keepsum.origins import Frame
+from keepsum.origins import INDEX, Frame
 from keepsum.unpacking import unpacked_size
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
@@ -47,6 +47,7 @@ def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
         labels=lambda column_name: _shared(checked(column_name)),
         counts=lambda column_name: _counts(checked(column_name)),
         where=lambda row: f"row {row + 1}",
+        whole=lambda column_name: described[column_name].is_integer(),
         height=rows,
     )
     return source, Frame("pyarrow", source.names, described, file)
@@ -156,7 +157,8 @@ def _described(schema: Any) -> dict[str, Any]:
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
         raise DataError("Columns of the file must have different names, got one twice.")
-    return dict(nw.from_native(schema.empty_table(), eager_only=True).schema)
+    columns = nw.from_native(schema.empty_table(), eager_only=True).schema
+    return {name: kind for name, kind in columns.items() if not INDEX.fullmatch(name)}
 
 
 def _shared(column: Any) -> list[Any]:

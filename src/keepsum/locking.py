@@ -62,9 +62,16 @@ def _lock(file: Path, path: Path, busy: str) -> BaseFileLock:
         # Whoever may write in the folder may take a lock that another user's killed process left.
         allowed = stat.S_IMODE(file.parent.stat().st_mode) & 0o666 | 0o600
         lock = FileLock(file, mode=allowed, blocking=False)
-        lock.acquire()
-    except Timeout:
-        raise InputError(f"Output {str(path)!r} must be free, but another process is writing it. {busy}") from None
+        if _acquired(lock):
+            return lock
     except OSError as error:
         raise InputError(f"Output {str(path)!r} must be writable, but: {error.strerror or error}.") from None
-    return lock
+    raise InputError(f"Output {str(path)!r} must be free, but another process is writing it. {busy}")
+
+
+def _acquired(lock: BaseFileLock) -> bool:
+    try:
+        lock.acquire()
+    except Timeout:
+        return False
+    return True

@@ -115,7 +115,7 @@ class Promise:
     Examples
     --------
     >>> str(Promise(("age", "sex"))), str(Promise(None, "some other value"))
-    ("age, sex to any value", "any attribute to some other value")
+    ('age, sex to any value', 'any attribute to some other value')
     """
 
     attributes: tuple[str, ...] | None = None

@@ -6,9 +6,12 @@ rows would tell which cells have none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 @dataclass(frozen=True)

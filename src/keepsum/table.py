@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,13 +20,11 @@ from keepsum.domain import Domain
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
 from keepsum.invariants import Invariants
 from keepsum.labels import as_columns_have_them
-from keepsum.origins import Frame, Origin
+from keepsum.origins import INDEX, Frame, Origin
 from keepsum.showing import given, shown_names, type_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
-
-INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls an index without a name
 
 
 @dataclass(frozen=True, eq=False, repr=False)

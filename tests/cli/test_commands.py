@@ -90,7 +90,7 @@ def test_counties_within_states(run, tmp_path):
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["guarantee"]["words"] == "epsilon 0.25 per unit of l1 distance"
-    assert result["margin_of_error"]["typical_margin"] == 11
+    assert result["margin_of_error"]["typical_margin"] == 12
     data = (tmp_path / "out" / "table.csv").read_bytes()
     assert data.startswith(b"\xef\xbb\xbfstate;county;pop\r\n")
     assert data.count(b"\r\n") == 121

@@ -10,7 +10,7 @@ import sympy
 from scipy import sparse
 
 import keepsum as ks
-from keepsum.lattice.shortest import reach
+from keepsum.lattice.shortest import Measure, ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, decompose
 from keepsum.lattice.tables import recognise
 
@@ -188,17 +188,19 @@ def test_shortest_vectors(A, norm):
     """Boxes are wide enough: no shortest vector through a cell has an entry beyond."""
     basis = [{int(j): int(c[j]) for j in np.flatnonzero(c)} for c in ks.Lattice(A).basis.T]
     columns = sorted({j for vector in basis for j in vector})
-    found = reach(sparse.csr_array(A), basis, columns, norm)
+    short = ShortVectors(sparse.csr_array(A), basis, np.ones(A.shape[1], dtype=np.int64))
+    upper, lower = short.through(Measure(norm, fewest_first=False), columns)
     expected = shortest_by_brute_force(A, norm, 4 if A.shape[1] <= 4 else 2)
-    assert found.exact
-    assert found.length == max(expected[j] for j in columns)
+    assert upper[columns].tolist() == lower[columns].tolist() == [expected[j] for j in columns]
 
 
 def test_a_short_search_says_that_it_is_a_bound():
     A = np.array([[1, 5, 25, 125, 31, 17]])
     basis = [{int(j): int(c[j]) for j in np.flatnonzero(c)} for c in ks.Lattice(A).basis.T]
-    bound = reach(sparse.csr_array(A), basis, range(6), "l1", limit=20)
-    full = reach(sparse.csr_array(A), basis, range(6), "l1")
-    assert full.exact
-    assert not bound.exact
-    assert bound.length >= full.length
+    measure, sizes = Measure("l1", fewest_first=False), np.ones(6, dtype=np.int64)
+    upper, lower = ShortVectors(sparse.csr_array(A), basis, sizes, limit=20).through(measure, list(range(6)))
+    true, same = ShortVectors(sparse.csr_array(A), basis, sizes).through(measure, list(range(6)))
+    assert (true == same).all()
+    assert (lower <= true).all()
+    assert (true <= upper).all()
+    assert (lower < upper).any()
