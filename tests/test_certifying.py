@@ -125,7 +125,7 @@ def test_a_cut_run_leaves_whole_chunks(fresh, tmp_path, monkeypatch):
     [
         ({"pairs": 5}, "number of pairs must be a whole number from 20 to 1,000,000, got 5"),
         ({"pairs": True}, "number of pairs"),
-        ({"confidence": 1}, r"confidence must lie between 0\.4999 and 0\.99991, got 1"),
+        ({"confidence": 1}, r"confidence must lie between 0\.5 and 0\.9999, got 1"),
         ({"progress": 5}, "Progress must be a function"),
         ({"threads": 0}, "number of threads"),
     ],

@@ -44,7 +44,7 @@ CHUNK = 250  # pairs that are drawn and kept together
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
 FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
 CONFIDENCE = 0.95
-CONFIDENCES = 0.4999, 0.99991  # what may be asked for lies between these
+CONFIDENCES = 0.5, 0.9999  # what may be asked for lies between these
 
 Progress = Callable[[int, int], None]
 
