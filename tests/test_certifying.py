@@ -236,7 +236,7 @@ def test_at_large_epsilon_the_cheaper_chain_is_taken():
 
 def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp_path):
     plan.certify(pairs=500)
-    out = plan.release(table, accept_delta=1)
+    out = plan.release(table, accept_delta="0.99")
     record = out.certificate.guarantee
     assert record.sampling == "estimated"
     (block,) = record.blocks
@@ -264,11 +264,13 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     words = str(refused.value)
     assert f"Sampling adds delta {significant(float(delta))} for one person" in words
     assert "a confidence limit that pairs of chains showed, not proved" in words
-    assert "Drawn exactly at the same loss for one person: l2 Laplace (standard deviation" in words
+    assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in words
     with pytest.raises(ks.PlanError, match="accept-delta"):
         plan.release(table, accept_delta=delta / 2)
     assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling == "estimated"
-    for wrong in (0, "much", -1, 2, [0.1]):
+    with pytest.raises(ks.PlanError, match="accept-delta"):  # what is accepted is the most, also where it is little
+        plan.release(table, accept_delta="1e-12")
+    for wrong in (0, "much", -1, 1, 2, [0.1]):
         with pytest.raises(ks.InputError, match="The accepted delta must be"):
             plan.release(table, accept_delta=wrong)
 
@@ -277,13 +279,13 @@ def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
     plan.certify(pairs=500)
     text = " ".join(plan.explain().split())
     assert "Epsilon is proved for the law itself; the first of these numbers is a confidence limit" in text
-    assert "Drawn exactly at the same loss for one person: l2 Laplace (standard deviation" in text
+    assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in text
 
 
 @pytest.fixture(scope="module")
 def released_by_chains(plan, table):
     plan.certify(pairs=500)
-    return plan.release(table, accept_delta=1)
+    return plan.release(table, accept_delta="0.99")
 
 
 def change(path, edit):
@@ -321,9 +323,9 @@ def test_forged_convergence_fails(released_by_chains, tmp_path, edit):
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
-    monkeypatch.setattr(certifying, "PAIRS", 300)
-    out = fresh.release(table, accept_delta=1)
-    assert out.certificate.guarantee.blocks[0].convergence.pairs == 300
+    monkeypatch.setattr(certifying, "PAIRS", 1_000)
+    out = fresh.release(table, accept_delta="0.99")
+    assert out.certificate.guarantee.blocks[0].convergence.pairs == 1_000
 
 
 def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
@@ -345,13 +347,13 @@ def test_rounding_is_in_every_figure(fresh, table, tmp_path):
     plain, rounded = (Convergence("a", "b", 1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, 0.0, f) for f in (0.0, 1e-7))
     assert rounded.upper == pytest.approx(plain.upper + 1e-7, rel=1e-12)
     assert rounded.extrapolated == pytest.approx(plain.extrapolated + 1e-7, rel=1e-12)
-    found = fresh.certify(pairs=250)
+    found = fresh.certify(pairs=1_000)
     (group,) = found.chains
     assert 0 < group.rounding == fresh.samplers[0].chain.rounding
     assert group.extrapolated >= 1e-9 + group.rounding
     assert group.upper > group.bound.upper
     assert found.error.extrapolated == group.extrapolated
-    out = fresh.release(table, accept_delta=1)
+    out = fresh.release(table, accept_delta="0.99")
     record = out.certificate.guarantee.blocks[0].convergence
     assert (record.rounding, record.extrapolated) == (group.rounding, group.extrapolated)
     path = out.save(tmp_path / "out.csv")

@@ -11,6 +11,7 @@ import pytest
 import keepsum as ks
 from keepsum.changes import Parts
 from keepsum.distances import AttributeDistance, _distance, _from_margins
+from keepsum.explaining import attribute_reading, person_reading
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import decompose
 from keepsum.mechanisms import Distance
@@ -215,6 +216,43 @@ def test_upper_bounds_are_vectors():
         bound = _distance(parts, attribute.axis, holes.codes(attribute.axis))
         assert attribute.any_value.exact
         assert bound.any_value.length >= attribute.any_value.length
+
+
+@pytest.mark.parametrize("shape", [(700, 3), (60, 50)])
+def test_a_large_table_with_a_hole_is_protected_everywhere(shape):
+    """What is not found is not what does not exist: a bound is put together of two vectors, and called one."""
+    domain = product_domain(c=shape[0], e=shape[1]).without({"c": 1, "e": 0})
+    for found in ks.plan(ks.Invariants.margins(domain, [["c"], ["e"]]), L1).attributes:
+        assert as_found(found)[2:] == (0, 0, 0)
+        assert (found.unknown, found.other_value) == (0, Distance("l1", 4))
+        assert 6 <= found.any_value.length <= 8
+        assert not found.any_value.exact
+
+
+def test_what_is_not_known_is_said_and_not_promised():
+    """A ladder whose vertices are kept: between far rungs a vector exists, but none is found for all pairs."""
+    n = 400
+    rungs, top, bottom = range(n + 1), range(n + 1, 2 * n + 1), range(2 * n + 1, 3 * n + 1)
+    subsets = [
+        [rungs[k], *(rails[j] for j in (k - 1, k) if 0 <= j < n)] for k in range(n + 1) for rails in (top, bottom)
+    ]
+    domain = product_domain(x=3 * n + 1)
+    keep = ks.Invariants.subsets(3 * n + 1, subsets).over(domain)
+    (found,) = ks.plan(keep, L1).attributes
+    assert found.unprotected > 0  # the two rails of a square rise and fall together
+    assert found.unknown > 0
+    assert not found.any_value.exact
+    assert "not known to be protected at" in attribute_reading(ks.plan(keep, L1), found)
+    with pytest.raises(ks.PlanError, match="must rest on known distances"):
+        ks.plan(keep, ks.Laplace.per_person(epsilon=1))
+
+
+def test_the_headline_names_what_is_not_protected():
+    keep = ks.Invariants.subsets(6, [[3], [4], [5], [0, 1, 2]]).over(product_domain(a=2, b=3))
+    plan = ks.plan(keep, ks.Laplace.per_person(epsilon=1))
+    assert person_reading(plan).endswith("to any value, but for what is not protected of a")
+    with pytest.raises(ks.PlanError, match="No change of a keeps every total"):
+        ks.plan(keep, ks.Laplace.per_person(epsilon=1, attributes=["a", "b"]))
 
 
 def test_closed_form_declines_what_it_does_not_cover():

@@ -112,6 +112,7 @@ class AttributeRecord(Record, frozen=True):
     fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
     unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
     stuck_cells: Annotated[int, Meta(description="Cells that cannot change to any other value.")]
+    unknown_cells: Annotated[int, Meta(description="Cells with a value of which nothing is known.")]
     reading: str
 
 

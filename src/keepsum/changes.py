@@ -16,7 +16,7 @@ import numpy as np
 
 from keepsum.lattice.matrix import IntArray
 from keepsum.lattice.opposite import Opposite, opposite
-from keepsum.lattice.shortest import NONE, BoolArray, Measure, ShortVectors
+from keepsum.lattice.shortest import NONE, UNKNOWN, BoolArray, Measure, ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Structure, System
 from keepsum.mechanisms import Norm
 
@@ -146,21 +146,29 @@ class _Costs:
 
 @dataclass
 class Worst:
-    """The largest distances over all cells so far, and how many cells have none; ``NONE`` where there is nothing."""
+    """The largest distances over all cells so far, and how many cells have none.
+
+    ``unprotected`` cells have a value that they cannot change to, ``stuck`` ones no other; of ``unknown`` ones that is
+    not known of some value.
+    """
 
     any_value: int | None = None
     other_value: int | None = None
     unprotected: int = 0
     stuck: int = 0
+    unknown: int = 0
     fixed_values: int = 0
 
-    def take(self, farthest: IntArray, nearest: IntArray, missing: BoolArray, cells: IntArray) -> None:
-        """Some classes of cells: how far the farthest value is (-1 if none), the nearest, whether one is missing."""
-        self.any_value = _larger(self.any_value, int(farthest.max(initial=-1)))
-        near = nearest[nearest < NONE]
-        self.other_value = _larger(self.other_value, int(near.max(initial=-1)))
-        self.unprotected += int(cells[missing].sum())
-        self.stuck += int(cells[nearest >= NONE].sum())
+    def take(self, lengths: IntArray, other: BoolArray, cells: IntArray) -> None:
+        """Some classes of cells, one a row: how far each of some values is, and whether it is another one."""
+        known = other & (lengths < UNKNOWN)
+        self.any_value = _larger(self.any_value, int(lengths[known].max(initial=-1)))
+        nearest = np.where(known, lengths, UNKNOWN).min(axis=1, initial=UNKNOWN)
+        self.other_value = _larger(self.other_value, int(nearest[nearest < UNKNOWN].max(initial=-1)))
+        doubtful = (other & (lengths == UNKNOWN)).any(axis=1)
+        self.unprotected += int(cells[(other & (lengths >= NONE)).any(axis=1)].sum())
+        self.stuck += int(cells[(nearest >= UNKNOWN) & ~doubtful].sum())
+        self.unknown += int(cells[doubtful].sum())
 
 
 def _larger(known: int | None, found: int) -> int | None:
@@ -225,25 +233,25 @@ class _Change:
         np.add.at(inside, (self.part, of_value[self.value]), 1)
         self.offered = np.bincount(price, minlength=len(self.prices))[None, :] > inside
 
-    def _outside_lengths(self, part: IntArray, through: IntArray) -> tuple[IntArray, IntArray, BoolArray]:
-        """The farthest and nearest value outside the part of each class, and whether one cannot be reached."""
-        lengths = self.parts.measure.lengths(np.minimum(through[:, None] + self.prices[None, :], NONE))
-        offered = self.offered[part]
-        far = np.where(offered & (lengths < NONE), lengths, -1).max(axis=1, initial=-1)
-        near = np.where(offered, lengths, NONE).min(axis=1, initial=NONE)
-        return far, near, np.asarray((offered & (lengths >= NONE)).any(axis=1))
+    def _outside_lengths(self, part: IntArray, through: IntArray) -> tuple[IntArray, BoolArray]:
+        """How far values outside the part of each class are, by their price, and whether there are any."""
+        return self.parts.measure.lengths(through[:, None] + self.prices[None, :]), self.offered[part]
 
     def _take_even(self, worst: Worst) -> None:
-        """Parts whose cells are alike, all at once: each class leaves out its own value."""
+        """Parts whose cells are alike, all at once: of the values inside, each class leaves out its own."""
         part, cells = self.part[self.even], self.cells[self.even]
         through = self.costs.through[part]
         keys = np.minimum(self.costs.towards[part], through + self.elsewhere[self.even])
-        inside = self.parts.measure.lengths(np.minimum(keys, NONE))
-        far = _largest_of_others(part, np.where(inside < NONE, inside, -1))
+        inside = self.parts.measure.lengths(keys)
+        # The nearest of the others, the farthest that is known, and whether one is not known or cannot be reached.
         near = -_largest_of_others(part, -inside, nothing=-NONE)
-        lost = _largest_of_others(part, (inside >= NONE).astype(np.int64)) > 0
-        out_far, out_near, out_lost = self._outside_lengths(part, through)
-        worst.take(np.maximum(far, out_far), np.minimum(near, out_near), lost | out_lost, cells)
+        far = _largest_of_others(part, np.where(inside < UNKNOWN, inside, -1))
+        lost = _largest_of_others(part, np.where(inside >= UNKNOWN, inside, -1))
+        doubtful = _largest_of_others(part, np.where(inside == UNKNOWN, inside, -1))
+        others = np.stack([near, far, lost, doubtful], axis=1)
+        there = np.stack([near < NONE, far >= 0, lost >= 0, doubtful >= 0], axis=1)
+        outside, offered = self._outside_lengths(part, through)
+        worst.take(np.hstack([others, outside]), np.hstack([there, offered]), cells)
 
     def _take_uneven(self, worst: Worst, labels: _Labels, found: Opposite) -> None:
         """A block, region by region, with values together that are in one group and cost the same elsewhere."""
@@ -259,13 +267,10 @@ class _Change:
             towards = towards[:, alike[0]]
         same_group = alike[0][own][:, None] == alike[0][None, :]
         keys = np.where(same_group, self.parts.measure.key(2, 2), towards)
-        inside = self.parts.measure.lengths(np.minimum(np.minimum(keys, through[:, None] + alike[1][None, :]), NONE))
+        inside = self.parts.measure.lengths(np.minimum(keys, through[:, None] + alike[1][None, :]))
         other = (own[:, None] != np.arange(count)[None, :]) | (np.bincount(kind) > 1)[None, :]
-        far = np.where(other & (inside < NONE), inside, -1).max(axis=1, initial=-1)
-        near = np.where(other, inside, NONE).min(axis=1, initial=NONE)
-        lost = (other & (inside >= NONE)).any(axis=1)
-        out_far, out_near, out_lost = self._outside_lengths(np.full(len(through), labels.part), through)
-        worst.take(np.maximum(far, out_far), np.minimum(near, out_near), lost | out_lost, cells)
+        outside, offered = self._outside_lengths(np.full(len(through), labels.part), through)
+        worst.take(np.hstack([inside, outside]), np.hstack([other, offered]), cells)
 
 
 def _largest_of_others(group: IntArray, numbers: IntArray, nothing: int = -1) -> IntArray:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keepsum.choosing import simulate_into
+from keepsum.distances import one_person
 from keepsum.errors import InputError, PlanError
 from keepsum.geometry import cell_share
-from keepsum.mechanisms import Gaussian, Laplace, Mechanism, shown
+from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Promise, shown
 from keepsum.sampling.rng import rng
 
 if TYPE_CHECKING:
@@ -59,18 +60,27 @@ def exact_instead(plan: Plan, found: Sequence[Alternative] | None = None) -> lis
     if plan.guarantee.sampling == "exact":
         return []
     listed = alternatives(plan) if found is None else found
-    exact = [f"{o.name} (standard deviation {o.deviation:.3g}: {_call(o.plan)})" for o in listed if o.exact]
-    own = next((f" against {o.deviation:.3g}" for o in listed if o.plan is plan), "")
+    exact = [f"{_call(plan, o)} (standard deviation {o.deviation:.3g})" for o in listed if o.exact]
+    own = next((f", against {o.deviation:.3g} now" for o in listed if o.plan is plan), "")
     if not exact:
         return ["No other noise is drawn exactly under these totals."]
     return [f"Drawn exactly at the same loss for one person: {'; '.join(exact)}{own}."]
 
 
-def _call(plan: Plan) -> str:
-    """How to ask for it, in the shell."""
-    if isinstance(plan.mechanism, Gaussian):
-        return "--mechanism gaussian"
-    return f"--norm {plan.mechanism.norm}"
+def _call(plan: Plan, other: Alternative) -> str:
+    """A mechanism and how to ask for it in the shell."""
+    epsilon, delta = _person(plan)
+    promise = plan.promise or Promise()
+    words = ["--per-person", f"--epsilon {float(epsilon):.4g}"]
+    if other.name == "Gaussian":
+        words = ["--mechanism gaussian", *words, f"--delta {_short_text(delta)}"]
+    else:
+        words = [f"--norm {other.plan.mechanism.norm}", *words]
+    if promise.attributes is not None:
+        words.append(f"--attributes {','.join(promise.attributes)}")
+    if promise.to != "any value":
+        words.append(f"--to '{promise.to}'")
+    return f"{other.name}, {' '.join(words)}"
 
 
 def alternatives(plan: Plan) -> list[Alternative]:
@@ -93,7 +103,8 @@ def alternatives(plan: Plan) -> list[Alternative]:
 
 def _person(plan: Plan) -> tuple[Fraction, Fraction]:
     """Epsilon and delta of one person under this plan, to compare with."""
-    mechanism, distance = plan.mechanism, Fraction(plan.person_distance)
+    person = _asked_distance(plan)
+    mechanism, distance = plan.mechanism, Fraction(person.value)
     if mechanism.epsilon is not None:
         delta = mechanism.delta if isinstance(mechanism, Gaussian) else None
         growth = 1.0
@@ -101,17 +112,24 @@ def _person(plan: Plan) -> tuple[Fraction, Fraction]:
             loss = min(700.0, float(mechanism.epsilon) * float(distance))
             growth = math.expm1(loss) / math.expm1(min(700.0, float(mechanism.epsilon)))
         return mechanism.epsilon * distance, min(Fraction(1, 2), (delta or DELTA) * Fraction(growth))
-    rho = float(mechanism.unit_rho * plan.person.length)
+    rho = float(mechanism.unit_rho * person.length)
     return Fraction(rho + 2 * math.sqrt(rho * -math.log(DELTA))), DELTA
+
+
+def _asked_distance(plan: Plan) -> Distance:
+    """The distance of the change that a loss was asked for, by default of any one person."""
+    return plan.person if plan.promise is None else one_person(plan.attributes, plan.cheapest, plan.promise)
 
 
 def _others(plan: Plan, epsilon: Fraction, delta: Fraction) -> list[tuple[str, Callable[[], Mechanism] | None]]:
     """Every mechanism at that guarantee; None for the plan's own."""
-    own = plan.mechanism
+    own, promise = plan.mechanism, plan.promise or Promise()
     asked: dict[str, Callable[[], Mechanism]] = {
-        "l1 Laplace": lambda: Laplace.per_person(_short(epsilon), "l1"),
-        "l2 Laplace": lambda: Laplace.per_person(_short(epsilon), "l2"),
-        "Gaussian": lambda: Gaussian.per_person(_short(epsilon), _short(delta)),
+        "l1 Laplace": lambda: Laplace.per_person(_short(epsilon), "l1", attributes=promise.attributes, to=promise.to),
+        "l2 Laplace": lambda: Laplace.per_person(_short(epsilon), "l2", attributes=promise.attributes, to=promise.to),
+        "Gaussian": lambda: Gaussian.per_person(
+            _short(epsilon), _short(delta), attributes=promise.attributes, to=promise.to
+        ),
     }
     mine = "Gaussian" if isinstance(own, Gaussian) else f"{own.norm} Laplace"
     return [(name, None if name == mine else ask) for name, ask in asked.items()]

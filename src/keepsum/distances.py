@@ -41,6 +41,8 @@ class AttributeDistance:
         How many cells cannot change to every value that is not fixed: for them *any value* does not hold.
     stuck
         How many cells cannot change to any other value at all: for them *some other value* does not hold either.
+    unknown
+        How many cells have a value of which it is not known how they could change to it: nothing is said of those.
     """
 
     axis: str
@@ -49,6 +51,12 @@ class AttributeDistance:
     fixed_values: int = 0
     unprotected: int = 0
     stuck: int = 0
+    unknown: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every cell can change to every value, at a distance that is known."""
+        return self.any_value is not None and not (self.fixed_values or self.unprotected or self.unknown)
 
 
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:
@@ -71,7 +79,7 @@ def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
     high, low = parts.worst(codes)
 
     def bound(upper: int | None, lower: int | None) -> Distance | None:
-        return None if upper is None else Distance(parts.measure.norm, upper, upper == lower)
+        return None if upper is None else Distance(parts.measure.norm, upper, upper == lower and not high.unknown)
 
     return AttributeDistance(
         axis,
@@ -80,6 +88,7 @@ def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
         fixed_values=high.fixed_values,
         unprotected=high.unprotected,
         stuck=high.stuck,
+        unknown=high.unknown,
     )
 
 
@@ -88,21 +97,40 @@ def one_person(attributes: Sequence[AttributeDistance], cheapest: Distance, prom
 
     Where cells have no names, or no attribute can change at all, it is the cheapest change through a cell, which is
     not that of any one person.
+
+    Raises
+    ------
+    InputError
+        If a promise names an attribute that the table does not have.
+    PlanError
+        If a promise cannot be kept: an attribute that it names cannot change at all, or a distance is not known.
     """
-    promise = promise or Promise()
+    if promise is not None:
+        attributes = _promised(attributes, promise)
+    to = "any value" if promise is None else promise.to
+    covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
+    found = [distance for distance in covered if distance is not None]
+    return farthest(found) if found else cheapest
+
+
+def _promised(attributes: Sequence[AttributeDistance], promise: Promise) -> Sequence[AttributeDistance]:
+    """The attributes of a promise that can be made."""
     if promise.attributes is not None:
         named = {attribute.axis: attribute for attribute in attributes}
         for name in promise.attributes:
             if name not in named:
                 raise InputError(f"Attributes must be axes with several categories, got {name!r}. Check the spelling.")
         attributes = [named[name] for name in promise.attributes]
-    covered = [a.any_value if promise.to == "any value" else a.other_value for a in attributes]
-    found = [distance for distance in covered if distance is not None]
-    if found:
-        return farthest(found)
-    if promise.attributes is not None:
-        raise PlanError(f"No change of {', '.join(promise.attributes)} keeps every total, so none can be protected.")
-    return cheapest
+        for attribute in attributes:
+            if attribute.any_value is None and not attribute.unknown:
+                raise PlanError(f"No change of {attribute.axis} keeps every total, so none can be protected.")
+    for attribute in attributes:
+        if attribute.unknown:
+            raise PlanError(
+                f"A loss per person must rest on known distances, and for {attribute.axis} some are not known under "
+                f"these totals. Ask for epsilon per unit of distance, or for other attributes."
+            )
+    return attributes
 
 
 def farthest(distances: Sequence[Distance]) -> Distance:

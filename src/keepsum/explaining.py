@@ -62,7 +62,9 @@ def _section(title: str, lines: Sequence[str]) -> str:
     wrapped = [
         part
         for line in lines
-        for part in textwrap.wrap(line, WIDTH - 16, subsequent_indent=" " * _indent(line), break_long_words=False)
+        for part in textwrap.wrap(
+            line, WIDTH - 16, subsequent_indent=" " * _indent(line), break_long_words=False, break_on_hyphens=False
+        )
     ]
     first, *rest = wrapped
     return "\n".join([f"{title:<14}  {first}", *(f"{'':<16}{line}" for line in rest)])
@@ -136,7 +138,8 @@ def _person(plan: Plan) -> list[str]:
     if (plan.structure.part == FREE).any():
         one = plan.guarantee.at(Distance(plan.mechanism.norm, 1))
         lines.append(f"A person more or less in a cell under no total: distance 1, {one}")
-    if not plan.person.exact:
+    distances = [d for attribute in plan.attributes for d in (attribute.any_value, attribute.other_value)]
+    if not all(distance is None or distance.exact for distance in (plan.person, *distances)):
         lines.append("A distance that is called 'at most' is an upper bound: the true loss is this or smaller.")
     return lines
 
@@ -144,28 +147,37 @@ def _person(plan: Plan) -> list[str]:
 def person_reading(plan: Plan) -> str:
     """The loss of one person, in one sentence."""
     loss = f"{plan.guarantee.person_words} at distance {plan.person}"
+    through = f"{loss}, for the cheapest change through a cell"
+    if plan.invariants.domain is None:
+        return f"{through}; cells have no names, so this is no one person's change"
     if not plan.attributes:
-        return f"{loss}, for the cheapest change through a cell; cells have no names, so this is no one person's change"
+        return f"{through}; no attribute has several categories, so this is no one person's change"
     if all(attribute.any_value is None for attribute in plan.attributes):
-        return f"{loss}, for the cheapest change through a cell; no change of one person's value keeps the totals"
-    return f"{loss}, for a change of any one attribute to any value"
+        return f"{through}; no change of one person's value is known to keep the totals"
+    words = f"{loss}, for a change of any one attribute to any value"
+    apart = [attribute.axis for attribute in plan.attributes if not attribute.whole]
+    return words if not apart else f"{words}, but for what is not protected of {', '.join(apart)}"
 
 
 def attribute_reading(plan: Plan, attribute: AttributeDistance) -> str:
     """What a change of one attribute costs."""
     anywhere, nearest = attribute.any_value, attribute.other_value
-    if anywhere is None or nearest is None:
+    words: list[str] = []
+    if anywhere is not None and nearest is not None:
+        words.append(f"to any value distance {anywhere}, {plan.guarantee.at(anywhere)}{_moves(anywhere)}")
+        if nearest.length < anywhere.length:
+            words.append(f"to some other value distance {nearest}, {plan.guarantee.at(nearest)}{_moves(nearest)}")
+    elif not attribute.unknown:
         return f"{attribute.axis}: not protected; no change of it keeps the totals"
-    words = [f"{attribute.axis}: to any value distance {anywhere}, {plan.guarantee.at(anywhere)}{_moves(anywhere)}"]
-    if nearest.length < anywhere.length:
-        words.append(f"to some other value distance {nearest}, {plan.guarantee.at(nearest)}{_moves(nearest)}")
     if attribute.fixed_values:
         count = attribute.fixed_values
         words.append(f"not protected for {count:,} value{'s' * (count != 1)} with all cells pinned")
     if attribute.unprotected:
         none = f", {attribute.stuck:,} of them to none" if attribute.stuck else ""
         words.append(f"not protected at {attribute.unprotected:,} cells that cannot change to every value{none}")
-    return "; ".join(words)
+    if attribute.unknown:
+        words.append(f"not known to be protected at {attribute.unknown:,} cells, for some values")
+    return f"{attribute.axis}: {'; '.join(words)}"
 
 
 def _moves(distance: Distance) -> str:
@@ -177,7 +189,9 @@ def promise_reading(plan: Plan) -> str:
     """What was asked for one person, and what it is."""
     promise = plan.promise or Promise()
     distance = one_person(plan.attributes, plan.cheapest, promise)
-    return f"Asked for a change of {promise}: distance {distance}, {plan.guarantee.at(distance)}"
+    apart = [a.axis for a in plan.attributes if not a.whole and a.axis in (promise.attributes or (a.axis,))]
+    but = f", but for what is not protected of {', '.join(apart)}" if apart else ""
+    return f"Asked for a change of {promise}: distance {distance}, {plan.guarantee.at(distance)}{but}"
 
 
 def _pinned(plan: Plan) -> list[str]:

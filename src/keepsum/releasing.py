@@ -388,16 +388,17 @@ def prepare(
 
 def _check_delta(plan: Plan, accepted: Number | None) -> None:
     """What sampling adds to delta for one person is negligible, or accepted."""
-    largest = SMALL_DELTA if accepted is None else max(SMALL_DELTA, exact(accepted, "The accepted delta"))
-    if largest > 1:
-        raise InputError("The accepted delta must be at most 1. Give one that is far below 1.")
+    largest = SMALL_DELTA if accepted is None else exact(accepted, "The accepted delta")
+    if largest >= 1:
+        raise InputError("The accepted delta must be below 1: a delta of 1 is no guarantee at all.")
     delta = plan.guarantee.sampling_delta(plan.person)
     if delta <= largest:
         return
     amount = significant(float(delta))
+    way = f"Accept it with --accept-delta {amount} (accept_delta=), or choose" if delta < 1 else "Choose"
     raise PlanError(
-        f"Sampling adds delta {amount} for one person, {_how_known(plan)}. Accept it with --accept-delta {amount} "
-        f"(accept_delta=), or choose noise that is drawn exactly. {' '.join(exact_instead(plan))}".strip()
+        f"Sampling adds delta {amount} for one person, {_how_known(plan)}. {way} noise that is drawn exactly. "
+        f"{' '.join(exact_instead(plan))}".strip()
     )
 
 

@@ -129,6 +129,7 @@ def _attribute_record(plan: Plan, attribute: AttributeDistance) -> AttributeReco
         fixed_values=attribute.fixed_values,
         unprotected_cells=attribute.unprotected,
         stuck_cells=attribute.stuck,
+        unknown_cells=attribute.unknown,
         reading=attribute_reading(plan, attribute),
     )
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepsum.lattice.matrix import IntArray
-from keepsum.lattice.shortest import NONE, BoolArray, Measure, ShortVectors
+from keepsum.lattice.shortest import NONE, UNKNOWN, BoolArray, Measure, ShortVectors
 from keepsum.lattice.structure import System
 
-LARGEST = 3 * 10**7  # pairs of a region and a class that are worked out one by one
+LARGEST = 5 * 10**7  # pairs of a region and a class that are worked out one by one
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def opposite(
             both = Opposite(through, np.full((system.width, 1), min(box, 2 * move) if large.all() else box))
             return both, both
     if system.width * count > LARGEST:
-        unknown = Opposite(np.where(large, move, NONE), np.full((system.width, 1), NONE))
+        unknown = Opposite(np.where(large, move, UNKNOWN), np.full((system.width, 1), UNKNOWN))
         return unknown, Opposite(np.where(large, move, measure.key(1, 1)), np.full((system.width, 1), move))
     classes = np.zeros((system.width, count), dtype=bool)
     classes[held // count, held % count] = True
@@ -161,8 +161,8 @@ def _stacked(through: IntArray, measure: Measure, short: ShortVectors) -> IntArr
     most = measure.entries(through)  # of any entry, at most
     if measure.fewest_first:
         most = most // 2  # as much is given as taken
-        return np.where(through >= NONE, NONE, through + measure.key(2, 2) - 2 * most)
-    worst = np.full(len(through), NONE)
+        return np.where(through >= UNKNOWN, UNKNOWN, through + measure.key(2, 2) - 2 * most)
+    worst = np.full(len(through), UNKNOWN)
     for vector in short.vectors:
         largest = max(map(abs, vector.values()))
         squares = sum(entry * entry for entry in vector.values()) + 2 * largest + 2

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, product
-from math import comb
+from itertools import combinations, product
+from math import comb, gcd
 from typing import Literal
 
 import numpy as np
@@ -24,9 +24,13 @@ HALVES_LIMIT, MEETINGS_LIMIT = 200_000, 200_000
 ORDINARY = 4  # totals that a column stands in
 # Columns whose pairs are looked at: two million pairs, half a second.
 PAIRS_LIMIT = 2_000
-# Pairs of a column and a class for which a vector is put together from two of the basis, and how many are tried.
-MENDED_LIMIT, TRIED = 3_000, 12
-NONE = 2**60  # the length of what does not exist, or is not known to
+# Pairs of a column and a class for which a vector is put together of two others one by one, and how many are tried.
+MENDED_LIMIT, TRIED = 300, 12
+NEAR = 30  # vectors of the basis that are put together for one pair
+SUMMED = 4  # columns of a class whose vectors are added to those of all others
+CYCLES = 20_000  # four-cycles that are looked at for it
+UNKNOWN = 2**58  # the length of what may exist, but is not known
+NONE = 2**60  # the length of what does not exist
 # Under totals of 0 and 1 without equal columns, vectors up to this l1 length have no entry of 2: 2a = b + c means
 # a = b = c, and 2a + b = c, 2a = b mean that a is 0.
 ALL_ONES = 4
@@ -62,21 +66,21 @@ class Measure:
     def key(self, l1: int, squared_l2: int) -> int:
         """The number of a vector of these lengths; the smaller number is the vector that counts."""
         longest = l1 if self.norm == "l1" else max(l1, squared_l2)
-        if longest >= 2**28:
-            return NONE
+        if longest >= 2**26:  # so that no sum of two numbers comes near to what is not known
+            return UNKNOWN
         if self.packed:
             return (l1 << _SHIFT) - squared_l2
         return l1 if self.norm == "l1" else squared_l2
 
     def lengths(self, keys: IntArray) -> IntArray:
-        """The l1 lengths, or the squared l2 lengths; ``NONE`` stays."""
-        if not self.packed:
-            return np.minimum(keys, NONE)
-        return np.where(keys >= NONE, NONE, -keys % (1 << _SHIFT))
+        """The l1 lengths, or the squared l2 lengths; ``UNKNOWN`` and ``NONE`` stay, also with something added."""
+        lengths = -keys % (1 << _SHIFT) if self.packed else keys
+        return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, lengths))
 
     def entries(self, keys: IntArray) -> IntArray:
         """The least l1 length that vectors of these numbers can have."""
-        return np.where(keys >= NONE, NONE, -(-keys >> _SHIFT)) if self.packed else np.minimum(keys, NONE)
+        fewest = -(-keys >> _SHIFT) if self.packed else keys
+        return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, fewest))
 
     def of(self, entries: Iterable[int], sizes: Iterable[int]) -> int:
         """The number of a vector of sums, each over so many cells.
@@ -157,7 +161,7 @@ class ShortVectors:
 
         Only that of the columns named is looked for any further than the basis goes.
         """
-        upper = np.full(self.width, NONE)
+        upper = np.full(self.width, UNKNOWN)
         upper[np.unique(self.cycles)] = measure.key(4, 4)
         done = 0
         while True:
@@ -182,7 +186,7 @@ class ShortVectors:
         ceiling
             For each pair a length beyond which it does not matter.
         """
-        upper = np.where(self._by_cycles(classes), measure.key(4, 4), NONE)
+        upper = np.where(self._by_cycles(classes), measure.key(4, 4), UNKNOWN)
         done = 0
         while True:
             for key, vector in self._weighed(measure, done):
@@ -195,10 +199,16 @@ class ShortVectors:
             done = len(self.vectors)
             if not (wanted & self._open(np.minimum(upper, ceiling), measure)).any() or not self.extend():
                 break
-        self._add_cycles(upper, measure, classes, wanted & self._open(np.minimum(upper, ceiling), measure))
-        impossible = self._mend(upper, measure, classes, wanted & (np.minimum(upper, ceiling) >= NONE))
+        self._add_two(upper, measure, classes)
+        doubtful = wanted & self._open(np.minimum(upper, ceiling), measure)
+        if doubtful.sum() <= MENDED_LIMIT:
+            self._add_cycles(upper, measure, classes, doubtful)
+        impossible = self._impossible(classes)
+        missing = wanted & ~impossible & (np.minimum(upper, ceiling) >= UNKNOWN)
+        if missing.sum() <= MENDED_LIMIT:
+            self._mend(upper, measure, classes, missing)
         high, low = self._bounds(upper, measure)
-        return high, np.where(impossible, NONE, low)
+        return np.where(impossible, NONE, high), np.where(impossible, NONE, low)
 
     def _open(self, keys: IntArray, measure: Measure) -> BoolArray:
         """Whether a vector not seen yet could count instead."""
@@ -218,15 +228,75 @@ class ShortVectors:
         first, second = self.cycles[:, :2], self.cycles[:, 2:]
         fall = np.concatenate([np.repeat(first, 2, axis=1), np.repeat(second, 2, axis=1)]).ravel()
         rise = np.concatenate([np.tile(second, 2), np.tile(first, 2)]).ravel()
+        if (classes.sum(axis=1) == 1).all():  # one class each
+            reached = np.zeros(classes.shape, dtype=bool)
+            reached[fall, classes.argmax(axis=1)[rise]] = True
+            return reached
         joined = sparse.csr_array((np.ones(len(fall), dtype=np.int32), (fall, rise)), shape=(self.width,) * 2)
-        return np.asarray((joined @ classes.astype(np.int32)) > 0)
+        return np.asarray((joined @ sparse.csr_array(classes.astype(np.int32))).toarray() > 0)
+
+    def _impossible(self, classes: BoolArray) -> BoolArray:
+        """Pairs with no vector at all: where the entries of the class are positive multiples of that of the column."""
+        rows: list[list[int]] = [[] for _ in range(self.width)]
+        for k, vector in enumerate(self.basis):
+            for j, entry in vector.items():
+                rows[j] += k, entry
+        known: dict[tuple[int, ...], int] = {}
+        direction = np.empty(self.width, dtype=np.int64)
+        for j, row in enumerate(rows):
+            divisor = gcd(*row[1::2])
+            row[1::2] = [entry // divisor for entry in row[1::2]]
+            direction[j] = known.setdefault(tuple(row), len(known))
+        first = np.where(classes, direction[:, None], self.width).min(axis=0)
+        last = np.where(classes, direction[:, None], -1).max(axis=0)
+        return np.asarray((first == last)[None, :] & (direction[:, None] == first[None, :]))
+
+    def _add_two(self, upper: IntArray, measure: Measure, classes: BoolArray) -> None:
+        """Sums of the shortest vector known through a column and one through a column of the class, where they fit."""
+        passing = self._passing()
+        own = passing.diagonal()
+        l1 = np.asarray(abs(passing).sum(axis=1)).ravel()
+        squares = np.asarray(passing.power(2).sum(axis=1)).ravel()
+        by_column = passing.tocsc()
+        length = squares if measure.norm == "l2" and not measure.fewest_first else l1
+        for label in range(classes.shape[1]):
+            inside = np.flatnonzero(classes[:, label] & (own != 0))
+            for other in inside[np.argsort(l1[inside], kind="stable")[:SUMMED]].tolist():
+                if (upper[:, label] < UNKNOWN).all():
+                    break
+                rising = -passing[[other]].toarray()[0]
+                at_other = by_column[:, [other]].toarray()[:, 0]
+                fits = (own < 0) & (own + rising < 0) & (at_other + rising[other] > 0)
+                upper[:, label] = np.minimum(upper[:, label], np.where(fits, _sums(measure, length, other), UNKNOWN))
+
+    def _passing(self) -> sparse.csr_array:
+        """For each column the shortest vector known through it, falling there: as rows of a matrix."""
+        best: dict[int, Row] = {}
+        for cycle in self.cycles[np.unique(self.cycles.ravel(), return_index=True)[1] // 4].tolist():
+            vector = dict(zip(cycle, (1, 1, -1, -1), strict=True))
+            for j in cycle:
+                best.setdefault(j, vector)
+        for vector in self.vectors:
+            length = _l1(vector)
+            for j in vector:
+                if j not in best or length < _l1(best[j]):
+                    best[j] = vector
+        rows: list[int] = []
+        columns: list[int] = []
+        data: list[int] = []
+        for j, vector in best.items():
+            if max(map(abs, vector.values())) < 2**24:
+                sign = -1 if vector[j] > 0 else 1
+                rows += [j] * len(vector)
+                columns += vector
+                data += [sign * entry for entry in vector.values()]
+        entries = (np.array(data, dtype=np.int64), (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)))
+        return sparse.csr_array(entries, shape=(self.width,) * 2)
 
     def _add_cycles(self, upper: IntArray, measure: Measure, classes: BoolArray, wanted: BoolArray) -> None:
         """Try sums of two four-cycles for pairs that may have something shorter: where they share a column, six."""
-        if not len(self.cycles) or wanted.sum() > MENDED_LIMIT:
-            return
         falling: dict[int, list[Row]] = {}
-        for cycle in np.random.default_rng(0).permutation(self.cycles).tolist():
+        for cycle in np.random.default_rng(0).permutation(self.cycles)[:CYCLES].tolist():
             for place, column in enumerate(cycle):
                 near = falling.setdefault(column, [])
                 if len(near) < 2 * TRIED:
@@ -242,39 +312,27 @@ class ShortVectors:
                     upper[column, label] = min(int(upper[column, label]), key)
                     break
 
-    def _mend(self, upper: IntArray, measure: Measure, classes: BoolArray, missing: BoolArray) -> BoolArray:
-        """Put vectors together for pairs that none is known of yet; which pairs can have none at all."""
-        impossible = np.zeros(classes.shape, dtype=bool)
-        weight = 1 + sum(map(len, self.basis)) // (2 * ORDINARY * len(self.basis))  # long vectors cost more
-        pairs = zip(*map(np.ndarray.tolist, np.nonzero(missing)), strict=True)
-        for column, label in islice(pairs, MENDED_LIMIT // weight):
-            others = np.flatnonzero(classes[:, label]).tolist()
-            found = (self._put_together(column, other) for other in others[:TRIED])
+    def _mend(self, upper: IntArray, measure: Measure, classes: BoolArray, missing: BoolArray) -> None:
+        """Put vectors of the basis together for pairs that none is known of yet."""
+        for column, label in zip(*map(np.ndarray.tolist, np.nonzero(missing)), strict=True):
+            found = (self._put_together(column, other) for other in np.flatnonzero(classes[:, label])[:TRIED].tolist())
             vector = next((vector for vector in found if vector is not None), None)
             if vector is not None:
                 upper[column, label] = measure.of(vector.values(), self.sizes[list(vector)].tolist())
-            impossible[column, label] = vector is None and len(others) <= TRIED
-        return impossible
 
     def _put_together(self, fall: int, rise: int) -> Row | None:
-        """A vector that falls at one column and rises at another, of two of the basis; None if there is none.
-
-        Where the two entries are proportional over the whole basis with a positive factor there is none; else
-        two vectors of the basis with a determinant other than 0 give one.
-        """
-        near = sorted((v for v in self.basis if fall in v or rise in v), key=_l1)
+        """A vector that falls at one column and rises at another, of two of the basis whose determinant is not 0."""
+        near = sorted((v for v in self.basis if fall in v or rise in v), key=_l1)[:NEAR]
         entries = [(v.get(fall, 0), v.get(rise, 0)) for v in near]
         pairs = zip(near, entries, strict=True)
         found = [vector if a < 0 else _scaled(vector, -1) for vector, (a, b) in pairs if a * b < 0]
-        for p, (a, b) in enumerate(entries):
-            for q in range(p):
-                c, d = entries[q]
-                determinant = a * d - b * c
-                if determinant:
-                    sign = 1 if determinant > 0 else -1
-                    found.append(_sum(_scaled(near[p], -sign * (d + c)), _scaled(near[q], sign * (a + b))))
-                if len(found) >= TRIED:
-                    break
+        for (p, (a, b)), (q, (c, d)) in combinations(enumerate(entries), 2):
+            determinant = c * b - d * a
+            if len(found) >= TRIED:
+                break
+            if determinant:
+                sign = 1 if determinant > 0 else -1
+                found.append(_sum(_scaled(near[q], -sign * (b + a)), _scaled(near[p], sign * (c + d))))
         return min(found, key=_l1, default=None)
 
     def _bounds(self, upper: IntArray, measure: Measure) -> tuple[IntArray, IntArray]:
@@ -286,10 +344,20 @@ class ShortVectors:
         # Of the vectors of this l1 length another may be longer in the l2 norm. No entry m is as large as half of n: in
         # each of its totals as much is given as taken, so m at least on the other side, and if that were all, then
         # m times one column would be a sum of m columns: all of them equal. So its square is at most m n.
-        doubtful = (fewest >= self.unseen) & (fewest > ALL_ONES) & (fewest < NONE)
-        longest = (fewest << _SHIFT) - (fewest - 1) // 2 * fewest
+        doubtful = (fewest >= self.unseen) & (fewest > ALL_ONES) & (fewest < UNKNOWN)
+        sure = np.where(doubtful, fewest, 0)
+        longest = (sure << _SHIFT) - (sure - 1) // 2 * sure
         low = (least << _SHIFT) - least
         return np.where(doubtful, longest, upper), np.where(doubtful | (fewest > self.unseen), low, upper)
+
+
+def _sums(measure: Measure, length: IntArray, other: int) -> IntArray:
+    """The numbers of the sums of vectors of these lengths with one of them, at most."""
+    both = length + length[other]
+    both = np.where(both < 2**26, both, UNKNOWN >> _SHIFT)
+    if measure.packed:
+        return (both << _SHIFT) - both  # in the l2 norm more, as of anything that is not known to be the shortest
+    return np.where(both >= 2**26, UNKNOWN, both if measure.norm == "l1" else 2 * both)
 
 
 def _l1(vector: Row) -> int:
