@@ -55,6 +55,7 @@ def ratio_table():
     return "\n".join(lines)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(("mark", "table"), [("slack", slack_table), ("ratio", ratio_table)])
 def test_the_tables_of_the_document_are_what_the_code_says(mark, table):
     text, found = DOCUMENT.read_text(encoding="utf-8"), table()

@@ -294,6 +294,7 @@ def change(path, edit):
     path.write_bytes(msgspec.json.encode(data))
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     "edit",
     [

@@ -275,6 +275,7 @@ def marks(name, mechanism):
     return [pytest.mark.audit] if long else []
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("name", "mechanism"),
     [pytest.param(n, m, marks=marks(n, m), id=f"{n}-{m!r}") for n in ANY for m in MECHANISMS],

@@ -189,6 +189,7 @@ def test_a_killed_process_leaves_a_new_release_or_none(pair, saved, tmp_path, ta
     assert seen[0] == "nothing"
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("target", ["out.csv", "out/", "out/ by renames"])
 @pytest.mark.parametrize("force", [False, True])
 def test_a_disk_that_fails_once_leaves_what_it_was_or_what_was_meant(pair, saved, tmp_path, monkeypatch, target, force):

@@ -57,6 +57,7 @@ def test_the_whole_job(tmp_path):
     assert b"2 broken: total of county=Beta; total of education=High" in bad.stdout
 
 
+@pytest.mark.audit
 def test_a_forked_command_does_what_the_installed_one_does(run, tmp_path):
     """Status, output and errors of a release, of bad input and of a pipe; the other tests run forks."""
     seeded = [*RELEASE, "--seed", "7", "--yes", "--force", "--output", "out.csv"]

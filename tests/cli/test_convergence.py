@@ -18,6 +18,7 @@ def domain(tmp_path):
     return ["--domain", "domain.toml", "--keep", "county", "--keep", "race", "--epsilon", "1"]
 
 
+@pytest.mark.audit
 def test_the_curve_and_the_figures(run, domain, tmp_path):
     """No data at all: a plan depends on the cells and the totals only."""
     done = run("convergence", *domain, "--pairs", "500", "--output", "curve.png")

@@ -53,6 +53,7 @@ def one_step_law(kernel, basis, v, a, reach=14):
     return list(law), np.array(list(law.values()))
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("mechanism", [LAPLACE, ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)])
 def test_each_coupled_chain_moves_as_algorithm_1(mechanism):
     lattice, a = ks.Lattice(A), 0.5

@@ -62,6 +62,7 @@ def exact_distances():
     return np.array(found)
 
 
+@pytest.mark.audit
 def test_random_walk_on_a_normal_law():
     """Tolerances of 0.005 and 0.3 at error rate 1e-6 need 250,000 pairs: 4.9 standard errors lie within them."""
     times = ks.mcmc.meeting_times_of(kernel(), lag=LAG, pairs=250_000, max_steps=2000, rng=ks.rng(seed=1))

@@ -262,6 +262,7 @@ EXACT = {"4 x 4": margins(4, 4), "6 x 6": margins(6, 6), "circles": CIRCLES}
 SLOW = {("1", "4 x 4"), ("0.25", "6 x 6"), ("1", "6 x 6")}  # few proposals are accepted by the bound, or many cells
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("epsilon", "name"),
     [
@@ -358,6 +359,7 @@ def meeting_chi_square(excess, survival):
     return ((observed - wanted) ** 2 / wanted).sum(), stats.chi2.isf(ALPHA, use.sum())
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("near", [1.0, 0.1])
 def test_meeting_times_have_the_law_that_the_weights_give(near):
     """With many more weights than pairs, so that their own error does not count; wrong targets are rejected."""
@@ -400,6 +402,7 @@ def test_the_tail_is_geometric_with_a_threshold_and_not_without():
         assert clopper_pearson(beyond, pairs // 2, 1e-6) >= least * foretold
 
 
+@pytest.mark.audit
 def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights():
     """4 x 4 at epsilon 0.25: twenty times as many weights. Without an allowance for those not seen it would not."""
     system, sizes, _ = block_of(margins(4, 4))
@@ -435,6 +438,7 @@ def gaussian_law(keep, sigma):
     return lattice_law(keep.coefficients.toarray(), lambda s: np.exp(-s / (2 * sigma**2)), box=8, reach=40)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("sigma", [pytest.param(0.5, marks=pytest.mark.audit), 0.6, 1.0])
 def test_narrow_gaussian_laws(sigma):
     """At 0.5 nearly all noise is 0, and its share is all that is tested, as it would be with 200,000 draws.
