@@ -265,10 +265,10 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     assert f"Sampling adds delta {significant(float(delta))} for one person" in words
     assert "a confidence limit that pairs of chains showed, not proved" in words
     assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in words
-    with pytest.raises(ks.PlanError, match="accept-delta"):
+    with pytest.raises(ks.PlanError, match="accept_delta="):
         plan.release(table, accept_delta=delta / 2)
     assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling == "estimated"
-    with pytest.raises(ks.PlanError, match="accept-delta"):  # what is accepted is the most, also where it is little
+    with pytest.raises(ks.PlanError, match="accept_delta="):  # what is accepted is the most, also where it is little
         plan.release(table, accept_delta="1e-12")
     for wrong in (0, "much", -1, 1, 2, [0.1]):
         with pytest.raises(ks.InputError, match="The accepted delta must be"):

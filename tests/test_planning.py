@@ -187,3 +187,14 @@ def test_plan_is_immutable_and_shared_between_threads(circles):
 def test_plan_survives_pickling(circles):
     plan = ks.plan(circles, L1)
     assert pickle.loads(pickle.dumps(plan)).explain() == plan.explain()  # noqa: S301
+
+
+def test_no_sampler_says_why():
+    keep = ks.Invariants.subsets(4, [[0, 1, 2, 3]])
+    with pytest.raises(ks.NoSamplerError, match="l1 Laplace noise is drawn for epsilons from 1/10000 to 50"):
+        ks.plan(keep, ks.Laplace(epsilon=100)).check_samplers()
+
+
+def test_nothing_is_recommended_at_a_loss_that_protects_little():
+    keep = ks.Invariants.subsets(4, [[0, 1, 2, 3]])
+    assert "Drawn exactly at the same loss" not in ks.plan(keep, ks.Laplace(epsilon=1000)).explain()

@@ -14,7 +14,7 @@ from keepsum.choosing import simulate_into
 from keepsum.distances import one_person
 from keepsum.errors import InputError, PlanError
 from keepsum.geometry import cell_share
-from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Promise, shown
+from keepsum.mechanisms import Distance, Gaussian, Laplace, Mechanism, Promise, large_loss, shown
 from keepsum.sampling.rng import rng
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def compare(plan: Plan) -> list[str]:
 
 def exact_instead(plan: Plan, found: Sequence[Alternative] | None = None) -> list[str]:
     """For a plan whose noise is rounded or estimated: which noise would be exact, at the same loss for one person."""
-    if plan.guarantee.sampling == "exact":
-        return []
+    if plan.guarantee.sampling == "exact" or large_loss(plan.mechanism, _asked_distance(plan)) is not None:
+        return []  # nothing is recommended at a loss that protects little
     listed = alternatives(plan) if found is None else found
     exact = [f"{_call(plan, o)} (standard deviation {o.deviation:.3g})" for o in listed if o.exact]
     own = next((f", against {o.deviation:.3g} now" for o in listed if o.plan is plan), "")

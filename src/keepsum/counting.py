@@ -49,7 +49,9 @@ class Source:
         """The axis columns: those asked for with the parents of nested ones, or every column but the count."""
         known_names = set(self.names)
         if not isinstance(count, str) or count not in known_names:
-            raise DataError(f"Count column must be {self.one_of_the_columns()}, got {shown_name(count)}.")
+            raise DataError(
+                f"Count column must be {self.one_of_the_columns()}, got {shown_name(count)}. Name it with count=."
+            )
         asked = [name for name in self.names if name != count] if wanted is None else check_texts(wanted, "Axes")
         for name in [*asked, *within, *within.values()]:
             if name not in known_names:
@@ -118,7 +120,7 @@ def check_counts(values: Any, where: Callable[[int], str], column: str, negative
         _refuse(array != np.rint(array), "is not a whole number", where, column)
         _refuse(np.abs(array) >= 2**53, "is a float too large to be exact", where, column)
     if not negative:
-        _refuse(array < 0, "is negative", where, column)
+        _refuse(array < 0, "is negative: counts start at 0", where, column)
     if array.dtype.kind == "u":
         _refuse(array > INT64_MAX, "does not fit 64 bits", where, column)
     counts = array.astype(np.int64)
@@ -141,7 +143,7 @@ def _refuse(bad: npt.NDArray[np.bool_], problem: str, where: Callable[[int], str
 
 
 def _bad_count(place: str, column: str, problem: str) -> DataError:
-    return DataError(f"Count in {place}, column {column!r}, must be a whole number from 0, but it {problem}.")
+    return DataError(f"Count in {place}, column {column!r}, must be a whole number, but it {problem}.")
 
 
 def _from_objects(values: list[Any], where: Callable[[int], str], column: str) -> IntArray:

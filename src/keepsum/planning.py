@@ -260,9 +260,9 @@ class Plan:
         """
         for group, choice in zip(self.groups, self.samplers, strict=True):
             if choice.sampler is None:
-                raise NoSamplerError(
-                    f"No sampler for {group.structure} under {self.mechanism!r}. plan.explain() shows every block."
-                )
+                why = choice.words.removeprefix("no sampler: ")
+                what = f"{group.structure} under {self.mechanism!r}"
+                raise NoSamplerError(f"No sampler for {what}: {why}. plan.explain() shows every block.")
 
     def release(
         self,

@@ -395,7 +395,7 @@ def _check_delta(plan: Plan, accepted: Number | None) -> None:
     if delta <= largest:
         return
     amount = significant(float(delta))
-    way = f"Accept it with --accept-delta {amount} (accept_delta=), or choose" if delta < 1 else "Choose"
+    way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
         f"Sampling adds delta {amount} for one person, {_how_known(plan)}. {way} noise that is drawn exactly. "
         f"{' '.join(exact_instead(plan))}".strip()

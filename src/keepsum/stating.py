@@ -47,7 +47,8 @@ def concerns(plan: Plan, domain: DomainRecord, bounds: Bounds, seeded: bool) -> 
     if domain.keeps_file_order:
         yield "Rows come in the order of the file, which is declared public; whatever follows from it is not protected."
     if len(plan.pinned):
-        yield f"{len(plan.pinned):,} pinned cells are published without noise, as accepted."
+        count = len(plan.pinned)
+        yield f"{count:,} pinned cell{' is' if count == 1 else 's are'} published without noise, as accepted."
     if bounds.not_checked:
         yield f"Whether the kept totals bound cells closely was not checked for {bounds.not_checked:,} cells."
 

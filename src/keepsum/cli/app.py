@@ -118,7 +118,8 @@ def _answer(problem: BaseException, stop: Stop) -> tuple[int, str]:
             return _unless_done(status, STOPPED, "the command was stopped")
         case OSError() | UnicodeError():
             reason = getattr(problem, "strerror", None) or str(problem)
-            return _unless_done(2, f"The command could not be done, because: {reason}.", reason)
+            told = f"The command could not be done, because: {reason}. Nothing was released or written."
+            return _unless_done(2, told, reason)
     if limited() and isinstance(problem, (ImportError, RuntimeError)):  # no library loads and no thread starts
         return _unless_done(2, ran_out(), "memory ran out")
     if Done.words is not None:
@@ -135,6 +136,8 @@ def _unless_done(status: int, words: str, reason: str) -> tuple[int, str]:
 
 # What messages of the library call the options of the shell.
 IN_SHELL = {
+    "with count=": "with --count",
+    "with accept_delta=": "with --accept-delta ",
     "domain=": "--categories or --domain",
     "within=": "--within ",
     "keep_order=True": "--keep-order",
