@@ -14,9 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from keepsum.lattice.matrix import IntArray
+from keepsum.lattice.matrix import BoolArray, IntArray
+from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.opposite import Opposite, opposite
-from keepsum.lattice.shortest import NONE, UNKNOWN, BoolArray, Measure, ShortVectors
+from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Structure, System
 from keepsum.mechanisms import Norm
 

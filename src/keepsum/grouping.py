@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepsum.axes import IntArray
-from keepsum.lattice.shortest import Measure, ShortVectors
+from keepsum.lattice.measure import Measure
+from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.mechanisms import Distance, Norm
 

@@ -10,7 +10,8 @@ import sympy
 from scipy import sparse
 
 import keepsum as ks
-from keepsum.lattice.shortest import Measure, ShortVectors
+from keepsum.lattice.measure import Measure
+from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, decompose
 from keepsum.lattice.tables import recognise
 

@@ -19,6 +19,7 @@ from keepsum.arguments import as_array
 from keepsum.errors import InputError
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Row: TypeAlias = dict[int, int]
 
 INT64_MAX = 2**63 - 1

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keepsum.lattice.matrix import IntArray
-from keepsum.lattice.shortest import NONE, UNKNOWN, BoolArray, Measure, ShortVectors
+from keepsum.lattice.matrix import BoolArray, IntArray
+from keepsum.lattice.measure import NONE, UNKNOWN, Measure
+from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import System
 
 LARGEST = 5 * 10**7  # pairs of a region and a class that are worked out one by one

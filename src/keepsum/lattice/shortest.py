@@ -1,8 +1,7 @@
 """How short a lattice vector can be that passes through a column, or falls at one column and rises at another.
 
-A vector of l1 length t splits into two halves of lengths ceil(t/2) and floor(t/2) with equal images under the
-matrix. All short halves are listed by image; two halves that meet make a lattice vector. The lists, and the number of
-meetings looked at, are bounded: past the bound a length is an upper bound, and is called one.
+Short vectors are listed by length (``halves.py``) until they decide, or until that would take too long: then a length
+is an upper bound, of vectors put together from others, and is called one.
 """
 
 from __future__ import annotations
@@ -10,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations, product
-from math import comb, gcd
-from typing import Literal
+from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from keepsum.lattice.matrix import IntArray, Row
+from keepsum.lattice.halves import HALVES_LIMIT, Half, vectors_by_length
+from keepsum.lattice.matrix import BoolArray, IntArray, Row
+from keepsum.lattice.measure import NONE, SHIFT, UNKNOWN, Measure
 
-# Halves listed at most, and pairs of halves with one image that are looked at: a second each.
-HALVES_LIMIT, MEETINGS_LIMIT = 200_000, 200_000
-ORDINARY = 4  # totals that a column stands in
 # Columns whose pairs are looked at: two million pairs, half a second.
 PAIRS_LIMIT = 2_000
 # Pairs of a column and a class for which a vector is put together of two others one by one, and how many are tried.
@@ -29,73 +25,9 @@ MENDED_LIMIT, TRIED = 300, 12
 NEAR = 30  # vectors of the basis that are put together for one pair
 SUMMED = 4  # columns of a class whose vectors are added to those of all others
 CYCLES = 20_000  # four-cycles that are looked at for it
-UNKNOWN = 2**58  # the length of what may exist, but is not known
-NONE = 2**60  # the length of what does not exist
 # Under totals of 0 and 1 without equal columns, vectors up to this l1 length have no entry of 2: 2a = b + c means
 # a = b = c, and 2a + b = c, 2a = b mean that a is 0.
 ALL_ONES = 4
-_SHIFT = 31
-
-Half = tuple[tuple[int, int], ...]
-BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How long a vector is, as one whole number that adds up over vectors on different columns.
-
-    Under totals of weights 0 and 1 (``fewest_first``) the vectors that change the fewest counts are compared, and of
-    these the longest in the l2 norm stands for all; else vectors are compared by their own length.
-
-    Examples
-    --------
-    >>> measure = Measure("l2", fewest_first=True)
-    >>> short, long = measure.key(4, 4), measure.key(4, 6)
-    >>> min(short, long) == long, measure.lengths(np.array([long + measure.key(2, 2)])).tolist()
-    (True, [8])
-    """
-
-    norm: Literal["l1", "l2"]
-    fewest_first: bool
-
-    @property
-    def packed(self) -> bool:
-        """Whether a number holds both lengths."""
-        return self.norm == "l2" and self.fewest_first
-
-    def key(self, l1: int, squared_l2: int) -> int:
-        """The number of a vector of these lengths; the smaller number is the vector that counts."""
-        longest = l1 if self.norm == "l1" else max(l1, squared_l2)
-        if longest >= 2**26:  # so that no sum of two numbers comes near to what is not known
-            return UNKNOWN
-        if self.packed:
-            return (l1 << _SHIFT) - squared_l2
-        return l1 if self.norm == "l1" else squared_l2
-
-    def lengths(self, keys: IntArray) -> IntArray:
-        """The l1 lengths, or the squared l2 lengths; ``UNKNOWN`` and ``NONE`` stay, also with something added."""
-        lengths = -keys % (1 << _SHIFT) if self.packed else keys
-        return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, lengths))
-
-    def entries(self, keys: IntArray) -> IntArray:
-        """The least l1 length that vectors of these numbers can have."""
-        fewest = -(-keys >> _SHIFT) if self.packed else keys
-        return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, fewest))
-
-    def of(self, entries: Iterable[int], sizes: Iterable[int]) -> int:
-        """The number of a vector of sums, each over so many cells.
-
-        Vectors that are compared by their l2 length spread a sum evenly over its cells; the longest does not.
-        """
-        counted = [abs(entry) for entry in entries]
-        squares = [n * n if self.fewest_first else _spread(n, size) for n, size in zip(counted, sizes, strict=True)]
-        return self.key(sum(counted), sum(squares))
-
-
-def _spread(total: int, cells: int) -> int:
-    """The smallest sum of squares of that many whole numbers with that sum."""
-    each, more = divmod(total, cells)
-    return (cells - more) * each**2 + more * (each + 1) ** 2
 
 
 @dataclass(eq=False)
@@ -123,7 +55,7 @@ class ShortVectors:
 
     def __post_init__(self) -> None:
         self._even = all(sum(vector.values()) % 2 == 0 for vector in self.basis)
-        self._search = _search(self.matrix, self.limit)
+        self._search = vectors_by_length(self.matrix, self.limit)
         self._seen: set[Half] = set()
         self.vectors = []
         self._learn(self.basis)
@@ -346,17 +278,17 @@ class ShortVectors:
         # m times one column would be a sum of m columns: all of them equal. So its square is at most m n.
         doubtful = (fewest >= self.unseen) & (fewest > ALL_ONES) & (fewest < UNKNOWN)
         sure = np.where(doubtful, fewest, 0)
-        longest = (sure << _SHIFT) - (sure - 1) // 2 * sure
-        low = (least << _SHIFT) - least
+        longest = (sure << SHIFT) - (sure - 1) // 2 * sure
+        low = (least << SHIFT) - least
         return np.where(doubtful, longest, upper), np.where(doubtful | (fewest > self.unseen), low, upper)
 
 
 def _sums(measure: Measure, length: IntArray, other: int) -> IntArray:
     """The numbers of the sums of vectors of these lengths with one of them, at most."""
     both = length + length[other]
-    both = np.where(both < 2**26, both, UNKNOWN >> _SHIFT)
+    both = np.where(both < 2**26, both, UNKNOWN >> SHIFT)
     if measure.packed:
-        return (both << _SHIFT) - both  # in the l2 norm more, as of anything that is not known to be the shortest
+        return (both << SHIFT) - both  # in the l2 norm more, as of anything that is not known to be the shortest
     return np.where(both >= 2**26, UNKNOWN, both if measure.norm == "l1" else 2 * both)
 
 
@@ -402,66 +334,3 @@ def four_cycles(matrix: sparse.csr_array) -> IntArray:
     image = (rows @ matrix.T).tocsr()
     image.eliminate_zeros()
     return np.asarray(cycles[np.diff(image.indptr) == 0])
-
-
-def _search(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[list[Row], int]]:
-    """For t = 1, 2, 3, ...: all lattice vectors of l1 length t up to sign, until the lists grow too long."""
-    columns = matrix.tocsc()
-    width = matrix.shape[1]
-    entries = [
-        tuple(zip(columns.indices[a:b].tolist(), columns.data[a:b].tolist(), strict=True))
-        for a, b in zip(columns.indptr[:-1], columns.indptr[1:], strict=True)
-    ]
-    shorter: dict[Half, list[Half]] = {(): [()]}
-    shells: list[dict[Half, list[Half]]] = [shorter]
-    listed = meetings = 0
-    weight = 1 + columns.nnz // (ORDINARY * width)  # columns in many totals cost more
-    for t in range(1, 64):
-        size = (t + 1) // 2
-        if len(shells) <= size:
-            listed += weight * _shell_size(width, size)
-            if listed > limit:
-                return
-            shells.append(_shell(entries, size))
-        long, short = shells[size], shells[t // 2]
-        meetings += sum(len(halves) * len(short.get(image, ())) for image, halves in long.items())
-        if meetings > MEETINGS_LIMIT:
-            return
-        yield list(_meet(long, short, t)), t
-
-
-def _shell_size(width: int, length: int) -> int:
-    """How many integer vectors have that l1 length."""
-    return sum(comb(width, k) * comb(length - 1, k - 1) * 2**k for k in range(1, length + 1))
-
-
-def _shell(entries: list[tuple[tuple[int, int], ...]], length: int) -> dict[Half, list[Half]]:
-    """All integer vectors of that l1 length, by image."""
-    shell: dict[Half, list[Half]] = {}
-
-    def extend(start: int, left: int, vector: Half, image: Row) -> None:
-        if left == 0:
-            key = tuple(sorted((i, e) for i, e in image.items() if e))
-            shell.setdefault(key, []).append(vector)
-            return
-        for j in range(start, len(entries)):
-            for value in (*range(1, left + 1), *range(-1, -left - 1, -1)):
-                moved = dict(image)
-                for i, e in entries[j]:
-                    moved[i] = moved.get(i, 0) + value * e
-                extend(j + 1, left - abs(value), (*vector, (j, value)), moved)
-
-    extend(0, length, (), {})
-    return shell
-
-
-def _meet(long: dict[Half, list[Half]], short: dict[Half, list[Half]], length: int) -> Iterator[Row]:
-    """The differences of two halves with one image that have the full length: none of it cancelled."""
-    for image, halves in long.items():
-        for a in halves:
-            for b in short.get(image, ()):
-                vector = dict(a)
-                for j, value in b:
-                    vector[j] = vector.get(j, 0) - value
-                if sum(abs(value) for value in vector.values()) == length:
-                    yield {j: value for j, value in vector.items() if value}
