@@ -1,0 +1,138 @@
+"""A seed gives the noise that it always gave: hashes of seeded draws from plans that cover every sampler.
+
+A change of the code that is not meant to change the noise must leave every hash as it is; one that is meant to writes
+them anew with ``KEEPSUM_GOLDEN=write``. Exact samplers compute in integers, so their hashes hold on every machine.
+Rounded and estimated ones are tuned in floating-point numbers, which differ between processors: they are compared with
+``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import keepsum as ks
+from support import margins
+
+FILE = Path(__file__).parent / "golden" / "seeded_draws.json"
+MODE = os.environ.get("KEEPSUM_GOLDEN", "")
+FEW, MANY = 3, 40
+
+
+def subsets(size: int, *totals: object) -> ks.Invariants:
+    return ks.Invariants.subsets(size, [list(total) for total in totals])
+
+
+HIERARCHY = subsets(40, range(40), range(10), range(10, 25), [30, 31])
+CHAIN_OF_SUMS = subsets(9, [0, 1, 2, 3], [2, 3, 4, 5, 6], [6, 7, 8])
+CIRCLES = subsets(14, [0, 1, 6, 7, 8, 9, 12, 13], [2, 3, 6, 7, 10, 11, 12, 13], [4, 5, 8, 9, 10, 11, 12, 13])
+WEIGHTS = ks.Invariants.matrix([[2, 3, 5, 0, 1], [0, 1, 1, 1, 0]])
+MIXED = subsets(20, [0, 1, 2], [3, 4, 5, 6], [5, 6, 7, 8])
+NESTED = ks.Invariants.margins(
+    ks.Domain(
+        {"state": ["a", "b"], "county": [("a", 1), ("a", 2), ("b", 1), ("b", 2)], "sex": ["f", "m"], "age": [1, 2, 3]},
+        within={"county": "state"},
+    ),
+    [["county"], ["state", "sex"], ["age"]],
+)
+
+Laplace, Gaussian = ks.Laplace, ks.Gaussian
+PLANS: dict[str, tuple[ks.Invariants, object]] = {
+    "l1, nothing kept": (subsets(50), Laplace(epsilon=0.25)),
+    "l1, nothing kept, narrow": (subsets(50), Laplace(epsilon=20)),
+    "l1, nothing kept, third": (subsets(50), Laplace(epsilon="1/3")),
+    "l1, one sum": (subsets(50, range(50)), Laplace(epsilon=0.25)),
+    "l1, one sum of many": (subsets(3000, range(3000)), Laplace(epsilon="1e-3")),
+    "l1, hierarchy": (HIERARCHY, Laplace(epsilon=1)),
+    "l1, 2 x 2": (margins(2, 2), Laplace(epsilon=0.5)),
+    "l1, 2 x 2 x 5": (margins(2, 2, 5), Laplace(epsilon=0.5)),
+    "l1, 4 x 5": (margins(4, 5), Laplace(epsilon=1)),
+    "l1, 2 x 3 x 4": (margins(2, 3, 4), Laplace(epsilon=1)),
+    "l1, 60 x 3": (margins(60, 3), Laplace(epsilon=0.5)),
+    "l1, chain of sums": (CHAIN_OF_SUMS, Laplace(epsilon=0.5)),
+    "l1, circles": (CIRCLES, Laplace(epsilon=0.25)),
+    "l1, weights": (WEIGHTS, Laplace(epsilon=1)),
+    "l1, mixed": (MIXED, Laplace(epsilon=2)),
+    "l1, nested": (NESTED, Laplace(epsilon=1)),
+    "l1 per person, 4 x 5": (margins(4, 5), Laplace.per_person(epsilon=3)),
+    "l1, 12 x 12": (margins(12, 12), Laplace(epsilon=1)),
+    "l1, 9 x 9, wide": (margins(9, 9), Laplace(epsilon=0.25)),
+    "l1, 3 x 3 x 3": (margins(3, 3, 3), Laplace(epsilon=0.5)),
+    "l1, 2 x 4 x 4 x 4": (margins(2, 4, 4, 4), Laplace(epsilon=0.25)),
+    "l1, 4 x 4 x 4, narrow": (margins(4, 4, 4), Laplace(epsilon=6)),
+    "l1, 3 x 3 x 4": (margins(3, 3, 4), Laplace(epsilon=0.25)),
+    "l1, 4 x 4 x 4": (margins(4, 4, 4), Laplace(epsilon=1)),
+    "l1, 12 x 12 x 3, narrow": (margins(12, 12, 3), Laplace(epsilon=3)),
+    "l2, nothing kept": (subsets(30), Laplace(epsilon=0.5, norm="l2")),
+    "l2, hierarchy": (HIERARCHY, Laplace(epsilon=1, norm="l2")),
+    "l2, 6 x 7": (margins(6, 7), Laplace(epsilon=1, norm="l2")),
+    "l2, mixed": (MIXED, Laplace(epsilon="1/3", norm="l2")),
+    "l2, circles": (CIRCLES, Laplace(epsilon=4, norm="l2")),
+    "l2 per person, 3 x 4": (margins(3, 4), Laplace.per_person(epsilon=1, norm="l2")),
+    "Gaussian, nothing kept": (subsets(50), Gaussian(sigma=3)),
+    "Gaussian, nothing kept, wide": (subsets(50), Gaussian(sigma="12345.678")),
+    "Gaussian, nothing kept, narrow": (subsets(50), Gaussian(sigma="0.3")),
+    "Gaussian, one sum": (subsets(50, range(50)), Gaussian(epsilon=0.5, delta="1e-6")),
+    "Gaussian, hierarchy": (HIERARCHY, Gaussian(rho="1/8")),
+    "Gaussian, 6 x 7": (margins(6, 7), Gaussian(sigma=2)),
+    "Gaussian, 3 x 4 x 5": (margins(3, 4, 5), Gaussian(sigma="1.5")),
+    "Gaussian, mixed": (MIXED, Gaussian(sigma=5)),
+    "Gaussian, weights": (WEIGHTS, Gaussian(sigma=4)),
+    "Gaussian, nested": (NESTED, Gaussian(epsilon=1, delta="1e-9", calibration="tight")),
+    "Gaussian, the paper's": (margins(3, 3), Gaussian(epsilon="0.3", delta="1e-6", calibration="paper")),
+    "Gaussian per person, 3 x 4": (margins(3, 4), Gaussian.per_person(rho=1)),
+    "Gaussian, 20 x 20, narrow": (margins(20, 20), Gaussian(sigma="0.4")),
+    "Gaussian, 20 x 20, less narrow": (margins(20, 20), Gaussian(sigma="0.5")),
+}
+LATTICE = ks.Lattice(CHAIN_OF_SUMS.coefficients)
+
+
+def planned(name: str) -> tuple[str, bytes]:
+    """How exactly a plan draws, and its draws from a seed, one after the other."""
+    plan = ks.plan(*PLANS[name])
+    source = ks.rng(seed=name)
+    exact = plan.guarantee.sampling == "exact"
+    draws = [plan.sample(MANY if exact else FEW, rng=source), plan.sample(rng=source)]
+    return plan.guarantee.sampling, b"".join(noise.tobytes() for noise in draws)
+
+
+def metropolis(mechanism: object) -> tuple[str, bytes]:
+    chains = ks.mcmc.metropolis(LATTICE, mechanism, 200, 0.4, rng=ks.rng(seed="chains"))
+    times = ks.mcmc.meeting_times(LATTICE, mechanism, 0.4, lag=20, pairs=20, rng=ks.rng(seed="pairs"))
+    return "estimated", chains.draws.tobytes() + times.times.tobytes()
+
+
+DRAWS: dict[str, Callable[[], tuple[str, bytes]]] = {
+    **{name: lambda name=name: planned(name) for name in PLANS},
+    "the paper's chain, l1": lambda: metropolis(Laplace(epsilon=1)),
+    "the paper's chain, l2": lambda: metropolis(Laplace(epsilon=1, norm="l2")),
+    "the paper's chain, Gaussian": lambda: metropolis(Gaussian(sigma=2)),
+}
+
+
+def recorded() -> dict[str, list[str]]:
+    return json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_seed_gives_the_noise_that_it_always_gave(name):
+    known = recorded()
+    if MODE not in ("write", "all") and known[name][0] != "exact":
+        pytest.skip("tuned in floating-point numbers, which differ between processors; see KEEPSUM_GOLDEN=all")
+    exactness, data = DRAWS[name]()
+    found = [exactness, hashlib.sha256(data).hexdigest()]
+    if MODE == "write":
+        known[name] = found
+        FILE.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
+    assert recorded()[name] == found
+
+
+def test_every_kind_of_sampling_is_recorded():
+    known = recorded()
+    assert set(known) == set(DRAWS)
+    assert {exactness for exactness, _ in known.values()} == {"exact", "rounded", "estimated"}
