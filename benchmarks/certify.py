@@ -15,8 +15,8 @@ import numpy as np
 from systems import SYSTEMS, general_chain
 
 import keepsum as ks
-from keepsum.certifying import Convergence, observe
-from keepsum.guarantees import significant
+from keepsum.convergence.observe import Convergence, observe
+from keepsum.privacy.guarantee import significant
 
 PAIRS = 4_500
 # Distances that must be shown at 95% confidence.

@@ -15,7 +15,7 @@ from measuring import Report, by_turns, cpu
 from systems import general_chain, margins
 
 import keepsum as ks
-from keepsum.mcmc.bounds import first_step_below
+from keepsum.convergence.bounds import first_step_below
 
 EPSILON, DISTANCE = "0.25", 0.01
 LAG = 20  # long enough for nearly all pairs to meet within, as for Algorithm 1

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 
 import keepsum as ks
-from keepsum.choosing_general import NEAR, Problem, mixture_chain, slabs_of
 from keepsum.lattice.structure import decompose
-from keepsum.sampling.general import MixtureChain
-from keepsum.sampling.mixture import Mixture, Tuned
+from keepsum.planning.selection.general import NEAR, Problem, mixture_chain, slabs_of
+from keepsum.sampling.general.chains import MixtureChain
+from keepsum.sampling.general.mixture import Mixture, Tuned
 
 
 def margins(*shape: int) -> ks.Invariants:

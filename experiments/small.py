@@ -15,7 +15,7 @@ from experiments.cache import Values
 from experiments.claims import Claim, at_most, not_rejected, within_factor
 from experiments.drawing import BLUE, GREY, ORANGE, boxes, new, note, save, zero_line
 from experiments.setting import Setting
-from keepsum.mcmc.bounds import first_step_below
+from keepsum.convergence.bounds import first_step_below
 
 EPSILON = "0.25"
 LEVEL = 0.1

@@ -13,11 +13,11 @@ import numpy as np
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.sampling.compiling import cache_folder
-from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejection
-from keepsum.sampling.heat_bath import HeatBath, laplace_logs, table_moves
-from keepsum.sampling.mixture import Mixture, OneWidth
-from keepsum.sampling.slabs import table_slabs
+from keepsum.sampling.core.compiling import cache_folder
+from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
+from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
+from keepsum.sampling.general.mixture import Mixture, OneWidth
+from keepsum.sampling.general.slabs import table_slabs
 from support import margins
 
 TOTALS = {
@@ -30,7 +30,7 @@ MECHANISMS = (ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2"), ks.Gaussi
 
 def main() -> None:
     """Everything, unless it was done since a kernel last changed."""
-    kernels = Path(ks.__file__).parent.glob("*/*kernel*.py")
+    kernels = Path(ks.__file__).parent.rglob("*kernel*.py")
     done = cache_folder() / "compiled"
     if done.exists() and done.stat().st_mtime > max(path.stat().st_mtime for path in kernels):
         return

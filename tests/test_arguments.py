@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import keepsum as ks
-from keepsum.certificate import Certificate
-from keepsum.signing import make_keys, read_private_key, read_public_key
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.signing import make_keys, read_private_key, read_public_key
 
 SECRET = 8675309  # a count that must stand in no message
 COUNTS = [SECRET, SECRET + 2, SECRET + 6]
@@ -233,4 +233,4 @@ def test_every_public_function_is_called(calls):
     faces = [(ks, ks.__all__), (ks.mcmc, ks.mcmc.__all__), (ks.baselines, ks.baselines.__all__)]
     functions = {getattr(home, name) for home, names in faces for name in names}
     missing = {f.__name__ for f in functions if inspect.isfunction(f) and f not in called}
-    assert missing <= {"plot_bound"}  # which needs matplotlib: tests/mcmc/test_plotting.py
+    assert missing <= {"plot_bound"}  # which needs matplotlib: tests/convergence/test_curve.py

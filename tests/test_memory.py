@@ -6,7 +6,7 @@ import pytest
 
 import keepsum as ks
 import keepsum_shell
-from keepsum import memory
+from keepsum import _memory as memory
 from keepsum.cli import app
 
 PLAN = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "1"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.declaring import read_domain, read_totals
-from keepsum.showing import printable
+from keepsum._text import printable
+from keepsum.sources.declarations import read_domain, read_totals
 from test_arguments import COUNTS, SECRET, check_message
 
 ROOT = Path(ks.__file__).parent

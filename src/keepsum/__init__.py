@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keepsum.accuracy import Accuracy
-from keepsum.certificate import Certificate
-from keepsum.domain import Domain
+from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import (
     CategoriesFromDataWarning,
     DataError,
@@ -18,18 +16,20 @@ from keepsum.errors import (
     NoSamplerError,
     PlanError,
 )
-from keepsum.invariants import Invariants
 from keepsum.lattice import Lattice
-from keepsum.mechanisms import Gaussian, Laplace
-from keepsum.planning import Plan, plan
-from keepsum.reading import read_table
-from keepsum.releasing import Release, release
-from keepsum.sampling.rng import Rng, rng
-from keepsum.table import Table
-from keepsum.verifying import Verification, verify
+from keepsum.planning.plan import Plan, plan
+from keepsum.privacy.mechanisms import Gaussian, Laplace
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.release import Release, release
+from keepsum.releasing.verify import Verification, verify
+from keepsum.sampling.core.rng import Rng, rng
+from keepsum.sources.reading import read_table
+from keepsum.tables.domain import Domain
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.table import Table
 
 if TYPE_CHECKING:
-    from keepsum import baselines, mcmc
+    from keepsum.research import baselines, mcmc
 
 __version__ = "0.1.0.dev0"
 
@@ -73,5 +73,5 @@ def __getattr__(name: str) -> Any:
     if name in ("baselines", "mcmc"):
         from importlib import import_module
 
-        return import_module(f"keepsum.{name}")
+        return import_module(f"keepsum.research.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

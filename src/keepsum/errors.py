@@ -20,7 +20,7 @@ without control characters, whatever the labels and names in it are. Errors are 
 
 from __future__ import annotations
 
-from keepsum.showing import printable
+from keepsum._text import printable
 
 
 class KeepsumError(Exception):

@@ -12,8 +12,8 @@ import keepsum as ks
 import keepsum_shell
 from faults import Fork, changes_of, in_shell, interrupt, terminate
 from keepsum.cli import app
-from keepsum.locking import claimed
-from keepsum.releasing import Prepared
+from keepsum.releasing.release import Prepared
+from keepsum.sources.locking import claimed
 
 COUNTS = "county,age,n\nA,0-17,5\nA,18-64,6\nA,65+,7\nB,0-17,8\nB,18-64,9\nB,65+,10\n"
 

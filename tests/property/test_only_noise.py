@@ -28,10 +28,10 @@ from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
 import keepsum as ks
-from keepsum.bounds import bounded_cells
+from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.cli.app import run
-from keepsum.counting import arrange
-from keepsum.releasing import Prepared, prepare
+from keepsum.releasing.release import Prepared, prepare
+from keepsum.tables.cells import arrange
 
 TEXTS = ["5-9", "10-14", "85+", "Rome, NY", '5" pipe', "Ämter", "zeta", "Beta", "-1", "01", "1"]
 MAKERS = {"pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "pyarrow": lambda table: table}
@@ -356,7 +356,7 @@ def test_the_pair_of_an_audit(door):
 
 
 def rows_decide(monkeypatch):
-    monkeypatch.setattr("keepsum.table.arrange", lambda *arguments: arrange(*arguments[:-1], True))
+    monkeypatch.setattr("keepsum.tables.table.arrange", lambda *arguments: arrange(*arguments[:-1], True))
 
 
 def ranks_decide(monkeypatch):
@@ -365,7 +365,7 @@ def ranks_decide(monkeypatch):
     def decide(columns, counts, *rest):
         return arrange(columns, counts, *rest[:-1], bool((np.diff(counts) > 0).any()))
 
-    monkeypatch.setattr("keepsum.table.arrange", decide)
+    monkeypatch.setattr("keepsum.tables.table.arrange", decide)
 
 
 def types_shrink(monkeypatch):
@@ -382,7 +382,7 @@ def bounds_look(monkeypatch):
     def bounded(plan, counts, margins):
         return replace(bounded_cells(plan, counts, margins), not_checked=int((counts < 45).sum()))
 
-    monkeypatch.setattr("keepsum.releasing.bounded_cells", bounded)
+    monkeypatch.setattr("keepsum.releasing.release.bounded_cells", bounded)
 
 
 def sampler_looks(monkeypatch):

@@ -10,13 +10,13 @@ from scipy import sparse, stats
 
 import keepsum as ks
 from keepsum.lattice.structure import FORCED, FREE, decompose
-from keepsum.sampling.block_gaussian import BlockGaussian
-from keepsum.sampling.common_scale import CommonScale
-from keepsum.sampling.factors import dominated, make_factor
-from keepsum.sampling.gaussian import WIDTHS
-from keepsum.sampling.lattice_gaussian import FreeGaussian, LatticeGaussian, SumsGaussian, Variances
-from keepsum.sampling.rng import Rng, rng
-from keepsum.sampling.table_gaussian import TableGaussian, table_steps
+from keepsum.sampling.core.rng import Rng, rng
+from keepsum.sampling.gaussian.blocks import BlockGaussian
+from keepsum.sampling.gaussian.common_scale import CommonScale
+from keepsum.sampling.gaussian.factors import dominated, make_factor
+from keepsum.sampling.gaussian.integers import WIDTHS
+from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian, Variances
+from keepsum.sampling.gaussian.tables import TableGaussian, table_steps
 
 TWO_BY_TWO = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]]
 THREE_BY_THREE = [[1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1, 1],
@@ -155,7 +155,7 @@ def test_ties_are_settled_rightly(name, sigma):
 
 def test_ties_of_l2_laplace_noise(monkeypatch):
     """The same, with the acceptance of widths left open by an error bound that is far too large."""
-    monkeypatch.setattr("keepsum.sampling.common_scale.SLACK", 0.2)
+    monkeypatch.setattr("keepsum.sampling.gaussian.common_scale.SLACK", 0.2)
     for name, epsilon, box, reach in [("A2", "2", 16, 14), ("two parts", "1", 24, 9), ("overlap", "3", 8, 8)]:
         draws = laplace(LATTICES[name], epsilon, 1500, word_bits=12)
         assert_drawn_from(draws, laplace_law(LATTICES[name], epsilon, box, reach))
@@ -163,7 +163,7 @@ def test_ties_of_l2_laplace_noise(monkeypatch):
 
 def test_widths_near_0_get_more_digits(monkeypatch):
     """With a limit that most widths of the first step miss: their digits go on, and the law is the same."""
-    monkeypatch.setattr("keepsum.sampling.common_scale.LEADING", 2**100)
+    monkeypatch.setattr("keepsum.sampling.gaussian.common_scale.LEADING", 2**100)
     draws = laplace(LATTICES["A2"], "6", 100_000)
     assert_drawn_from(draws, laplace_law(LATTICES["A2"], "6", 6, 2))
 

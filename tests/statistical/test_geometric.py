@@ -5,12 +5,12 @@ import pytest
 from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
-from keepsum.sampling import geometric as geometric_module
-from keepsum.sampling.compositions import FreeCells, no_acceptance
-from keepsum.sampling.driving import Referee, run
-from keepsum.sampling.geometric import Geometric, geometric
-from keepsum.sampling.kernels import fill
-from keepsum.sampling.rng import rng
+from keepsum.sampling.core import geometric as geometric_module
+from keepsum.sampling.core.driving import Referee, run
+from keepsum.sampling.core.geometric import Geometric, geometric
+from keepsum.sampling.core.kernels import fill
+from keepsum.sampling.core.rng import rng
+from keepsum.sampling.l1.compositions import FreeCells, no_acceptance
 
 
 def draw(law, count, seed=1, buffer_words=8192):

@@ -11,16 +11,16 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, lattice_law, s
 from scipy import stats
 
 import keepsum as ks
-from keepsum.choosing_general import FAR, Problem, mixture_chain
+from keepsum.convergence.bounds import clopper_pearson
 from keepsum.lattice.structure import decompose
-from keepsum.mcmc.bounds import clopper_pearson
-from keepsum.sampling.general import HeatBathChain, MixtureChain, MixtureRejection
-from keepsum.sampling.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
-from keepsum.sampling.mixture import Mixture, OneWidth
-from keepsum.sampling.mixture_kernels import FLOOR, propose, unit
-from keepsum.sampling.renewal import GeometricTail, Renewal, winnowed
-from keepsum.sampling.rng import rng
-from keepsum.sampling.slabs import lattice_slab, table_slabs
+from keepsum.planning.selection.general import FAR, Problem, mixture_chain
+from keepsum.sampling.core.rng import rng
+from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
+from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
+from keepsum.sampling.general.mixture import Mixture, OneWidth
+from keepsum.sampling.general.mixture_kernels import FLOOR, propose, unit
+from keepsum.sampling.general.slabs import lattice_slab, table_slabs
+from keepsum.sampling.general.weights import GeometricTail, Renewal, winnowed
 from support import margins
 
 # 14 records in the 7 regions of three circles, two each; sums that overlap; a lattice of large determinant.

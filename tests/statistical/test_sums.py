@@ -5,14 +5,15 @@ import pytest
 from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, power, sum_law
 from scipy import stats
 
-from keepsum.noise import free_variance, sum_variance, sum_weights
-from keepsum.sampling import compositions, driving
-from keepsum.sampling.compositions import ForcedSums
-from keepsum.sampling.compositions_kernels import BARS, MEND, TABLE
-from keepsum.sampling.geometric import Geometric
-from keepsum.sampling.kernels import JOB
-from keepsum.sampling.rng import Rng, rng
-from keepsum.sampling.totals import TotalLaw
+from keepsum.accuracy.law import free_variance, sum_variance, sum_weights
+from keepsum.sampling.core import driving
+from keepsum.sampling.core.geometric import Geometric
+from keepsum.sampling.core.kernels import JOB
+from keepsum.sampling.core.rng import Rng, rng
+from keepsum.sampling.core.totals import TotalLaw
+from keepsum.sampling.l1 import compositions
+from keepsum.sampling.l1.compositions import ForcedSums
+from keepsum.sampling.l1.compositions_kernels import BARS, MEND, TABLE
 
 WAYS = {"table": TABLE, "bars": BARS, "mending": MEND}
 

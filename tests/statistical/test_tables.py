@@ -8,12 +8,12 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, power, solved_
 from scipy import sparse, stats
 
 import keepsum as ks
-from keepsum.sampling import rejection, two_rows
-from keepsum.sampling.kernels import ANSWER, TIE_ACCEPT
-from keepsum.sampling.rejection import SolvedRegions, split
-from keepsum.sampling.rng import Rng, rng
-from keepsum.sampling.two_rows import TwoRows, entry_weights, row_weight, zero_weight
-from keepsum.sampling.two_rows_kernels import accept_rows
+from keepsum.sampling.core.kernels import ANSWER, TIE_ACCEPT
+from keepsum.sampling.core.rng import Rng, rng
+from keepsum.sampling.l1 import rejection, two_rows
+from keepsum.sampling.l1.rejection import SolvedRegions, split
+from keepsum.sampling.l1.two_rows import TwoRows, entry_weights, row_weight, zero_weight
+from keepsum.sampling.l1.two_rows_kernels import accept_rows
 
 MARGINS_3 = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))]).astype(int)
 CIRCLES = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])

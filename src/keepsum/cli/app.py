@@ -13,10 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from keepsum import __version__
+from keepsum._memory import limited, ran_out
 from keepsum.cli import commands
 from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
 from keepsum.errors import KeepsumError, KeepsumWarning
-from keepsum.memory import limited, ran_out
 from keepsum_shell import STOPPED, Stop
 
 INTERRUPTED = 130  # what typer returns after a signal

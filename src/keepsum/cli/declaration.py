@@ -13,12 +13,12 @@ import numpy as np
 import typer
 
 import keepsum as ks
+from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.cli.categories import parse_categories
-from keepsum.declaring import read_domain, read_keep
 from keepsum.errors import InputError
-from keepsum.mechanisms import Mechanism
-from keepsum.memory import BYTES_A_CELL, check_room
-from keepsum.reading import all_accounted_for, open_columns
+from keepsum.privacy.mechanisms import Mechanism
+from keepsum.sources.declarations import read_domain, read_keep
+from keepsum.sources.reading import all_accounted_for, open_columns
 
 FILES = """Categories:
 

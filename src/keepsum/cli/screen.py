@@ -15,8 +15,8 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from keepsum.explaining import as_text
-from keepsum.showing import printable
+from keepsum._text import printable
+from keepsum.releasing.explain import as_text
 
 NOT_SHOWN = 3  # the status of a command that has done its work, but not said so where it should
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy import sparse
 
-from keepsum.arguments import as_array
+from keepsum._arguments import as_array
 from keepsum.errors import InputError
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

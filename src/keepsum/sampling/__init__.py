@@ -1,5 +1,5 @@
 """Exact random draws: no tables, no people, no confidential count."""
 
-from keepsum.sampling.rng import Rng, rng
+from keepsum.sampling.core.rng import Rng, rng
 
 __all__ = ["Rng", "rng"]

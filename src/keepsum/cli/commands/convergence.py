@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import keepsum as ks
-from keepsum.certifying import Certification, Convergence
+from keepsum._signals import held_back
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
+from keepsum.convergence.observe import Certification, Convergence
 from keepsum.errors import InputError
-from keepsum.guarantees import significant
-from keepsum.holding import held_back
-from keepsum.recording import convergence_record
-from keepsum.saving import check_new, write_file
+from keepsum.privacy.guarantee import significant
+from keepsum.releasing.codec import convergence_record
+from keepsum.sources.atomic import check_new, write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,7 +147,7 @@ def _figures(group: Convergence) -> list[str]:
 
 
 def _say_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
-    from keepsum.mcmc.bounds import first_step_below
+    from keepsum.convergence.bounds import first_step_below
 
     step = first_step_below(times, 0.1)
     unmet = int(times.censored.sum())

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from keepsum._signals import held_back
 from keepsum.cli.screen import done, show_json, shown
 from keepsum.errors import InputError
-from keepsum.holding import held_back
-from keepsum.signing import make_keys
+from keepsum.releasing.signing import make_keys
 
 HELP = """Make an Ed25519 key that signs certificates, and the public key that checks them.
 

@@ -9,8 +9,8 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
-from keepsum.explaining import attribute_reading, person_reading, topics
-from keepsum.stating import loss_concern
+from keepsum.releasing.explain import attribute_reading, person_reading, topics
+from keepsum.releasing.statements import loss_concern
 
 HELP = """Show what a release would keep, promise and cost in accuracy. Spends nothing, changes nothing.
 

@@ -12,7 +12,8 @@ import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import keepsum as ks
-from keepsum.bounds import listed
+from keepsum._signals import let_through
+from keepsum.accuracy.disclosure import listed
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import (
     Done,
@@ -27,14 +28,13 @@ from keepsum.cli.screen import (
     shown,
     warning,
 )
-from keepsum.declaring import read_totals
 from keepsum.errors import InputError
-from keepsum.explaining import topics
-from keepsum.holding import let_through
-from keepsum.releasing import Destination, Prepared, prepare, put
-from keepsum.signing import read_private_key
-from keepsum.verifying import compare
-from keepsum.writing import own_kind
+from keepsum.releasing.explain import topics
+from keepsum.releasing.release import Destination, Prepared, prepare, put
+from keepsum.releasing.signing import read_private_key
+from keepsum.releasing.verify import compare
+from keepsum.sources.declarations import read_totals
+from keepsum.sources.writing import own_kind
 
 OUTPUT = "The release"
 SHOWN, SHOWN_JSON = 8, 1000

@@ -1,0 +1,161 @@
+"""Cells that the kept totals give away: how far they and the fact that counts are not negative leave a cell free.
+
+Kept totals are published, so anybody can work these bounds out; they use nothing else of the table. For a region with
+a forced sum S they are [0, S]; in a two-way table under both margins they are max(0, row + column - all) and
+min(row, column) (Fréchet); elsewhere a linear program gives them, for blocks up to a size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.lattice.structure import FORCED, Block, System
+from keepsum.lattice.tables import Grid
+from keepsum.tables.axes import IntArray
+
+if TYPE_CHECKING:
+    from keepsum.planning.plan import Plan
+
+PROGRAM_LIMIT = 2000  # regions of a block that a linear program is solved for
+UNBOUNDED = 3  # the solver's word for it
+SLACK = 1e-6  # how far a bound of the program is moved outward before it is rounded
+
+Range = tuple[IntArray, IntArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The cells whose range is smaller than their own margin of error.
+
+    Attributes
+    ----------
+    cells, low, high
+        The cells, and the smallest and largest count that the kept totals allow them.
+    not_checked
+        The number of cells in blocks that are too large to check.
+    """
+
+    cells: IntArray
+    low: IntArray
+    high: IntArray
+    not_checked: int
+
+
+def bounded_cells(plan: Plan, counts: IntArray, margins: IntArray) -> Bounds:
+    """Find the cells that the kept totals bound more tightly than their noise blurs them; pinned ones are left out.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    counts
+        The confidential counts, or any others with the same kept totals: only those totals matter.
+    margins
+        The margin of error of each cell.
+
+    Examples
+    --------
+    >>> import numpy as np, keepsum as ks
+    >>> plan = ks.plan(ks.Invariants.subsets(4, [[0, 1], [2, 3]]), ks.Laplace(epsilon=0.25))
+    >>> found = bounded_cells(plan, np.array([2, 1, 500, 300]), plan.accuracy().margins)
+    >>> found.cells.tolist(), found.low.tolist(), found.high.tolist()
+    ([0, 1], [0, 0], [3, 3])
+    """
+    structure = plan.structure
+    sums = np.zeros(len(structure.sizes), dtype=np.int64)
+    np.add.at(sums, structure.region, counts)
+    low, high = np.zeros(len(sums), dtype=np.int64), np.full(len(sums), np.iinfo(np.int64).max)
+    forced = structure.part == FORCED
+    high[forced] = sums[forced]
+    narrow = _narrowest(plan, margins)
+    not_checked = 0
+    for block in structure.blocks:
+        found = _block_range(block, sums[block.regions], narrow[block.regions], structure.sizes[block.regions])
+        if found is None:
+            not_checked += int(structure.sizes[block.regions].sum())
+        else:
+            low[block.regions], high[block.regions] = found
+    low[structure.sizes > 1] = 0
+    tight = (high - low)[structure.region] < margins
+    tight[plan.pinned] = False
+    cells = np.flatnonzero(tight)
+    region = structure.region[cells]
+    return Bounds(cells, low[region], high[region], not_checked)
+
+
+def _narrowest(plan: Plan, margins: IntArray) -> IntArray:
+    """For each region the margin of its cells: a wider range need not be worked out."""
+    narrow = np.zeros(len(plan.structure.sizes), dtype=np.int64)
+    np.maximum.at(narrow, plan.structure.region, margins)
+    return narrow
+
+
+def _block_range(block: Block, sums: IntArray, narrow: IntArray, sizes: IntArray) -> Range | None:
+    """The range of the sum of each region of a block."""
+    grid = block.system.grid
+    if grid is not None and len(grid.shape) == 2:
+        return _two_way(grid, sums)
+    if len(sums) > PROGRAM_LIMIT:
+        return None
+    try:
+        return _by_program(block.system, sums, narrow, sizes)
+    except ArithmeticError:  # the solver gave up
+        return None
+
+
+def _two_way(grid: Grid, sums: IntArray) -> Range:
+    """Fréchet's bounds, which are attained."""
+    table = sums[grid.column]
+    rows, columns = table.sum(axis=1)[:, None], table.sum(axis=0)[None, :]
+    low, high = np.empty_like(sums), np.empty_like(sums)
+    low[grid.column] = np.maximum(0, rows + columns - table.sum())
+    high[grid.column] = np.minimum(rows, columns)
+    return low, high
+
+
+def _by_program(system: System, sums: IntArray, narrow: IntArray, sizes: IntArray) -> Range:
+    """Bounds by linear programs; a region is left alone once solutions for others have shown it wide enough."""
+    seen_low = np.full(len(sums), math.inf)
+    seen_high = np.full(len(sums), -math.inf)
+    low, high = np.zeros(len(sums), dtype=np.int64), np.full(len(sums), np.iinfo(np.int64).max)
+    targets = np.asarray(system.matrix @ sums)
+    for j in range(len(sums)):
+        floor = min(0.0, seen_low[j]) if sizes[j] > 1 else seen_low[j]
+        if seen_high[j] - floor >= narrow[j]:
+            continue
+        for sign in (-1, 1):
+            solution = _solve(system, targets, j, sign)
+            if solution is None:  # no largest value
+                break
+            np.minimum(seen_low, solution, out=seen_low)
+            np.maximum(seen_high, solution, out=seen_high)
+            slack = SLACK * (1 + abs(float(solution[j])))
+            if sign < 0:
+                high[j] = math.floor(float(solution[j]) + slack)
+            else:
+                low[j] = max(0, math.ceil(float(solution[j]) - slack))
+    return low, high
+
+
+def _solve(system: System, targets: npt.NDArray[np.int64], region: int, sign: int) -> npt.NDArray[np.float64] | None:
+    """A solution with the largest (sign -1) or smallest (sign 1) value of a region, or None if there is none."""
+    from scipy.optimize import linprog
+
+    aim = np.zeros(system.width)
+    aim[region] = sign
+    answer = linprog(aim, A_eq=system.matrix, b_eq=targets.astype(np.float64), method="highs")
+    if answer.status not in (0, UNBOUNDED):
+        raise ArithmeticError(answer.message)
+    return np.asarray(answer.x) if answer.status == 0 else None
+
+
+def listed(bounds: Bounds, most: int) -> Iterator[tuple[int, int, int]]:
+    """The first cells with their bounds."""
+    columns = (bounds.cells[:most].tolist(), bounds.low[:most].tolist(), bounds.high[:most].tolist())
+    yield from zip(*columns, strict=True)

@@ -1,0 +1,227 @@
+"""The published law of the noise: how far a cell's noise strays, without drawing any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum._arguments import check_number
+from keepsum._text import given
+from keepsum.errors import InputError
+from keepsum.lattice.structure import FORCED, FREE
+from keepsum.privacy.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.tables.axes import Label
+
+if TYPE_CHECKING:
+    from keepsum.planning.plan import Plan
+
+# Sums of floats err by far less than this; intervals are chosen to cover their level with it to spare.
+MARGIN = 1e-9
+TAIL = 32  # weights are followed down to e^-32, far below the margin
+
+
+class Noise:
+    """What is known of the noise of a plan, cell by cell.
+
+    Made by ``plan.noise``. It covers l1 Laplace and Gaussian noise in cells under no total and in cells whose regions
+    have forced sums, which is every hierarchy of totals; elsewhere ``plan.accuracy`` simulates.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> plan = ks.plan(ks.Invariants.subsets(102, [range(102)]), ks.Laplace(epsilon=0.25))
+    >>> round(plan.noise.variance(0), 3), plan.noise.interval(0, level=0.95)
+    (31.058, (-12, 12))
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    @staticmethod
+    def covers(mechanism: Mechanism) -> bool:
+        """Whether the law of a cell's noise is known for this mechanism."""
+        return isinstance(mechanism, Gaussian) or mechanism.norm == "l1"
+
+    def variance(self, cell: int | Mapping[str, Label]) -> float:
+        """The variance of one cell's noise; its mean is 0."""
+        size = self._kind_of(cell)
+        mechanism = self._plan.mechanism
+        if size == 1:
+            return 0.0
+        if isinstance(mechanism, Laplace):
+            epsilon = float(mechanism.epsilon)
+            return free_variance(epsilon) if size == 0 else sum_variance(size, epsilon)
+        wide = self._wide_deviation(size)
+        if wide is not None:
+            return wide * wide
+        weights = self._weights(size)
+        squares = np.arange(len(weights), dtype=np.float64) ** 2
+        return float(2 * (squares * weights).sum() / (2 * weights.sum() - weights[0]))
+
+    def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
+        """An interval around 0 that holds one cell's noise with at least that probability, as short as can be told."""
+        check_number(level, "Level", 0, 1)
+        size = self._kind_of(cell)
+        if size == 1:
+            return 0, 0
+        wide = self._wide_deviation(size)
+        if wide is not None:
+            reach = math.ceil(wide * NormalDist().inv_cdf((1 + level) / 2)) + 1
+            return -reach, reach
+        weights = self._weights(size)
+        covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
+        reached = np.flatnonzero(covered >= level + MARGIN)
+        if not len(reached):
+            raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {given(level)}.")
+        return -int(reached[0]), int(reached[0])
+
+    def _wide_deviation(self, size: int) -> float | None:
+        """That of a Gaussian so wide that it cannot be told from the continuous one; None for others."""
+        mechanism = self._plan.mechanism
+        if not isinstance(mechanism, Gaussian) or mechanism.sigma is None or mechanism.sigma < 10_000:
+            return None
+        return float(mechanism.sigma) * math.sqrt(1 - 1 / size if size else 1)
+
+    def _weights(self, size: int) -> npt.NDArray[np.float64]:
+        """The weights of 0, 1, 2, ... for a cell of a region of that size, 0 for a cell under no total."""
+        mechanism = self._plan.mechanism
+        if isinstance(mechanism, Laplace):
+            epsilon = float(mechanism.epsilon)
+            return free_weights(epsilon) if size == 0 else sum_weights(size, epsilon)
+        if mechanism.sigma is None:
+            raise AssertionError("the plan works out sigma")
+        return gaussian_weights(size, float(mechanism.sigma))
+
+    def _kind_of(self, cell: int | Mapping[str, Label]) -> int:
+        """The size of the cell's region, 0 for a cell under no total."""
+        plan = self._plan
+        if not self.covers(plan.mechanism):
+            raise InputError(f"Noise laws are known for l1 Laplace and Gaussian noise, got {plan.mechanism!r}.")
+        index = self._index_of(cell)
+        region = plan.structure.region[index]
+        part = plan.structure.part[region]
+        if part not in (FREE, FORCED):
+            raise InputError(
+                f"The noise law of {plan.invariants.cell_name(index)} is not known in this version, "
+                f"because totals overlap there."
+            )
+        return 0 if part == FREE else int(plan.structure.sizes[region])
+
+    def _index_of(self, cell: Any) -> int:
+        domain = self._plan.invariants.domain
+        if isinstance(cell, Mapping):
+            if domain is None:
+                raise InputError("These cells have no names. Give a cell by its number.")
+            return domain.index(cell)
+        if isinstance(cell, bool) or not isinstance(cell, (int, np.integer)) or not 0 <= cell < self._plan.size:
+            raise InputError(
+                f"A cell must be a number from 0 to {self._plan.size - 1:,}, or a mapping, got {given(cell)}."
+            )
+        return int(cell)
+
+
+def free_variance(epsilon: float) -> float:
+    """The variance of double geometric noise, 2 a / (1 - a)^2."""
+    return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
+
+
+def sum_variance(size: int, epsilon: float) -> float:
+    """The variance of a cell of a region of n cells with sum 0.
+
+    Given the total N of the positive parts, both parts of a cell are entries of uniform compositions, with variance
+    N (N + n) (n - 1) / (n^2 (n + 1)) each; N has weight C(N + n - 1, n - 1)^2 a^(2 N).
+    """
+    totals, weights = _total_weights(size, epsilon)
+    moment = float((weights * totals * (totals + size)).sum() / weights.sum())
+    return 2 * moment * (size - 1) / (float(size) ** 2 * (size + 1))
+
+
+def _total_weights(size: int, epsilon: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """The totals N within twelve deviations of their mode, and their weights relative to it."""
+    a = math.exp(-epsilon)
+    centre = math.floor(size * a / -math.expm1(-epsilon))
+    deviation = math.sqrt(size * a) / -math.expm1(-epsilon)
+    span = math.ceil(12 * deviation + 60 / epsilon)
+    totals = np.arange(max(0, centre - span), centre + span + 1, dtype=np.float64)
+    # Logarithms of successive ratios, summed up: no large number is ever subtracted from another.
+    steps = 2 * (np.log1p((size - 1) / (totals[:-1] + 1)) - epsilon)
+    logs = np.concatenate([[0.0], np.cumsum(steps)])
+    return totals, np.exp(logs - logs.max())
+
+
+def free_weights(epsilon: float) -> npt.NDArray[np.float64]:
+    """a^k for k = 0, 1, ... as far as floats tell it from 0."""
+    return np.asarray(np.exp(-epsilon * np.arange(math.ceil(TAIL / epsilon) + 1)))
+
+
+def sum_weights(size: int, epsilon: float) -> npt.NDArray[np.float64]:
+    """The weights of k = 0, 1, ... for a cell of a region with sum 0: a^k times the chance of -k for the others."""
+    ks = np.arange(math.ceil(TAIL / epsilon) + 1)
+    return np.asarray(np.exp(-epsilon * ks) * others_weights(size - 1, epsilon, len(ks)))
+
+
+def others_weights(count: int, epsilon: float, reach: int) -> npt.NDArray[np.float64]:
+    """The law of a sum of double geometrics at k = 0, ..., reach - 1, up to a factor.
+
+    Its characteristic function is ((1 - a)^2 / (1 - 2 a cos t + a^2))^count. It is integrated by the trapezium rule,
+    exact for a periodic function up to what folds over, with Gauss-Legendre nodes where that would take too many.
+    """
+    if count == 1:
+        return np.asarray(np.exp(-epsilon * np.arange(reach)))
+    deviation = math.sqrt(2 * count * math.exp(-epsilon)) / -math.expm1(-epsilon)
+    points = 2 ** math.ceil(math.log2(2 * (reach + 40 * deviation + 60 / epsilon)))
+    if points <= 2**24:
+        angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
+        return np.fft.irfft(_characteristic(angles, count, epsilon), points)[:reach]
+    # Many cells and a small epsilon: a narrow bell, followed down to e^-40, over which cosines turn slowly.
+    height = math.expm1(40 / count) * math.expm1(-epsilon) ** 2 / (4 * math.exp(-epsilon))
+    top = 2 * math.asin(math.sqrt(min(1.0, height)))
+    nodes, weights = np.polynomial.legendre.leggauss(100 + 4 * math.ceil(reach * top))
+    angles = top * (nodes + 1) / 2
+    density = weights * _characteristic(angles, count, epsilon)
+    parts = np.array_split(np.arange(reach), -(-reach // 1000))
+    return np.concatenate([np.cos(np.outer(part, angles)) @ density for part in parts])
+
+
+def _characteristic(angles: npt.NDArray[np.float64], count: int, epsilon: float) -> npt.NDArray[np.float64]:
+    a = math.exp(-epsilon)
+    return np.asarray(np.exp(-count * np.log1p(4 * a * np.sin(angles / 2) ** 2 / math.expm1(-epsilon) ** 2)))
+
+
+def gaussian_weights(size: int, sigma: float) -> npt.NDArray[np.float64]:
+    """The weights of k = 0, 1, ... for a cell of a region with sum 0: exp(-k^2 / 2 sigma^2) times that of -k elsewhere.
+
+    Examples
+    --------
+    >>> weights = gaussian_weights(2, 3.0)  # two cells k and -k: exp(-k^2 / sigma^2)
+    >>> bool(abs(weights[3] / weights[0] - math.exp(-1)) < 1e-12)
+    True
+    """
+    ks = np.arange(math.ceil(math.sqrt(2 * TAIL) * sigma) + 2)
+    own = np.exp(-ks * ks / (2 * sigma * sigma))
+    if size == 0:
+        return np.asarray(own)
+    deviation = sigma * math.sqrt(size - 1)
+    if deviation > 2000:  # so wide that the law of the others is its density, to a part in e^(-2 pi^2 deviation^2)
+        return np.asarray(own * np.exp(-ks * ks / (2 * deviation * deviation)))
+    points = 2 ** math.ceil(math.log2(2 * (len(ks) + 12 * deviation + 20)))
+    angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
+    with np.errstate(divide="ignore"):
+        logs = (size - 1) * np.log(_gaussian_characteristic(angles, sigma))
+    return np.asarray(own * np.maximum(np.fft.irfft(np.exp(logs), points)[: len(ks)], 0.0))
+
+
+def _gaussian_characteristic(angles: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.float64]:
+    """That of the discrete Gaussian, by whichever of two series is short."""
+    if sigma >= 0.5:
+        turns = 2 * math.pi * np.arange(-3, 4)[:, None]
+        waves = np.exp(-(sigma**2) * (angles + turns) ** 2 / 2).sum(axis=0)
+        return np.asarray(waves / np.exp(-(sigma**2) * turns[:, 0] ** 2 / 2).sum())
+    xs = np.arange(1, 6)[:, None]
+    weights = np.exp(-(xs**2) / (2 * sigma * sigma))
+    return np.asarray((1 + 2 * (weights * np.cos(xs * angles)).sum(axis=0)) / (1 + 2 * weights.sum()))

@@ -1,0 +1,58 @@
+"""The paper's tail bounds on the length of the noise, with its constant K, for the lengths where they are proved.
+
+Pr[|z| >= t] <= K t^m exp(-eps t) for l2 Laplace noise (``thm:lap_acc``) and K t^m exp(-t^2 / 2 sigma^2) for Gaussian
+noise (``prop:gaussian``), K = 4 * 2^m V_m / sqrt(det) the larger of the paper's two constants. The paper says "for t
+large enough"; enough is t >= mu / (2^(1/m) - 1), mu the covering radius, together with eps t >= (m + 1) ln 2 or
+t^2 >= 2 sigma^2 (m + 1) ln 2 / 3. Half the root of the sum of squared Gram-Schmidt lengths stands for mu: it is no
+less.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from keepsum._arguments import check_number
+from keepsum.errors import InputError
+from keepsum.privacy.calibration import log_constant
+from keepsum.privacy.mechanisms import Gaussian
+
+if TYPE_CHECKING:
+    from keepsum.planning.plan import Plan
+
+
+def valid_from(plan: Plan) -> float:
+    """The length from which on the bound is proved."""
+    shape, mechanism = plan.geometry, plan.mechanism
+    if mechanism.norm != "l2":
+        raise InputError(f"Tail bounds are known for l2 Laplace and Gaussian noise, got {mechanism!r}.")
+    if shape.gram_schmidt is None or shape.log_volume is None:
+        raise InputError("The tail bound needs the lattice's volume, and a block is too large for it.")
+    m = shape.dimension
+    covering = math.sqrt(shape.gram_schmidt) / 2 / math.expm1(math.log(2) / m)
+    if isinstance(mechanism, Gaussian):
+        return max(covering, float(mechanism.sigma or 0) * math.sqrt(2 * (m + 1) * math.log(2) / 3))
+    return max(covering, (m + 1) * math.log(2) / float(mechanism.epsilon))
+
+
+def tail_bound(plan: Plan, length: float) -> float:
+    """An upper bound of the chance that the noise is at least that long.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> plan = ks.plan(ks.Invariants.subsets(4, [range(4)]), ks.Laplace(epsilon=1, norm="l2"))
+    >>> round(valid_from(plan), 2), round(tail_bound(plan, 20.0), 6)
+    (4.23, 0.001105)
+    """
+    least = valid_from(plan)
+    length = check_number(length, "The length", 0, math.inf)
+    if not length >= least:
+        raise InputError(f"The length must be at least {least:.6g}, from where the bound is proved, got {length:.6g}.")
+    shape, mechanism = plan.geometry, plan.mechanism
+    if isinstance(mechanism, Gaussian):
+        loss = length**2 / (2 * float(mechanism.sigma or 0) ** 2)
+    else:
+        loss = float(mechanism.epsilon) * length
+    constant = log_constant(shape.dimension, shape.log_volume or 0.0)
+    return math.exp(min(0.0, constant + shape.dimension * math.log(length) - loss))

@@ -1,0 +1,1 @@
+"""Meeting times, bounds, and how near a chain comes to its target."""

@@ -1,0 +1,194 @@
+"""What a change of one person's value costs, attribute by attribute: the smallest changes that keep every total.
+
+For an axis t, a cell i that is not pinned and a value v other than that of i, n(i, v) is the smallest l1 length of a
+vector of the lattice that takes from i and gives to a cell with the value v. Under totals of 0 and 1 that is the
+fewest counts that change when somebody in i turns out to have v. *Any value* is the largest n over i and v; *some
+other value* is the largest, over i, of the smallest over v. In the l2 norm the longest of these vectors counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, pairwise
+
+from keepsum.errors import InputError, PlanError
+from keepsum.lattice.matrix import IntArray
+from keepsum.lattice.structure import Structure
+from keepsum.planning.changes import Parts
+from keepsum.privacy.mechanisms import Distance, Norm, Promise
+from keepsum.tables.domain import Domain
+from keepsum.tables.invariants import Invariants, Margin
+
+MOST_AXES = 12  # of a table whose distances are read off the margins
+
+
+@dataclass(frozen=True)
+class AttributeDistance:
+    """What a change of one attribute costs.
+
+    Attributes
+    ----------
+    axis
+        The attribute.
+    any_value
+        The distance that covers a change to any other value; None if no change of this attribute is covered.
+    other_value
+        The distance that covers a change to some other value, the nearest; None if none is covered.
+    fixed_values
+        How many of its values no change can reach, because the kept totals fix all their cells.
+    unprotected
+        How many cells cannot change to every value that is not fixed: for them *any value* does not hold.
+    stuck
+        How many cells cannot change to any other value at all: for them *some other value* does not hold either.
+    unknown
+        How many cells have a value of which it is not known how they could change to it: nothing is said of those.
+    """
+
+    axis: str
+    any_value: Distance | None
+    other_value: Distance | None
+    fixed_values: int = 0
+    unprotected: int = 0
+    stuck: int = 0
+    unknown: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether every cell can change to every value, at a distance that is known."""
+        return self.any_value is not None and not (self.fixed_values or self.unprotected or self.unknown)
+
+
+def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:
+    """The distances of every axis with more than one category; none for cells without names."""
+    domain = invariants.domain
+    if domain is None:
+        return ()
+    axes = [name for name in domain.axes if len(domain.axis(name)) > 1]
+    closed = _from_margins(invariants, domain)
+    if closed is not None:
+        distances = {name: Distance(norm, length) for name, length in closed.items()}
+        return tuple(AttributeDistance(name, distances[name], distances[name]) for name in axes)
+    parts = Parts.of(structure, norm, zero_one=bool((invariants.coefficients.data == 1).all()))
+    codes = {name: domain.codes(name) for name in axes}
+    return tuple(_distance(parts, name, own) for name, own in codes.items() if own.min() < own.max())
+
+
+def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
+    """The distances of an axis, exact where upper and lower bounds agree."""
+    high, low = parts.worst(codes)
+
+    def bound(upper: int | None, lower: int | None) -> Distance | None:
+        return None if upper is None else Distance(parts.measure.norm, upper, upper == lower and not high.unknown)
+
+    return AttributeDistance(
+        axis,
+        bound(high.any_value, low.any_value),
+        bound(high.other_value, low.other_value),
+        fixed_values=high.fixed_values,
+        unprotected=high.unprotected,
+        stuck=high.stuck,
+        unknown=high.unknown,
+    )
+
+
+def one_person(attributes: Sequence[AttributeDistance], cheapest: Distance, promise: Promise | None = None) -> Distance:
+    """The distance of one person: the largest over the attributes of a promise, by default all, to any value.
+
+    Where cells have no names, or no attribute can change at all, it is the cheapest change through a cell, which is
+    not that of any one person.
+
+    Raises
+    ------
+    InputError
+        If a promise names an attribute that the table does not have.
+    PlanError
+        If a promise cannot be kept: an attribute that it names cannot change at all, or a distance is not known.
+    """
+    if promise is not None:
+        attributes = _promised(attributes, promise)
+    to = "any value" if promise is None else promise.to
+    covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
+    found = [distance for distance in covered if distance is not None]
+    return farthest(found) if found else cheapest
+
+
+def _promised(attributes: Sequence[AttributeDistance], promise: Promise) -> Sequence[AttributeDistance]:
+    """The attributes of a promise that can be made."""
+    if promise.attributes is not None:
+        named = {attribute.axis: attribute for attribute in attributes}
+        for name in promise.attributes:
+            if name not in named:
+                raise InputError(f"Attributes must be axes with several categories, got {name!r}. Check the spelling.")
+        attributes = [named[name] for name in promise.attributes]
+        for attribute in attributes:
+            if attribute.any_value is None and not attribute.unknown:
+                raise PlanError(f"No change of {attribute.axis} keeps every total, so none can be protected.")
+    for attribute in attributes:
+        if attribute.unknown:
+            raise PlanError(
+                f"A loss per person must rest on known distances, and for {attribute.axis} some are not known under "
+                f"these totals. Ask for epsilon per unit of distance, or for other attributes."
+            )
+    return attributes
+
+
+def farthest(distances: Sequence[Distance]) -> Distance:
+    """The largest distance; an upper bound if any larger or equal one is."""
+    longest = max(distance.length for distance in distances)
+    exact = all(distance.exact for distance in distances if distance.length == longest)
+    return Distance(distances[0].norm, longest, exact)
+
+
+# -- tables that are read off their margins -----------------------------------------------------------------
+
+
+def _from_margins(invariants: Invariants, domain: Domain) -> dict[str, int] | None:
+    """The length for each axis, where the table is a full product and only margins of whole families are kept.
+
+    A *box* over a set U of families takes two categories of each and gives the 2^|U| cells signs that alternate; it
+    changes no kept margin if and only if none contains U. The smallest such U with a family t makes a vector that takes
+    from any cell and gives to the cell with any other value of t. Nothing shorter does: its two layers at those
+    values keep the margins with t, less t, and by induction a vector that keeps margins is 0 or at least as long as the
+    smallest box. All entries of the shortest vectors are 1, so the squared l2 length is the same.
+    """
+    families = _families(domain)
+    if domain.structural_zeros or len(families) > MOST_AXES:
+        return None
+    if any(domain.within.get(below) != above for family in families for above, below in pairwise(family)):
+        return None  # two axes nested in one
+    leaves = [family[-1] for family in families]
+    kept: list[frozenset[int]] = []
+    for part in invariants.parts:
+        if not isinstance(part, Margin):
+            return None
+        named = [f for f, family in enumerate(families) if set(family) & set(part.axes)]
+        if any(leaves[f] not in part.axes for f in named):
+            return None  # a margin of states, with counties inside: not a whole family
+        kept.append(frozenset(f for f in named if len(domain.axis(leaves[f])) > 1))
+    several = [f for f, leaf in enumerate(leaves) if len(domain.axis(leaf)) > 1]
+    lengths: dict[str, int] = {}
+    for f in several:
+        size = next((len(box) for box in _sets_with(f, several) if not any(box <= margin for margin in kept)), None)
+        if size is None:
+            return None  # every cell is kept
+        lengths |= dict.fromkeys(families[f], 2**size)
+    return lengths
+
+
+def _families(domain: Domain) -> list[list[str]]:
+    """The families of nested axes, each from its root on."""
+    families: dict[str, list[str]] = {}
+    for name in domain.axes:
+        root = name
+        while root in domain.within:
+            root = domain.within[root]
+        families.setdefault(root, []).append(name)
+    return list(families.values())
+
+
+def _sets_with(member: int, others: list[int]) -> Iterator[frozenset[int]]:
+    """All sets with that member, the small ones first."""
+    rest = [other for other in others if other != member]
+    sets = chain.from_iterable(combinations(rest, size) for size in range(len(rest) + 1))
+    return (frozenset((member, *others)) for others in sets)

@@ -1,0 +1,1 @@
+"""What is promised: mechanisms, distances, calibration and guarantees."""

@@ -1,0 +1,172 @@
+"""How wide Gaussian noise must be: sigma from a guarantee, rounded to the safe side and checked.
+
+The guarantee of the definition is, for tables at l2 distance r with the same kept totals,
+
+    Pr[M(x) in E] <= e^(eps r) Pr[M(x') in E] + (e^(eps r) - 1)/(e^eps - 1) delta.
+
+The proof that the default needs no factor for the dimension is in ``docs/gaussian.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from keepsum.errors import InputError
+from keepsum.sampling.core.balls import ball, precision
+
+DIGITS = 12
+BITS = 192
+LIMIT = 1 / Fraction(math.e).limit_denominator(10**6)  # the paper's theorem is for 0 < delta < epsilon < 1/e
+
+
+def rounded_up(value: Callable[[], arb]) -> Fraction:
+    """A real as a decimal of twelve digits that is not below it."""
+    with precision(BITS):
+        exact = _upper(value())
+    return ceiling(exact)
+
+
+def ceiling(number: Fraction) -> Fraction:
+    """The next number of twelve digits, in whole numbers throughout.
+
+    >>> ceiling(Fraction(2, 3)), ceiling(Fraction(5))
+    (Fraction(666666666667, 1000000000000), Fraction(5, 1))
+    """
+    places = DIGITS - len(str(number.numerator // number.denominator))
+    if number < 1:
+        places = DIGITS + len(str(number.denominator // number.numerator)) - 1
+    unit = Fraction(10) ** -places
+    return math.ceil(number / unit) * unit
+
+
+def _upper(number: arb) -> Fraction:
+    mantissa, exponent = number.upper().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def zcdp(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """sigma^2 = (2 ln(1/delta) + eps) / eps^2: enough at every distance, on every lattice.
+
+    Examples
+    --------
+    >>> zcdp(Fraction(1), Fraction(1, 10**6))
+    Fraction(33442476917, 6250000000)
+    """
+
+    def exact() -> arb:
+        return (ball(epsilon) - 2 * ball(delta).log()).sqrt() / ball(epsilon)
+
+    sigma = rounded_up(exact)
+    with precision(BITS):
+        if not ball(sigma**2 * epsilon**2 - epsilon) >= -2 * ball(delta).log():
+            raise AssertionError("sigma was rounded to the wrong side")
+    return sigma
+
+
+def of_rho(rho: Fraction) -> Fraction:
+    """sigma^2 = 1 / (2 rho): rho-zCDP at l2 distance 1."""
+    sigma = rounded_up(lambda: (1 / (2 * ball(rho))).sqrt())
+    if 2 * rho * sigma**2 < 1:
+        raise AssertionError("sigma was rounded to the wrong side")
+    return sigma
+
+
+def tight(epsilon: Fraction, delta: Fraction, shortest: int) -> Fraction:
+    """The smallest sigma that the same proof gives for a lattice whose shortest vectors have that squared length.
+
+    With r the shortest length and G = ln((e^eps - 1)/(delta (e^(eps r) - 1))),
+    sigma = (sqrt(2 G) + sqrt(2 G + 2 eps r)) / (2 eps). It is checked at every distance that a lattice can have.
+    """
+
+    def exact() -> arb:
+        e, r = ball(epsilon), arb(shortest).sqrt()
+        gap = (e.expm1() / (ball(delta) * (e * r).expm1())).log()
+        gap = gap if gap > 0 else arb(0)
+        return ((2 * gap).sqrt() + (2 * gap + 2 * e * r).sqrt()) / (2 * e)
+
+    sigma = min(rounded_up(exact), zcdp(epsilon, delta))
+    while not enough(sigma, epsilon, delta, shortest):
+        sigma = min(ceiling(sigma * (1 + Fraction(1, 10**9))), zcdp(epsilon, delta))
+        if sigma == zcdp(epsilon, delta):
+            break  # proved for every distance
+    return sigma
+
+
+def enough(sigma: Fraction, epsilon: Fraction, delta: Fraction, shortest: int = 1) -> bool:
+    """Whether the tail of the proof is small enough at every distance sqrt(k), k = shortest, shortest + 1, ...
+
+    (sigma^2 eps - r/2)^2 / 2 sigma^2 >= ln((e^eps - 1)/(delta (e^(eps r) - 1))), until the delta term is 1 or more.
+    A margin on the safe side is asked for, above what floats err by.
+    """
+    s, e = float(sigma), float(epsilon)
+    log_delta = math.log(delta.numerator) - math.log(delta.denominator)
+    last = (max(0.0, _log_expm1(np.array([e]))[0] - log_delta) / e + 1) ** 2
+    if last > 10**6:
+        return sigma >= zcdp(epsilon, delta)  # too many distances to look at: only what is proved for all
+    r = np.sqrt(np.arange(shortest, math.ceil(last) + 1, dtype=np.float64))
+    needed = _log_expm1(np.array([e]))[0] - log_delta - _log_expm1(e * r)
+    reach = s * s * e - r / 2
+    tail = np.where(reach > 0, reach**2 / (2 * s * s), 0.0)
+    return bool((tail >= needed + 1e-13 * np.abs(needed)).all())
+
+
+def _log_expm1(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """ln(e^x - 1), for any x > 0."""
+    return np.asarray(x + np.log(-np.expm1(-x)))
+
+
+def paper(epsilon: Fraction, delta: Fraction, dimension: int, log_volume: float) -> Fraction:
+    """The paper's sigma^2 = 2 c ln(1/delta) / eps^2, with c from its own inequality for this lattice.
+
+    The inequality is (c - 1) ln(1/delta) - eps - m ln t - ln K >= 0 with t = 2 c ln(1/delta)/eps, the largest that t
+    can be, and K = 4 * 2^m V_m / sqrt(det). Those c for which it holds are no interval, so c is just above the
+    largest that fails, and at least 1.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The guarantee, with 0 < delta < epsilon < 1/e as the paper's theorem requires.
+    dimension
+        m, the dimension of the lattice.
+    log_volume
+        ln sqrt(det), the logarithm of the lattice's volume.
+    """
+    if not delta < epsilon < LIMIT:
+        raise InputError("The paper's calibration must have delta below epsilon below 1/e. Use calibration='zcdp'.")
+    log_inverse = math.log(delta.denominator) - math.log(delta.numerator)
+    ratio = paper_ratio(float(epsilon), log_inverse, dimension, log_volume)
+    c = Fraction(ratio * (1 + 1e-9)).limit_denominator(10**9) + Fraction(1, 10**9)
+    return rounded_up(lambda: (-2 * ball(c) * ball(delta).log()).sqrt() / ball(epsilon))
+
+
+def log_constant(dimension: int, log_volume: float) -> float:
+    """Ln K, K = 4 * 2^m V_m / sqrt(det), V_m the volume of the unit ball."""
+    ball_volume = dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
+    return math.log(4) + dimension * math.log(2) + ball_volume - log_volume
+
+
+def paper_ratio(epsilon: float, log_inverse_delta: float, dimension: int, log_volume: float) -> float:
+    """The largest c that fails the paper's inequality, or 1."""
+
+    def slack(c: float) -> float:
+        t = 2 * c * log_inverse_delta / epsilon
+        constant = log_constant(dimension, log_volume)
+        return (c - 1) * log_inverse_delta - epsilon - dimension * math.log(t) - constant
+
+    # The slack falls until c = m / ln(1/delta) and then rises.
+    low = max(1.0, dimension / log_inverse_delta)
+    if slack(low) >= 0:
+        return low if low > 1.0 and slack(1.0) < 0 else 1.0
+    high = 2 * low
+    while slack(high) < 0:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slack(middle) < 0 else (low, middle)
+    return high

@@ -1,0 +1,1 @@
+"""Releases, their certificates, and how they are verified."""

@@ -1,0 +1,289 @@
+"""Checking a release from what was published: the table, its certificate, and nothing else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from keepsum._arguments import check_flag, check_path
+from keepsum._memory import BYTES_A_BYTE, check_room
+from keepsum._text import printable
+from keepsum.accuracy.disclosure import bounded_cells
+from keepsum.errors import InputError, KeepsumError
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.codec import kept_invariants, mechanism_record, order_is_as_recorded, planned_again
+from keepsum.releasing.signing import is_signed_by, own_key, read_public_key
+from keepsum.releasing.statements import (
+    LEVEL,
+    accuracy_record,
+    concerns,
+    exposure_record,
+    guarantee_record,
+)
+from keepsum.sources.atomic import put_back
+from keepsum.sources.declarations import read_released, read_totals
+from keepsum.sources.writing import table_hash
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.table import Table
+
+SHOWN = 5
+STOPPED = "; nothing else was looked at"
+Pathlike = str | PathLike[str]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at, what was found, and whether it is as it must be."""
+
+    name: str
+    passed: bool
+    words: str
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """What was checked of a release; true if everything passed."""
+
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __repr__(self) -> str:
+        lines = [f"  {'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.words}" for check in self.checks]
+        return "\n".join([f"Verification({'passed' if self.passed else 'failed'})", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{'ok' if check.passed else '<b>FAIL</b>'}</td>"
+            f'<td style="text-align:left">{html.escape(check.name)}</td>'
+            f'<td style="text-align:left">{html.escape(check.words)}</td></tr>'
+            for check in self.checks
+        )
+        return f"<table>{rows}</table>"
+
+
+def verify(
+    table: Pathlike,
+    certificate: Pathlike | None = None,
+    *,
+    totals: Pathlike | None = None,
+    key: Pathlike | None = None,
+    allow_seeded: bool = False,
+) -> Verification:
+    """Check a release: schema, hash, signature, integers, domain, and every kept total summed again.
+
+    Parameters
+    ----------
+    table
+        The released table, or the folder of a release.
+    certificate
+        Its certificate; by default the one that stands beside it.
+    totals
+        A file of published figures that the kept totals must agree with.
+    key
+        The publisher's public key. Without it a signature only shows that the certificate was not changed since.
+    allow_seeded
+        Let a release pass whose noise came from a seed.
+
+    Returns
+    -------
+    Verification
+        What was checked; it is true if everything passed.
+
+    Notes
+    -----
+    Nothing is worked out from a certificate whose signature is bad, or missing where a key is given. A certificate has
+    one form, white space apart; one that another program has rewritten fails.
+    """
+    check_flag(allow_seeded, "allow_seeded=")
+    figures = None if totals is None else check_path(totals, "The file of published figures")
+    files = _Files.of(table, certificate)
+    trusted = None if key is None else read_public_key(key)
+    report = _Report()
+    record = report.attempt("certificate", lambda: Certificate.from_json(_read(files.certificate)))
+    if record is not None:
+        report.say("certificate", True, f"follows {record.schema}, released {record.released}")
+        report.attempt("signature", lambda: report.say("signature", *_signature(record, trusted)))
+        if report.checks[-1].passed:  # nothing is worked out from a certificate that is somebody else's
+            _check_contents(report, record, files, figures, allow_seeded)
+    return Verification(tuple(report.checks))
+
+
+def _check_contents(
+    report: _Report, record: Certificate, files: _Files, figures: Path | None, allow_seeded: bool
+) -> None:
+    """Everything that a certificate says, of the table and of itself."""
+    report.say("randomness", *_randomness(record, allow_seeded))
+    kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
+    if kept is None:
+        return
+    released = _check_table(report, record, kept, files.table)
+    report.attempt("statement", lambda: report.say("statement", *_statement(record, kept, released)))
+    if figures is not None:
+        report.say("published figures", *_published(record, kept, figures))
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a release."""
+
+    table: Path
+    certificate: Path
+    invariants: Path
+
+    @classmethod
+    def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
+        path = check_path(table, "The released table")
+        for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
+            put_back(destination)  # a release that a killed process was replacing
+        if path.is_dir():
+            found = sorted(file for file in path.iterdir() if file.stem == "table")
+            if len(found) != 1:
+                raise InputError(f"Folder {str(path)!r} must hold one table, it holds {len(found)}.")
+            beside, path = path / "certificate.json", found[0]
+        else:
+            beside = path.with_suffix(".certificate.json")
+        own = beside if certificate is None else check_path(certificate, "The certificate")
+        for file, what in ((path, "table"), (own, "certificate")):
+            if not file.is_file():
+                raise InputError(f"The {what} {str(file)!r} must be a file, there is none. Name the right one.")
+        stem = own.name.removesuffix("certificate.json")
+        return cls(path, own, own.with_name(f"{stem}invariants.json"))
+
+    def sidecar(self) -> bytes | None:
+        return _read(self.invariants) if self.invariants.is_file() else None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        check_room(path.stat().st_size, f"File {path.name!r}", BYTES_A_BYTE)
+        return path.read_bytes()
+    except OSError as error:
+        raise _UnreadableError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+
+
+class _UnreadableError(InputError):
+    """Nothing is known of a file that cannot be read, so this is no failed check."""
+
+
+class _Report:
+    """Checks as they are made."""
+
+    def __init__(self) -> None:
+        self.checks: list[Check] = []
+
+    def say(self, name: str, passed: bool, words: str) -> None:
+        self.checks.append(Check(name, passed, printable(words)))  # names of axes and labels are anybody's text
+
+    def attempt(self, name: str, step: Callable[[], T]) -> T | None:
+        """The result of a step, or a failed check if what was published does not allow it."""
+        try:
+            return step()
+        except _UnreadableError:
+            raise
+        except KeepsumError as error:
+            self.say(name, False, str(error))
+        except (ArithmeticError, ValueError, RecursionError) as error:  # numbers that no release has
+            self.say(name, False, f"it cannot be used: {error}")
+        except MemoryError:
+            self.say(name, False, "it cannot be used: it would not fit in memory")
+        return None
+
+
+def _signature(record: Certificate, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
+    if record.signature is None:
+        return trusted is None, "none" if trusted is None else f"none, so the key has signed nothing{STOPPED}"
+    if not is_signed_by(record, trusted if trusted is not None else own_key(record.signature)):
+        return False, f"not of this certificate by this key: it was changed, or another key signed it{STOPPED}"
+    if trusted is not None:
+        return True, "by the key given"
+    return True, f"by {record.signature.public_key[:16]}…, which only the publisher's key can confirm (key)"
+
+
+def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
+    seeded = record.randomness != "operating system"
+    return allow_seeded or not seeded, record.randomness
+
+
+def _statement(record: Certificate, kept: Invariants, released: Table | None) -> tuple[bool, str]:
+    """What the certificate says in words must follow from what it says to machines; all of it is worked out again."""
+    rebuilt = planned_again(record, kept)
+    stated = [
+        ("the law", record.mechanism, mechanism_record(rebuilt.mechanism)),
+        ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
+        ("the kept totals", record.kept.words, kept.describe()),
+        ("the number of cells", record.table.cells, kept.size),
+        ("the order of categories", kept.domain is not None and order_is_as_recorded(record.domain, kept.domain), True),
+        ("postprocessing and ledger", (record.postprocessing, record.ledger), ([], None)),
+    ]
+    if released is not None:  # bounds and margins follow from the kept totals
+        accuracy = rebuilt.accuracy(LEVEL)
+        bounds = bounded_cells(rebuilt, released.counts, accuracy.margins)
+        seeded = record.randomness != "operating system"
+        told = list(concerns(rebuilt, record.domain, bounds, seeded))
+        stated += [
+            ("the exposed cells", record.exposure, exposure_record(rebuilt, bounds)),
+            ("the accuracy", record.accuracy, accuracy_record(accuracy)),
+            ("the warnings", record.warnings, told),
+        ]
+    wrong = [what for what, said, found in stated if _written(said) != _written(found)]
+    if wrong:
+        return False, f"not what follows from the totals and the parameters: {', '.join(wrong)}"
+    return True, f"{rebuilt.guarantee.words}; for one person {rebuilt.guarantee.person_words}"
+
+
+def _written(said: Any) -> bytes:
+    """A statement as it is written: 0 and -0 are equal, but not the same text."""
+    return msgspec.json.encode(said)
+
+
+def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> Table | None:
+    """The released table, if it is one."""
+    domain = kept.domain
+    if domain is None:
+        raise AssertionError("the totals of a certificate are over its domain")
+    released = report.attempt("table", lambda: read_released(path, domain, record.table.count))
+    if released is None:
+        return None
+    report.say("table", True, f"{released.domain.size:,} cells, each once, all whole numbers")
+    same = table_hash(released) == record.table.sha256
+    report.say("hash", same, "as certified" if same else "the table is not the one that was certified")
+    names = [total.name for total in record.kept.totals]
+    if len(names) != kept.height or names != list(kept.names):
+        report.say("kept totals", False, "the totals listed are not those declared")
+        return released
+    sums = [int(total) for total in kept.totals(released)]
+    broken = [total.name for total, value in zip(record.kept.totals, sums, strict=True) if total.value != value]
+    report.say("kept totals", not broken, _broken(broken) if broken else f"{len(sums):,} summed again, all exact")
+    return None if broken else released
+
+
+def _broken(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{len(names):,} broken: {'; '.join(names[:SHOWN])}{more}"
+
+
+def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:
+    figures = read_totals(totals, kept, record.table.count)
+    certified = [total.value for total in record.kept.totals]
+    return compare(figures, dict(enumerate(certified)), kept)
+
+
+def compare(figures: Mapping[int, int], values: Mapping[int, int], kept: Invariants) -> tuple[bool, str]:
+    """Whether published figures are those of the kept totals; names are given, never values."""
+    wrong = [kept.name(row) for row, figure in figures.items() if figure != values.get(row)]
+    return not wrong, _broken(wrong) if wrong else f"{len(figures):,} of {kept.height:,} kept totals checked, all equal"

@@ -1,0 +1,1 @@
+"""The paper's own chain, and what others do instead."""

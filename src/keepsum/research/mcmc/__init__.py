@@ -1,0 +1,31 @@
+"""The paper's Algorithms 1 to 3, and how near a chain is to its target: for research and comparison."""
+
+from keepsum.convergence.bounds import LagChoice, TvBound, choose_lag, tv_upper_bound
+from keepsum.convergence.curve import plot_bound
+from keepsum.convergence.times import MeetingTimes
+from keepsum.research.mcmc.coupling import meeting_times
+from keepsum.research.mcmc.diagnostics import effective_sample_size, r_hat
+from keepsum.research.mcmc.draws import Draws
+from keepsum.research.mcmc.metropolis import ChainInfo, Chains, metropolis
+from keepsum.research.mcmc.pairs import Kernel, ManyAtOnce, meeting_times_of
+from keepsum.research.mcmc.reference import LatticeMetropolis
+
+__all__ = [
+    "ChainInfo",
+    "Chains",
+    "Draws",
+    "Kernel",
+    "LagChoice",
+    "LatticeMetropolis",
+    "ManyAtOnce",
+    "MeetingTimes",
+    "TvBound",
+    "choose_lag",
+    "effective_sample_size",
+    "meeting_times",
+    "meeting_times_of",
+    "metropolis",
+    "plot_bound",
+    "r_hat",
+    "tv_upper_bound",
+]

@@ -1,0 +1,1 @@
+"""The one door to randomness, rigorous reals, and how kernels are driven."""

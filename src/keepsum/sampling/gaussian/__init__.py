@@ -1,0 +1,1 @@
+"""Exact Gaussian and l2 Laplace noise on any lattice."""

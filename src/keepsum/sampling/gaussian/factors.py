@@ -1,0 +1,165 @@
+"""The triangular factor of a lattice's Gram matrix, in floats that are rigorously on the safe side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum.sampling.gaussian.blocks_kernels import centre_of
+
+IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+LARGEST = 3000  # the dimension up to which a dense factor is computed: some seconds
+UNIT = 2.0**-52
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """For a quadratic form G of a lattice: numbers with sum of (v_j - c_j)^2 / share_j <= v' G v for all whole v.
+
+    ``c_j`` is minus the sum of ``factors`` times the coordinates behind j, as floats add it up. Up to the last digits
+    of floats it is the Gram-Schmidt form, to which the two sides are equal.
+
+    Attributes
+    ----------
+    shares
+        The variance of each coordinate given those behind it, as a share of sigma^2.
+    pointers, rows, factors
+        The strictly lower part of the triangular factor, by columns.
+    basis_pointers, basis_rows, basis_values
+        The basis: for each region its entries.
+    """
+
+    shares: Floats
+    pointers: IntArray
+    rows: IntArray
+    factors: Floats
+    basis_pointers: IntArray
+    basis_rows: IntArray
+    basis_values: IntArray
+
+    def arrays(self) -> tuple[Any, ...]:
+        """What the kernels read."""
+        return (
+            self.shares,
+            self.pointers,
+            self.rows,
+            self.factors,
+            self.basis_pointers,
+            self.basis_rows,
+            self.basis_values,
+        )
+
+    def variance(self, region: int) -> float:
+        """The variance of a region's sum under wide noise, as a share of sigma^2."""
+        size = len(self.shares)
+        lower = sparse.csc_array((self.factors, self.rows, self.pointers), shape=(size, size)).toarray() + np.eye(size)
+        entries = np.zeros(size)
+        own = slice(self.basis_pointers[region], self.basis_pointers[region + 1])
+        entries[self.basis_rows[own]] = self.basis_values[own]
+        # b' G^-1 b with G = L D L', D the inverse of the shares.
+        solved = np.linalg.solve(lower, entries)
+        return float((solved**2 * self.shares).sum())
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        matrix = sparse.csr_array((self.basis_values, self.basis_rows, self.basis_pointers)).toarray()
+        return np.asarray(np.linalg.pinv(matrix.astype(np.float64)))
+
+    def coordinates(self, sums: IntArray) -> IntArray:
+        """The coordinates of a vector of the lattice."""
+        found: IntArray = np.rint(self._inverse @ sums).astype(np.int64)
+        matrix = sparse.csr_array((self.basis_values, self.basis_rows, self.basis_pointers))
+        if not np.array_equal(matrix @ found, sums):
+            raise AssertionError("not a vector of the lattice")
+        return found
+
+    def centres(self, coordinates: IntArray) -> Floats:
+        """The centres that the kernels came to, the same floats."""
+        count = len(self.shares)
+        return np.array([centre_of(j, self.pointers, self.rows, self.factors, coordinates) for j in range(count)])
+
+
+def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor | None:
+    """The factor for a basis over regions with the form sum of S^2 / n; None if it is too large or too skew."""
+    if not 0 < len(basis) <= LARGEST:
+        return None
+    matrix = _matrix(basis, len(sizes))
+    matrix = matrix[:, _narrow_order(matrix)]
+    scaled = matrix.multiply(1.0 / np.sqrt(sizes.astype(np.float64))[:, None]).toarray()
+    gram: Floats = scaled.T @ scaled
+    try:
+        root = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = np.diag(root)
+    lower = root / diagonal
+    lower[np.abs(lower) < 2.0**-60] = 0.0
+    for safety in (2.0**-24, 2.0**-18, 2.0**-12, 2.0**-8):
+        shares = 1.0 / (diagonal**2 * (1.0 - safety))
+        if dominated(gram, lower, shares, len(sizes)):
+            return _packed(shares, lower, matrix)
+    return None
+
+
+def _matrix(basis: Sequence[Mapping[int, int]], regions: int) -> sparse.csr_array:
+    """Regions by vectors."""
+    entries = [(region, j, value) for j, vector in enumerate(basis) for region, value in vector.items()]
+    rows, columns, values = (np.array(part, dtype=np.int64) for part in zip(*entries, strict=True))
+    return sparse.csr_array((values, (rows, columns)), shape=(regions, len(basis)))
+
+
+def _narrow_order(matrix: sparse.csr_array) -> IntArray:
+    """An order of the vectors that keeps a sparse factor sparse; vectors that all touch stay as they are."""
+    links = (abs(matrix).T @ abs(matrix)).tocsr()
+    if links.nnz > matrix.shape[1] ** 2 // 4:
+        return np.arange(matrix.shape[1])
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    return np.asarray(reverse_cuthill_mckee(links, symmetric_mode=True), dtype=np.int64)
+
+
+def dominated(gram: Floats, lower: Floats, shares: Floats, terms: int = 0) -> bool:
+    """Whether the sum of (v_j - c_j)^2 / share_j is at most v' G v for all v, c_j as floats add it up.
+
+    A float c_j errs by at most e_j = m u |L|_j |v|, u the unit of roundoff, so with any t > 0 the left side is at most
+    (1 + t) times the exact form F plus (1 + 1/t) times the sum of e_j^2 / share_j, which is at most k |v|^2. What must
+    be shown is that G - (1 + t) F - k I is positive semidefinite. A Cholesky factorisation that succeeds in floats for
+    that matrix less c I shows it, if c exceeds what floats can err by: in the entries, and in the factorisation
+    (Rump, Verification of positive definiteness, BIT 46, 2006). Entries of ``gram`` are sums of so many ``terms``.
+    """
+    size = len(gram)
+    t = 2.0**-30
+    form = (lower / shares) @ lower.T
+    slips = (1.0 + 1.0 / t) * (size * UNIT) ** 2 * float((lower**2 / shares).sum()) * size
+    rest = gram - (1.0 + t) * form
+    largest = float(np.abs(gram).max() + np.abs(form).max())
+    entries = 4.0 * size * (size + terms + 8.0) * UNIT * largest
+    factoring = 2.0 * (size + 4.0) * UNIT * float(np.abs(np.diag(rest)).sum())
+    try:
+        np.linalg.cholesky(rest - (slips + entries + factoring) * np.eye(size))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def _packed(shares: Floats, lower: Floats, matrix: sparse.csr_array) -> Factor:
+    below = sparse.csc_array(np.tril(lower, -1))
+    by_region = sparse.csr_array(matrix)
+    by_region.sort_indices()
+    return Factor(
+        shares=shares,
+        pointers=below.indptr.astype(np.int64),
+        rows=below.indices.astype(np.int64),
+        factors=below.data.astype(np.float64),
+        basis_pointers=by_region.indptr.astype(np.int64),
+        basis_rows=by_region.indices.astype(np.int64),
+        basis_values=by_region.data.astype(np.int64),
+    )

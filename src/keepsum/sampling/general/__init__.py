@@ -1,0 +1,1 @@
+"""l1 Laplace noise on any lattice: a scale mixture, and chains."""

@@ -1,0 +1,160 @@
+"""Narrow noise on any lattice: a chain of heat-bath moves along short lattice vectors.
+
+At large epsilon, or small sigma, noise is mostly 0 with short vectors here and there, and a move along each of them
+forgets it. From 0, one step is a sweep through all moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.lattice.matrix import Row
+from keepsum.lattice.tables import Grid
+from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST
+from keepsum.sampling.general.scales import log_sum_law
+
+IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MOST_MOVES = 40_000
+UNIT = 2.0**-53
+FAR = 60.0  # a cell's law is tabulated to e^-60
+
+
+@dataclass(frozen=True, eq=False)
+class HeatBath:
+    """Moves and the laws of the regions that they change.
+
+    Attributes
+    ----------
+    logs
+        The different log laws of a region's sum at 0, 1, ...
+    law
+        Which of them each region has.
+    moves
+        Short vectors that generate the lattice.
+    slips
+        By how much an entry of the laws may be off, beside the rounding of a float.
+    """
+
+    logs: tuple[Floats, ...]
+    law: IntArray
+    moves: tuple[Row, ...]
+    slips: float = 0.0
+
+    @property
+    def regions(self) -> int:
+        """The number of regions."""
+        return len(self.law)
+
+    @property
+    def words(self) -> int:
+        """What a sweep takes."""
+        return len(self.moves)
+
+    @property
+    def cost(self) -> int:
+        """What a sweep costs, in cells drawn freely: a move looks at about four weights."""
+        return 2 * sum(len(vector) for vector in self.moves) + 4 * len(self.moves)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether every law is narrow enough: sums within twelve standard deviations of 0, and so moves within 24."""
+        return max(int((own > -0.5).sum()) for own in self.logs) * 24 <= MOST
+
+    def rounding(self, sweeps: int) -> float:
+        """The total variation that float64 adds to a draw of so many sweeps, at most.
+
+        The tables are right to ``slips``; on all regions together they are another law, off by expm1(2 d slips)/2 at
+        most, and what they leave out is less than ``cut``. A move adds up one entry for each of its t regions, at most
+        L in size: (t^2 + t) L + 8 units of a logarithm, and as much of its law. It is drawn by inversion, with two
+        units for each of the k within e^FAINT of the likeliest: four times as many as sums are that likely, because
+        centres may lie apart. What is fainter is less than 2^-56. Each move of a draw may go wrong by that.
+        """
+        largest = max(float(-own.min()) for own in self.logs)
+        within = 4 * max(int((own > FAINT).sum()) for own in self.logs) + 2
+        lengths = np.array([len(vector) for vector in self.moves], dtype=np.float64)
+        move = (lengths**2 + lengths) * largest + 8 + 2 * min(within, 2 * MOST + 1) + 1
+        slips = self.regions * (self.slips + 4 * largest * UNIT)
+        law = math.expm1(2 * slips) / 2 if slips < 0.1 else 1.0
+        cut = math.fsum(_beyond(own) for own in self.logs) * self.regions
+        return law + cut + sweeps * float(move.sum()) * UNIT
+
+    @cached_property
+    def tables(self) -> tuple[IntArray, IntArray, Floats, IntArray, IntArray, IntArray]:
+        """What the kernels read."""
+        return (
+            self.law,
+            np.cumsum([0, *(len(own) for own in self.logs)]).astype(np.int64),
+            np.concatenate(self.logs),
+            np.cumsum([0, *(len(vector) for vector in self.moves)]).astype(np.int64),
+            np.array([region for vector in self.moves for region in vector], dtype=np.int64),
+            np.array([value for vector in self.moves for value in vector.values()], dtype=np.int64),
+        )
+
+
+def _beyond(logs: Floats) -> float:
+    """The chance of a sum beyond its table, at most: ratios fall (``scales.log_tail``)."""
+    return float(4 * math.exp(logs[-1] - logs.max()) / -math.expm1(logs[-1] - logs[-2]))
+
+
+def laplace_logs(epsilon: float, size: int) -> Floats:
+    """The log law of a region's sum under l1 Laplace noise."""
+    if size > 1:
+        law = log_sum_law(epsilon, size)
+        return np.asarray(law - law[0])
+    return -epsilon * np.arange(int(FAR / epsilon) + 4, dtype=np.float64)
+
+
+def gaussian_logs(variance: float) -> Floats:
+    """The log law of a cell under Gaussian noise."""
+    return -(np.arange(int(math.sqrt(2 * FAR * variance)) + 4, dtype=np.float64) ** 2) / (2 * variance)
+
+
+def table_moves(grid: Grid) -> tuple[Row, ...] | None:
+    """All vectors with 2^p entries +-1 at the corners of a box: the shortest of a table's lattice."""
+    count = math.prod(n * (n - 1) // 2 for n in grid.shape)
+    if count > MOST_MOVES:
+        return None
+    return tuple(_boxes(grid))
+
+
+def _boxes(grid: Grid) -> Iterator[Row]:
+    for sides in product(*(combinations(range(n), 2) for n in grid.shape)):
+        corners = product(*((0, 1) for _ in sides))
+        yield {
+            int(grid.column[tuple(side[c] for side, c in zip(sides, corner, strict=True))]): (-1) ** sum(corner)
+            for corner in corners
+        }
+
+
+def short_moves(basis: Sequence[Row]) -> tuple[Row, ...] | None:
+    """A basis, and the sums and differences of two of its vectors that are no longer than the longest of it."""
+    longest = max(_length(vector) for vector in basis)
+    moves = {_key(vector): vector for vector in basis}
+    for one, two in combinations(basis, 2):
+        for sign in (1, -1):
+            vector = {r: one.get(r, 0) + sign * two.get(r, 0) for r in one.keys() | two.keys()}
+            vector = {r: value for r, value in sorted(vector.items()) if value}
+            if one.keys() & two.keys() and _length(vector) <= longest:
+                moves.setdefault(_key(vector), vector)
+        if len(moves) > MOST_MOVES:
+            return None
+    return tuple(moves.values())
+
+
+def _length(vector: Row) -> int:
+    return sum(abs(value) for value in vector.values())
+
+
+def _key(vector: Row) -> frozenset[tuple[int, int]]:
+    """The same for a vector and its negative."""
+    sign = 1 if vector[min(vector)] > 0 else -1
+    return frozenset((region, sign * value) for region, value in vector.items())

@@ -1,0 +1,303 @@
+"""l1 Laplace noise on any lattice, by a mixture of lattice Gaussians with a variance for each region.
+
+e^(-eps |z|) is a mixture of e^(-z^2/2v) over v (``scales.py``). So propose a variance for each region, then the region
+sums S as a lattice Gaussian with these variances, coordinate by coordinate (Klein): coordinate j is a discrete
+Gaussian of width s_j around c_j. On the pairs (v, S) the wanted law over the proposed one is the *weight*
+
+    w = prod_i t_i(v_i)/g_i(v_i) e^(-S_i^2/2v_i + S_i^2/2f_i) h_i(S_i)  prod_j rho_{s_j}(Z - c_j),
+
+t the wanted density of variances, g the one drawn from, f = max(v, FLOOR) the variances with which S is drawn, h <= H
+the law of a sum of cells over its mixture, and rho_s(Z - c) the sum over whole k of e^(-(k-c)^2/2s^2).
+
+**The bound.** Let t_i <= K_i g_i max(v_i, tau)^(-q_i/2) with tau >= FLOOR, and write V for max(v, tau).
+
+1. f >= v, so the second factor is at most 1.
+2. rho_s(Z - c) <= rho_s(Z): the Fourier coefficients of the sum over k are positive.
+3. 1/s_j^2 is a Schur complement of B' F^-1 B, which grows with F^-1 in the order of forms; so s_j grows with F, and
+   F <= V. rho_s(Z) grows with s, so rho_{s_j(F)}(Z) <= rho_{s_j(V)}(Z) = sqrt(2 pi) s_j(V) theta(s_j(V)).
+4. theta(s) = rho_s(Z)/(sqrt(2 pi) s) = sum over k of e^(-2 pi^2 s^2 k^2) falls with s, and V >= tau, so
+   theta(s_j(V)) <= theta(sqrt(tau) s_j(1)).
+5. prod s_j(V) = det(B' V^-1 B)^(-1/2), and det(B' V^-1 B) = const det(A V A')/det V. By Cauchy and Binet det(A V A')
+   is a sum of products of variances with positive coefficients, so its logarithm is convex in ln v and lies above its
+   tangent at any v0: ln det(A V A') >= ln det(A V0 A') + sum_i leverage_i (ln V_i - ln v0_i), where
+   leverage_i = v0_i a_i'(A V0 A')^-1 a_i. With q_i = 1 - leverage_i therefore
+   prod s_j(V) prod V_i^(-q_i/2) <= det(B' V0^-1 B)^(-1/2) prod v0_i^(-q_i/2).
+
+Together w <= M = prod K_i H_i (2 pi)^(m/2) det(B' V0^-1 B)^(-1/2) prod v0_i^(-q_i/2) prod theta(sqrt(tau) s_j(1)).
+
+Accepting proposals with chance w/M therefore draws from the law itself. Where M is too large, proposals pass with a
+chance of min(1, w/cap) for a cap that few weights exceed, and those that pass feed a Metropolis chain with what is left
+of their weights, max(1, w/cap) (``chains_kernels.py``). It forgets where it was each time it moves.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum.sampling.core.kernel_tables import MixtureRoom, ScaleTables, SlabTables
+from keepsum.sampling.core.rng import Rng, Stream
+from keepsum.sampling.core.rng import rng as new_rng
+from keepsum.sampling.general.mixture_bounds import MixtureBounds, Rounding, coordinate_rounding
+from keepsum.sampling.general.mixture_kernels import FLOOR, weigh
+from keepsum.sampling.general.scales import (
+    SHARP,
+    ScaleLaw,
+    fixed_scale,
+    log_ratios,
+    pack_scales,
+    scale_law,
+    typical_variances,
+)
+from keepsum.sampling.general.slabs import Slabs, leverages
+from keepsum.sampling.general.weights import Renewal
+
+IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
+STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)
+WORTH = 1.005  # a step of the search must gain so much
+CHUNK = 2**16  # words taken at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals(ABC):
+    """Proposals of region sums on a lattice, with their weights.
+
+    Parameters
+    ----------
+    slabs
+        The lattice.
+    """
+
+    slabs: Slabs
+
+    @property
+    @abstractmethod
+    def cost(self) -> int:
+        """What a proposal costs, in cells drawn freely."""
+
+    @property
+    @abstractmethod
+    def rounding(self) -> Rounding:
+        """What float64 does to draws."""
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[ScaleTables, SlabTables]:
+        """What the kernels read."""
+
+    @property
+    def words(self) -> int:
+        """What a proposal takes: a word for each region and coordinate, and one to accept it by."""
+        return len(self.slabs.order) + self.slabs.dimension + 1
+
+    def room(self) -> MixtureRoom:
+        """Room for the proposals of one worker."""
+        regions, size = len(self.slabs.order), self.slabs.size
+        stacked = (self.slabs.drawn if self.slabs.slabs > 1 else 0, size, size)
+        square = (size, size) if self.slabs.slabs > 1 else (0, 0)
+        return MixtureRoom(
+            squares=np.zeros(regions),
+            variances=np.zeros(regions),
+            precisions=np.zeros(stacked),
+            form=np.zeros((size, size)),
+            inverse=np.zeros(square),
+            sums=np.zeros(square),
+            roots=np.zeros(size),
+            centres=np.zeros(size),
+            coordinates=np.zeros(size),
+            passed=np.zeros(size),
+        )
+
+    def propose(self, count: int, stream: Stream) -> tuple[IntArray, Floats]:
+        """Independent proposals, one row each in the order of the slabs, and their log weights."""
+        scales, slabs = self.tables
+        room = self.room()
+        out = np.empty((count, len(self.slabs.order)), dtype=np.int64)
+        log_weights = np.empty(count)
+        step = max(1, CHUNK // self.words)
+        for first in range(0, count, step):
+            own = slice(first, min(first + step, count))
+            words = stream.take(self.words * (own.stop - own.start))
+            weigh(words, self.words, scales, slabs, room, out[own], log_weights[own])
+        return out, log_weights
+
+    def _cost(self, width: float) -> int:
+        """Regions, coordinates that are drawn along a law of that width, and the factor."""
+        along = int((7 + width / 16) * self.slabs.dimension)
+        return 2 * len(self.slabs.order) + along + self.slabs.multiplications // 15
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(Proposals):
+    """Proposals of the scale mixture, for l1 Laplace noise.
+
+    Parameters
+    ----------
+    slabs
+        The lattice.
+    epsilon
+        The privacy loss per unit of l1 distance.
+    sizes
+        The number of cells of each region, in the order of the slabs.
+    exponents
+        The q of each region: 1 less its leverage.
+    tau
+        The variance below which the exponents no longer act.
+    stretch
+        By how much the exponents are raised, at least 1: a chain may accept more with a little more than the bound's
+        own. Weights stay bounded, by tau^(-(stretch - 1) q/2) more for each region.
+    """
+
+    epsilon: float
+    sizes: IntArray
+    exponents: Floats
+    tau: float
+    stretch: float = 1.0
+
+    @classmethod
+    def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
+        """For totals over regions; ``sizes`` in the order of the columns of the matrix."""
+        own = sizes[slabs.order]
+        exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
+        return cls(slabs, epsilon, own, np.clip(exponents, 0.0, 1.0), tau)
+
+    def at(self, tau: float, stretch: float = 1.0) -> Mixture:
+        """The same with another threshold."""
+        return replace(self, tau=tau, stretch=stretch)
+
+    @property
+    def cost(self) -> int:
+        """What a proposal costs, in cells drawn freely."""
+        return self._cost(math.sqrt(float(typical_variances(self.epsilon, self.sizes[:1])[0])))
+
+    @cached_property
+    def _laws(self) -> tuple[list[ScaleLaw], IntArray]:
+        """The different laws, and the number of each region's. Exponents that agree to 1e-12 are one."""
+        keys = [(n, round(q, 12)) for n, q in zip(self.sizes.tolist(), self.exponents.tolist(), strict=True)]
+        distinct = sorted(set(keys))
+        place = {key: n for n, key in enumerate(distinct)}
+        laws = [scale_law(self.epsilon, n, q * self.stretch, self.tau) for n, q in distinct]
+        return laws, np.array([place[key] for key in keys], dtype=np.int64)
+
+    @cached_property
+    def _ratios(self) -> list[Floats]:
+        known = {n: log_ratios(self.epsilon, n) for n in np.unique(self.sizes).tolist()}
+        _, law = self._laws
+        return [known[int(self.sizes[np.flatnonzero(law == k)[0]])] for k in range(len(self._laws[0]))]
+
+    @cached_property
+    def tables(self) -> tuple[ScaleTables, SlabTables]:
+        """What the kernels read."""
+        laws, law = self._laws
+        return pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law)
+
+    @cached_property
+    def bounds(self) -> MixtureBounds:
+        """What is proved of its weights and of its draws."""
+        if self.tau < FLOOR or self.stretch < 1:
+            raise AssertionError("the proof needs a threshold above the floor, and no smaller exponents")
+        laws, law = self._laws
+        fields = (self.slabs, self.epsilon, self.sizes, self.exponents, self.tau, self.stretch)
+        return MixtureBounds(*fields, laws, law, self._ratios)
+
+    @cached_property
+    def log_bound(self) -> float:
+        """Ln M, and the rounding of a log weight: no weight that is computed is larger (the module has the proof).
+
+        Infinite where floats do not prove it.
+        """
+        return self.bounds.log_bound + self.bounds.rounding.relative
+
+    @property
+    def rounding(self) -> Rounding:
+        """What float64 does to draws."""
+        return self.bounds.rounding
+
+
+@dataclass(frozen=True, eq=False)
+class OneWidth(Proposals):
+    """Proposals for Gaussian noise, cell by cell: one variance for all in the place of a mixture.
+
+    The weights are prod_j rho_{s_j}(Z - c_j), nearly constant for wide noise. For narrow noise they vary too much for
+    the exact sampler (``sampling/gaussian/sums.py``), which knows no better bound than their largest value.
+    """
+
+    variance: float
+
+    @property
+    def cost(self) -> int:
+        """What a proposal costs, in cells drawn freely."""
+        return self._cost(math.sqrt(self.variance))
+
+    @cached_property
+    def tables(self) -> tuple[ScaleTables, SlabTables]:
+        """What the kernels read."""
+        scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
+        return scales, self.slabs.tables(np.zeros(len(self.slabs.order), dtype=np.int64))
+
+    @property
+    def rounding(self) -> Rounding:
+        """What float64 does to draws.
+
+        The width is spread over its last digits, by SHARP of itself. The mean of the form is at most the dimension m,
+        so that the law moves by at most m SHARP.
+        """
+        terms = 3 * (len(self.slabs.order) + self.slabs.dimension)
+        own = coordinate_rounding(self.slabs, terms, 64.0, self.variance, self.variance * (1 + 4 * SHARP))
+        return replace(own, lost=self.slabs.dimension * SHARP)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A mixture with its threshold chosen, the log weights of a pilot's proposals, and the mean square of a sum."""
+
+    mixture: Mixture
+    log_weights: Floats
+    mean_square: float
+
+    @property
+    def acceptance(self) -> float:
+        """The share of all proposals that a chain would accept."""
+        return Renewal.of(self.log_weights).acceptance
+
+
+def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
+    """Choose the threshold and the stretch that accept most, by a pilot that costs about ``budget`` in all.
+
+    Half of it goes to a search, one step at a time from the middle to where it no longer pays, always with the same
+    words, so that chance does not decide; the rest to what was chosen.
+    """
+    search = max(20, min(2000, budget // (2 * 8 * mixture.cost)))
+    known: dict[tuple[int, int], float] = {}
+
+    def accepted(place: tuple[int, int]) -> float:
+        if place not in known:
+            proposals = mixture.at(TAUS[place[0]], STRETCHES[place[1]])
+            _, log_weights = proposals.propose(search, new_rng(seed="keepsum search").stream())
+            known[place] = Renewal.of(log_weights).acceptance
+        return known[place]
+
+    best = (3 if mixture.epsilon < 0.5 else 5, 0)
+    for direction in ((1, 0), (-1, 0), (0, 1), (1, 0), (-1, 0)):
+        while True:
+            following = (best[0] + direction[0], best[1] + direction[1])
+            if not (0 <= following[0] < len(TAUS) and following[1] < len(STRETCHES)):
+                break
+            if accepted(following) < accepted(best) * WORTH:
+                break
+            best = following
+    chosen = mixture.at(TAUS[best[0]], STRETCHES[best[1]])
+    final = max(200, min(50_000, budget // (2 * mixture.cost)))
+    sums, log_weights = chosen.propose(final, rng.stream())
+    weights = np.exp(log_weights - log_weights.max())
+    squares = float(weights @ (sums.astype(np.float64) ** 2).mean(axis=1) / weights.sum())
+    return Tuned(chosen, log_weights, squares)

@@ -1,0 +1,286 @@
+"""What is proved of proposals from the scale mixture: their largest weight, the share accepted, what floats do.
+
+docs/general.md has the proofs; here are the numbers, every one of them on the safe side. Nothing comes from a pilot.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_UP, Context
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, kve
+
+from keepsum.sampling.general.mixture_kernels import FLOOR
+from keepsum.sampling.general.scale_bounds import log_excess, mass_defect, mean_square
+from keepsum.sampling.general.scales import (
+    ScaleLaw,
+    log_ratio_error,
+    log_sum_law,
+    log_tail,
+    typical_variances,
+)
+from keepsum.sampling.general.slabs import Slabs
+from keepsum.sampling.general.verified import VerifiedForm, verified_form
+
+IntArray = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+UNIT = 2.0**-53
+SPARE = 2.0**-40  # of any logarithm that is worked out in floats: a thousand times what it errs by
+SEVERAL = 40.0  # what is less likely than e^-40 is left aside, and counted
+REACH = 10.0  # a Gaussian has less than e^-50 beyond so many standard deviations
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What float64 does to draws.
+
+    Attributes
+    ----------
+    relative
+        A bound of the error of ln of a proposal's density times its weight.
+    lost
+        A total variation by which the law drawn from differs, however it is drawn from.
+    misses
+        The chance that a proposal is not the one that real numbers would give, at most.
+    """
+
+    relative: float
+    lost: float
+    misses: float
+
+    def by_rejection(self, acceptance: float) -> float:
+        """The total variation of an accepted draw from the law: a density right to e^(+-2 E) is off by so much."""
+        return self._law + self.misses / acceptance if acceptance > 0 else 1.0
+
+    def by_chain(self, proposals: float) -> float:
+        """The same for a draw that sees so many proposals, on average: each of them may be missed."""
+        return self._law + self.misses * proposals
+
+    @property
+    def _law(self) -> float:
+        return math.expm1(2 * self.relative) / 2 + self.lost if self.relative < 0.1 else 1.0
+
+
+def stated(bound: float) -> float:
+    """A bound as it is stated: two digits, rounded up, so that the last digits of a machine do not show; at most 1.
+
+    >>> stated(1.203e-9), stated(0.0), stated(7.0)
+    (1.3e-09, 0.0, 1.0)
+    """
+    short = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(float(bound)))
+    return min(1.0, float(short))
+
+
+def coordinate_rounding(slabs: Slabs, terms: int, largest: float, least: float, most: float) -> Rounding:
+    """What floats do to a proposal's coordinates and to its weight, whose ``terms`` have at most the ``largest`` size.
+
+    ``least`` is the smallest variance of a region, ``most`` the largest mean of one. The squared width of a coordinate
+    is a concave function of the variances (the least of some linear ones, by Gauss and Markov) that grows with them, so
+    its mean is at most the one at their means.
+    """
+    low, high = slabs.width_bounds
+    # A coordinate's weights by recurrence, their sum, and its grid of cumulated weights (docs/general.md).
+    drawn = float((1400 + 48 / (least * low**2)).sum()) * UNIT
+    grid = float((20 * high * math.sqrt(most) + 18).sum()) * 2 * UNIT
+    weight = (terms**2 + 48 * terms) * largest * UNIT
+    return Rounding(weight + drawn, 0.0, grid + 256 * UNIT + terms * math.exp(-SEVERAL))
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureBounds:
+    """The bounds of a mixture.
+
+    Parameters
+    ----------
+    slabs, epsilon, sizes, exponents, tau, stretch
+        Those of the mixture.
+    laws, law
+        Its different laws of scales, and which of them each region has.
+    ratios
+        The law of sums over its mixture, for each of the laws.
+    """
+
+    slabs: Slabs
+    epsilon: float
+    sizes: IntArray
+    exponents: Floats
+    tau: float
+    stretch: float
+    laws: list[ScaleLaw]
+    law: IntArray
+    ratios: list[Floats]
+
+    @cached_property
+    def _variances(self) -> Floats:
+        return typical_variances(self.epsilon, self.sizes)
+
+    @cached_property
+    def _form(self) -> VerifiedForm | None:
+        return verified_form(self.slabs.full_basis(), self._variances)
+
+    @cached_property
+    def _shares(self) -> tuple[Floats, Floats]:
+        """Below and above 1 less the leverage of each region: b' (B' V0^-1 B)^-1 b / v0."""
+        low, high = (self._form or _unproved()).quadratic(self.slabs.full_basis())
+        return low / self._variances * (1 - 4 * UNIT), np.minimum(1.0, high / self._variances * (1 + 4 * UNIT))
+
+    @cached_property
+    def _excess(self) -> Floats:
+        """For each law ln K: with the exponents as they are exactly, which floats know to a few digits less."""
+        low, high = self._shares
+        used = np.array([own.exponent for own in self.laws])[self.law] / self.stretch
+        doubt = np.maximum(high - used, used - low) * self.stretch + 8 * UNIT
+        worst = np.zeros(len(self.laws))
+        np.maximum.at(worst, self.law, np.maximum(doubt, 0.0))
+        return np.array([log_excess(own, slip) for own, slip in zip(self.laws, worst.tolist(), strict=True)])
+
+    @cached_property
+    def _highest(self) -> Floats:
+        """For each law ln H: how far the law of sums rises above its mixture, floats included."""
+        own = np.array([max(0.0, ratios.max(initial=0.0)) for ratios in self.ratios])
+        slips = np.zeros(len(self.laws))
+        np.maximum.at(slips, self.law, [log_ratio_error(self.epsilon, n) for n in self.sizes.tolist()])
+        return own + slips
+
+    @cached_property
+    def log_bound(self) -> float:
+        """Ln M, proved; infinite where floats do not prove that the form is positive definite."""
+        if self._form is None:
+            return math.inf
+        shares, logs = self._shares, np.log(self._variances)
+        widths, _ = self.slabs.width_bounds
+        parts = [
+            *(self._excess + self._highest)[self.law].tolist(),
+            self._form.log_volume[1],
+            *np.maximum(-shares[0] * logs / 2, -shares[1] * logs / 2).tolist(),
+            self.slabs.dimension * math.log(2 * math.pi) / 2,
+            -(self.stretch - 1) * float(shares[1 if self.tau < 1 else 0].sum()) * math.log(self.tau) / 2,
+            *log_theta_sum(widths * math.sqrt(self.tau)).tolist(),
+        ]
+        enclosed, others = parts[: len(self.law)], parts[len(self.law) :]
+        return math.fsum(parts) + 4 * UNIT * math.fsum(map(abs, enclosed)) + SPARE * math.fsum(map(abs, others))
+
+    @cached_property
+    def log_acceptance(self) -> float:
+        """At most ln of the mean of w/M: the sum of the law's weights over the lattice, over M.
+
+        That sum is at least the weight of 0. And it is at least the sum of any product of mixtures of Gaussians below
+        the law, of which Poisson summation and an inequality of Jensen's or Gibbs' give lower bounds (docs/general.md).
+        """
+        if self._form is None:
+            return -math.inf
+        powers = np.array([own.power for own in self.laws])[self.law] + 1
+        whole = gammaln(powers / 2) + powers / 2 * math.log(2 / self.epsilon**2) - math.log(2)
+        return float(whole.sum()) * (1 - SPARE) + max(0.0, self._log_sum()) - self.log_bound - 1e-6
+
+    @property
+    def acceptance(self) -> float:
+        """At most the share of proposals that are accepted by rejection."""
+        return math.exp(self.log_acceptance)
+
+    def _log_sum(self) -> float:
+        """At most ln of the sum over the lattice of the law's weights, that of 0 being 1."""
+        offsets, cut = np.array([_below_law(self.epsilon, n) for n in self.sizes.tolist()]).T
+        if not cut.sum() < 0.5:
+            return -math.inf
+        return max(self._by_variances(offsets), self._by_sums(offsets)) + math.log1p(-float(cut.sum()))
+
+    def _by_variances(self, offsets: Floats) -> float:
+        """Jensen's inequality for det(A V A')^(-1/2) as a function of the variances: good where few totals overlap."""
+        lifted, single = np.where(offsets > 0, offsets, 1.0), offsets == 0
+        # The integral of e^(A - sqrt(A^2 + eps^2 x^2)), and its mean square.
+        whole = np.where(single, 1.0, lifted * kve(1, lifted)) * 2 / self.epsilon
+        squares = np.where(single, 2.0, lifted * kve(2, lifted) / kve(1, lifted)) / self.epsilon**2
+        # Exponential laws may be taken with other means than their own, at the price of a divergence.
+        change = np.where(single, 1 - (len(offsets) - self.slabs.dimension) / (2 * len(offsets)), 1.0)
+        form = verified_form(self.slabs.full_basis(), squares * change)
+        if form is None:
+            return -math.inf
+        regions = np.log(whole) - np.log(2 * math.pi * squares * change) / 2 - (change - 1 - np.log(change))
+        return self.slabs.dimension * math.log(2 * math.pi) / 2 + form.log_volume[0] + float(regions.sum())
+
+    def _by_sums(self, offsets: Floats) -> float:
+        """Gibbs' inequality with a Gaussian law of the sums: good where many totals overlap."""
+        form, size = self._form or _unproved(), self.slabs.dimension
+        deviations = np.sqrt(self._shares[1] * self._variances)
+        entropy = size / 2 * (1 + math.log(2 * math.pi)) + form.log_volume[0]
+        best = -math.inf
+        for scale in np.geomspace(0.2, 3, 28).tolist():
+            spread = self.epsilon * scale * deviations
+            costs = np.minimum(math.sqrt(2 / math.pi) * spread, np.hypot(offsets, spread) - offsets)
+            best = max(best, entropy + size * math.log(scale) - float(costs.sum()))
+        return best
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """What floats do to a draw."""
+        most = FLOOR + max(mean_square(own) for own in self.laws)
+        largest = max(64.0, *(_largest_term(own) for own in self.laws))
+        terms = 3 * (len(self.sizes) + self.slabs.dimension)
+        own = coordinate_rounding(self.slabs, terms, largest, FLOOR, most)
+        tables = math.fsum(log_ratio_error(self.epsilon, n) for n in self.sizes.tolist())
+        beyond = math.fsum(math.exp(log_tail(self.epsilon, n)) for n in self.sizes.tolist() if n > 1)
+        defects = np.array([mass_defect(one) for one in self.laws])[self.law]
+        return Rounding(own.relative + tables, beyond + self._grid, own.misses + float(defects.sum()))
+
+    @property
+    def _grid(self) -> float:
+        """That variances are drawn by numbers of 53 bits: 2^-54 of the variation of integrands (docs/general.md)."""
+        total = 0.0
+        for place, own in enumerate(self.laws):
+            size = int(self.sizes[np.flatnonzero(self.law == place)[0]])
+            power = own.power + 1
+            whole = gammaln(power / 2) + power / 2 * math.log(2 / self.epsilon**2) - math.log(2)
+            log_top = float(self._rough_excess[place]) - own.exponent * math.log(own.tau) / 2
+            reach = len(self.ratios[place]) if size > 1 else REACH * float(own.edge[-1])
+            share = math.exp(min(700.0, log_top - float(whole) + max(0.0, self.ratios[place].max(initial=0.0))))
+            bends = 5 + len(own.edge) / 1000
+            total += int((self.law == place).sum()) * bends * share * (2 * reach + 1) * UNIT / 2
+        return total
+
+    @cached_property
+    def _rough_excess(self) -> Floats:
+        """Ln K for the exponents that are used, for chains on lattices whose own are not worked out."""
+        return np.array([log_excess(own) for own in self.laws])
+
+
+def _largest_term(law: ScaleLaw) -> float:
+    """The largest size of a term of a region's log weight."""
+    near, far = float(law.edge[1]), float(law.edge[-1])
+    return max(law.power * max(abs(math.log(near)), abs(math.log(far))), law.half * far**2)
+
+
+def _below_law(epsilon: float, size: int) -> tuple[float, float]:
+    """A function below the law of a region's sums, e^(A - sqrt(A^2 + eps^2 S^2)): the largest A, and what to take off.
+
+    It is a mixture of Gaussians: the exponent is minus a Bernstein function of S^2. What lies beyond the region's table
+    is at most that share of the whole (as in ``log_tail``), and the table's own error comes to it.
+
+    >>> _below_law(1.0, 1)
+    (0.0, 0.0)
+    """
+    if size == 1:
+        return 0.0, 0.0
+    fallen = -log_sum_law(epsilon, size)[1:]
+    s = epsilon * np.arange(1, len(fallen) + 1)
+    offset = max(0.0, float(((s**2 - fallen**2) / (2 * fallen)).min()) * (1 - SPARE))
+    far = float(s[-1])
+    beyond = 2 * math.exp(offset - math.hypot(offset, far)) / math.expm1(epsilon * far / math.hypot(offset, far))
+    return offset, beyond + log_ratio_error(epsilon, size)
+
+
+def log_theta_sum(widths: Floats) -> Floats:
+    """Ln of the sum over k of e^(-2 pi^2 s^2 k^2), by whichever sum is short."""
+    k = np.arange(1, 40)
+    dual = 1 + 2 * np.exp(-2 * np.pi**2 * np.outer(widths**2, k**2)).sum(axis=1)
+    direct = (1 + 2 * np.exp(-np.outer(1 / (2 * widths**2), k**2)).sum(axis=1)) / (math.sqrt(2 * math.pi) * widths)
+    return np.asarray(np.log(np.where(widths > 0.4, dual, direct)))
+
+
+def _unproved() -> VerifiedForm:
+    raise AssertionError("a form that is not proved to be positive definite has no bounds")

@@ -1,0 +1,272 @@
+"""The laws that the scale mixture draws variances from, in pieces that invert in closed form.
+
+A Laplace variable is Gaussian with a random variance v of density proportional to e^(-eps^2 v/2), a sum of n of them
+with density v^(n-1) e^(-eps^2 v/2). In y = sqrt(v), and together with the Gaussian's own factor 1/sqrt(v), the wanted
+density is y^(2(n-1)) e^(-eps^2 y^2/2), or with another order in the place of n (``shape_for``).
+It is proposed with a further factor max(v, tau)^(q/2), which makes up for the weight of the lattice (``mixture.py``).
+The log density is then interpolated by straight lines: a line of slope t has its mass, and the inverse of it, in
+closed form. Whatever is drawn from is known exactly, so the interpolation costs nothing but a little of the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum.sampling.core.kernel_tables import ScaleTables
+from keepsum.sampling.general.mixture_kernels import GUIDE, accumulate, fall
+
+Floats = npt.NDArray[np.float64]
+
+CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight tails begin
+FINE = 0.04  # pieces are this wide, in units of 1/eps and of y
+SPREAD = 40.0  # sums of regions are tabulated to e^-40
+LEAST = 1.25  # the smallest order of a Gamma law other than 1
+UNIT = 2.0**-53
+LONGEST = 4 * 10**6  # entries of the law of a sum
+FLATTEST = 1e-12
+SHARP = 1e-12  # the spread of a width that is one number
+
+
+@dataclass(frozen=True)
+class ScaleLaw:
+    """The law of y for a region: n cells, exponent q, threshold tau.
+
+    Attributes
+    ----------
+    edge, height, slope, passed
+        The pieces: log density ``height + slope (y - edge)``, and the mass before each.
+    half, power, exponent, tau
+        What is wanted, e^(-half y^2) y^power, and the further factor max(y^2, tau)^(exponent/2) that it is proposed
+        with. ``scale_bounds.py`` proves how far the lines are below that.
+    """
+
+    edge: Floats
+    height: Floats
+    slope: Floats
+    passed: Floats
+    half: float
+    power: float
+    exponent: float
+    tau: float
+
+
+def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLaw:
+    """Lay straight lines through the log density at edges, and a tangent beyond the last."""
+    power, root = 2 * (shape_for(epsilon, size) - 1), math.sqrt(tau)
+
+    def log_density(y: Floats) -> Floats:
+        with np.errstate(divide="ignore"):
+            own = power * np.log(y) if power else np.zeros_like(y)
+        return np.asarray(-((epsilon * y) ** 2) / 2 + own + exponent * np.log(np.maximum(y, root)))
+
+    edge = _edges(epsilon, power, exponent, root)
+    at = log_density(edge)
+    if power:
+        at[0] = at[1]  # the density rises from 0 there: a level piece above it
+    slope = np.empty_like(edge)
+    slope[:-1] = np.diff(at) / np.diff(edge)
+    slope[-1] = -(epsilon**2) * edge[-1] + (power + exponent * (edge[-1] > root)) / edge[-1]
+    mass = np.empty_like(edge)
+    rise = slope[:-1] * np.diff(edge)
+    # Slopes of almost 0 would divide 0 by 0.
+    mass[:-1] = np.diff(edge) * np.where(
+        np.abs(rise) < 1e-9, 1 + rise / 2, np.expm1(rise) / np.where(rise == 0, 1, rise)
+    )
+    mass[-1] = -1 / slope[-1]
+    top = float(at.max())
+    mass *= np.exp(at - top)
+    passed = np.concatenate([[0.0], np.cumsum(mass)])
+    height = at - top - math.log(passed[-1])
+    passed = passed[:-1] / passed[-1]
+    slope = np.where(np.abs(slope) < FLATTEST, FLATTEST, slope)  # level lines are tilted by less than rounding
+    return ScaleLaw(edge, height, slope, passed, epsilon**2 / 2, power, exponent, tau)
+
+
+def fixed_scale(variance: float) -> ScaleLaw:
+    """No mixture: one width, spread over its last digits so that its density is a number."""
+    width = math.sqrt(variance)
+    spread = SHARP * width
+    height = -math.log(spread)
+    return ScaleLaw(
+        edge=np.array([width, width + spread]),
+        height=np.array([height, height - 60]),
+        slope=np.array([1e-12, -1 / spread]),
+        passed=np.array([0.0, 1.0]),
+        half=0.0,
+        power=0.0,
+        exponent=0.0,
+        tau=variance,
+    )
+
+
+def _edges(epsilon: float, power: float, exponent: float, root: float) -> Floats:
+    """From 0 through the threshold to where the density has fallen by e^-CUT, finer where it bends."""
+    top = math.sqrt(power + exponent) / epsilon + math.sqrt(2 * CUT) / epsilon
+    bend = FINE / math.sqrt(max(1.0, power + exponent))
+    edges = [0.0]
+    if power:
+        # Below this the density is less than e^-CUT of the largest, or y is far below a whole number.
+        edges.append(min(root, math.sqrt(power) / epsilon) * math.exp(-CUT / power))
+    else:
+        edges += np.linspace(0, root, max(2, math.ceil(root * epsilon / FINE) + 1))[1:].tolist()
+    while edges[-1] < top:
+        y = edges[-1]
+        following = y + min(FINE / epsilon, bend * y)
+        edges.append(root if y < root < following else following)
+    return np.array(edges)
+
+
+def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Floats]) -> ScaleTables:
+    """Laws and ratios one behind the other, as the kernels read them."""
+    start = np.cumsum([0, *(len(law.edge) for law in laws)])
+    guide = np.array([np.searchsorted(law.passed, np.arange(GUIDE) / GUIDE, side="right") - 1 for law in laws])
+    return ScaleTables(
+        start=start.astype(np.int64),
+        edge=np.concatenate([law.edge for law in laws]),
+        height=np.concatenate([law.height for law in laws]),
+        # Pieces as low as e^-700 are never drawn from.
+        unheight=np.exp(-np.maximum(-700.0, np.concatenate([law.height for law in laws]))),
+        slope=np.concatenate([law.slope for law in laws]),
+        passed=np.concatenate([law.passed for law in laws]),
+        guide=guide.astype(np.int32),
+        power=np.array([law.power for law in laws]),
+        half=epsilon**2 / 2,
+        ratio_start=np.cumsum([0, *(len(own) for own in ratios)]).astype(np.int64),
+        ratios=np.concatenate([*ratios, np.zeros(0)]),
+    )
+
+
+def shape_for(epsilon: float, size: int) -> float:
+    """The order of the Gamma law of a region's variance.
+
+    For one cell it is 1, and the mixture is the Laplace law itself. For n cells it is chosen so that the variance
+    agrees with that of n double geometrics, which at large epsilon are narrower than n Laplace variables; 1 where that
+    would be less than LEAST, so that no density is infinite at 0, or rises there over hundreds of orders.
+    """
+    if size == 1 or epsilon > 100:
+        return 1.0
+    shape = size * (epsilon / 2 / math.sinh(epsilon / 2)) ** 2
+    return shape if shape >= LEAST else 1.0
+
+
+def typical_variances(epsilon: float, sizes: npt.NDArray[np.int64]) -> Floats:
+    """The mean variance of each region's mixture."""
+    return np.array([2 * shape_for(epsilon, n) / epsilon**2 for n in sizes.tolist()])
+
+
+@lru_cache(maxsize=256)
+def log_ratios(epsilon: float, size: int) -> Floats:
+    """Ln of the law of a sum of n double geometrics over the mixture's density there, for sums 0, 1, ...
+
+    Up to a constant, for sums as likely as e^-SPREAD; none for a single cell, where the two agree.
+    """
+    if size == 1:
+        return np.zeros(0)
+    law = log_sum_law(epsilon, size)
+    ratios = law - log_mixture(epsilon, shape_for(epsilon, size), np.arange(len(law), dtype=np.float64))
+    return np.asarray(ratios - ratios[0])
+
+
+def log_mixture(epsilon: float, shape: float, sums: Floats) -> Floats:
+    """Ln of the integral of y^(2 shape - 2) e^(-eps^2 y^2/2 - S^2/2y^2) dy over y > 0, up to a constant.
+
+    In x = ln y the integrand is analytic in a strip, falls off doubly exponentially to the right and at least like
+    e^(x (2 shape - 1)) to the left, so the trapezoid rule with a quarter of its width as the step is accurate to the
+    last digits.
+    """
+    power = 2 * shape - 1
+    result = np.empty(len(sums))
+    for first in range(0, len(sums), 4096):
+        own = sums[first : first + 4096, None]
+        square = (power + np.sqrt(power**2 + 4 * (epsilon * own) ** 2)) / (2 * epsilon**2)  # e^2x at the top
+        width = 1 / np.sqrt(2 * epsilon**2 * square + 2 * own**2 / square)
+        step = np.minimum(width / 4, 1 / 16)
+        # To the left it falls like e^(power x), and once S^2/2y^2 is large much faster.
+        far = np.log(120 * square / np.maximum(own, 1e-100) ** 2 + 1) / 2
+        left = int(np.ceil((12 * width + np.minimum(45 / power, far)) / step).max())
+        right = int(np.ceil(12 * width / step).max())
+        away = step * np.arange(-left, right + 1)
+        grown = square * np.exp(2 * away)
+        logs = power * away - epsilon**2 * grown / 2 - own**2 / (2 * grown)
+        top = logs.max(axis=1)
+        tail = np.log((np.exp(logs - top[:, None])).sum(axis=1)) + np.log(step[:, 0])
+        result[first : first + 4096] = top + tail + power * np.log(square[:, 0]) / 2
+    return result
+
+
+@lru_cache(maxsize=256)
+def log_sum_law(epsilon: float, size: int) -> Floats:
+    """Ln of the law of a sum of n double geometrics at 0, 1, ... as far as e^-SPREAD of the largest, up to a constant.
+
+    The generating function G = ((1 - a x)(1 - a/x))^-n has x G' (1 - a x)(1 - a/x) = n a (x - 1/x) G, so that
+    a (n - S - 1) p(S+1) = a (n + S - 1) p(S-1) - (1 + a^2) S p(S), and the ratios r(S) = p(S+1)/p(S) follow from each
+    other downwards, where the recurrence forgets where it started by a factor a^2 a step.
+    """
+    return _log_law(sum_ratios(epsilon, size, sum_reach(epsilon, size)))
+
+
+@lru_cache(maxsize=256)
+def log_ratio_error(epsilon: float, size: int) -> float:
+    """A bound of the error of any of the ``log_ratios``.
+
+    A step of the recurrence is right to c = 20 + 4 eps units: its numbers are positive, or (beyond n) a difference
+    that takes away less than two thirds, and e^-eps is right to 3 + eps units, by which a ratio changes no more. Of the
+    error of a ratio r(S) a share |n - S - 1| r(S) r(S-1)/(n + S - 1) < 1 is passed on to the next. The ratio that the
+    recurrence starts from may be all wrong, and reaches the table through as many shares as there are steps before it.
+    The law adds up all ratios, and the mixture is right to some units of its exponents, ``largest`` at most.
+    """
+    if size == 1:
+        return 0.0
+    reach = sum_reach(epsilon, size)
+    before = _run_in(epsilon, size, reach)
+    ratios = sum_ratios(epsilon, size, reach)
+    s = np.arange(1, len(ratios), dtype=np.float64)
+    shares = np.abs(size - s - 1) * ratios[1:] * ratios[:-1] / (size + s - 1)
+    ends = [abs(size - s - 1) / (size + s - 1) for s in (reach, reach + before)]
+    share = max(ends) * float(ratios[-1]) ** 2
+    fresh = (20 + 4 * epsilon) * UNIT
+    last = fresh / (1 - share) + 4 * share**before
+    law = accumulate(fresh, shares * (1 + 2.0**-40), last) + last + 4 * len(ratios) * UNIT * (2 * SPREAD + epsilon)
+    power = 2 * shape_for(epsilon, size) - 1
+    exponents = power + epsilon * reach
+    largest = 64 * exponents + 4 * power * abs(math.log(exponents) - 2 * math.log(epsilon))
+    return float(2 * (law + (largest + 2000) * UNIT))
+
+
+@lru_cache(maxsize=256)
+def log_tail(epsilon: float, size: int) -> float:
+    """Ln of a bound of the chance that a region's sum lies beyond its table, whatever totals hold.
+
+    Given all totals a sum S is at most p(S)/p(0) times as likely as 0 (the law of the rest has a positive Fourier
+    transform, so its weight is largest at 0), and ratios p(S+1)/p(S) fall: the rest is at most a geometric series.
+    """
+    law = log_sum_law(epsilon, size)
+    return float(math.log(4) + law[-1] - math.log(-math.expm1(law[-1] - law[-2])))
+
+
+def sum_reach(epsilon: float, size: int) -> int:
+    """How many sums are as likely as e^-SPREAD of the likeliest, at most."""
+    deviation = math.sqrt(2 * size * math.exp(-epsilon)) / -math.expm1(-epsilon)
+    return int(math.sqrt(2 * SPREAD) * deviation + SPREAD / epsilon) + 16
+
+
+def _log_law(ratios: Floats) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+
+
+def sum_ratios(epsilon: float, size: int, most: int) -> Floats:
+    """p(S+1)/p(S) for S = 0, ..., most - 2."""
+    out = np.empty(most - 1)
+    fall(math.exp(-epsilon), size, most + _run_in(epsilon, size, most), out)
+    return out
+
+
+def _run_in(epsilon: float, size: int, most: int) -> int:
+    """Steps before the table until the recurrence has forgotten where it started: see ``log_ratio_error``."""
+    return int(SPREAD / epsilon) + 16 + int(SPREAD * (size + most) / (2 * most))

@@ -1,0 +1,1 @@
+"""Exact l1 Laplace noise."""

@@ -1,0 +1,150 @@
+"""l1 Laplace noise under overlapping totals: exact, by drawing most regions freely and solving for the others.
+
+The totals are equations between the sums of regions. Draw all regions but ``rank`` of them freely; the equations give
+the sums of the others. Reject the draw unless these are whole numbers, and accept them with a chance proportional to
+their own probability: for a region of one cell a^|S|, for a larger one by drawing its positive parts and accepting
+that the negative parts have the total that is left (``compositions``). Whatever regions are solved for, the share of
+accepted draws is the chance that free noise keeps the totals, divided by the solved regions' largest probabilities;
+so the widest regions are solved for.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+from flint import fmpz_mat
+from scipy import sparse
+
+from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.matrix import Row, matrix_rows
+from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, Referee, State, in_parallel, run
+from keepsum.sampling.core.geometric import WORD_BITS, geometric
+from keepsum.sampling.core.kernels import JOB, RATIO_AT, REGION, TRIES
+from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
+from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
+from keepsum.sampling.l1.compositions_kernels import BARS, MEND
+from keepsum.sampling.l1.rejection_kernels import fill_blocks
+
+IntArray = npt.NDArray[np.int64]
+
+# Sums of regions stay far below 2^42, so with coefficients up to this no product can wrap.
+LARGEST_COEFFICIENT = 2**20
+
+
+class SolvedRegions:
+    """Double geometric noise in blocks of regions whose totals are all 0.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss per unit of l1 distance.
+    matrix
+        The totals over the regions.
+    sizes
+        The number of cells of each region.
+    count
+        How many such blocks a draw has.
+
+    Guarantee
+    ---------
+    Exact: P(z) is proportional to exp(-eps |z|_1) on the lattice. ``tests/statistical/test_tables.py``.
+    """
+
+    def __init__(
+        self,
+        epsilon: Fraction,
+        matrix: sparse.csr_array,
+        sizes: npt.ArrayLike,
+        count: int = 1,
+        word_bits: int = WORD_BITS,
+    ) -> None:
+        self._sizes = np.asarray(sizes, dtype=np.int64)
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        self._count = count
+        self._epsilon = epsilon
+        self._law = geometric(epsilon, word_bits)
+        self._rate = rate_of(epsilon)
+        self._tail, self._free, numerators, self._denominator = split(matrix_rows(matrix), self._sizes.tolist())
+        self.usable = (
+            max((abs(e) for row in numerators for e in row), default=0) * len(self._free) <= LARGEST_COEFFICIENT
+        )
+        shape = (len(self._tail), len(self._free))
+        self._numerators = np.array(numerators if self.usable else 0, dtype=np.int64).reshape(
+            shape if self.usable else (1, 1)
+        )
+        self._modes = np.array([mode(n, epsilon) for n in self._sizes.tolist()], dtype=np.int64)
+        ways = methods(self._sizes, np.ones_like(self._sizes), epsilon, Fraction(0))
+        self._methods = np.where(ways == BARS, BARS, MEND)
+        self._block = int(self._sizes.sum())
+        self.width = self._block * count
+
+    @property
+    def cells_per_try(self) -> int:
+        """What a try costs."""
+        return self._block
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row a draw, the blocks of a draw one after the other, region by region."""
+        flat = out.reshape(-1)
+        jobs = len(out) * self._count
+        step = max(1, TASK_CELLS // (16 * self._block))
+
+        def task(first: int, stream: Stream) -> None:
+            self._run(first, min(first + step, jobs), flat, stream)
+
+        in_parallel([lambda stream, f=first: task(f, stream) for first in range(0, jobs, step)], rng, threads)  # type: ignore[misc]
+
+    def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
+        """Draw until a hundred blocks are accepted or ``most`` tries are made; how many of each there were."""
+        draws = max(1, min(PILOT_DRAWS, 10**7 // self._block))
+        out = np.empty(draws * self._block, dtype=np.int64)
+        state = self._run(0, draws, out, rng.stream(), most)
+        return int(state[JOB]), int(state[TRIES])
+
+    def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
+        referee = Referee(self._law.word_bits, lambda _: self._law, self._answer)
+        regions = (self._sizes, self._starts, self._modes, self._methods)
+        singles = int((self._sizes[self._free] == 1).sum())
+        equations = (self._free, singles, self._tail, self._numerators, self._denominator)
+        room = (
+            np.empty(max(int(self._sizes.max()), singles), dtype=np.int64),
+            np.empty(singles, dtype=np.int64),
+            np.empty(len(self._free), dtype=np.int64),
+            np.empty(len(self._tail), dtype=np.int64),
+        )
+        jobs = (self._block, first, last, flat, most)
+        return run(fill_blocks, stream, referee, (self._law.table, self._rate, *regions, *equations, *jobs, *room))
+
+    def _answer(self, state: State, uniform: LazyUniform) -> int:
+        """Only the total of a solved region is accepted by comparison."""
+        size = int(self._sizes[self._tail[state[REGION]]])
+        return accept_sum(size, self._epsilon, int(state[RATIO_AT]), uniform)
+
+
+def split(rows: list[Row], sizes: list[int]) -> tuple[IntArray, IntArray, list[list[int]], int]:
+    """Which regions are solved for, the widest that determine the rest, and how.
+
+    Returns
+    -------
+    tuple
+        The solved regions, the free ones, and numerators and a denominator: the sums of the solved regions are
+        ``-numerators @ free_sums / denominator``.
+    """
+    width = len(sizes)
+    widest = sorted(range(width), key=lambda r: (-sizes[r], r))
+    place = {r: k for k, r in enumerate(widest)}
+    independent = [rows[i] for i in eliminate(rows, width, units_only=False).pivots]
+    columns = fmpz_mat([[row.get(r, 0) for r in widest] for row in independent])
+    # In the reduced row echelon form the pivots are the first columns that are independent of those before them.
+    reduced, _, rank = columns.rref()
+    table = reduced.tolist()
+    pivots = [next(j for j, e in enumerate(row) if e != 0) for row in table[:rank]]
+    tail = [widest[j] for j in pivots]
+    free = sorted(set(range(width)) - set(tail), key=lambda r: (sizes[r] > 1, r))  # single cells first
+    solved = [[Fraction(int(row[place[r]]), int(row[j])) for r in free] for row, j in zip(table, pivots, strict=False)]
+    denominator = lcm(*(f.denominator for row in solved for f in row), 1)
+    numerators = [[int(f * denominator) for f in row] for row in solved]
+    return np.array(tail, dtype=np.int64), np.array(free, dtype=np.int64), numerators, denominator

@@ -1,0 +1,258 @@
+"""Tables from files: CSV, Parquet and Arrow, told apart by their first bytes.
+
+Every value of a CSV file is read as text, so that codes such as 01001 survive.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, BinaryIO
+
+from keepsum._arguments import check_path, check_text, check_texts, check_within
+from keepsum._memory import BYTES_A_BYTE, check_room
+from keepsum._text import shown_name, shown_names, type_of
+from keepsum.errors import DataError, InputError
+from keepsum.tables.cells import Source
+from keepsum.tables.columns import columnar_source, is_columnar
+from keepsum.tables.domain import Domain
+from keepsum.tables.origins import Origin, Text
+from keepsum.tables.table import Table
+
+DELIMITERS = (",", ";", "\t", "|")
+LONGEST_HEADER = 10**5
+
+
+def read_table(
+    path: str | PathLike[str] | BinaryIO,
+    count: str,
+    axes: str | Sequence[str] | None = None,
+    *,
+    within: Mapping[str, str] | None = None,
+    domain: Domain | Mapping[str, Any] | None = None,
+    drop: Collection[str] | None = None,
+    keep_order: bool = False,
+) -> Table:
+    r"""Read a table of counts from a file with named columns and one row a cell.
+
+    A release has all cells in the order of the declared categories, else in the natural order of the labels (5-9 before
+    10-14), whatever the order of the rows.
+
+    Parameters
+    ----------
+    path
+        A CSV file in UTF-8, a Parquet or an Arrow file, or an open one. The delimiter of a CSV file is the one of
+        ``, ; tab |`` with which the header has the count column.
+    count
+        The column of counts, in plain digits.
+    axes
+        The columns that are axes; by default all but the count, unless one holds numbers and is not declared: it may
+        be another measure.
+    within
+        Which axis is nested in which: ``{"county": "state"}``.
+    domain
+        A ``Domain``, or a mapping from axes to their categories, for those that are declared.
+    drop
+        Columns to leave out. If given, every column must be an axis, the count or named here; if not, columns
+        that are not among ``axes`` are left out.
+    keep_order
+        Say that the order of the rows is public: a release then has its rows, and categories that are not declared,
+        in the order of the file. Every cell must have a row. The certificate records it.
+
+    Examples
+    --------
+    >>> import keepsum as ks, pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "counties.csv")
+    >>> _ = file.write_text("state,county,n\nIL,Cook,12\nIL,Lake,7\nWI,Lake,3\n")
+    >>> states = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Lake"], "WI": ["Lake"]}}
+    >>> ks.read_table(file, count="n", within={"county": "state"}, domain=states)
+    Table(state 2 > county 3: 3 cells, counts not shown)
+    >>> folder.cleanup()
+    """
+    count = check_text(count, "The count column")
+    left_out = None if drop is None else check_texts(drop, "Columns to drop")
+    file = open_columns(path, count)
+    if left_out is not None:
+        declared = domain if isinstance(domain, (Domain, Mapping)) else {}
+        axes = all_accounted_for(file.source, count, axes, check_within(within), left_out, declared)
+    return Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The named columns of a file, and what the file was."""
+
+    source: Source
+    origin: Origin
+
+
+def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
+    """The columns of a CSV, Parquet or Arrow file."""
+    data, name = _contents(path)
+    if is_columnar(data):
+        return Columns(*columnar_source(data, name))
+    return _csv_columns(data, name, count)
+
+
+def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
+    """The bytes of a file and what to call it in a message."""
+    if isinstance(path, (str, PathLike)):
+        file = check_path(path, "The file")
+        try:
+            check_room(file.stat().st_size, f"File {file.name!r}", BYTES_A_BYTE)
+            return file.read_bytes(), file.name
+        except OSError as error:
+            raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+    data = path.read() if callable(getattr(path, "read", None)) else None
+    if not isinstance(data, bytes):
+        raise InputError(f"The file must be given by its path or opened for bytes, got {type_of(path)}.")
+    return data, "standard input"
+
+
+def all_accounted_for(
+    source: Source,
+    count: str,
+    axes: str | Sequence[str] | None,
+    within: Mapping[str, str],
+    drop: Sequence[str],
+    declared: Domain | Collection[str],
+) -> list[str]:
+    """The axes, if every other column is the count, a parent or named to be dropped."""
+    for name in drop:
+        if name not in source.names:
+            raise DataError(f"A column to drop must be {source.one_of_the_columns()}, got {shown_name(name)}.")
+        if name == count:
+            raise DataError(f"The count column {shown_name(name)} must not be dropped.")
+    if axes is None:
+        rest = replace(source, names=tuple(name for name in source.names if name not in drop))
+        names = rest.axes(count, None, within, declared.axes if isinstance(declared, Domain) else declared)
+    else:
+        names = source.axes(count, axes, within)
+    both = [name for name in names if name in drop]
+    if both:
+        raise DataError(f"A column to drop must not be an axis, got {shown_names(both)}.")
+    extra = [name for name in source.names if name not in names and name != count and name not in drop]
+    if extra:
+        raise DataError(
+            f"Every column must be an axis, a parent or the count, {shown_names(extra)} "
+            f"{'is' if len(extra) == 1 else 'are'} none. Drop what is to be left out."
+        )
+    return names
+
+
+# -- CSV --------------------------------------------------------------------------------------------
+
+
+def as_utf8(data: bytes) -> str | None:
+    """The text of a file; None if it is none.
+
+    The error is not passed on: it holds the whole file.
+    """
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _csv_columns(data: bytes, name: str, count: str) -> Columns:
+    text = as_utf8(data)
+    if text is None:
+        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
+    marked = text.startswith("\ufeff")
+    text = text[1:] if marked else text
+    first, newline = _first_line(text)
+    if not first.strip():
+        raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
+    if "\r" in first or len(first) > LONGEST_HEADER:
+        raise DataError(f"File {name!r} must have lines that end in a line feed, and a header of a line.")
+    delimiter = _delimiter(first, count)
+    header, rows, lines = _rows(text, delimiter, name)
+    place = {column: k for k, column in enumerate(header)}
+    source = Source(
+        names=tuple(header),
+        labels=lambda column: [row[place[column]] for row in rows],
+        counts=lambda column: [row[place[column]] for row in rows],
+        where=lambda row: f"line {lines[row]}",
+        height=len(rows),
+    )
+    quoted_names = _quoted(first, header, delimiter)
+    origin = Text(
+        columns=tuple(header),
+        delimiter=delimiter,
+        newline=newline,
+        byte_order_mark=marked,
+        ends_with_newline=text.endswith("\n"),
+        quoted_names=quoted_names,
+        # Rows would tell which of them there are, and counts how they are written: the header decides.
+        quoted_columns=quoted_names - {count},
+    )
+    return Columns(source, origin)
+
+
+def _first_line(text: str) -> tuple[str, str]:
+    """The first line, and how it ends."""
+    line = text.split("\n", 1)[0]
+    return line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n"
+
+
+def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """The header, the rows, and the line on which each row ends."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    problem = ""
+    try:
+        header = next(reader)
+        _check_header(header, name)
+        for row in reader:
+            if not row:
+                continue  # a blank line
+            if len(row) != len(header):
+                raise DataError(
+                    f"Line {reader.line_num} of {name!r} must have {len(header)} values like the header, "
+                    f"it has {len(row)}."
+                )
+            rows.append(row)
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        problem = str(error)
+    if problem:
+        raise DataError(f"File {name!r} must be well-formed CSV, but in line {reader.line_num}: {problem}.")
+    return header, rows, lines
+
+
+def _delimiter(header: str, count: str) -> str:
+    """The delimiter with which the header names the count column; a comma if none does."""
+    for delimiter in DELIMITERS:
+        if count in next(csv.reader([header], delimiter=delimiter), ()):
+            return delimiter
+    return ","
+
+
+def _check_header(header: list[str], name: str) -> None:
+    twice = sorted(column for column, times in Counter(header).items() if times > 1)
+    if twice:
+        shown = shown_names(twice)
+        got = "one" if shown == "others" else shown
+        raise DataError(f"Columns of {name!r} must have different names, got {got} twice. Is there a header?")
+
+
+def _quoted(header: str, names: Sequence[str], delimiter: str) -> frozenset[str]:
+    """Which names of the header stand in quotes."""
+    value = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(delimiter)}]*')
+    quoted_names: set[str] = set()
+    position = 0
+    for name in names:
+        match = value.match(header, position)
+        if match is None:
+            break
+        if match[0].startswith('"'):
+            quoted_names.add(name)
+        position = match.end() + len(delimiter)
+    return frozenset(quoted_names)

@@ -1,0 +1,294 @@
+"""The totals to keep, each with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum._arguments import check_texts, check_whole
+from keepsum._text import printable, type_of
+from keepsum.errors import InputError
+from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
+from keepsum.tables.axes import MAX_CELLS, IntArray
+from keepsum.tables.domain import Domain
+
+if TYPE_CHECKING:
+    from keepsum.tables.table import Table
+
+
+class Part(Protocol):
+    """Some rows of the matrix that were declared together."""
+
+    @property
+    def height(self) -> int:
+        """The number of totals."""
+
+    def all_names(self) -> list[str]:
+        """Every total in words, in order."""
+
+    def coefficients(self) -> sparse.csr_array:
+        """The totals as rows over the cells."""
+
+    def describe(self) -> str:
+        """All of them in words."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The totals over all combinations of some axes; over no axis, the grand total."""
+
+    domain: Domain
+    axes: tuple[str, ...]
+
+    @cached_property
+    def height(self) -> int:
+        """The number of totals."""
+        return self.domain.project(self.axes).size if self.axes else 1
+
+    def all_names(self) -> list[str]:
+        """Every total in words, in order."""
+        if not self.axes:
+            return ["grand total"]
+        margin = self.domain.project(self.axes)
+        columns = []
+        for axis in margin.axes:
+            labels = margin.axis(axis).labels
+            columns.append([f"{axis}={labels[code]}" for code in margin.codes(axis).tolist()])
+        return [f"total of {', '.join(cell)}" for cell in zip(*columns, strict=True)]
+
+    def coefficients(self) -> sparse.csr_array:
+        """The totals as rows over the cells."""
+        size = self.domain.size
+        labels = self.domain.marginal_index(self.axes)
+        by_cell = sparse.csc_array(
+            (np.ones(size, dtype=np.int64), labels, np.arange(size + 1)), shape=(self.height, size)
+        )
+        return by_cell.tocsr()
+
+    def describe(self) -> str:
+        """All of them in words."""
+        if not self.axes:
+            return "the grand total"
+        innermost = [a for a in self.axes if a not in {self.domain.within.get(b) for b in self.axes}]
+        return f"{self.height:,} total{'s' * (self.height != 1)} of {' × '.join(innermost)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Totals given as rows of a matrix, with words for what they are."""
+
+    rows: sparse.csr_array
+    names: tuple[str, ...]
+    words: tuple[str, str]  # for one, and for several
+
+    @property
+    def height(self) -> int:
+        """The number of totals."""
+        return len(self.names)
+
+    def all_names(self) -> list[str]:
+        """Every total in words, in order."""
+        return list(self.names)
+
+    def coefficients(self) -> sparse.csr_array:
+        """The totals as rows over the cells."""
+        return self.rows
+
+    def describe(self) -> str:
+        """All of them in words."""
+        return f"{self.height:,} {self.words[self.height != 1]}"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rows):
+            return NotImplemented
+        return (
+            (self.names, self.words, self.rows.shape) == (other.names, other.words, other.rows.shape)
+            and np.array_equal(self.rows.indptr, other.rows.indptr)
+            and np.array_equal(self.rows.indices, other.rows.indices)
+            and np.array_equal(self.rows.data, other.rows.data)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.words, self.rows.shape))
+
+
+@dataclass(frozen=True)
+class Invariants:
+    """A set of totals that a release must keep exactly.
+
+    Make one from a table (``table.keep``), from the margins of a domain, or over anonymous cells from subsets
+    or from any integer matrix; ``+`` unites two over the same cells.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "education": ["low", "high"]})
+    >>> keep = ks.Invariants.margins(domain, [["county"], ["education"], []])
+    >>> keep
+    Invariants(2 totals of county, 2 totals of education, the grand total; 4 cells)
+    >>> keep.name(1), keep.name(4)
+    ('total of county=Beta', 'grand total')
+    >>> keep.holds([3, 1, 2, 0], [2, 2, 3, -1]), keep.holds([3, 1, 2, 0], [4, 1, 2, 0])
+    (True, False)
+
+    >>> overlap = ks.Invariants.subsets(5, [[0, 1, 2], [2, 3, 4]])
+    >>> overlap.coefficients.toarray().tolist()
+    [[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]
+    >>> (overlap + ks.Invariants.matrix([[1, 2, 3, 4, 5]])).height
+    3
+    """
+
+    size: int
+    parts: tuple[Part, ...]
+    domain: Domain | None = None
+
+    # -- ways to declare them -----------------------------------------------------------------------
+
+    @classmethod
+    def margins(cls, domain: Domain, margins: Iterable[Iterable[str]]) -> Invariants:
+        """Keep the totals over each of these sets of axes; the empty set is the grand total."""
+        if not isinstance(domain, Domain):
+            raise InputError(f"Margins must be over a Domain, got {type_of(domain)}. A table has table.domain.")
+        if not isinstance(margins, Iterable):
+            raise InputError(f"Margins must be a list of lists of axes, got {type_of(margins)}.")
+        parts: list[Part] = []
+        for axes in [margins] if isinstance(margins, str) else margins:
+            margin = Margin(domain, domain.closure(axes))
+            if margin not in parts:
+                parts.append(margin)
+        return cls(domain.size, tuple(parts), domain)
+
+    @classmethod
+    def subsets(cls, size: int, subsets: Iterable[Iterable[int]], names: Sequence[str] | None = None) -> Invariants:
+        """Keep the total over each of these sets of cells, cells being numbered from 0 to ``size - 1``."""
+        size = check_whole(size, "The number of cells", 1, MAX_CELLS)
+        if not isinstance(subsets, Iterable) or isinstance(subsets, (str, Mapping)):
+            raise InputError(f"Subsets must be a list of lists of cells, got {type_of(subsets)}.")
+        chosen = [_check_subset(k, subset, size) for k, subset in enumerate(subsets)]
+        indptr = np.cumsum([0, *(len(cells) for cells in chosen)])
+        indices = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
+        rows = sparse.csr_array((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(chosen), size))
+        return cls(
+            size,
+            (
+                Rows(
+                    rows, _row_names(names, len(chosen), "total of subset"), ("total of a subset", "totals of subsets")
+                ),
+            ),
+        )
+
+    @classmethod
+    def matrix(cls, A: Any, names: Sequence[str] | None = None) -> Invariants:
+        """Keep A x for any integer matrix A, dense or scipy sparse: one row a kept quantity, one column a cell."""
+        rows = as_matrix(A, "The matrix of invariants")
+        return cls(
+            rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), ("weighted total", "weighted totals")),)
+        )
+
+    def over(self, domain: Domain) -> Invariants:
+        """The same totals with the cells named by a domain of that size."""
+        if not isinstance(domain, Domain):
+            raise InputError(f"Cells must be named by a Domain, got {type_of(domain)}.")
+        if self.domain is not None and self.domain != domain:
+            raise InputError("These invariants are over a domain of their own; declare them over the other one.")
+        if domain.size != self.size:
+            raise InputError(f"The domain must have {self.size:,} cells like the invariants, got {domain.size:,}.")
+        return replace(self, domain=domain)
+
+    def __add__(self, other: Invariants) -> Invariants:
+        if not isinstance(other, Invariants):
+            return NotImplemented
+        if self.size != other.size:
+            raise InputError(f"Invariants to unite must be over the same cells, got {self.size:,} and {other.size:,}.")
+        if self.domain is not None and other.domain is not None and self.domain != other.domain:
+            raise InputError("Invariants to unite must be over the same domain, got two different ones.")
+        parts = self.parts + tuple(part for part in other.parts if part not in self.parts)
+        return Invariants(self.size, parts, self.domain or other.domain)
+
+    # -- what they say ------------------------------------------------------------------------------
+
+    @property
+    def height(self) -> int:
+        """The number of kept totals."""
+        return sum(part.height for part in self.parts)
+
+    @cached_property
+    def coefficients(self) -> sparse.csr_array:
+        """The matrix A: one row a total, one column a cell."""
+        if not self.parts:
+            return sparse.csr_array((0, self.size), dtype=np.int64)
+        return frozen(sparse.vstack([part.coefficients() for part in self.parts], format="csr"))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every total in words."""
+        return tuple(name for part in self.parts for name in part.all_names())
+
+    def name(self, row: int) -> str:
+        """One total in words."""
+        return self.names[check_whole(row, "The number of a total", 0, self.height - 1)]
+
+    def cell_name(self, index: int) -> str:
+        """One cell in words."""
+        if self.domain is not None:
+            return self.domain.name(index)
+        return f"cell {check_whole(index, 'The number of a cell', 0, self.size - 1)}"
+
+    def totals(self, counts: Table | npt.ArrayLike) -> npt.NDArray[Any]:
+        """The kept totals of a table, exactly."""
+        return product(self.coefficients, self._values(counts))
+
+    def holds(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> bool:
+        """Whether two tables agree on every kept total."""
+        return bool(np.array_equal(self.totals(a), self.totals(b)))
+
+    def broken(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> list[str]:
+        """The names of the totals on which two tables differ."""
+        return [self.name(int(row)) for row in np.flatnonzero(self.totals(a) != self.totals(b))]
+
+    def describe(self) -> str:
+        """All kept totals in words."""
+        return ", ".join(part.describe() for part in self.parts) or "nothing"
+
+    def __repr__(self) -> str:
+        return printable(f"Invariants({self.describe()}; {self.size:,} cells)")
+
+    def _values(self, counts: Table | npt.ArrayLike) -> IntArray:
+        """The counts of a table over our cells, flat."""
+        domain = getattr(counts, "domain", None)
+        if domain is not None and self.domain is not None and domain != self.domain:
+            raise InputError("The table must have the domain of the invariants, got another one.")
+        values = as_integers(getattr(counts, "counts", counts), "Counts").reshape(-1)
+        if values.size != self.size:
+            raise InputError(f"The table must have {self.size:,} cells like the invariants, got {values.size:,}.")
+        return values
+
+
+def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
+    if not isinstance(subset, Iterable) or isinstance(subset, (str, Mapping)):
+        raise InputError(f"Subset {k} must be a list of cells, got {type_of(subset)}.")
+    problem = f"Cells of subset {k} must be whole numbers from 0 to {size - 1}."
+    listed = list(subset)
+    if not all(isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) for cell in listed):
+        raise InputError(problem)
+    cells = as_integers(listed, f"Subset {k}")
+    if cells.size and (cells.min() < 0 or cells.max() >= size):
+        raise InputError(problem)
+    if len(np.unique(cells)) != len(cells):
+        raise InputError(f"Cells of subset {k} must be different, got one twice.")
+    return np.sort(cells.astype(np.int64))
+
+
+def _row_names(names: Sequence[str] | None, height: int, word: str) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"{word} {k}" for k in range(height))
+    listed = check_texts(names, "Names of totals")
+    if len(listed) != height:
+        raise InputError(f"Names must be one for each of the {height} totals, got {len(listed)}.")
+    return tuple(listed)

@@ -1,0 +1,319 @@
+"""What a change of one attribute costs: the definition by brute force, closed forms, and parts put together."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum.lattice import shortest
+from keepsum.lattice.shortest import ShortVectors
+from keepsum.lattice.structure import decompose
+from keepsum.planning.changes import Parts
+from keepsum.planning.distances import AttributeDistance, _distance, _from_margins
+from keepsum.privacy.mechanisms import Distance
+from keepsum.releasing.explain import attribute_reading, person_reading
+
+L1, L2 = ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2")
+FAR = 10**9
+
+
+def product_domain(**sizes: int) -> ks.Domain:
+    return ks.Domain({axis: list(range(n)) for axis, n in sizes.items()})
+
+
+def lattice_vectors(A: np.ndarray, reach: int) -> np.ndarray:
+    """All vectors of the lattice with entries up to a size."""
+    z = np.array(list(product(range(-reach, reach + 1), repeat=A.shape[1])))
+    return z[~(z @ A.T).any(axis=1) & z.any(axis=1)]
+
+
+def by_definition(A: np.ndarray, codes: np.ndarray, norm: str, reach: int) -> tuple[int, int, int, int, int]:
+    """Any value, some other value, and what is not protected, word for word from DESIGN.md section 1."""
+    vectors = lattice_vectors(A, reach)
+    free = vectors.any(axis=0)
+    l1, l2 = np.abs(vectors).sum(axis=1), (vectors**2).sum(axis=1)
+    counts_people = set(np.unique(A)) <= {0, 1}
+    values = np.unique(codes)
+    open_values = [v for v in values if free[codes == v].any()]
+    any_value = other_value = unprotected = stuck = 0
+    for i in np.flatnonzero(free):
+        costs = []
+        for v in open_values:
+            if v == codes[i]:
+                continue
+            takes = (vectors[:, i] < 0) & (vectors[:, codes == v] > 0).any(axis=1)
+            if not takes.any():
+                costs.append(FAR)
+            elif norm == "l1":
+                costs.append(int(l1[takes].min()))
+            elif counts_people:
+                costs.append(int(l2[takes & (l1 == l1[takes].min())].max()))
+            else:
+                costs.append(int(l2[takes].min()))
+        finite = [c for c in costs if c < FAR]
+        any_value = max(any_value, *finite, 0)
+        if finite:
+            other_value = max(other_value, min(finite))
+        unprotected += FAR in costs
+        stuck += not finite
+    return any_value, other_value, len(values) - len(open_values), unprotected, stuck
+
+
+def as_found(found: AttributeDistance) -> tuple[int, int, int, int, int]:
+    lengths = [0 if d is None else d.length for d in (found.any_value, found.other_value)]
+    return (*lengths, found.fixed_values, found.unprotected, found.stuck)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("seed", range(40))
+def test_the_definition_on_small_random_systems(seed, norm):
+    """Random totals of 0 and 1 (and some of weights) over cells with random names."""
+    rng = np.random.default_rng(seed)
+    shape = [(2, 3), (6, 1), (2, 2), (3, 2)][seed % 4]
+    size = math.prod(shape)
+    A = rng.integers(-1 if seed % 5 == 4 else 0, 3 if seed % 5 == 4 else 2, size=(rng.integers(1, 4), size))
+    if seed % 3 == 0:  # cells under no total, and pinned ones
+        A[:, rng.integers(size)] = 0
+        A = np.vstack([A, np.eye(size, dtype=int)[rng.integers(size)]])
+    domain = product_domain(a=shape[0], b=shape[1])
+    if len(decompose(ks.Invariants.matrix(A).coefficients).pinned) == size:
+        return
+    plan = ks.plan(ks.Invariants.matrix(A).over(domain), ks.Laplace(epsilon=1, norm=norm))
+    reached = lattice_vectors(A, 2).any(axis=0)
+    for found in plan.attributes:
+        true = by_definition(A, domain.codes(found.axis), norm, 2)
+        # Longer vectors may need entries that the brute force does not have.
+        if max(true[:2]) > 5 or reached.sum() + len(plan.pinned) < size:
+            continue
+        assert as_found(found)[2:] == true[2:]
+        for distance, length in zip((found.any_value, found.other_value), true[:2], strict=True):
+            assert (0 if distance is None else distance.length) >= length
+            if distance is not None and (distance.exact or norm == "l1"):
+                assert (distance.exact, distance.length) == (True, length)
+
+
+@pytest.mark.parametrize(
+    ("keep", "distances"),
+    [
+        ([["a"], ["b"]], {"a": (4, 4), "b": (4, 4), "c": (2, 2)}),
+        ([["a", "b"], ["c"]], {"a": (4, 4), "b": (4, 4), "c": (4, 4)}),
+        ([["a", "b"], ["b", "c"]], {"a": (4, 4), "b": (8, 8), "c": (4, 4)}),
+        ([["a", "b"], ["b", "c"], ["a", "c"]], {"a": (8, 8), "b": (8, 8), "c": (8, 8)}),
+        ([["a"]], {"a": (4, 4), "b": (2, 2), "c": (2, 2)}),
+        ([[]], {"a": (2, 2), "b": (2, 2), "c": (2, 2)}),
+        ([], {"a": (2, 2), "b": (2, 2), "c": (2, 2)}),
+    ],
+)
+@pytest.mark.parametrize("mechanism", [L1, L2])
+def test_margins_of_a_product(keep, distances, mechanism):
+    """DESIGN.md section 1, read off the margins and put together from parts alike."""
+    domain = product_domain(a=3, b=2, c=3)
+    invariants = ks.Invariants.margins(domain, keep)
+    plan = ks.plan(invariants, mechanism)
+    assert {a.axis: (a.any_value.length, a.other_value.length) for a in plan.attributes} == distances
+    assert all(a.any_value.exact and a.other_value.exact for a in plan.attributes)
+    parts = Parts.of(plan.structure, mechanism.norm, zero_one=True)
+    for attribute in plan.attributes:
+        assert _distance(parts, attribute.axis, domain.codes(attribute.axis)) == attribute
+    assert plan.person.length == max(a for a, _ in distances.values())
+
+
+def test_all_two_way_margins_of_four_ways():
+    """The closed form is exact where no search could be."""
+    domain = product_domain(a=4, b=3, c=3, d=3)
+    names = "abcd"
+    pairs = [[x, y] for x in names for y in names if x < y]
+    plan = ks.plan(ks.Invariants.margins(domain, pairs), ks.Gaussian(rho=1))
+    assert [(a.any_value.length, a.any_value.exact) for a in plan.attributes] == [(8, True)] * 4
+
+
+def test_counties_within_states():
+    """Within a state a county changes by a move; to another state by two, and a state that is one county not at all."""
+    counties = {"A": ["x", "y", "z"], "B": ["x", "y"], "C": ["only"]}
+    domain = ks.Domain({"state": ["A", "B", "C"], "county": counties}, within={"county": "state"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["state"]]), L1)
+    state, county = plan.attributes
+    assert as_found(state) == (4, 4, 1, 0, 0)
+    assert as_found(county) == (4, 2, 1, 0, 0)
+    assert plan.person_distance == 4
+    kept = ks.Invariants.margins(domain, [["county"]])
+    with pytest.raises(ks.PlanError, match="fix every cell"):
+        ks.plan(kept, L1)
+
+
+def test_blocks_of_a_nested_table():
+    """County by education with both margins, state by state: another state takes a swap in each."""
+    domain = ks.Domain(
+        {"state": ["A", "B"], "county": {"A": ["x", "y", "z"], "B": ["x", "y"]}, "edu": ["low", "mid", "high"]},
+        within={"county": "state"},
+    )
+    plan = ks.plan(ks.Invariants.margins(domain, [["county"], ["state", "edu"]]), L1)
+    assert {a.axis: as_found(a)[:2] for a in plan.attributes} == {"state": (8, 8), "county": (8, 4), "edu": (4, 4)}
+    assert all(a.any_value.exact for a in plan.attributes)
+
+
+def test_from_a_free_cell_into_a_kept_group():
+    """1 to leave a cell under no total, 2 to arrive in a group whose sum is kept."""
+    domain = product_domain(a=5)
+    plan = ks.plan(ks.Invariants.subsets(5, [[0, 1, 2]]).over(domain), L1)
+    assert as_found(plan.attributes[0]) == (3, 2, 0, 0, 0)
+
+
+def test_a_distance_of_two_that_is_no_move():
+    """Two counts that are kept equal rise and fall together: nobody can change from the one to the other."""
+    plan = ks.plan(ks.Invariants.matrix([[1, -1]]).over(product_domain(a=2)), L1)
+    assert as_found(plan.attributes[0]) == (0, 0, 0, 2, 2)
+    assert plan.person == Distance("l1", 2)  # the cheapest change through a cell, said to be that and nothing else
+    assert "not protected" in plan.explain()
+    bare = ks.plan(ks.Invariants.matrix([[1, -1]]), L1)
+    assert (bare.attributes, bare.person_distance) == ((), 2)
+    assert "cheapest change through a cell" in bare.explain()
+
+
+def test_axes_across_a_table():
+    """An axis that runs along the diagonal of a table: no swap reaches its next value, six counts do."""
+    domain = product_domain(n=9)
+    rows = [[3 * r + c for c in range(3)] for r in range(3)]
+    columns = [[3 * r + c for r in range(3)] for c in range(3)]
+    names = ks.Domain({"diagonal": [0, 1, 2], "place": [0, 1, 2]})
+    keep = ks.Invariants.subsets(9, rows + columns)
+    order = [3 * ((d + p) % 3) + p for d in range(3) for p in range(3)]  # cell (d, p) is at (row d + p, column p)
+    shuffled = ks.Invariants.matrix(keep.coefficients.toarray()[:, order]).over(names)
+    for norm in ("l1", "l2"):
+        plan = ks.plan(shuffled, ks.Laplace(epsilon=1, norm=norm))
+        for found in plan.attributes:
+            true = by_definition(shuffled.coefficients.toarray(), names.codes(found.axis), norm, 1)
+            assert as_found(found) == true
+            assert found.any_value.exact
+    assert domain.size == 9
+
+
+def test_every_search_is_bounded():
+    """The audit's matrix: a column of 1,000,000 needs a vector of that length, and no list gets there."""
+    keep = ks.Invariants.matrix([[1, 1, 0, 1_000_000, 0], [0, 1, 1, 0, 1]])
+    plan = ks.plan(keep, L1)
+    assert not plan.person.exact
+    assert plan.person_distance >= 1_000_001
+    named = ks.plan(keep.over(product_domain(a=5)), L1)
+    assert not named.attributes[0].any_value.exact
+
+
+def test_upper_bounds_are_vectors():
+    """Where the search is cut off the bound is the length of a true vector, never below the distance."""
+    domain = product_domain(a=6, b=6)
+    holes = domain.without({"a": 0, "b": 0}, {"a": 1, "b": 1}, {"a": 2, "b": [2, 3]})
+    keep = ks.Invariants.margins(holes, [["a"], ["b"]])
+    exact = ks.plan(keep, L1).attributes
+    structure = decompose(keep.coefficients)
+    system = structure.blocks[0].system
+    cut = ShortVectors(system.matrix, system.basis, structure.sizes[structure.blocks[0].regions], limit=0)
+    parts = Parts.of(structure, "l1", zero_one=True)
+    parts.short[(id(system), structure.sizes[structure.blocks[0].regions].tobytes())] = cut
+    for attribute in exact:
+        bound = _distance(parts, attribute.axis, holes.codes(attribute.axis))
+        assert attribute.any_value.exact
+        assert bound.any_value.length >= attribute.any_value.length
+
+
+@pytest.mark.parametrize("shape", [(700, 3), (60, 50)])
+def test_a_large_table_with_a_hole_is_protected_everywhere(shape):
+    """What is not found is not what does not exist: a bound is put together of two vectors, and called one."""
+    domain = product_domain(c=shape[0], e=shape[1]).without({"c": 1, "e": 0})
+    for found in ks.plan(ks.Invariants.margins(domain, [["c"], ["e"]]), L1).attributes:
+        assert as_found(found)[2:] == (0, 0, 0)
+        assert (found.unknown, found.other_value) == (0, Distance("l1", 4))
+        assert 6 <= found.any_value.length <= 8
+        assert not found.any_value.exact
+
+
+def test_what_is_not_known_is_said_and_not_promised(monkeypatch):
+    """A ladder whose vertices are kept: vectors between far rungs exist, but not all are looked for."""
+    monkeypatch.setattr(shortest, "MENDED_LIMIT", 0)
+    n = 20
+    rungs, top, bottom = range(n + 1), range(n + 1, 2 * n + 1), range(2 * n + 1, 3 * n + 1)
+    subsets = [
+        [rungs[k], *(rails[j] for j in (k - 1, k) if 0 <= j < n)] for k in range(n + 1) for rails in (top, bottom)
+    ]
+    domain = product_domain(x=3 * n + 1)
+    keep = ks.Invariants.subsets(3 * n + 1, subsets).over(domain)
+    (found,) = ks.plan(keep, L1).attributes
+    assert found.unprotected > 0  # the two rails of a square rise and fall together
+    assert found.unknown > 0
+    assert not found.any_value.exact
+    assert "not known to be protected at" in attribute_reading(ks.plan(keep, L1), found)
+    with pytest.raises(ks.PlanError, match="must rest on known distances"):
+        ks.plan(keep, ks.Laplace.per_person(epsilon=1))
+
+
+def test_the_headline_names_what_is_not_protected():
+    keep = ks.Invariants.subsets(6, [[3], [4], [5], [0, 1, 2]]).over(product_domain(a=2, b=3))
+    plan = ks.plan(keep, ks.Laplace.per_person(epsilon=1))
+    assert person_reading(plan).endswith("to any value, but for what is not protected of a")
+    with pytest.raises(ks.PlanError, match="No change of a keeps every total"):
+        ks.plan(keep, ks.Laplace.per_person(epsilon=1, attributes=["a", "b"]))
+
+
+def test_closed_form_declines_what_it_does_not_cover():
+    domain = product_domain(a=3, b=3)
+    holed = domain.without({"a": 0, "b": 0})
+    assert _from_margins(ks.Invariants.margins(holed, [["a"]]), holed) is None
+    assert _from_margins(ks.Invariants.subsets(9, [[0, 1]]).over(domain), domain) is None
+    nested = ks.Domain({"s": ["A", "B"], "c": {"A": [1, 2], "B": [3, 4]}}, within={"c": "s"})
+    assert _from_margins(ks.Invariants.margins(nested, [["s"]]), nested) is None
+    assert _from_margins(ks.Invariants.margins(nested, [[]]), nested) == {"s": 2, "c": 2}
+
+
+def test_per_person_divides_by_the_largest_distance():
+    """Margins a and b of a 2 x 2 x 2 table kept, c free: whoever changes a or b needs distance 4, not 2."""
+    keep = ks.Invariants.margins(product_domain(a=2, b=2, c=2), [["a"], ["b"]])
+    assert ks.plan(keep, ks.Laplace.per_person(epsilon=1)).mechanism == ks.Laplace(epsilon="1/4")
+    only_c = ks.plan(keep, ks.Laplace.per_person(epsilon=1, attributes=["c"]))
+    assert only_c.mechanism == ks.Laplace(epsilon="1/2")
+    assert "Asked for a change of c to any value: distance 2, epsilon 1" in only_c.explain()
+    assert "epsilon 2 at distance 4" in only_c.explain()
+    gaussian = ks.plan(keep, ks.Gaussian.per_person(rho=1))
+    assert gaussian.mechanism == ks.Gaussian(rho="1/4")
+
+
+def test_to_some_other_value_promises_less():
+    domain = ks.Domain(
+        {"state": ["A", "B"], "county": {"A": ["x", "y", "z"], "B": ["x", "y"]}}, within={"county": "state"}
+    )
+    keep = ks.Invariants.margins(domain, [["state"]])
+    near = ks.Laplace.per_person(epsilon=1, attributes=["county"], to="some other value")
+    assert ks.plan(keep, near).mechanism == ks.Laplace(epsilon="1/2")
+    assert ks.plan(keep, ks.Laplace.per_person(epsilon=1)).mechanism == ks.Laplace(epsilon="1/4")
+
+
+def test_promises_that_cannot_be_made():
+    keep = ks.Invariants.margins(product_domain(a=2, b=2), [["a"]])
+    with pytest.raises(ks.InputError, match="got 'colour'"):
+        ks.plan(keep, ks.Laplace.per_person(epsilon=1, attributes=["colour"]))
+    equal = ks.Invariants.matrix([[1, -1]]).over(product_domain(a=2))
+    with pytest.raises(ks.PlanError, match="No change of a keeps every total"):
+        ks.plan(equal, ks.Laplace.per_person(epsilon=1, attributes=["a"]))
+    bare = ks.plan(ks.Invariants.subsets(4, [[0, 1]]), ks.Laplace.per_person(epsilon=1))
+    table = ks.Table.from_array([1, 2, 3, 4], axes={"a": list("wxyz")})
+    with pytest.raises(ks.PlanError, match="over the table's own domain"):
+        bare.release(table)
+    named = ks.release(table, ks.Invariants.subsets(4, [[0, 1]]), ks.Laplace.per_person(epsilon=1))
+    assert named.plan.mechanism == ks.Laplace(epsilon="1/3")
+
+
+def test_a_certificate_states_every_attribute_and_the_promise(children, tmp_path):
+    mechanism = ks.Laplace.per_person(epsilon=1, attributes=["education"])
+    out = ks.release(children, keep=["county"], mechanism=mechanism)
+    person = out.certificate.guarantee.person
+    assert [(a.axis, a.any_value, a.other_value) for a in person.attributes] == [
+        ("county", 4, 4),
+        ("education", 2, 2),
+    ]
+    assert (person.distance, person.promise.attributes, person.promise.to) == (4, ["education"], "any value")
+    assert person.reading == "epsilon 2 at distance 4, for a change of any one attribute to any value"
+    out.save(tmp_path / "out.csv")
+    assert ks.verify(tmp_path / "out.csv")
+    assert out.certificate.plan().promise == out.plan.promise

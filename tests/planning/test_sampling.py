@@ -1,0 +1,295 @@
+"""plan.sample and plan.noise: what a user asks of a plan."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from support import margins
+
+EXACT = {
+    "nothing kept": ks.Invariants.subsets(5, []),
+    "one total": ks.Invariants.subsets(5, [range(5)]),
+    "a total and free cells": ks.Invariants.subsets(6, [[0, 2, 4]]),
+    "hierarchy": ks.Invariants.subsets(7, [range(7), [0, 1, 2], [3, 4]]),
+    "overlap": ks.Invariants.subsets(6, [[0, 1, 2, 3], [2, 3, 4, 5]]),
+    "weights": ks.Invariants.matrix([[2, 3, 5, 0], [0, 0, 0, 0]]),
+    "pinned": ks.Invariants.subsets(4, [[0], [1, 2, 3]]),
+    "interleaved tables": ks.Invariants.margins(
+        ks.Domain({"a": [1, 2, 3], "s": ["x", "y"], "b": [1, 2, 3, 4]}), [["a", "s"], ["s", "b"]]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_noise_keeps_every_total(name):
+    keep = EXACT[name]
+    plan = ks.plan(keep, ks.Laplace(epsilon=0.5))
+    noise = plan.sample(200, rng=ks.rng(seed=1))
+    assert noise.dtype == np.int64
+    assert noise.shape == (200, keep.size)
+    assert ks.Lattice(keep.coefficients).contains(noise).all()
+    assert not noise[:, plan.pinned].any()
+    moved = noise.any(axis=0)
+    assert np.array_equal(np.flatnonzero(~moved), plan.pinned)
+    assert plan.guarantee.sampling == "exact"
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_threads_do_not_change_the_noise(name):
+    plan = ks.plan(EXACT[name], ks.Laplace(epsilon=0.5))
+    one, three = (plan.sample(50, rng=ks.rng(seed=2), threads=threads) for threads in (1, 3))
+    assert np.array_equal(one, three)
+    assert not np.array_equal(plan.sample(50), plan.sample(50))
+
+
+def test_many_tasks_and_threads_agree():
+    """Enough cells for several tasks, regions of many sizes among them."""
+    sizes = [2, 3, 40, 70_000, 5, 90_000]
+    starts = np.cumsum([0, *sizes])
+    keep = ks.Invariants.subsets(int(starts[-1]), [range(a, b) for a, b in pairwise(starts)])
+    plan = ks.plan(keep, ks.Laplace(epsilon=0.25))
+    one, two = (plan.sample(2, rng=ks.rng(seed=3), threads=threads) for threads in (1, 2))
+    assert np.array_equal(one, two)
+    assert not (keep.coefficients @ one.T).any()
+
+
+def test_one_draw_is_a_vector(children):
+    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25))
+    assert plan.sample(rng=ks.rng(seed=1)).shape == (16,)
+    assert plan.sample(0).shape == (0, 16)
+
+
+def test_interleaved_tables_have_the_law_of_one_table():
+    """Cells scattered over the domain: the two tables of the interleaved domain against a table by itself."""
+    keep = EXACT["interleaved tables"]
+    plan = ks.plan(keep, ks.Laplace(epsilon=1))
+    noise = plan.sample(40_000, rng=ks.rng(seed=5)).reshape(-1, 3, 2, 4)
+    alone = ks.plan(
+        ks.Invariants.margins(ks.Domain({"a": [1, 2, 3], "b": [1, 2, 3, 4]}), [["a"], ["b"]]), ks.Laplace(epsilon=1)
+    ).sample(40_000, rng=ks.rng(seed=6))
+    lengths = [np.abs(noise[:, :, s]).sum(axis=(1, 2)) for s in (0, 1)] + [np.abs(alone).sum(axis=1)]
+    errors = [length.std() / np.sqrt(len(length)) for length in lengths]
+    assert abs(lengths[0].mean() - lengths[2].mean()) < 5 * np.hypot(errors[0], errors[2])
+    assert abs(lengths[1].mean() - lengths[2].mean()) < 5 * np.hypot(errors[1], errors[2])
+    assert abs(np.corrcoef(lengths[0], lengths[1])[0, 1]) < 5 / np.sqrt(40_000)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [ks.Laplace(epsilon="1e-5"), ks.Laplace(epsilon=51), ks.Gaussian(sigma="1e-3"), ks.Gaussian(sigma="1e9")],
+)
+def test_mechanisms_without_samplers_say_so(mechanism):
+    plan = ks.plan(EXACT["hierarchy"], mechanism)
+    with pytest.raises(ks.NoSamplerError, match="No sampler for"):
+        plan.sample()
+    assert "no sampler: " in plan.explain()
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("sigma", "words"), [("0.4", "sweeps of heat-bath moves"), ("0.5", "steps of a chain of lattice Gaussians")]
+)
+def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain(sigma, words):
+    """How seldom a try would be accepted is found out first."""
+    keep = margins(20, 20)
+    plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
+    assert words in plan.explain()
+    assert plan.guarantee.sampling == "estimated"
+    assert keep.holds(np.zeros(400, dtype=int), plan.sample(rng=ks.rng(seed=1)))
+
+
+def test_narrow_noise_beyond_the_budget_is_drawn_by_a_chain(monkeypatch):
+    """The same on a small table, as if nothing could be spent on an exact draw."""
+    keep = margins(5, 5)
+    assert ks.plan(keep, ks.Gaussian(sigma="0.5")).guarantee.sampling == "exact"
+    monkeypatch.setattr("keepsum.planning.selection.gaussian.BUDGET", 1)
+    plan = ks.plan(keep, ks.Gaussian(sigma="0.5"))
+    assert "steps of a chain of lattice Gaussians" in plan.explain()
+    assert plan.guarantee.sampling == "estimated"
+    assert keep.holds(np.zeros(25, dtype=int), plan.sample(rng=ks.rng(seed=1)))
+
+
+@pytest.mark.parametrize(
+    "mechanism", [ks.Laplace(epsilon=45, norm="l2"), ks.Gaussian(sigma="0.2"), ks.Gaussian(sigma="0.7")], ids=repr
+)
+def test_other_narrow_noise_is_drawn_exactly(mechanism):
+    """l2 Laplace noise has no such trouble, and narrower or wider Gaussian noise none either."""
+    plan = ks.plan(margins(20, 20), mechanism)
+    assert plan.invariants.holds(np.zeros(400, dtype=int), plan.sample())
+    assert plan.guarantee.sampling == "exact"
+
+
+@pytest.mark.parametrize(
+    ("shape", "epsilon", "words"),
+    [
+        ((300, 300), "0.25", "too large for an exact sampler at this epsilon, and the block is too large for a chain"),
+        ((14, 14, 14), "1", "too many totals overlap for an exact sampler, and the block is too large for a chain"),
+    ],
+)
+def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words):
+    """No sampler is made that would fill the memory or never end; the plan says why."""
+    plan = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon))
+    assert words in " ".join(plan.explain().split())
+    assert plan.guarantee.sampling == "no sampler"
+    with pytest.raises(ks.NoSamplerError):
+        plan.sample()
+
+
+@pytest.mark.parametrize(
+    ("shape", "epsilon", "guarantee"),
+    [
+        ((4, 4), "1e-4", "rounded"),
+        ((4, 4, 4), "0.25", "rounded"),
+        ((12, 12), "0.05", "rounded"),
+        ((12, 12), "1", "estimated"),
+        pytest.param((5, 9, 9, 2), "0.2", "estimated", marks=pytest.mark.audit),
+    ],
+)
+def test_blocks_beyond_the_exact_samplers_go_to_the_general_ones(shape, epsilon, guarantee):
+    keep = margins(*shape)
+    plan = ks.plan(keep, ks.Laplace(epsilon=epsilon))
+    assert plan.guarantee.sampling == guarantee
+    noise = plan.sample(2, rng=ks.rng(seed=1))
+    assert noise.any()
+    assert not np.asarray(keep.coefficients @ noise.T).any()
+    assert (noise == plan.sample(2, rng=ks.rng(seed=1), threads=2)).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"size": -1}, "number of draws"),
+        ({"size": 1.5}, "number of draws"),
+        ({"threads": 0}, "number of threads"),
+        ({"rng": np.random.default_rng(1)}, "must come from ks.rng"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises(ks.InputError, match=words):
+        ks.plan(EXACT["one total"], ks.Laplace(epsilon=1)).sample(**arguments)
+
+
+def test_variance_and_interval():
+    """By simulation: 200,000 draws of a cell of each kind."""
+    plan = ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=0.5))
+    noise = plan.sample(200_000, rng=ks.rng(seed=7))
+    for cell in (0, 1):
+        squares = noise[:, cell].astype(float) ** 2
+        assert abs(squares.mean() - plan.noise.variance(cell)) < 5 * squares.std() / np.sqrt(len(squares))
+        for level in (0.5, 0.9, 0.99):
+            low, high = plan.noise.interval(cell, level)
+            assert low == -high
+            covered = ((noise[:, cell] >= low) & (noise[:, cell] <= high)).mean()
+            shorter = ((noise[:, cell] > low) & (noise[:, cell] < high)).mean()
+            slack = 5 * np.sqrt(level * (1 - level) / len(noise))
+            assert covered > level - slack
+            assert shorter < level + slack
+
+
+def test_noise_by_name_and_of_pinned_cells():
+    domain = ks.Domain({"state": ["a", "b"], "county": {"a": [1, 2, 3], "b": [4]}}, {"county": "state"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["state"]]), ks.Laplace(epsilon=0.25))
+    assert plan.noise.variance({"state": "a", "county": 2}) == plan.noise.variance(1) > 0
+    assert plan.noise.variance({"state": "b", "county": 4}) == 0
+    assert plan.noise.interval(3) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        (lambda n: n.variance(9), "number from 0 to 5"),
+        (lambda n: n.variance({"a": 1}), "no names"),
+        (lambda n: n.interval(0, level=1), "between 0 and 1"),
+        (lambda n: n.interval(0, level="high"), "between 0 and 1"),
+        (lambda n: n.interval(0, level=1 - 1e-12), "at most"),
+    ],
+)
+def test_bad_questions_about_noise(question, words):
+    with pytest.raises(ks.InputError, match=words):
+        question(ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=1)).noise)
+
+
+def test_noise_that_is_not_known_yet(children):
+    with pytest.raises(ks.InputError, match="totals overlap there"):
+        ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=1)).noise.variance(0)
+    with pytest.raises(ks.InputError, match="l1 Laplace"):
+        ks.plan(children.keep("county"), ks.Laplace(epsilon=1, norm="l2")).noise.variance(0)
+
+
+@pytest.mark.parametrize(("size", "sigma"), [(1, "0.6"), (2, "0.5"), (5, "0.7"), (5, "3"), (40, "10"), (300, "30")])
+def test_gaussian_laws_of_cells(size, sigma):
+    """Variance and interval of a free cell and of a cell under a sum, against draws."""
+    keep = ks.Invariants.subsets(size + 1, [range(1, size + 1)])
+    plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
+    noise = plan.sample(100_000, rng=ks.rng(seed=5)).astype(float)
+    for cell in (0, size):
+        squares = noise[:, cell] ** 2
+        assert abs(squares.mean() - plan.noise.variance(cell)) <= 5 * squares.std() / np.sqrt(len(squares))
+        margin = plan.noise.interval(cell, 0.9)[1]
+        share, error = (np.abs(noise[:, cell]) <= margin).mean(), 5 * np.sqrt(0.09 / len(noise))
+        assert share >= 0.9 - error
+        assert margin == 0 or (np.abs(noise[:, cell]) <= margin - 1).mean() <= 0.9 + error
+
+
+@pytest.mark.parametrize("epsilon", [0.01, pytest.param(0.0001, marks=pytest.mark.audit)])
+def test_wide_laws_of_large_regions(epsilon):
+    """Where the characteristic function is too narrow for a grid, against the limit of many cells."""
+    plan = ks.plan(ks.Invariants.subsets(300_000, [range(300_000)]), ks.Laplace(epsilon=epsilon))
+    free = ks.plan(ks.Invariants.subsets(1, []), ks.Laplace(epsilon=epsilon))
+    assert plan.noise.variance(0) == pytest.approx(free.noise.variance(0), rel=1e-4)
+    high, expected = plan.noise.interval(0)[1], free.noise.interval(0)[1]
+    assert abs(high - expected) <= max(1, 1e-4 * expected)
+
+
+RANDOM = ks.Invariants.matrix(np.random.default_rng(5).integers(0, 4, size=(5, 40)))
+ANY = {
+    "children": margins(4, 4),
+    "circles": ks.Invariants.subsets(14, [[c for c in range(14) if (c // 2 + 1) >> k & 1] for k in range(3)]),
+    "10 x 10": margins(10, 10),
+    "50 x 50": margins(50, 50),
+    "102 x 5": margins(102, 5),
+    "4 x 4 x 4": margins(4, 4, 4),
+    "10 x 10 x 10": margins(10, 10, 10),
+    "random": RANDOM,
+    "counties": ks.Invariants.margins(
+        ks.Domain(
+            {"state": list(range(5)), "county": {s: list(range(3 + 30 * s)) for s in range(5)}},
+            within={"county": "state"},
+        ),
+        [["state"]],
+    ),
+}
+
+
+LARGE = {"50 x 50", "10 x 10 x 10"}
+SLOW = {"random", "102 x 5", "4 x 4 x 4"}  # whose l1 noise takes seconds to plan, and is planned by explain each time
+MECHANISMS = [ks.Laplace(0.25), ks.Laplace(0.25, "l2"), ks.Gaussian(0.25, "1e-6")]
+
+
+def marks(name, mechanism):
+    long = name in LARGE or (name in SLOW and mechanism != MECHANISMS[0])
+    return [pytest.mark.audit] if long else []
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [pytest.param(n, m, marks=marks(n, m), id=f"{n}-{m!r}") for n in ANY for m in MECHANISMS],
+)
+def test_all_mechanisms_on_all_of_these(name, mechanism):
+    """A draw, its totals, and what explain says: the guarantee, and the mechanism with the smallest noise."""
+    keep = ANY[name]
+    plan = ks.plan(keep, mechanism)
+    noise = plan.sample(rng=ks.rng(seed=1))
+    assert noise.any()
+    assert not np.asarray(keep.coefficients @ noise).any()
+    assert plan.guarantee.sampling in ("exact", "rounded", "estimated")
+    if name not in LARGE or mechanism == ks.Laplace(0.25):  # plans the others too
+        text = " ".join(plan.explain().split())
+        assert "epsilon 0.25" in text
+        assert all(f"{other} " in text for other in ("l1 Laplace", "l2 Laplace", "Gaussian"))
+        assert "has the smallest" in text

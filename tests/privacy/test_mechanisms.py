@@ -1,0 +1,158 @@
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum.privacy.mechanisms import Distance, exact, shown
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1, Fraction(1)),
+        (0.1, Fraction(1, 10)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        ("0.1", Fraction(1, 10)),
+        ("1/3", Fraction(1, 3)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (1e-6, Fraction(1, 10**6)),
+        (np.int64(2), Fraction(2)),
+    ],
+)
+def test_parameters_are_exact(value, expected):
+    assert ks.Laplace(epsilon=value).epsilon == expected
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, math.nan, math.inf, "x", "", "1/0", None, True, [1], Decimal("NaN"), Decimal("Infinity"), 1j]
+)
+def test_bad_epsilon(value):
+    with pytest.raises(ks.InputError, match="Epsilon must be a positive number"):
+        ks.Laplace(epsilon=value)
+
+
+@pytest.mark.parametrize("value", ["1e-400", "1e13", 5e-324])
+def test_extremes_are_refused(value):
+    with pytest.raises(ks.InputError, match="from 1e-12 to 1e12"):
+        ks.Laplace(epsilon=value)
+    with pytest.raises(ks.InputError, match="from 1e-12 to 1e12"):
+        ks.Gaussian(epsilon=value, delta="1e-6")
+
+
+def test_bad_norm():
+    with pytest.raises(ks.InputError, match="'l1' or 'l2', got 'l3'"):
+        ks.Laplace(epsilon=1, norm="l3")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"epsilon": 1}, {"delta": 0.1}, {"rho": 1, "sigma": 1}, {"epsilon": 1, "delta": 0.1, "rho": 1}],
+)
+def test_gaussian_takes_one_set_of_parameters(arguments):
+    with pytest.raises(ks.InputError, match="epsilon and delta, or rho, or sigma"):
+        ks.Gaussian(**arguments)
+
+
+def test_gaussian_delta_is_a_probability():
+    with pytest.raises(ks.InputError, match="Delta must be below 1"):
+        ks.Gaussian(epsilon=1, delta=1)
+    with pytest.raises(ks.InputError, match="Delta must be a positive number"):
+        ks.Gaussian(epsilon=1, delta=0)
+
+
+def test_specs_are_frozen_and_comparable():
+    assert ks.Laplace(epsilon=0.25) == ks.Laplace(epsilon="1/4")
+    assert ks.Laplace(epsilon=0.25) != ks.Laplace.per_person(epsilon=0.25)
+    assert len({ks.Gaussian(rho=1), ks.Gaussian(rho="1")}) == 1
+    with pytest.raises(AttributeError):
+        ks.Laplace(epsilon=1).epsilon = 2
+    with pytest.raises(AttributeError):
+        ks.Gaussian(sigma=1).sigma = 2
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 6, 8, 9, 50])
+@pytest.mark.parametrize("epsilon", ["1", "0.25", "1/3", "1e-9", "40"])
+def test_per_person_is_rounded_to_the_safe_side(length, epsilon):
+    """The loss per unit times the distance is at most what was asked, and hardly less."""
+    asked = ks.Laplace.per_person(epsilon=epsilon, norm="l2")
+    unit = asked.resolve(Distance("l2", length)).epsilon
+    assert unit**2 * length <= asked.epsilon**2
+    assert unit**2 * length >= asked.epsilon**2 * (1 - Fraction(1, 10**11))
+    assert ks.Laplace.per_person(epsilon=epsilon).resolve(Distance("l1", length)).epsilon * length == asked.epsilon
+
+
+@pytest.mark.parametrize("length", [2, 4, 8, 50])
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.1", "1e-9"), ("1/3", "0.01"), ("20", "1e-30")])
+def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta):
+    """Epsilon and delta at the distance of one person are at most what was asked, and hardly less."""
+    asked = ks.Gaussian.per_person(epsilon, delta)
+    assert asked.sigma is None
+    unit = asked.resolve(Distance("l2", length))
+    with localcontext(prec=80):
+        root = Decimal(length).sqrt()
+        loss = Decimal(unit.epsilon.numerator) / unit.epsilon.denominator
+        growth = ((loss * root).exp() - 1) / (loss.exp() - 1)
+        spent = growth * unit.delta.numerator / unit.delta.denominator
+        wanted = Decimal(asked.delta.numerator) / asked.delta.denominator
+        assert wanted * (1 - Decimal("1e-10")) <= spent <= wanted
+    assert unit.epsilon**2 * length <= asked.epsilon**2
+    assert unit.sigma == ks.Gaussian(unit.epsilon, unit.delta).sigma
+
+
+def test_gaussian_per_person_in_rho():
+    asked = ks.Gaussian.per_person(rho="1/2", attributes=["sex"], to="some other value")
+    assert repr(asked) == "Gaussian.per_person(rho=0.5, attributes=['sex'], to='some other value')"
+    assert asked.resolve(Distance("l2", 8)) == ks.Gaussian(rho="1/16")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"to": "nothing"}, "'any value' or to 'some other value', got 'nothing'"),
+        ({"to": 5}, "got a int"),
+        ({"attributes": 7}, "must be a list of axes, got a int"),
+        ({"attributes": []}, "at least one"),
+        ({"attributes": ["a", "a"]}, "different axes"),
+        ({"attributes": [1, 2]}, "different axes"),
+    ],
+)
+def test_wrong_promises(wrong, words):
+    with pytest.raises(ks.InputError, match=words):
+        ks.Laplace.per_person(1, **wrong)
+    with pytest.raises(ks.InputError, match=words):
+        ks.Gaussian.per_person(rho=1, **wrong)
+
+
+def test_stated_losses_are_rounded_up():
+    root2 = Distance("l2", 2)
+    assert ks.Laplace(epsilon=1, norm="l2").promise_at(root2) == "epsilon 1.415"
+    assert ks.Laplace(epsilon="0.25").promise_at(Distance("l1", 4)) == "epsilon 1"
+    stated = ks.Gaussian(epsilon="0.5", delta="1e-6").promise_at(Distance("l2", 8))
+    loss, delta = (float(part.split()[1]) for part in stated.split(", "))
+    true = math.expm1(0.5 * math.sqrt(8)) / math.expm1(0.5) * 1e-6
+    assert 0.5 * math.sqrt(8) <= loss <= 0.5 * math.sqrt(8) * 1.001
+    assert true <= delta <= true * 1.001
+    assert ks.Gaussian(epsilon=500, delta="1e-6").promise_at(Distance("l2", 8)).endswith("delta 1")
+
+
+def test_zcdp_grows_with_the_square():
+    assert ks.Gaussian(rho="0.1").promise_at(Distance("l2", 2)) == "rho 0.2 (zCDP)"
+    assert ks.Gaussian(sigma=2).promise_at(Distance("l2", 4)) == "rho 0.5 (zCDP)"
+    assert "rho 0.125 (zCDP)" in ks.Gaussian(sigma=2).promise()
+
+
+def test_distances():
+    assert Distance("l1", 4).value == 4
+    assert Distance("l2", 4).value == 2
+    assert Distance("l2", 8).value == math.sqrt(8)
+    assert str(Distance("l2", 8)) == "√8"
+    assert str(Distance("l1", 6, exact=False)) == "at most 6"
+
+
+@pytest.mark.parametrize("number", ["0.25", "1/3", "1e-9", "123456789012345678901234567890", "0.707106781186", "3"])
+def test_shown_reads_back(number):
+    assert exact(shown(Fraction(number)), "Number") == Fraction(number)

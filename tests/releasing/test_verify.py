@@ -1,0 +1,489 @@
+import copy
+import hashlib
+import json
+import os
+import random
+
+import msgspec
+import polars as pl
+import pytest
+
+import keepsum as ks
+from keepsum.releasing.signing import make_keys
+from keepsum.sources.writing import table_bytes, table_hash
+
+LAPLACE = ks.Laplace(epsilon=0.25)
+
+
+@pytest.fixture
+def signed(released, tmp_path):
+    make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    return released.save(tmp_path / "out.csv", sign_with=tmp_path / "key.pem")
+
+
+def failures(*arguments, **options):
+    return [check.name for check in ks.verify(*arguments, **options).checks if not check.passed]
+
+
+def edit(path, change):
+    data = json.loads(path.read_bytes())
+    change(data)
+    path.write_bytes(msgspec.json.encode(data))
+
+
+def test_signatures(signed, tmp_path):
+    assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+    assert failures(signed, key=tmp_path / "key.pub.pem") == []
+    assert failures(signed) == []
+    make_keys(tmp_path / "other.pem", tmp_path / "other.pub.pem")
+    assert failures(signed, key=tmp_path / "other.pub.pem") == ["signature"]
+
+
+def test_an_unsigned_release_fails_a_key(released, tmp_path):
+    make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    assert failures(released.save(tmp_path / "out.csv"), key=tmp_path / "key.pub.pem") == ["signature"]
+
+
+def test_one_changed_cell_fails_and_says_which_total_broke(signed):
+    lines = signed.read_text().splitlines()
+    county, education, count = lines[6].split(",")
+    lines[6] = f"{county},{education},{int(count) + 1}"
+    signed.write_text("\n".join(lines) + "\n")
+    found = ks.verify(signed)
+    assert not found
+    (broken,) = [check for check in found.checks if check.name == "kept totals"]
+    assert broken.words == "3 broken: total of county=Beta; total of education=Medium; grand total"
+
+
+def test_a_compensating_change_with_a_new_hash_fails_the_signature(signed, released, tmp_path):
+    counts = released.table.counts.copy()
+    counts[[0, 5]] += 1
+    counts[[1, 4]] -= 1
+    forged = ks.Table(released.table.domain, counts, "count")
+    signed.write_bytes(table_bytes(forged, "csv"))
+    assert failures(signed) == ["hash"]
+    edit(tmp_path / "out.certificate.json", lambda data: data["table"].update(sha256=table_hash(forged)))
+    assert failures(signed) == ["signature"]
+    edit(tmp_path / "out.certificate.json", lambda data: data.update(signature=None))
+    assert failures(signed, key=tmp_path / "key.pub.pem") == ["signature"]
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (lambda d: d["guarantee"]["person"].update(distance=2), "statement"),
+        (lambda d: d["guarantee"]["person"].update(reading="distance 4, so epsilon 0.5: one person"), "statement"),
+        (lambda d: d["guarantee"].update(words="epsilon 0.1 per unit of l1 distance"), "statement"),
+        (lambda d: d["mechanism"].update(epsilon="1/8"), "statement"),
+        (lambda d: d["mechanism"].update(law="exp(-0.1 |z|₁)"), "statement"),
+        (lambda d: d["exposure"].update(pinned=["county=Alpha, education=Low"]), "statement"),
+        (lambda d: d["kept"]["totals"][0].update(value=21), "kept totals"),
+        (lambda d: d["kept"]["totals"].pop(), "kept totals"),
+        (lambda d: d["kept"]["parts"].pop(), "statement"),
+        (lambda d: d["kept"]["parts"][0].update(axes=["nowhere"]), "kept totals"),
+        (lambda d: d["domain"]["axes"][0]["labels"].reverse(), "hash"),
+        (lambda d: d["domain"]["axes"][0]["labels"].pop(), "table"),
+        (lambda d: d["domain"].update(structural_zeros=[99]), "kept totals"),
+        (lambda d: d.update(randomness="seeded, not for publication"), "randomness"),
+        (lambda d: d.update(surprise=1), "certificate"),
+        (lambda d: d["guarantee"]["person"].update(reading="distance 4, so epsilon 1e-9: 2 people"), "statement"),
+        (lambda d: d["guarantee"]["person"].update(distance=1000), "statement"),
+        (lambda d: d["guarantee"]["person"].update(distance_is="an upper bound"), "statement"),
+        (lambda d: d["guarantee"].update(between="any two tables whatsoever"), "statement"),
+        (lambda d: d["guarantee"].update(delta=[]), "statement"),
+        (lambda d: d["guarantee"].update(blocks=[]), "statement"),
+        (lambda d: d["guarantee"].update(sampling="rounded"), "statement"),
+        (lambda d: d["exposure"].update(bounded=7), "statement"),
+        (lambda d: d["exposure"].update(not_checked=-5), "statement"),
+        (lambda d: d["accuracy"].update(typical_margin=0), "statement"),
+        (lambda d: d.update(warnings=[]), "statement"),
+        (lambda d: d.update(postprocessing=["rounded"]), "statement"),
+        (lambda d: d.update(ledger="paid"), "statement"),
+        (lambda d: d.update(released="9999-99-99T99:99:99Z"), "certificate"),
+        (lambda d: d["domain"]["axes"][0].update(parents=[0, 0, 0, 0]), "kept totals"),
+        (lambda d: d["domain"].update(structural_zeros=[2**62, 2**63]), "kept totals"),
+    ],
+)
+def test_every_changed_statement_fails(released, tmp_path, change, check):
+    path = released.save(tmp_path / "out.csv")
+    assert failures(path) == []
+    edit(tmp_path / "out.certificate.json", change)
+    assert check in failures(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("Alpha,Low", "Alfa,Low"),
+        lambda text: text.replace("education", "schooling"),
+        lambda text: text.rsplit("\n", 2)[0] + "\n",
+        lambda text: text + "Alpha,Low,3\n",
+        lambda text: text.replace("\n", ".0\n").replace("count.0", "count"),
+        lambda text: text.replace("\n", ",x\n"),
+        lambda text: "",
+    ],
+)
+def test_tables_that_are_none_fail(released, tmp_path, change):
+    path = released.save(tmp_path / "out.csv")
+    path.write_text(change(path.read_text()))
+    assert "table" in failures(path)
+
+
+def test_a_seeded_release_fails_unless_allowed(children, tmp_path):
+    out = ks.release(children, keep=["county"], mechanism=LAPLACE, rng=ks.rng(seed=1))
+    path = out.save(tmp_path / "out.csv")
+    assert failures(path) == ["randomness"]
+    assert failures(path, allow_seeded=True) == []
+
+
+def test_published_figures(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    totals = tmp_path / "totals.csv"
+    totals.write_text("county,education,count\nAlpha,,20\n,Low,50\n,,135\n")
+    assert failures(path, totals=totals) == []
+    totals.write_text("total,count\ntotal of county=Alpha,20\ngrand total,136\n")
+    (wrong,) = [check for check in ks.verify(path, totals=totals).checks if not check.passed]
+    assert (wrong.name, wrong.words) == ("published figures", "1 broken: grand total")
+    for text, words in [
+        ("county,count\nOmega,20\n", "line 2 of 'totals.csv' must be that of a kept total"),
+        ("county,education,count\nAlpha,Low,20\n", "must be that of a kept total"),
+        ("town,count\nAlpha,20\n", "must be axes"),
+        ("county,number\nAlpha,20\n", "count column"),
+        ("county,count\nAlpha,20\nAlpha,21\n", "repeats a total"),
+        ("county,count\n", "at least one row"),
+        ("county,count\nAlpha,2O\n", "plain digits"),
+    ]:
+        totals.write_text(text)
+        with pytest.raises(ks.InputError, match=words):
+            ks.verify(path, totals=totals)
+
+
+def test_missing_files_are_bad_input(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    with pytest.raises(ks.InputError, match=r"table .*must be a file"):
+        ks.verify(tmp_path / "none.csv", tmp_path / "out.certificate.json")
+    (tmp_path / "out.certificate.json").unlink()
+    with pytest.raises(ks.InputError, match=r"certificate .*must be a file"):
+        ks.verify(path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ks.InputError, match="hold one table"):
+        ks.verify(tmp_path / "empty")
+
+
+def test_whole_numbers_as_labels_verify_from_text(tmp_path):
+    table = ks.Table.from_array([5, 7, 9], axes={"age": [1, 2, 30]}, count="n")
+    out = ks.release(table, keep=[[]], mechanism=LAPLACE)
+    assert ks.verify(out.save(tmp_path / "out.csv"))
+    assert ks.verify(out.save(tmp_path / "other.parquet"))
+
+
+def test_verifications_show_themselves(released, tmp_path):
+    found = ks.verify(released.save(tmp_path / "out.csv"))
+    assert repr(found).startswith("Verification(passed)")
+    assert "<b>FAIL</b>" not in found._repr_html_()
+
+
+def test_no_key_may_stand_twice(signed, tmp_path):
+    """A reader would see one value and a program the other."""
+    path = tmp_path / "out.certificate.json"
+    path.write_text(path.read_text().replace('"epsilon": "1/4"', '"epsilon": "1/1000000", "epsilon": "1/4"'))
+    assert failures(signed, key=tmp_path / "key.pub.pem") == ["certificate"]
+
+
+def test_the_signature_names_the_key_that_made_it(signed, tmp_path):
+    edit(tmp_path / "out.certificate.json", lambda data: data["signature"].update(public_key="0" * 64))
+    assert failures(signed, key=tmp_path / "key.pub.pem") == ["signature"]
+    assert failures(signed) == ["signature"]
+
+
+def test_keys_of_small_order_sign_nothing(signed, tmp_path):
+    """Under the key 1 the signature (1, 0) verifies for about any message."""
+    forged = {"algorithm": "Ed25519", "public_key": "01" + "00" * 31, "value": "01" + "00" * 63}
+    edit(tmp_path / "out.certificate.json", lambda data: data.update(signature=forged))
+    assert failures(signed) == ["signature"]
+
+
+def test_deep_and_large_numbers_fail_without_a_crash(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    certificate = tmp_path / "out.certificate.json"
+    good = certificate.read_text()
+    certificate.write_text(good.replace('"parts": [', '"parts": [' + "[" * 50_000 + "]" * 50_000 + ","))
+    assert failures(path) == ["certificate"]
+    certificate.write_text(good.replace('"value": 135', f'"value": {2**70}'))
+    assert failures(path)
+
+
+def ordered(tmp_path, **options):
+    """A release of categories that were taken from a frame."""
+    frame = pl.DataFrame({"g": ["b", "a10", "a9"], "h": ["x", "y", "x"], "n": [5, 6, 7]})
+    with pytest.warns(ks.CategoriesFromDataWarning):
+        table = ks.Table.from_frame(frame, ["h", "g"], "n", within={"g": "h"}, **options)
+    return ks.release(table, [[]], LAPLACE).save(tmp_path / "out.csv")
+
+
+def test_a_public_order_is_recorded_and_verified(tmp_path):
+    table = ordered(tmp_path, keep_order=True)
+    record = json.loads((tmp_path / "out.certificate.json").read_bytes())
+    assert record["domain"]["keeps_file_order"] is True
+    assert [axis["labels"] for axis in record["domain"]["axes"]] == [["x", "y"], ["b", "a9", "a10"]]
+    assert "in the order of the file, which is declared public" in record["warnings"][-1]
+    assert failures(table) == []
+
+
+def test_an_order_that_is_not_public_is_that_of_the_labels(tmp_path):
+    table = ordered(tmp_path)
+    path = tmp_path / "out.certificate.json"
+    record = json.loads(path.read_bytes())
+    assert record["domain"]["keeps_file_order"] is False
+    assert not any("order" in words for words in record["warnings"])
+    assert failures(table) == []
+    edit(path, lambda data: data["domain"].update(keeps_file_order=True))  # without its sentence
+    assert failures(table) == ["statement"]
+
+
+def test_categories_in_an_order_that_nobody_declared_public(tmp_path):
+    """A certificate cannot hide that it was the rows that decided."""
+    table = ordered(tmp_path, keep_order=True)
+    path = tmp_path / "out.certificate.json"
+    edit(path, lambda data: (data["domain"].update(keeps_file_order=False), data["warnings"].pop()))
+    (check,) = [check for check in ks.verify(table).checks if not check.passed]
+    assert check.words.endswith(": the order of categories")
+    for wrong in (["g", "h"], ["h", "h"], ["planet"]):
+        edit(path, lambda data, wrong=wrong: data["domain"].update(taken_from_data=wrong))
+        assert failures(table) == ["kept totals"]
+
+
+# -- files that were made to deceive ----------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_further(monkeypatch):
+    """Whatever verify would work out from a certificate."""
+
+    def called(*_):
+        raise AssertionError("verify went on")
+
+    for name in ("kept_invariants", "_check_table", "_statement", "_randomness"):
+        monkeypatch.setattr(f"keepsum.releasing.verify.{name}", called)
+
+
+def test_nothing_is_worked_out_after_a_bad_signature(signed, released, tmp_path, nothing_further):
+    """A forged certificate may ask for any amount of work."""
+    make_keys(tmp_path / "other.pem", tmp_path / "other.pub.pem")
+    checks = ks.verify(signed, key=tmp_path / "other.pub.pem").checks
+    assert [check.name for check in checks] == ["certificate", "signature"]
+    assert checks[-1].words.endswith("; nothing else was looked at")
+    edit(tmp_path / "out.certificate.json", lambda data: data["table"].update(cells=17))
+    assert failures(signed) == ["signature"]
+    unsigned = released.save(tmp_path / "unsigned.csv")
+    assert failures(unsigned, key=tmp_path / "key.pub.pem") == ["signature"]
+
+
+def test_a_key_that_is_no_point_is_a_failed_signature(signed, tmp_path):
+    edit(tmp_path / "out.certificate.json", lambda data: data["signature"].update(public_key="02" + "00" * 31))
+    assert failures(signed) == ["signature"]
+
+
+def rewrite(path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1
+    path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"cells": 16', '"cells": 16.0'),
+        ('"cells": 16', '"cells": 1.6e1'),
+        ('"cells": 16', '"cells": "16"'),
+        ('"level": 0.95', '"level": 9.5e-1'),
+        ('"level": 0.95', '"level": 0.950'),
+        ('"bounded": 0', '"bounded": -0'),
+        ('"total_variation": 0.0', '"total_variation": -0.0'),
+        ('"total_variation": 0.0', '"total_variation": 0'),
+        ('"epsilon": "1/4"', '"epsilon": "01/4"'),
+        ('"epsilon": "1/4"', '"epsilon": "1/4\\n"'),
+        ('"epsilon": "1/4"', '"epsilon": "１/4"'),
+        ('"epsilon": "1/4"', '"epsilon": "1\\/4"'),
+        ('"norm": "l1"', '"\\u006eorm": "l1"'),
+        ('"norm": "l1"', '"norm": "l1", "norm": "l1"'),
+        ('"norm": "l1"', '"norm": "l\\u0031"'),
+        ('"Alpha"', '"Alph\\u0061"'),
+        ('"Alpha"', '"Alpha\\ud800"'),
+        ('Z"', 'Z\\n"'),
+        ('"released": "2', '"released": "２'),
+        ('"ledger": null,', '"ledger":\u00a0null,'),
+        ("{", "\ufeff{"),
+        ("{", "[{"),
+    ],
+)
+def test_a_certificate_has_one_form(released, tmp_path, old, new):
+    path = released.save(tmp_path / "out.csv")
+    rewrite(tmp_path / "out.certificate.json", old, new)
+    assert failures(path) == ["certificate"]
+
+
+def test_nothing_stands_behind_a_certificate(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    certificate = tmp_path / "out.certificate.json"
+    good = certificate.read_bytes()
+    for more in (b"{}", b"\0", b"//", good):
+        certificate.write_bytes(good + more)
+        assert failures(path) == ["certificate"]
+    certificate.write_bytes(b" \n" + msgspec.json.format(good, indent=7) + b"\t\r\n")  # white space says nothing
+    assert failures(path) == []
+
+
+@pytest.mark.parametrize("field", ["value", "public_key"])
+def test_a_signature_has_one_form(signed, tmp_path, field):
+    path = tmp_path / "out.certificate.json"
+    good = json.loads(path.read_bytes())["signature"][field]
+    for other in (good + "\n", good.upper(), " " + good, good + "\u0000", good[:-1] + "\uff11"):
+        edit(path, lambda data, other=other: data["signature"].update({field: other}))
+        assert failures(signed) == ["certificate"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["domain"]["axes"].append(d["domain"]["axes"][0]),
+        lambda d: d["domain"].update(taken_from_data=["county", "county"]),
+        lambda d: d["domain"].update(taken_from_data=["nowhere"]),
+        lambda d: d["kept"]["parts"].append(d["kept"]["parts"][0]),
+        lambda d: d["kept"]["parts"][0].update(axes=["county", "county"]),
+    ],
+)
+def test_repeated_axes_and_margins_fail(released, tmp_path, change):
+    path = released.save(tmp_path / "out.csv")
+    edit(tmp_path / "out.certificate.json", change)
+    assert failures(path) == ["kept totals"]
+
+
+def test_quotients_are_in_lowest_terms(released, tmp_path):
+    path = released.save(tmp_path / "out.csv")
+    edit(tmp_path / "out.certificate.json", lambda data: data["mechanism"].update(epsilon="2/8"))
+    assert failures(path) == ["statement"]
+
+
+def axis(name, labels, parent=None):
+    return {"name": name, "labels": labels, "parent": parent, "parents": None if parent is None else [0] * len(labels)}
+
+
+@pytest.mark.parametrize(
+    ("axes", "parts", "words"),
+    [
+        ([axis(f"k{k}", ["x"]) for k in range(3000)], [], "at most 64 axes"),
+        # Axes side by side within one parent multiply.
+        (
+            [axis("r", ["x"]), *(axis(f"k{k}", list(range(3000)), "r") for k in range(4))],
+            [],
+            "at most 2,147,483,647 cells",
+        ),
+        # Every set of 16 axes is a margin with an entry for each cell.
+        (
+            [axis(f"k{k}", ["x", "y"]) for k in range(16)],
+            [{"kind": "margin", "axes": [f"k{k}" for k in range(16) if m >> k & 1]} for m in range(2**12)],
+            "margins over 65,536 cells must fit in memory",
+        ),
+    ],
+    ids=["axes", "nested axes", "margins"],
+)
+def test_a_small_certificate_cannot_ask_for_much(released, tmp_path, monkeypatch, axes, parts, words):
+    path = released.save(tmp_path / "out.csv")
+
+    def change(data):
+        data["domain"].update(axes=axes)
+        data["kept"].update(parts=parts)
+
+    edit(tmp_path / "out.certificate.json", change)
+    monkeypatch.setattr("keepsum._memory.available", lambda: 10**9)
+    (failed,) = [check for check in ks.verify(path).checks if not check.passed]
+    assert failed.name == "kept totals"
+    assert words in failed.words
+
+
+def test_labels_cannot_write_lines_of_their_own(tmp_path):
+    """A label with a line feed looked like another check that had passed."""
+    forged = "a\nok      signature           by the key given\x1b[1A\u202e"
+    table = ks.Table.from_array([[5, 6], [7, 8]], axes={"county": [forged, "b"], "sex": ["f", "m"]})
+    path = ks.release(table, keep=["county"], mechanism=LAPLACE).save(tmp_path / "out.csv")
+    assert ks.verify(path)
+    edit(tmp_path / "out.certificate.json", lambda data: data["kept"]["totals"][0].update(value=12))
+    found = ks.verify(path)
+    assert not found
+    for check in found.checks:
+        assert check.words.isprintable()
+    assert all(line.isprintable() for line in repr(found).split("\n"))
+    assert len(repr(found).split("\n")) == 1 + len(found.checks)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+def test_private_keys_are_open_to_their_owner_alone(tmp_path, umask):
+    old = os.umask(umask)
+    try:
+        make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o620, 0o610])
+def test_a_private_key_that_others_can_read_is_refused(released, tmp_path, mode):
+    make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    (tmp_path / "key.pem").chmod(mode)
+    with pytest.raises(ks.InputError, match=f"open to its owner alone, its mode is {mode:04o}. Run chmod 600"):
+        released.save(tmp_path / "out.csv", sign_with=tmp_path / "key.pem")
+    assert not (tmp_path / "out.csv").exists()
+
+
+STRANGE = [
+    0,
+    -1,
+    2**63,
+    10**30,
+    -(2**63),
+    0.5,
+    1e308,
+    "",
+    "x",
+    "a\n",
+    "1/0",
+    "l2",
+    "gaussian",
+    None,
+    [],
+    {},
+    [[0]],
+    True,
+]
+
+
+def places(value, above=()):
+    """The way to every value of a JSON document."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [above] * bool(above) + [way for key, held in inside for way in places(held, (*above, key))]
+
+
+def put(data, way, value) -> None:
+    for key in way[:-1]:
+        data = data[key]
+    data[way[-1]] = value
+
+
+def test_no_changed_value_makes_verify_raise(children, tmp_path):
+    """Any one value of a certificate, or of its file of invariants, may be anything."""
+    rng = random.Random(5)
+    overlap = ks.Invariants.subsets(16, [[0, 1, 4], [4, 5, 9]]).over(children.domain)
+    path = ks.plan(children.keep("county") + overlap, LAPLACE).release(children).save(tmp_path / "out.csv")
+    certificate, sidecar = tmp_path / "out.certificate.json", tmp_path / "out.invariants.json"
+    good = {file: json.loads(file.read_bytes()) for file in (certificate, sidecar)}
+    for _ in range(120):
+        data = copy.deepcopy(good)
+        changed = rng.choice([certificate, certificate, sidecar])
+        put(data[changed], rng.choice(places(good[changed])), rng.choice(STRANGE))
+        written = msgspec.json.encode(data[sidecar]) + b"\n"
+        if changed is sidecar:
+            data[certificate]["kept"]["parts"][-1]["sha256"] = hashlib.sha256(written).hexdigest()
+        certificate.write_bytes(msgspec.json.encode(data[certificate]))
+        sidecar.write_bytes(written)
+        assert isinstance(ks.verify(path), ks.Verification)

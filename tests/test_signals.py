@@ -1,0 +1,78 @@
+import signal
+import threading
+
+import pytest
+
+from keepsum._signals import held_back, let_through
+
+
+def send_and(done, words):
+    signal.raise_signal(signal.SIGINT)
+    done.append(words)
+
+
+def test_a_signal_waits_for_the_end():
+    done = []
+    with pytest.raises(KeyboardInterrupt), held_back():
+        send_and(done, "all of it")
+    assert done == ["all of it"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_blocks_inside_blocks():
+    done = []
+
+    def work():
+        with held_back():
+            send_and(done, "inside")
+        done.append("after the inner one")
+
+    with pytest.raises(KeyboardInterrupt), held_back():
+        work()
+    assert done == ["inside", "after the inner one"]
+
+
+def stopped_then(done):
+    with pytest.raises(KeyboardInterrupt), let_through():
+        send_and(done, "never")
+    send_and(done, "held again")
+
+
+def test_signals_are_let_through_and_held_again():
+    done = []
+
+    def work():
+        send_and(done, "held")
+        with let_through():
+            done.append("never")
+
+    with held_back(), pytest.raises(KeyboardInterrupt), let_through():
+        send_and(done, "never")
+    with pytest.raises(KeyboardInterrupt), held_back():
+        work()
+    with pytest.raises(KeyboardInterrupt), held_back():
+        stopped_then(done)
+    assert done == ["held", "held again"]
+
+
+def test_what_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with held_back():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_another_thread_has_nothing_to_hold_back():
+    found = []
+
+    def work():
+        with held_back(), let_through():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [signal.default_int_handler]
