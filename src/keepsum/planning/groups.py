@@ -10,7 +10,7 @@ import numpy as np
 from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
-from keepsum.privacy.mechanisms import Distance, Norm
+from keepsum.privacy.distance import Distance, Norm
 from keepsum.tables.axes import IntArray
 
 
