@@ -72,7 +72,7 @@ def _cells(form: Form) -> str:
 def describe_choice(choice: SamplerFacts) -> str:
     """How a group of blocks is sampled, and why not exactly if it is not."""
     if choice.method is None:
-        return f"no sampler: {describe_reasons(choice.reasons)}"
+        return f"no sampler: {describe_refusal(choice.reasons)}"
     name = METHODS[choice.method].format(steps=choice.steps or 0)
     if choice.moves is not None:
         name += f" along {choice.moves:,} short vectors"
@@ -86,6 +86,16 @@ def describe_choice(choice: SamplerFacts) -> str:
 def _about(proposals: float) -> str:
     count = f"{proposals:,.0f}" if proposals > 10 else f"{proposals:.2g}"
     return f"{count} proposal{'s' * (count != '1')}"
+
+
+def describe_refusal(reasons: Sequence[Reason]) -> str:
+    """Why there is no sampler at all, and what would help where the noise is too narrow for the exact one.
+
+    >>> describe_refusal([Reason("rarely_accepted", acceptance=1e-9)])
+    'exact rejection would accept about one in 1e+09 proposals, or fewer; use wider noise or keep fewer totals'
+    """
+    narrow = any(reason.kind == "rarely_accepted" and reason.acceptance is not None for reason in reasons)
+    return describe_reasons(reasons) + ("; use wider noise or keep fewer totals" if narrow else "")
 
 
 def describe_reasons(reasons: Sequence[Reason]) -> str:
@@ -123,6 +133,8 @@ def describe_reason(reason: Reason) -> str:
 
 
 def _rarely_accepted(reason: Reason) -> str:
-    if reason.acceptance is not None:
-        return f"exact rejection would accept less than one in {1 / reason.acceptance:,.1g} proposals"
-    return f"exact rejection would draw more than {reason.limit or 0:,} cells per accepted draw"
+    if reason.acceptance is None:
+        return f"exact rejection would draw more than {reason.limit or 0:,} cells per accepted draw"
+    proposals = 1 / reason.acceptance
+    count = f"{proposals:,.0f}" if proposals < 1e6 else f"{proposals:.0e}"
+    return f"exact rejection would accept about one in {count} proposals, or fewer"
