@@ -16,9 +16,9 @@ from keepsum.errors import (
     NoSamplerError,
     PlanError,
 )
+from keepsum.facade.plan import Plan, plan
 from keepsum.lattice import Lattice
-from keepsum.planning.plan import Plan, plan
-from keepsum.privacy.mechanisms import Gaussian, Laplace
+from keepsum.privacy import Gaussian, Laplace
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.release import Release, release
 from keepsum.releasing.verify import Verification, verify

@@ -108,7 +108,9 @@ def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
     )
 
 
-def one_person(attributes: Sequence[AttributeDistance], cheapest: Distance, neighbours: Neighbours | None = None) -> Distance:
+def one_person(
+    attributes: Sequence[AttributeDistance], cheapest: Distance, neighbours: Neighbours | None = None
+) -> Distance:
     """The distance of one person: the largest over the attributes of these neighbours, by default all, to any value.
 
     Where cells have no names, or no attribute can change at all, it is the cheapest change through a cell, which is

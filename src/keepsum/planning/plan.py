@@ -21,7 +21,7 @@ from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
 from keepsum.planning.samplers import BlockSamplers, cheapest_change
 from keepsum.planning.selection.choice import Choice
-from keepsum.privacy import REQUESTS
+from keepsum.privacy import as_request
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError
 from keepsum.privacy.mechanism import Mechanism, Request
@@ -165,12 +165,11 @@ class CompiledPlan:
         return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
 
 
-def compile_plan(invariants: Invariants, request: Request) -> CompiledPlan:
+def compile_plan(invariants: Invariants, request: Request | Mechanism) -> CompiledPlan:
     """Kept totals and a requested mechanism to a plan; see ``ks.plan``."""
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
-    if not isinstance(request, tuple(REQUESTS.values())):
-        raise InputError(f"Mechanism must be Laplace or Gaussian, got {type_of(request)}.")
+    request = as_request(request)
     structure = decompose(invariants.coefficients)
     if len(structure.pinned) == invariants.size:
         raise PlanError(

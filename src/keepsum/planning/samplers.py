@@ -11,10 +11,9 @@ import numpy as np
 from keepsum._memory import check_room
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
-from keepsum.planning.describe import describe_form, describe_reasons
+from keepsum.planning.describe import describe_form, describe_refusal
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
-from keepsum.planning.selection import select
 from keepsum.planning.selection.choice import Choice, Sampler
 from keepsum.privacy.distance import Distance, farthest
 from keepsum.privacy.guarantee import Exactness
@@ -61,6 +60,8 @@ class BlockSamplers:
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
         """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
+        from keepsum.planning.selection.select import select  # brings numba
+
         return select(self.structure, self.groups, self.mechanism)
 
     @cached_property
@@ -84,7 +85,7 @@ class BlockSamplers:
         for group, choice in zip(self.groups, self.choices, strict=True):
             if choice.sampler is None:
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
-                why = describe_reasons(choice.reasons)
+                why = describe_refusal(choice.reasons)
                 raise NoSamplerError(f"No sampler for {what}: {why}. plan.explain() shows every block.")
 
     def sample(self, draws: int, rng: Rng, threads: int = 1) -> IntArray:

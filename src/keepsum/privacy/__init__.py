@@ -1,10 +1,44 @@
 """What is protected, how well: mechanisms, distances, losses and guarantees."""
 
-from keepsum.privacy.gaussian import Gaussian
-from keepsum.privacy.laplace import Laplace
-from keepsum.privacy.mechanism import Request
+from keepsum._text import type_of
+from keepsum.errors import InputError
+from keepsum.privacy.gaussian import Gaussian, GaussianMechanism
+from keepsum.privacy.laplace import Laplace, LaplaceMechanism
+from keepsum.privacy.mechanism import Mechanism, MechanismFacts, Request
 
-# The mechanisms by the names that certificates know them under.
-REQUESTS: dict[str, type[Request]] = {"gaussian": Gaussian, "laplace": Laplace}
+# The mechanisms by the names that certificates know them under: as users ask for them.
+REQUESTS: dict[str, type[Laplace] | type[Gaussian]] = {"gaussian": Gaussian, "laplace": Laplace}
 
-__all__ = ["REQUESTS", "Gaussian", "Laplace"]
+__all__ = [
+    "REQUESTS",
+    "Gaussian",
+    "GaussianMechanism",
+    "Laplace",
+    "LaplaceMechanism",
+    "as_mechanism",
+    "as_request",
+    "request_of",
+]
+
+
+def request_of(facts: MechanismFacts) -> Request:
+    """The request whose mechanism has these facts."""
+    if facts.name not in REQUESTS:
+        raise InputError(f"The mechanism must be {' or '.join(sorted(REQUESTS))}, got {facts.name!r}.")
+    return REQUESTS[facts.name].from_facts(facts.parameters, facts.norm)
+
+
+def as_request(mechanism: Request | Mechanism) -> Request:
+    """What a user gave as a mechanism; that of another plan is asked for anew, because its sigma may depend on it."""
+    if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)):
+        return request_of(mechanism.facts())
+    if not isinstance(mechanism, (Laplace, Gaussian)):
+        raise InputError(f"Mechanism must be Laplace or Gaussian, got {type_of(mechanism)}.")
+    return mechanism
+
+
+def as_mechanism(mechanism: Request | Mechanism) -> Mechanism:
+    """What a user gave where there is no plan: every parameter must follow from it alone."""
+    if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)):
+        return mechanism
+    return as_request(mechanism).resolve()

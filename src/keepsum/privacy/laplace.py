@@ -115,7 +115,9 @@ class Laplace:
         if self.neighbours is None:
             return LaplaceMechanism(self.epsilon, self.norm)
         if distance is None:
-            raise InputError(f"The mechanism must have its loss per unit of distance, got {self!r}. Use plan.mechanism.")
+            raise InputError(
+                f"The mechanism must have its loss per unit of distance, got {self!r}. Use plan.mechanism."
+            )
         return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
 
     @classmethod

@@ -71,9 +71,7 @@ class Request(Protocol):
     def neighbours(self) -> Neighbours | None:
         """For which changes of one person the loss is meant; None for a loss per unit of distance."""
 
-    def resolve(
-        self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
-    ) -> Mechanism:
+    def resolve(self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None) -> Mechanism:
         """The mechanism, given the distance of those neighbours and the shape of the lattice."""
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,17 @@ from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
 from keepsum.tables.axes import MAX_CELLS, IntArray
 from keepsum.tables.domain import Domain
 
-if TYPE_CHECKING:
-    from keepsum.tables.table import Table
+
+class Counts(Protocol):
+    """A table: a domain and its counts."""
+
+    @property
+    def domain(self) -> Domain:
+        """The cells."""
+
+    @property
+    def counts(self) -> IntArray:
+        """A count for each."""
 
 
 class Part(Protocol):
@@ -240,15 +249,15 @@ class Invariants:
             return self.domain.name(index)
         return f"cell {check_whole(index, 'The number of a cell', 0, self.size - 1)}"
 
-    def totals(self, counts: Table | npt.ArrayLike) -> npt.NDArray[Any]:
+    def totals(self, counts: Counts | npt.ArrayLike) -> npt.NDArray[Any]:
         """The kept totals of a table, exactly."""
         return product(self.coefficients, self._values(counts))
 
-    def holds(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> bool:
+    def holds(self, a: Counts | npt.ArrayLike, b: Counts | npt.ArrayLike) -> bool:
         """Whether two tables agree on every kept total."""
         return bool(np.array_equal(self.totals(a), self.totals(b)))
 
-    def broken(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> list[str]:
+    def broken(self, a: Counts | npt.ArrayLike, b: Counts | npt.ArrayLike) -> list[str]:
         """The names of the totals on which two tables differ."""
         return [self.name(int(row)) for row in np.flatnonzero(self.totals(a) != self.totals(b))]
 
@@ -259,7 +268,7 @@ class Invariants:
     def __repr__(self) -> str:
         return printable(f"Invariants({self.describe()}; {self.size:,} cells)")
 
-    def _values(self, counts: Table | npt.ArrayLike) -> IntArray:
+    def _values(self, counts: Counts | npt.ArrayLike) -> IntArray:
         """The counts of a table over our cells, flat."""
         domain = getattr(counts, "domain", None)
         if domain is not None and self.domain is not None and domain != self.domain:
