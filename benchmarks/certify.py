@@ -16,7 +16,7 @@ from systems import SYSTEMS, general_chain
 
 import keepsum as ks
 from keepsum.convergence.observe import Convergence, observe
-from keepsum.privacy.guarantee import significant
+from keepsum.privacy.numbers import three_digits_up
 
 PAIRS = 4_500
 # Distances that must be shown at 95% confidence.
@@ -38,7 +38,7 @@ def main() -> int:
             rows.append(row)
             print(row, flush=True)
             if found.upper > LIMITS.get(name, LIMIT):
-                failures.append(f"{name} at epsilon {epsilon}: {significant(found.upper)}")
+                failures.append(f"{name} at epsilon {epsilon}: {three_digits_up(found.upper)}")
     if "--write" in sys.argv:
         write(rows)
     print("\n".join(["missed:", *failures]) if failures else "keepsum: every limit is met")
@@ -70,9 +70,9 @@ def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, Converge
         f"{min(times):.2g}",
         f"{found.pairs:,}",
         f"{last:,}",
-        significant(found.upper),
-        significant(found.extrapolated),
-        significant(found.rounding),
+        three_digits_up(found.upper),
+        three_digits_up(found.extrapolated),
+        three_digits_up(found.rounding),
     ]
     return f"| {' | '.join(cells)} |", found
 

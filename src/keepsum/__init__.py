@@ -16,7 +16,8 @@ from keepsum.errors import (
     NoSamplerError,
     PlanError,
 )
-from keepsum.facade.plan import Plan, plan
+from keepsum.facade.functions import plan
+from keepsum.facade.objects import Plan
 from keepsum.lattice import Lattice
 from keepsum.privacy import Gaussian, Laplace
 from keepsum.releasing.certificate import Certificate

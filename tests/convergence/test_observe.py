@@ -13,8 +13,9 @@ from keepsum.convergence import observe as certifying
 from keepsum.convergence.observe import Certification, Convergence
 from keepsum.planning.selection import general as choosing_general
 from keepsum.planning.selection import l1 as choosing
-from keepsum.privacy.guarantee import Guarantee, SamplingError, added_delta, significant
-from keepsum.privacy.mechanisms import Distance
+from keepsum.privacy.distance import Distance
+from keepsum.privacy.guarantee import Guarantee, SamplingError, added_delta
+from keepsum.privacy.numbers import three_digits_up
 from support import margins, titles_inside
 
 
@@ -211,7 +212,7 @@ def test_words_say_what_was_observed_and_what_was_not():
     assert "up to total variation 0.0009 from sampling" in bare.words
     rounded = Guarantee(ks.Laplace(epsilon=1), person, "rounded", SamplingError(1e-10))
     assert "delta 3.72e-10 from sampling" in rounded.words
-    assert significant(1.5) == "1"
+    assert three_digits_up(1.5) == "1"
 
 
 def test_limits_of_several_chains_hold_together():
@@ -264,7 +265,7 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     with pytest.raises(ks.PlanError) as refused:
         plan.release(table)
     words = str(refused.value)
-    assert f"Sampling adds delta {significant(float(delta))} for one person" in words
+    assert f"Sampling adds delta {three_digits_up(float(delta))} for one person" in words
     assert "a confidence limit that pairs of chains showed, not proved" in words
     assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in words
     with pytest.raises(ks.PlanError, match="accept_delta="):

@@ -184,13 +184,15 @@ def test_the_callers_decimal_context_changes_nothing():
     """Neither sigma nor what is said of it."""
     made = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
     keep = ks.Invariants.subsets(4, [[0, 1, 2]])
-    before = [(ks.plan(keep, mechanism).sigma, mechanism.promise()) for mechanism in made]
+    before = [(ks.plan(keep, mechanism).sigma, ks.plan(keep, mechanism).mechanism.statement()) for mechanism in made]
     with decimal.localcontext() as context:
         context.prec = 5
         context.rounding = decimal.ROUND_DOWN
         again = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
-        assert [(ks.plan(keep, mechanism).sigma, mechanism.promise()) for mechanism in again] == before
-        assert ks.Gaussian(sigma="1.2345678").promise().startswith("sigma 1.2345678:")
+        assert [
+            (ks.plan(keep, mechanism).sigma, ks.plan(keep, mechanism).mechanism.statement()) for mechanism in again
+        ] == before
+        assert ks.Gaussian(sigma="1.2345678").resolve().statement().startswith("sigma 1.2345678:")
     assert of_rho(Fraction(1, 2) - Fraction(1, 10**40)) > 1
 
 

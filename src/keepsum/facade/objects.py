@@ -1,4 +1,4 @@
-"""``ks.plan`` and ``ks.Plan``: the compiled plan with everything that a user asks of it."""
+"""``ks.Plan`` and ``ks.Release``: the two objects that users hold, with everything that they ask of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
 from keepsum.convergence.observe import observe_plan
-from keepsum.planning.plan import CompiledPlan, compile_plan
-from keepsum.privacy.mechanism import Request
+from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.explain import explain, explain_html
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.tables.axes import IntArray
-from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
 
 
@@ -137,25 +135,3 @@ class Plan(CompiledPlan):
 
     def _repr_html_(self) -> str:
         return explain_html(self)
-
-
-def plan(invariants: Invariants, mechanism: Request) -> Plan:
-    """Compile kept totals and a mechanism into a plan.
-
-    Parameters
-    ----------
-    invariants
-        The totals to keep.
-    mechanism
-        ``Laplace`` or ``Gaussian``; a loss per person is turned into one per unit of distance here.
-
-    Raises
-    ------
-    PlanError
-        If the totals leave no cell any freedom: there is then nothing to protect and no guarantee to state.
-
-    Notes
-    -----
-    Linear in the cells times the totals that each stands in, plus exact algebra on the blocks whose totals overlap.
-    """
-    return Plan.of(compile_plan(invariants, mechanism))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from keepsum._arguments import as_array, check_whole
 from keepsum._text import type_of
 from keepsum.errors import InputError
-from keepsum.facade.plan import plan
+from keepsum.facade.functions import plan
 from keepsum.lattice import Lattice
 from keepsum.lattice.structure import FORCED, Structure, decompose
 from keepsum.privacy import Laplace
