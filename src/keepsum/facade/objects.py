@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +12,6 @@ from keepsum._arguments import check_whole
 from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
-from keepsum.convergence.observe import observe_plan
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.explain import explain, explain_html
@@ -65,39 +64,6 @@ class Plan(CompiledPlan):
     def explain(self) -> str:
         """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
         return explain(self)
-
-    def certify(
-        self,
-        pairs: int | None = None,
-        confidence: float = 0.95,
-        threads: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Plan:
-        """Measure how near the chains of this plan come to their target: the plan that carries the result.
-
-        Two coupled chains, one some steps ahead of the other, see the same proposals until they meet; their meeting
-        times bound the total variation between a chain and its target (Biswas, Jacob and Vanetti 2019). It needs no
-        data and spends no budget. Meeting times are kept in the user's cache folder, so that a run that was stopped
-        goes on, and the next plan with the same blocks finds them.
-
-        Parameters
-        ----------
-        pairs
-            How many pairs of chains per form of blocks; by default 4,000, fewer where they would take long.
-        confidence
-            The level of the limit.
-        threads
-            How many threads to use, by default all.
-        progress
-            Called with the pairs done and those wanted.
-
-        Returns
-        -------
-        Plan
-            The same plan, whose ``convergence`` holds for each form of blocks the limit observed and its
-            extrapolation. Where nothing is drawn by chains there is nothing to show, and nothing is run.
-        """
-        return self.with_convergence(observe_plan(self, pairs, confidence, threads, progress))
 
     def sample(self, size: int | None = None, rng: Rng | None = None, threads: int = 1) -> IntArray:
         """Draw noise that keeps every total.

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import type_of
-from keepsum.convergence.observe import MOST_PAIRS, Certification, Convergence
+from keepsum.convergence.observe import MOST_PAIRS, BlockConvergence, Convergence
 from keepsum.errors import InputError
 from keepsum.planning.plan import Plan, plan
 from keepsum.privacy.mechanisms import Gaussian, Laplace, Mechanism, Promise
@@ -262,24 +262,24 @@ def mechanism_of(record: MechanismRecord) -> Mechanism:
 # -- what chains showed -----------------------------------------------------------------------------
 
 
-def convergence_record(shown: Convergence) -> ConvergenceRecord:
+def convergence_record(shown: BlockConvergence) -> ConvergenceRecord:
     """What pairs of chains showed, in machine form."""
     return ConvergenceRecord(
         steps=shown.steps,
         lag=shown.lag,
-        most=shown.most,
+        most=shown.give_up,
         pairs=shown.pairs,
         unmet=shown.unmet,
         meetings=list(shown.meetings),
         confidence=shown.confidence,
-        foretold=shown.foretold,
+        foretold=shown.predicted,
         rounding=shown.rounding,
         upper=shown.upper,
         extrapolated=shown.extrapolated,
     )
 
 
-def certification_of(record: GuaranteeRecord) -> Certification | None:
+def certification_of(record: GuaranteeRecord) -> Convergence | None:
     """What a certificate says that pairs of chains showed; its limits are worked out again from the meetings."""
     groups = tuple(_convergence_of(block) for block in record.blocks)
     chains = [group for group in groups if group is not None]
@@ -289,10 +289,10 @@ def certification_of(record: GuaranteeRecord) -> Certification | None:
     if len(own) != 1:
         raise InputError("The limits of a certificate must have one confidence, these have several.")
     rounding = sum(block.total_variation for block in record.blocks if block.guarantee == "rounded")
-    return Certification(groups, rounding, round(1 - len(chains) * (1 - own.pop()), 12))
+    return Convergence(groups, rounding, round(1 - len(chains) * (1 - own.pop()), 12))
 
 
-def _convergence_of(block: BlockRecord) -> Convergence | None:
+def _convergence_of(block: BlockRecord) -> BlockConvergence | None:
     said = block.convergence
     if said is None:
         return None
@@ -309,16 +309,14 @@ def _convergence_of(block: BlockRecord) -> Convergence | None:
         )
     if sum(count for _, count in said.meetings) + said.unmet > MOST_PAIRS or said.most > 2**40:
         raise InputError(f"A certificate must speak of at most {MOST_PAIRS:,} pairs of chains, this one has more.")
-    return Convergence(
-        form=block.form,
-        sampler=block.sampler,
+    return BlockConvergence(
         blocks=block.blocks,
         steps=said.steps,
         lag=said.lag,
-        most=said.most,
+        give_up=said.most,
         meetings=tuple(said.meetings),
         unmet=said.unmet,
         confidence=said.confidence,
-        foretold=said.foretold,
+        predicted=said.foretold,
         rounding=said.rounding,
     )

@@ -29,8 +29,8 @@ from keepsum.accuracy.disclosure import Bounds, bounded_cells
 from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
 from keepsum.planning.plan import Plan, plan
-from keepsum.privacy.guarantee import significant
 from keepsum.privacy.mechanisms import Mechanism, Number, exact
+from keepsum.privacy.numbers import three_digits_up
 from keepsum.releasing.certificate import (
     Certificate,
     KeptRecord,
@@ -401,7 +401,7 @@ def _check_delta(plan: Plan, accepted: Number | None) -> None:
     delta = plan.guarantee.sampling_delta(plan.person)
     if delta <= largest:
         return
-    amount = significant(float(delta))
+    amount = three_digits_up(float(delta))
     way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
         f"Sampling adds delta {amount} for one person, {_how_known(plan)}. {way} noise that is drawn exactly. "
