@@ -112,7 +112,7 @@ class BlockConvergence:
     def extrapolated(self) -> float:
         """The total variation if the meeting times go on falling off as they do where they were observed.
 
-        Never less than what was observed, nor than the 1e-9 that the number of steps is meant for; with rounding on top.
+        Never less than what was observed, nor than the 1e-9 that the number of steps aims at; with rounding on top.
         """
         if self.unmet:
             return 1.0
