@@ -12,8 +12,8 @@ from scipy import stats
 
 import keepsum as ks
 from keepsum.convergence.bounds import clopper_pearson
-from keepsum.lattice.structure import decompose
 from keepsum.convergence.observe import TARGET_TV
+from keepsum.lattice.structure import decompose
 from keepsum.planning.selection.general import Problem, mixture_chain
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
