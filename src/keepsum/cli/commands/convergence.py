@@ -147,11 +147,10 @@ def _samplers(plan: ks.Plan) -> list[str]:
 def _figures(group: BlockConvergence) -> list[str]:
     bound = group.bound
     last = group.meetings[-1][0] if group.meetings else 0
-    unmet = (
-        f"; {group.unmet:,} had NOT MET after {group.give_up:,} steps" if group.unmet else f", the last after {last:,}"
-    )
+    unmet = f"{group.unmet:,} had NOT MET after {group.give_up:,} steps"
+    met = unmet if group.unmet else f"all met, the last after {last:,}"
     return [
-        f"{group.pairs:,} pairs with lag {group.lag:,} met{unmet}",
+        f"{group.pairs:,} pairs with lag {group.lag:,}: {met}",
         f"after {group.steps:,} steps the bound is {bound.estimate:.3g}, at most {three_digits_up(group.upper)} "
         f"at {100 * group.confidence:.4g}% confidence, extrapolated {three_digits_up(group.extrapolated)}",
     ]
