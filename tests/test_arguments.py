@@ -135,7 +135,7 @@ class Calls:
             (ks.plan, {"invariants": keep, "mechanism": laplace}),
             (plan.accuracy, {"level": 0.95}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
-            (plan.recall, {"found": None}),
+            (plan.with_convergence, {"shown": None}),
             (plan.over, {"domain": domain}),
             (plan.release, {"table": table, "accept_pinned": (), "rng": source, "threads": 1}),
             (plan.sample, {"size": 2, "rng": source, "threads": 1}),

@@ -44,17 +44,18 @@ def plan(table):
 
 @pytest.fixture
 def fresh(plan):
-    """The same plan, nothing certified."""
-    plan.recall(None)
+    """The same plan, of whose chains nothing has been shown."""
+    assert plan.convergence is None
     return plan
 
 
 def test_before_and_after(fresh):
     assert fresh.guarantee.sampling == "estimated"
-    assert fresh.certification is None
+    assert fresh.convergence is None
     assert "not measured yet" in fresh.explain()
     calls = []
-    found = fresh.certify(pairs=2_000, progress=lambda done, total: calls.append((done, total)))
+    shown = fresh.certify(pairs=2_000, progress=lambda done, total: calls.append((done, total)))
+    found = shown.convergence
     assert calls[-1] == (2_000, 2_000)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
     (group,) = found.chains
@@ -64,16 +65,18 @@ def test_before_and_after(fresh):
     # Zero observed is not zero: 2,000 pairs cannot show less than about 3 in 2,000.
     assert 3 / 2_000 < group.upper < 6 / 2_000
     assert 1e-9 <= group.extrapolated < 1e-6
-    assert fresh.certification is found
+    assert fresh.convergence is None
+    assert type(shown) is ks.Plan
+    assert shown.samplers is fresh.samplers
     assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 2_000)
-    assert "2,000 pairs of chains showed" in " ".join(fresh.explain().split())
+    assert "2,000 pairs of chains showed" in " ".join(shown.explain().split())
     assert "BlockConvergence(" in repr(found)
     assert "2,000 pairs; total variation at most" in repr(found)
 
 
 def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
-    first = fresh.certify(pairs=600)
+    first = fresh.certify(pairs=600).convergence
     (file,) = (tmp_path / "convergence").iterdir()
     assert len(json.loads(file.read_text())) == 3  # chunks of 250
     drawn = []
@@ -85,14 +88,14 @@ def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
         return original(self, pairs, *arguments)
 
     monkeypatch.setattr(type(chain), "meeting_times", counted)
-    assert fresh.certify(pairs=600) == first
+    assert fresh.certify(pairs=600).convergence == first
     assert not drawn
-    more = fresh.certify(pairs=1_000)
+    more = fresh.certify(pairs=1_000).convergence
     assert drawn == [250]
     assert more.chains[0].pairs == 1_000
     # Another cache, and no threads to speak of: the same pairs.
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "other"))
-    assert fresh.certify(pairs=1_000, threads=1) == more
+    assert fresh.certify(pairs=1_000, threads=1).convergence == more
 
 
 @pytest.mark.parametrize(
@@ -100,16 +103,16 @@ def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
 )
 def test_a_damaged_cache_is_drawn_again(fresh, tmp_path, monkeypatch, damage):
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
-    found = fresh.certify(pairs=250)
+    found = fresh.certify(pairs=250).convergence
     (file,) = (tmp_path / "convergence").iterdir()
     file.write_text(damage)
-    assert fresh.certify(pairs=250) == found
+    assert fresh.certify(pairs=250).convergence == found
 
 
 def test_a_cache_that_cannot_be_written_to_keeps_nothing(fresh, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "file"))
-    assert fresh.certify(pairs=250).chains[0].pairs == 250
+    assert fresh.certify(pairs=250).convergence.chains[0].pairs == 250
 
 
 def test_a_cut_run_leaves_whole_chunks(fresh, tmp_path, monkeypatch):
@@ -142,7 +145,7 @@ def test_wrong_arguments(fresh, arguments, words):
 
 def test_exact_plans_have_nothing_to_show(children):
     plan = ks.plan(children.keep("county"), ks.Laplace(epsilon=0.25))
-    found = plan.certify()
+    found = plan.certify().convergence
     assert found.chains == ()
     assert found.error.distance == 0
     assert plan.guarantee.error is None
@@ -196,23 +199,23 @@ def test_the_folded_delta_holds_for_a_sampler_that_is_off():
     place = np.argmax(np.where(worst, other, 0))
     other[place] -= d
     loss = float((bad - math.exp(epsilon * shift) * other)[worst].sum())
-    stated = float(added_delta(d, ks.Laplace(epsilon=epsilon), shift))
+    stated = float(added_delta(d, ks.Laplace(epsilon=epsilon).resolve(), shift))
     assert d < loss <= stated
 
 
 def test_words_say_what_was_observed_and_what_was_not():
     person = Distance("l1", 4)
     error = SamplingError(0.0009, 2e-9, 0.95, 4_000)
-    words = str(Guarantee(ks.Laplace(epsilon=1), person, "estimated", error))
+    words = str(Guarantee(ks.Laplace(epsilon=1).resolve(), person, "estimated", error))
     assert words == (
         "epsilon 1 per unit of l1 distance and delta 0.00335 from sampling (observed; extrapolated 7.44e-9); for one "
         "person epsilon 4 and delta 0.0501 from sampling (observed; extrapolated 1.12e-7); estimated"
     )
-    large = Guarantee(ks.Laplace(epsilon=3), person, "estimated", error)
-    assert "delta 1 (nothing is shown for it) from sampling" in large.person_words
-    bare = Guarantee(ks.Gaussian(sigma="0.4"), Distance("l2", 4), "estimated", error)
+    large = Guarantee(ks.Laplace(epsilon=3).resolve(), person, "estimated", error)
+    assert "delta 1 (no guarantee) from sampling" in large.person_words
+    bare = Guarantee(ks.Gaussian(sigma="0.4").resolve(), Distance("l2", 4), "estimated", error)
     assert "up to total variation 0.0009 from sampling" in bare.words
-    rounded = Guarantee(ks.Laplace(epsilon=1), person, "rounded", SamplingError(1e-10))
+    rounded = Guarantee(ks.Laplace(epsilon=1).resolve(), person, "rounded", SamplingError(1e-10))
     assert "delta 3.72e-10 from sampling" in rounded.words
     assert three_digits_up(1.5) == "1"
 
@@ -222,12 +225,12 @@ def test_limits_of_several_chains_hold_together():
     cells = np.arange(25).reshape(5, 5), 25 + np.arange(16).reshape(4, 4)
     totals = [line.tolist() for table in cells for line in (*table, *table.T)]
     plan = ks.plan(ks.Invariants.subsets(41, totals), ks.Laplace(epsilon=1))
-    found = plan.certify(pairs=300)
+    found = plan.certify(pairs=300).convergence
     assert [group.confidence for group in found.chains] == [0.975, 0.975]
     assert found.confidence == 0.95
     assert found.error.distance == pytest.approx(sum(group.upper for group in found.chains))
     with pytest.raises(ks.InputError, match="of this plan's chains"):
-        plan.recall(Convergence((found.groups[0], None), 0.0, 0.95))
+        plan.with_convergence(Convergence((found.groups[0], None), 0.0, 0.95))
 
 
 def test_at_large_epsilon_the_cheaper_chain_is_taken():
@@ -241,7 +244,7 @@ def test_at_large_epsilon_the_cheaper_chain_is_taken():
 
 
 def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp_path):
-    plan.certify(pairs=500)
+    plan = plan.certify(pairs=500)
     out = plan.release(table, accept_delta="0.99")
     record = out.certificate.guarantee
     assert record.sampling == "estimated"
@@ -262,7 +265,7 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
 
 def test_a_delta_from_sampling_must_be_accepted(plan, table):
     """A limit of 0.02 is nothing to publish unasked; the sentence names it, says what it is, and what is exact."""
-    plan.certify(pairs=500)
+    plan = plan.certify(pairs=500)
     delta = plan.guarantee.sampling_delta(plan.person)
     assert delta > Fraction(1, 10**6)
     with pytest.raises(ks.PlanError) as refused:
@@ -282,7 +285,7 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
 
 
 def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
-    plan.certify(pairs=500)
+    plan = plan.certify(pairs=500)
     text = " ".join(plan.explain().split())
     assert "Epsilon is proved for the law itself; the first of these numbers is a confidence limit" in text
     assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in text
@@ -290,7 +293,7 @@ def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
 
 @pytest.fixture(scope="module")
 def released_by_chains(plan, table):
-    plan.certify(pairs=500)
+    plan = plan.certify(pairs=500)
     return plan.release(table, accept_delta="0.99")
 
 
@@ -339,7 +342,7 @@ def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
     """A chain of which nothing was shown would count as exact."""
     for groups in ((), (None,)):
         with pytest.raises(ks.InputError, match="of this plan's chains"):
-            fresh.recall(Convergence(groups, 0.0, 0.95))
+            fresh.with_convergence(Convergence(groups, 0.0, 0.95))
 
 
 def test_what_weights_predict_counts():
@@ -354,13 +357,14 @@ def test_rounding_is_in_every_figure(fresh, table, tmp_path):
     plain, rounded = (BlockConvergence(1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, 0.0, f) for f in (0.0, 1e-7))
     assert rounded.upper == pytest.approx(plain.upper + 1e-7, rel=1e-12)
     assert rounded.extrapolated == pytest.approx(plain.extrapolated + 1e-7, rel=1e-12)
-    found = fresh.certify(pairs=1_000)
+    shown = fresh.certify(pairs=1_000)
+    found = shown.convergence
     (group,) = found.chains
     assert 0 < group.rounding == fresh.samplers[0].chain.rounding
     assert group.extrapolated >= 1e-9 + group.rounding
     assert group.upper > group.bound.upper
     assert found.error.extrapolated == group.extrapolated
-    out = fresh.release(table, accept_delta="0.99")
+    out = shown.release(table, accept_delta="0.99")
     record = out.certificate.guarantee.blocks[0].convergence
     assert (record.rounding, record.extrapolated) == (group.rounding, group.extrapolated)
     path = out.save(tmp_path / "out.csv")
@@ -427,17 +431,17 @@ def test_too_few_steps_are_predicted(table):
     assert choice.chain.foretold(20_000) < 1e-6
     choice.chain.steps = 0  # the first candidate alone, which is meant to be within 0.05
     assert 0.03 < choice.chain.foretold(20_000) < 0.07
-    assert plan.certify(pairs=250).error.distance > 0.03
+    assert plan.certify(pairs=250).convergence.error.distance > 0.03
 
 
 def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):
     """A plan without names takes those of the table; nothing is worked out again."""
     keep = ks.Invariants.matrix(table.keep("a", "b").coefficients)
     plan = ks.plan(keep, ks.Laplace(epsilon=1))
-    plan.certify(pairs=250)
+    plan = plan.certify(pairs=250)
     named = plan.over(table.domain)
     assert named.samplers is plan.samplers
-    assert named.certification is plan.certification
+    assert named.convergence is plan.convergence
 
 
 def test_rounded_plans_state_their_rounding(table, tmp_path, monkeypatch):

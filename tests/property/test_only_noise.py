@@ -380,8 +380,8 @@ def types_shrink(monkeypatch):
 
 
 def bounds_look(monkeypatch):
-    def bounded(plan, counts, margins):
-        return replace(bounded_cells(plan, counts, margins), not_checked=int((counts < 45).sum()))
+    def bounded(structure, counts, margins):
+        return replace(bounded_cells(structure, counts, margins), not_checked=int((counts < 45).sum()))
 
     monkeypatch.setattr("keepsum.releasing.release.bounded_cells", bounded)
 

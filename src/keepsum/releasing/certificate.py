@@ -19,7 +19,7 @@ from keepsum._text import type_of
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
-    from keepsum.planning.plan import Plan
+    from keepsum.planning.plan import CompiledPlan
 
 # In Python $ also stands before a line feed at the end; not so in JSON Schema.
 END = r"(?!\n)$"
@@ -289,7 +289,7 @@ class Certificate(Record, frozen=True):
         """What a signature is over."""
         return msgspec.json.encode(msgspec.structs.replace(self, signature=None))
 
-    def plan(self, invariants: bytes | None = None) -> Plan:
+    def plan(self, invariants: bytes | None = None) -> CompiledPlan:
         """The plan of the release, from the certificate alone and the file of invariants where there is one."""
         from keepsum.releasing.codec import plan_of
 

@@ -17,8 +17,10 @@ from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import type_of
 from keepsum.convergence.observe import MOST_PAIRS, BlockConvergence, Convergence
 from keepsum.errors import InputError
-from keepsum.planning.plan import Plan, plan
-from keepsum.privacy.mechanisms import Gaussian, Laplace, Mechanism, Promise
+from keepsum.planning.plan import CompiledPlan, compile_plan
+from keepsum.privacy import Gaussian, Laplace
+from keepsum.privacy.mechanism import Mechanism
+from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.certificate import (
     AxisRecord,
     BlockRecord,
@@ -41,16 +43,16 @@ from keepsum.tables.table import Table
 BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is made of it
 
 
-def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
+def plan_of(certificate: Certificate, file: bytes | None) -> CompiledPlan:
     """The plan of a release again, with what was shown of its chains."""
     return planned_again(certificate, kept_invariants(certificate, file))
 
 
-def planned_again(certificate: Certificate, kept: Invariants) -> Plan:
+def planned_again(certificate: Certificate, kept: Invariants) -> CompiledPlan:
     """The plan of a release whose kept totals are known again."""
     asked = certificate.guarantee.person.promise
-    promise = None if asked is None else Promise.of(asked.attributes, asked.to)
-    again = replace(plan(kept, mechanism_of(certificate.mechanism)), promise=promise)
+    promise = None if asked is None else Neighbours.of(asked.attributes, asked.to)
+    again = replace(compile_plan(kept, mechanism_of(certificate.mechanism)), promise=promise)
     again.recall(certification_of(certificate.guarantee))
     return again
 

@@ -12,12 +12,13 @@ from keepsum._text import printable
 from keepsum.lattice.structure import FREE
 from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.planning.distances import AttributeDistance, one_person
-from keepsum.privacy.mechanisms import Distance, Promise
+from keepsum.privacy.distance import Distance
+from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.compare import compare
 
 if TYPE_CHECKING:
     from keepsum.planning.groups import BlockGroup
-    from keepsum.planning.plan import Plan
+    from keepsum.planning.plan import CompiledPlan
 
 SHOWN_CELLS = 8
 SHOWN_ROWS = 20
@@ -25,7 +26,7 @@ SHOWN_BLOCKS = 10
 WIDTH = 96
 
 
-def explain(plan: Plan) -> str:
+def explain(plan: CompiledPlan) -> str:
     """The plan as text, one heading a topic."""
     return as_text(topics(plan))
 
@@ -35,7 +36,7 @@ def as_text(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
     return "\n".join(_section(printable(title), [printable(line) for line in lines]) for title, lines in sections)
 
 
-def explain_html(plan: Plan) -> str:
+def explain_html(plan: CompiledPlan) -> str:
     """The plan as a table, one row a topic."""
     rows = "".join(
         f'<tr><th style="text-align:left;vertical-align:top">{html.escape(title)}</th>'
@@ -45,7 +46,7 @@ def explain_html(plan: Plan) -> str:
     return f"<table>{rows}</table>"
 
 
-def topics(plan: Plan) -> list[tuple[str, list[str]]]:
+def topics(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
     """What there is to say of a plan: titles, and the lines below each."""
     return [
         ("Table", [_table(plan)]),
@@ -75,12 +76,12 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _table(plan: Plan) -> str:
+def _table(plan: CompiledPlan) -> str:
     domain = plan.invariants.domain
     return f"{plan.size:,} cell{'s' * (plan.size != 1)}" if domain is None else repr(domain)[len("Domain(") : -1]
 
 
-def _kept(plan: Plan) -> list[str]:
+def _kept(plan: CompiledPlan) -> list[str]:
     height, rank = plan.invariants.height, plan.structure.rank
     if not height:
         return ["nothing: every count gets noise of its own"]
@@ -92,7 +93,7 @@ def _kept(plan: Plan) -> list[str]:
     ]
 
 
-def _noise(plan: Plan) -> list[str]:
+def _noise(plan: CompiledPlan) -> list[str]:
     dimension = plan.size - plan.structure.rank
     own = repr(plan.mechanism)
     return [
@@ -102,7 +103,7 @@ def _noise(plan: Plan) -> list[str]:
     ]
 
 
-def _blocks(plan: Plan) -> list[str]:
+def _blocks(plan: CompiledPlan) -> list[str]:
     """The forms of blocks, those with most cells first."""
     groups = sorted(zip(plan.groups, plan.samplers, strict=True), key=lambda pair: -pair[0].cells)
     lines = [line for group, choice in groups[:SHOWN_BLOCKS] for line in _block(group, describe_choice(choice))]
@@ -128,14 +129,14 @@ def _block(group: BlockGroup, sampling: str) -> list[str]:
     ]
 
 
-def _guarantee(plan: Plan) -> list[str]:
+def _guarantee(plan: CompiledPlan) -> list[str]:
     guarantee = plan.guarantee
     return [f"{guarantee.words}, between any two tables with the same kept totals", guarantee.sampling_words]
 
 
-def _person(plan: Plan) -> list[str]:
+def _person(plan: CompiledPlan) -> list[str]:
     lines = [person_reading(plan), *(f"  {attribute_reading(plan, attribute)}" for attribute in plan.attributes)]
-    if plan.promise not in (None, Promise()):
+    if plan.neighbours not in (None, Neighbours()):
         lines.append(promise_reading(plan))
     if (plan.structure.part == FREE).any():
         one = plan.guarantee.at(Distance(plan.mechanism.norm, 1))
@@ -146,7 +147,7 @@ def _person(plan: Plan) -> list[str]:
     return lines
 
 
-def person_reading(plan: Plan) -> str:
+def person_reading(plan: CompiledPlan) -> str:
     """The loss of one person, in one sentence."""
     loss = f"{plan.guarantee.person_words} at distance {plan.person}"
     through = f"{loss}, for the cheapest change through a cell"
@@ -161,7 +162,7 @@ def person_reading(plan: Plan) -> str:
     return words if not apart else f"{words}, but for what is not protected of {', '.join(apart)}"
 
 
-def attribute_reading(plan: Plan, attribute: AttributeDistance) -> str:
+def attribute_reading(plan: CompiledPlan, attribute: AttributeDistance) -> str:
     """What a change of one attribute costs."""
     anywhere, nearest = attribute.any_value, attribute.other_value
     words: list[str] = []
@@ -187,16 +188,16 @@ def _moves(distance: Distance) -> str:
     return " (one person moves)" if distance.length == 2 else " (no single person's move: joint changes only)"
 
 
-def promise_reading(plan: Plan) -> str:
+def promise_reading(plan: CompiledPlan) -> str:
     """What was asked for one person, and what it is."""
-    promise = plan.promise or Promise()
+    promise = plan.neighbours or Neighbours()
     distance = one_person(plan.attributes, plan.cheapest, promise)
     apart = [a.axis for a in plan.attributes if not a.whole and a.axis in (promise.attributes or (a.axis,))]
     but = f", but for what is not protected of {', '.join(apart)}" if apart else ""
     return f"Asked for a change of {promise}: distance {distance}, {plan.guarantee.at(distance)}{but}"
 
 
-def _pinned(plan: Plan) -> list[str]:
+def _pinned(plan: CompiledPlan) -> list[str]:
     pinned = plan.pinned.tolist()
     if not pinned:
         return ["none"]

@@ -28,8 +28,9 @@ from keepsum._text import shown_name, type_of
 from keepsum.accuracy.disclosure import Bounds, bounded_cells
 from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
-from keepsum.planning.plan import Plan, plan
-from keepsum.privacy.mechanisms import Mechanism, Number, exact
+from keepsum.planning.plan import CompiledPlan, compile_plan
+from keepsum.privacy.mechanism import Mechanism
+from keepsum.privacy.numbers import Number, exact
 from keepsum.privacy.numbers import three_digits_up
 from keepsum.releasing.certificate import (
     Certificate,
@@ -159,7 +160,7 @@ class Release:
 
     table: ReleasedTable
     certificate: Certificate
-    plan: Plan
+    plan: CompiledPlan
     invariants: bytes | None
 
     def accuracy(self, level: float = LEVEL) -> Accuracy:
@@ -244,7 +245,7 @@ class Prepared:
         What the curator must be told and the certificate records.
     """
 
-    plan: Plan
+    plan: CompiledPlan
     table: Table
     accuracy: Accuracy
     bounds: Bounds
@@ -346,13 +347,13 @@ def release(
         kept = keep.over(table.domain) if keep.domain is None else keep
     else:
         kept = table.keep(*([keep] if isinstance(keep, str) else keep))
-    return plan(kept, mechanism).release(
+    return compile_plan(kept, mechanism).release(
         table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
     )
 
 
 def prepare(
-    plan: Plan,
+    plan: CompiledPlan,
     table: Table,
     accept_pinned: str | Iterable[Any] = (),
     seeded: bool = False,
@@ -375,7 +376,7 @@ def prepare(
     if plan.invariants.domain is None:
         plan = plan.over(table.domain)
     if plan.invariants.domain != table.domain:
-        raise InputError("The table must have the domain of the plan, it has another. Plan with table.keep.")
+        raise InputError("The table must have the domain of the plan, it has another. CompiledPlan with table.keep.")
     # An error about counts is for the curator's eyes, and nothing is published with it.
     if table.counts.size and int(table.counts.max()) >= ROOM:
         raise DataError("Counts must be below 2^62 to leave room for noise, one is not. Check the units.")
@@ -383,7 +384,7 @@ def prepare(
         raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
     _check_pinned(plan, accept_pinned)
     plan.check_samplers()
-    if plan.guarantee.sampling == "estimated" and plan.certification is None:
+    if plan.guarantee.sampling == "estimated" and plan.convergence is None:
         plan.certify(progress=progress)
     _check_delta(plan, accept_delta)
     accuracy = plan.accuracy(LEVEL)
@@ -393,7 +394,7 @@ def prepare(
     return Prepared(plan, table, accuracy, bounds, tuple(concerns(plan, domain_record(table), bounds, seeded)))
 
 
-def _check_delta(plan: Plan, accepted: Number | None) -> None:
+def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     """What sampling adds to delta for one person is negligible, or accepted."""
     largest = SMALL_DELTA if accepted is None else exact(accepted, "The accepted delta")
     if largest >= 1:
@@ -409,13 +410,13 @@ def _check_delta(plan: Plan, accepted: Number | None) -> None:
     )
 
 
-def _how_known(plan: Plan) -> str:
+def _how_known(plan: CompiledPlan) -> str:
     if plan.guarantee.sampling == "rounded":
         return "a proved limit"
     return "a confidence limit that pairs of chains showed, not proved"
 
 
-def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:
+def _check_pinned(plan: CompiledPlan, accepted: str | Iterable[Any]) -> None:
     """Every pinned cell must be accepted, and every accepted cell must be pinned."""
     if isinstance(accepted, str) and accepted == "all":
         return
@@ -438,7 +439,7 @@ def _check_pinned(plan: Plan, accepted: str | Iterable[Any]) -> None:
         )
 
 
-def _cell_number(plan: Plan, cell: Any, named: Mapping[str, list[int]]) -> int:
+def _cell_number(plan: CompiledPlan, cell: Any, named: Mapping[str, list[int]]) -> int:
     """The cell that a name, a number or labels mean."""
     if isinstance(cell, str):
         found = named.get(cell, [])

@@ -12,9 +12,9 @@ from keepsum.errors import InputError
 from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.groups import BlockGroup
-from keepsum.planning.plan import Plan
+from keepsum.planning.plan import CompiledPlan
 from keepsum.planning.selection.choice import Choice
-from keepsum.privacy.mechanisms import Mechanism, large_loss
+from keepsum.privacy.mechanism import Mechanism
 from keepsum.releasing.certificate import (
     AccuracyRecord,
     AttributeRecord,
@@ -33,7 +33,7 @@ from keepsum.tables.axes import quoted
 LEVEL = 0.95
 
 
-def concerns(plan: Plan, domain: DomainRecord, bounds: Bounds, seeded: bool) -> Iterator[str]:
+def concerns(plan: CompiledPlan, domain: DomainRecord, bounds: Bounds, seeded: bool) -> Iterator[str]:
     """What the curator must be told, and the certificate records."""
     yield from loss_concern(plan)
     if seeded:
@@ -53,21 +53,21 @@ def concerns(plan: Plan, domain: DomainRecord, bounds: Bounds, seeded: bool) -> 
         yield f"Whether the kept totals bound cells closely was not checked for {bounds.not_checked:,} cells."
 
 
-def loss_concern(plan: Plan) -> list[str]:
+def loss_concern(plan: CompiledPlan) -> list[str]:
     """A sentence, if the loss of one person is so large that it protects little."""
     too_much = large_loss(plan.mechanism, plan.person)
     return [] if too_much is None else [f"The privacy loss of one person is {too_much}: that protects little."]
 
 
-def chain_concerns(plan: Plan) -> Iterator[str]:
+def chain_concerns(plan: CompiledPlan) -> Iterator[str]:
     """What must be known of noise that is drawn by chains."""
     yield f"Some noise is drawn by chains, so the guarantee is an estimate. {plan.guarantee.sampling_words}"
-    unmet = sum(group.unmet for group in plan.certification.chains) if plan.certification is not None else 0
+    unmet = sum(group.unmet for group in plan.convergence.chains) if plan.convergence is not None else 0
     if unmet:
         yield f"{unmet:,} pairs of chains had not met when they were given up, so nothing is shown of their blocks."
 
 
-def exposure_record(plan: Plan, bounds: Bounds) -> ExposureRecord:
+def exposure_record(plan: CompiledPlan, bounds: Bounds) -> ExposureRecord:
     """What the kept totals give away."""
     return ExposureRecord(
         pinned=[plan.invariants.cell_name(cell) for cell in plan.pinned.tolist()],
@@ -81,12 +81,12 @@ def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
     return AccuracyRecord(level=accuracy.level, typical_margin=accuracy.typical, simulated_draws=accuracy.draws)
 
 
-def guarantee_record(plan: Plan) -> GuaranteeRecord:
+def guarantee_record(plan: CompiledPlan) -> GuaranteeRecord:
     """What is promised, and how each block is drawn; chains must have been certified."""
     guarantee = plan.guarantee
     if guarantee.sampling == "no sampler" or (guarantee.sampling == "estimated" and guarantee.error is None):
         raise InputError("Blocks that are drawn by chains must say what pairs of chains showed, these do not.")
-    shown = plan.certification.groups if plan.certification is not None else (None,) * len(plan.groups)
+    shown = plan.convergence.groups if plan.convergence is not None else (None,) * len(plan.groups)
     return GuaranteeRecord(
         words=guarantee.words,
         between="any two tables with the same kept totals",
@@ -103,8 +103,8 @@ def guarantee_record(plan: Plan) -> GuaranteeRecord:
     )
 
 
-def _person_record(plan: Plan) -> PersonRecord:
-    promise = plan.promise
+def _person_record(plan: CompiledPlan) -> PersonRecord:
+    promise = plan.neighbours
     return PersonRecord(
         distance=plan.person.length,
         distance_is="exact" if plan.person.exact else "an upper bound",
@@ -120,7 +120,7 @@ def _person_record(plan: Plan) -> PersonRecord:
     )
 
 
-def _attribute_record(plan: Plan, attribute: AttributeDistance) -> AttributeRecord:
+def _attribute_record(plan: CompiledPlan, attribute: AttributeDistance) -> AttributeRecord:
     distances = [distance for distance in (attribute.any_value, attribute.other_value) if distance is not None]
     return AttributeRecord(
         axis=attribute.axis,

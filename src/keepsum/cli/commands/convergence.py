@@ -83,17 +83,20 @@ def convergence(
             times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)
         else:
             plan.check_samplers()
-            found = plan.certify(pairs, progress=pairs_shown(step))
+            plan = plan.certify(pairs, progress=pairs_shown(step))
     if paper is not None:
         if output is not None:
             _write(output, force, ks.mcmc.plot_bound(times))
         _say_paper(times, json)
         return
+    convergence = plan.convergence
+    if convergence is None:
+        raise AssertionError("the plan was just measured")
     if output is not None:
-        if not found.chains:
+        if not convergence.chains:
             raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
-        _write(output, force, found.plot(_forms(plan)))
-    _say(plan, found, json)
+        _write(output, force, convergence.plot(_forms(plan)))
+    _say(plan, convergence, json)
 
 
 def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
