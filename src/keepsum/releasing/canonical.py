@@ -5,7 +5,8 @@ and the spelling of numbers and escapes do not matter, everything else does. Oth
 with any implementation of RFC 8785.
 
 Only what every JSON parser reads alike is allowed (RFC 7493, I-JSON): no key twice in an object, no number beyond
-float64, no whole number beyond 2^53 - 1, no half of a surrogate pair. Minus zero is refused too: RFC 8785 writes it as 0.
+float64, no whole number beyond 2^53 - 1, no half of a surrogate pair. Minus zero is refused too, which RFC 8785 writes
+as 0.
 """
 
 from __future__ import annotations
