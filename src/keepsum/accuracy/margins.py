@@ -19,7 +19,7 @@ from keepsum._arguments import check_number
 from keepsum.accuracy.law import Noise
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE
-from keepsum.planning.selection.l1 import Choice, simulate_into
+from keepsum.planning.selection.choice import Choice, simulate_into
 from keepsum.sampling.core.rng import rng
 from keepsum.tables.axes import IntArray
 

@@ -18,10 +18,11 @@ from keepsum._memory import check_room
 from keepsum._text import type_of
 from keepsum.errors import InputError, NoSamplerError, PlanError
 from keepsum.lattice.structure import Structure, decompose
+from keepsum.planning.describe import describe_form, describe_refusal
 from keepsum.planning.distances import AttributeDistance, attribute_distances, farthest, one_person
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
-from keepsum.planning.selection.l1 import Choice, Sampler, choose_free, choose_overlap, choose_sums
+from keepsum.planning.selection.choice import Choice, Sampler
 from keepsum.privacy.guarantee import Guarantee, Level, SamplingError
 from keepsum.privacy.mechanisms import Distance, Gaussian, Laplace, Mechanism, Number, Promise
 from keepsum.sampling.core.rng import Rng, checked_rng
@@ -163,12 +164,9 @@ class Plan:
     @cached_property
     def samplers(self) -> tuple[Choice, ...]:
         """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
-        choices = tuple(_choose(self.structure, group, self.mechanism) for group in self.groups)
-        if isinstance(self.mechanism, Laplace) and self.mechanism.norm == "l2":
-            from keepsum.planning.selection.gaussian import together
+        from keepsum.planning.selection.select import select
 
-            return together(choices, self.mechanism)
-        return choices
+        return select(self.structure, self.groups, self.mechanism)
 
     @property
     def sigma(self) -> Fraction | None:
@@ -260,9 +258,9 @@ class Plan:
         """
         for group, choice in zip(self.groups, self.samplers, strict=True):
             if choice.sampler is None:
-                why = choice.words.removeprefix("no sampler: ")
-                what = f"{group.structure} under {self.mechanism!r}"
-                raise NoSamplerError(f"No sampler for {what}: {why}. plan.explain() shows every block.")
+                blocks = f"{describe_form(group.form)} under {self.mechanism!r}"
+                why = describe_refusal(choice.reasons)
+                raise NoSamplerError(f"No sampler for {blocks}: {why}. plan.explain() shows every block.")
 
     def release(
         self,
@@ -347,21 +345,12 @@ def plan(invariants: Invariants, mechanism: Mechanism) -> Plan:
     return replace(made, mechanism=resolved)
 
 
-def _choose(structure: Structure, group: BlockGroup, mechanism: Mechanism) -> Choice:
-    """The sampler of a group: free cells have no totals, forced sums no members."""
-    if group.members:
-        return choose_overlap(structure, group.members, mechanism)
-    if group.codimension:
-        return choose_sums(structure, mechanism)
-    return choose_free(structure, mechanism)
-
-
 def weakest(choices: Sequence[Choice]) -> Level:
     """How exactly the least exact of these is drawn."""
     if any(choice.sampler is None for choice in choices):
         return "no sampler"
     order: tuple[Level, ...] = ("exact", "rounded", "estimated")
-    return max((choice.guarantee for choice in choices), key=order.index)
+    return max((choice.exactness for choice in choices), key=order.index)
 
 
 def _draw_into(noise: IntArray, sampler: Sampler, cells: IntArray | None, rng: Rng, threads: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from keepsum.errors import InputError, PlanError
 from keepsum.planning.distances import one_person
 from keepsum.planning.geometry import cell_share
-from keepsum.planning.selection.l1 import simulate_into
+from keepsum.planning.selection.choice import simulate_into
 from keepsum.privacy.mechanisms import Distance, Gaussian, Laplace, Mechanism, Promise, large_loss, shown
 from keepsum.sampling.core.rng import rng
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from keepsum._text import printable
 from keepsum.lattice.structure import FREE
+from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.planning.distances import AttributeDistance, one_person
 from keepsum.privacy.mechanisms import Distance, Promise
 from keepsum.releasing.compare import compare
@@ -104,7 +105,7 @@ def _noise(plan: Plan) -> list[str]:
 def _blocks(plan: Plan) -> list[str]:
     """The forms of blocks, those with most cells first."""
     groups = sorted(zip(plan.groups, plan.samplers, strict=True), key=lambda pair: -pair[0].cells)
-    lines = [line for group, choice in groups[:SHOWN_BLOCKS] for line in _block(group, choice.words)]
+    lines = [line for group, choice in groups[:SHOWN_BLOCKS] for line in _block(group, describe_choice(choice))]
     rest = groups[SHOWN_BLOCKS:]
     if rest:
         cells = sum(group.cells for group, _ in rest)
@@ -114,13 +115,14 @@ def _blocks(plan: Plan) -> list[str]:
 
 def _block(group: BlockGroup, sampling: str) -> list[str]:
     many = group.blocks > 1 and group.codimension > 0
+    form = describe_form(group.form)
     numbers = [
         f"{group.cells:,} cell{'s' * (group.cells != 1)}",
         f"dimension {group.dimension:,}, codimension {group.codimension:,}",
         f"cheapest change {group.distance}",
     ]
     return [
-        f"{group.blocks:,} blocks, each: {group.structure}" if many else group.structure,
+        f"{group.blocks:,} blocks, each: {form}" if many else form,
         f"  {'together ' if many else ''}{', '.join(numbers)}",
         f"  {sampling}",
     ]

@@ -9,6 +9,7 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
+from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.releasing.explain import attribute_reading, person_reading, topics
 from keepsum.releasing.statements import loss_concern
 
@@ -68,7 +69,12 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
         },
         "sampling": made.guarantee.sampling,
         "blocks": [
-            {"form": group.structure, "blocks": group.blocks, "cells": group.cells, "sampler": choice.words}
+            {
+                "form": describe_form(group.form),
+                "blocks": group.blocks,
+                "cells": group.cells,
+                "sampler": describe_choice(choice),
+            }
             for group, choice in zip(made.groups, made.samplers, strict=True)
         ],
         "pinned": [made.invariants.cell_name(cell) for cell in made.pinned.tolist()],
