@@ -15,7 +15,7 @@ import numpy as np
 from systems import SYSTEMS, general_chain
 
 import keepsum as ks
-from keepsum.convergence.observe import Convergence, observe
+from keepsum.convergence.observe import BlockConvergence, observe
 from keepsum.privacy.guarantee import significant
 
 PAIRS = 4_500
@@ -45,14 +45,14 @@ def main() -> int:
     return len(failures)
 
 
-def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, Convergence]:
+def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, BlockConvergence]:
     chain, _ = general_chain(keep, epsilon)
 
     def add(done: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{name}, epsilon {epsilon}: {done} more pairs\033[K", end="\r", file=sys.stderr)
 
-    found = observe(chain, name, "a chain", 1, PAIRS, 0.95, os.cpu_count() or 1, add)
+    found = observe(chain, 1, PAIRS, 0.95, os.cpu_count() or 1, add)
     out = np.empty((1, chain.width), dtype=np.int64)
     chain.draw_into(out, ks.rng(seed=1))
     draws = 3 if chain.steps * chain.cost > 10**6 else 30

@@ -233,4 +233,4 @@ def test_every_public_function_is_called(calls):
     faces = [(ks, ks.__all__), (ks.mcmc, ks.mcmc.__all__), (ks.baselines, ks.baselines.__all__)]
     functions = {getattr(home, name) for home, names in faces for name in names}
     missing = {f.__name__ for f in functions if inspect.isfunction(f) and f not in called}
-    assert missing <= {"plot_bound"}  # which needs matplotlib: tests/convergence/test_curve.py
+    assert missing <= {"plot_bound"}  # which needs matplotlib: tests/convergence/test_plot.py

@@ -1,4 +1,4 @@
-"""How near chains come to their law: what is shown, kept, stated, recorded and checked again."""
+"""How near chains come to their target: what is observed, kept, stated, recorded and checked again."""
 
 import json
 import math
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.convergence import observe as certifying
-from keepsum.convergence.observe import Certification, Convergence
+from keepsum.convergence import observe as observing
+from keepsum.convergence.observe import BlockConvergence, Convergence
+from keepsum.planning.describe import describe_choice
 from keepsum.planning.selection import general as choosing_general
 from keepsum.planning.selection import l1 as choosing
 from keepsum.privacy.guarantee import Guarantee, SamplingError, added_delta, significant
@@ -23,9 +24,9 @@ def chains_everywhere():
     """Small tables have exact samplers; without these, and without rejection, chains draw them at little cost."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choosing, "BUDGET", 1)
-        patch.setattr(choosing, "PILOT", 1)
+        patch.setattr(choosing, "REJECTION_PILOT", 1)
         patch.setattr(choosing_general, "BOUNDED", 0)
-        patch.setattr(choosing_general, "PILOT", 2 * 10**7)
+        patch.setattr(choosing_general, "MIXTURE_PILOT", 2 * 10**7)
         yield
 
 
@@ -65,7 +66,8 @@ def test_before_and_after(fresh):
     assert fresh.certification is found
     assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 2_000)
     assert "2,000 pairs of chains showed" in " ".join(fresh.explain().split())
-    assert "Convergence(5 × 5 table with both margins kept" in repr(found)
+    assert "BlockConvergence(" in repr(found)
+    assert "2,000 pairs; total variation at most" in repr(found)
 
 
 def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
@@ -146,11 +148,11 @@ def test_exact_plans_have_nothing_to_show(children):
 
 
 def convergence(meetings, unmet=0, steps=50, blocks=1, confidence=0.95):
-    return Convergence("a table", "a chain", blocks, steps, 10, 1_000, meetings, unmet, confidence)
+    return BlockConvergence(blocks, steps, 10, 1_000, meetings, unmet, confidence)
 
 
 def test_pairs_that_have_not_met_show_nothing():
-    found = Certification((convergence(((1, 500),), unmet=1),), 0.0, 0.95)
+    found = Convergence((convergence(((1, 500),), unmet=1),), 0.0, 0.95)
     assert found.error.distance == 1
     assert found.error.extrapolated == 1
     assert "NOT MET" in repr(found)
@@ -164,7 +166,7 @@ def test_an_extrapolation_is_never_below_what_was_seen():
 
 def test_blocks_add_up():
     one, many = convergence(((1, 1_000),)), convergence(((1, 1_000),), blocks=7)
-    assert Certification((many, None), 0.001, 0.95).error.distance == pytest.approx(7 * one.upper + 0.001)
+    assert Convergence((many, None), 0.001, 0.95).error.distance == pytest.approx(7 * one.upper + 0.001)
 
 
 def test_what_sampling_adds_to_delta():
@@ -224,13 +226,14 @@ def test_limits_of_several_chains_hold_together():
     assert found.confidence == 0.95
     assert found.error.distance == pytest.approx(sum(group.upper for group in found.chains))
     with pytest.raises(ks.InputError, match="of this plan's chains"):
-        plan.recall(Certification((found.groups[0], None), 0.0, 0.95))
+        plan.recall(Convergence((found.groups[0], None), 0.0, 0.95))
 
 
 def test_at_large_epsilon_the_cheaper_chain_is_taken():
     """A cube under all two-way margins: mixture proposals are seldom accepted, heat-bath moves meet sooner."""
     for epsilon, words in (("0.25", "steps of a chain of mixture proposals"), ("1", "sweeps of heat-bath moves")):
-        assert words in ks.plan(margins(5, 5, 5), ks.Laplace(epsilon=epsilon)).samplers[0].words
+        (choice,) = ks.plan(margins(5, 5, 5), ks.Laplace(epsilon=epsilon)).samplers
+        assert words in describe_choice(choice)
 
 
 # -- releases ----------------------------------------------------------------------------------------
@@ -315,7 +318,7 @@ def change(path, edit):
         lambda g: g["blocks"][0]["convergence"].update(meetings=[[1, 10**11]]),
         lambda g: g["blocks"][0]["convergence"].update(foretold=2.0),
         lambda g: g["blocks"][0]["convergence"].update(rounding=-1e-9),
-        lambda g: g["blocks"][0].update(sampler="drawn exactly, cell by cell"),
+        lambda g: g["blocks"][0].update(sampler="exact, cell by cell"),
     ],
 )
 def test_forged_convergence_fails(released_by_chains, tmp_path, edit):
@@ -326,7 +329,7 @@ def test_forged_convergence_fails(released_by_chains, tmp_path, edit):
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
-    monkeypatch.setattr(certifying, "PAIRS", 1_000)
+    monkeypatch.setattr(observing, "PAIRS", 1_000)
     out = fresh.release(table, accept_delta="0.99")
     assert out.certificate.guarantee.blocks[0].convergence.pairs == 1_000
 
@@ -335,19 +338,19 @@ def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
     """A chain of which nothing was shown would count as exact."""
     for groups in ((), (None,)):
         with pytest.raises(ks.InputError, match="of this plan's chains"):
-            fresh.recall(Certification(groups, 0.0, 0.95))
+            fresh.recall(Convergence(groups, 0.0, 0.95))
 
 
-def test_what_weights_foretell_counts():
+def test_what_weights_predict_counts():
     """Rare states that hold a chain for long are seen in weights before they are seen in pairs."""
-    quiet, warned = (Convergence("a", "b", 1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, f) for f in (0.0, 0.02))
+    quiet, warned = (BlockConvergence(1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, f) for f in (0.0, 0.02))
     assert quiet.upper < 0.002
     assert warned.upper == warned.extrapolated == 0.02
 
 
 def test_rounding_is_in_every_figure(fresh, table, tmp_path):
     """Pairs are made of the same floats and cannot see them: they come on top of the limit and of the extrapolation."""
-    plain, rounded = (Convergence("a", "b", 1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, 0.0, f) for f in (0.0, 1e-7))
+    plain, rounded = (BlockConvergence(1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, 0.0, f) for f in (0.0, 1e-7))
     assert rounded.upper == pytest.approx(plain.upper + 1e-7, rel=1e-12)
     assert rounded.extrapolated == pytest.approx(plain.extrapolated + 1e-7, rel=1e-12)
     found = fresh.certify(pairs=1_000)
@@ -384,14 +387,14 @@ def test_pairs_that_all_meet_at_once():
 
     One pair that did not shows less: how slow such pairs are cannot be told from it.
     """
-    at_once, later = (Convergence("a", "b", 1, 50, 10, 1_000, ((k, 4_000),), 0, 0.95) for k in (0, 1))
+    at_once, later = (BlockConvergence(1, 50, 10, 1_000, ((k, 4_000),), 0, 0.95) for k in (0, 1))
     assert 1 / 4_000 < at_once.upper == later.upper < 1.1e-3
-    few = Convergence("a", "b", 1, 45, 8, 1_000, ((0, 99), (1, 1)), 0, 0.95)
+    few = BlockConvergence(1, 45, 8, 1_000, ((0, 99), (1, 1)), 0, 0.95)
     assert few.upper > 0.9
-    slow = Convergence("a", "b", 1, 45, 8, 1_000, ((0, 3_000), (1, 500), (10, 500)), 0, 0.95)
+    slow = BlockConvergence(1, 45, 8, 1_000, ((0, 3_000), (1, 500), (10, 500)), 0, 0.95)
     assert slow.upper > 1.8 * at_once.upper  # half of those that do not meet at once take longer than a lag
     for found in (at_once, few):
-        assert Certification((found,), 0.0, 0.95).plot().axes
+        assert Convergence((found,), 0.0, 0.95).plot().axes
 
 
 @pytest.mark.parametrize("unmet", [0, 31])
@@ -399,12 +402,12 @@ def test_no_title_of_a_curve_is_cut(unmet):
     """Two panels, one with a form in many words: the whole finding lies inside the figure."""
     forms = "5 × 5 table with both margins kept", "3 overlapping totals of 40 cells, 5 in each of 12 regions, 51 times"
     meetings = (1, 3_900), (3, 100)
-    groups = tuple(Convergence(form, "a chain", 1, 50, 10, 4_000, meetings, unmet, 0.95) for form in forms)
-    figure = Certification(groups, 0.0, 0.95).plot()
+    group = BlockConvergence(1, 50, 10, 4_000, meetings, unmet, 0.95)
+    figure = Convergence((group, None, group), 0.0, 0.95).plot(forms)
     assert titles_inside(figure)
     said = " ".join(figure.axes[1].get_title(loc="left").split())
     assert said.startswith(forms[1])
-    assert ("nothing is shown, 31 of 4,031 pairs had not met" if unmet else "from its law") in said
+    assert ("no bound, 31 of 4,031 pairs had not met" if unmet else "total variation at most") in said
 
 
 def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
@@ -417,7 +420,7 @@ def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
         choice.chain.log_cap = cap
 
 
-def test_too_few_steps_are_foretold(table):
+def test_too_few_steps_are_predicted(table):
     plan = ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
     (choice,) = plan.samplers
     assert choice.chain.foretold(20_000) < 1e-6

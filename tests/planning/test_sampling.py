@@ -127,7 +127,7 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
     ("shape", "epsilon", "words"),
     [
         ((300, 300), "0.25", "too large for an exact sampler at this epsilon, and the block is too large for a chain"),
-        ((14, 14, 14), "1", "too many totals overlap for an exact sampler, and the block is too large for a chain"),
+        ((14, 14, 14), "1", "equations with more than 500,000 coefficients, and the block is too large for a chain"),
     ],
 )
 def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words):

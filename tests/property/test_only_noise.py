@@ -30,6 +30,7 @@ from pyarrow import feather, parquet
 import keepsum as ks
 from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.cli.app import run
+from keepsum.planning.describe import describe_choice
 from keepsum.releasing.release import Prepared, prepare
 from keepsum.tables.cells import arrange
 
@@ -231,7 +232,7 @@ def by_library(declared: Declared, file: File, door: str) -> dict[str, Any]:
         return {
             "table": (repr(table), table._repr_html_(), table.domain, table.undeclared, table.count),
             "plan": plan.explain(),
-            "samplers": [(choice.words, choice.guarantee) for choice in plan.samplers],
+            "samplers": [(describe_choice(choice), choice.exactness) for choice in plan.samplers],
             "before": (repr(ready.accuracy), ready.accuracy.margins.tolist(), ready.warnings, ready.totals),
             "bounds": [list(part) for part in (ready.bounds.cells, ready.bounds.low, ready.bounds.high)],
             "noise": (released.table.counts - table.counts).tolist(),

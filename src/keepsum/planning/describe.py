@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from keepsum.planning.groups import Form
-from keepsum.planning.selection.choice import Exactness, Method, Reason
+from keepsum.planning.selection.choice import Choice, Method, Reason
 
 NEARLY_ALL = 0.995  # the acceptance rate from which on none is mentioned
 METHODS: dict[Method, str] = {
@@ -20,25 +19,6 @@ METHODS: dict[Method, str] = {
     "heat_bath_chain": "estimated: {steps:,} sweeps of heat-bath moves",
     "gaussian_chain": "estimated: {steps:,} steps of a chain of lattice Gaussians",
 }
-
-
-class SamplerFacts(Protocol):
-    """What is known of a sampler: a ``Choice`` holds it, and so does the record of a certificate."""
-
-    @property
-    def method(self) -> Method | None: ...
-    @property
-    def exactness(self) -> Exactness: ...
-    @property
-    def acceptance(self) -> float | None: ...
-    @property
-    def steps(self) -> int | None: ...
-    @property
-    def proposals_per_step(self) -> float | None: ...
-    @property
-    def moves(self) -> int | None: ...
-    @property
-    def reasons(self) -> Sequence[Reason]: ...
 
 
 def describe_form(form: Form) -> str:
@@ -69,18 +49,45 @@ def _cells(form: Form) -> str:
     return f"{low:,} cells" if low == high else f"{low:,} to {high:,} cells"
 
 
-def describe_choice(choice: SamplerFacts) -> str:
+def describe_choice(choice: Choice) -> str:
     """How a group of blocks is sampled, and why not exactly if it is not."""
-    if choice.method is None:
-        return f"no sampler: {describe_refusal(choice.reasons)}"
-    name = METHODS[choice.method].format(steps=choice.steps or 0)
-    if choice.moves is not None:
-        name += f" along {choice.moves:,} short vectors"
-    if choice.proposals_per_step is not None:
-        name += f", about {_about(choice.proposals_per_step)} per step"
-    if choice.acceptance is not None and choice.acceptance < NEARLY_ALL:
-        name += f"; {100 * choice.acceptance:.2g}% of proposals accepted"
-    return f"{name} ({describe_reasons(choice.reasons)})" if choice.reasons else name
+    return describe_sampler(
+        choice.method,
+        acceptance=choice.acceptance,
+        steps=choice.steps,
+        proposals_per_step=choice.proposals_per_step,
+        moves=choice.moves,
+        reasons=choice.reasons,
+    )
+
+
+def describe_sampler(
+    method: Method | None,
+    *,
+    acceptance: float | None = None,
+    steps: int | None = None,
+    proposals_per_step: float | None = None,
+    moves: int | None = None,
+    reasons: Sequence[Reason] = (),
+) -> str:
+    """The facts of a choice, as a plan has them or as a certificate records them; see ``Choice``.
+
+    >>> describe_sampler("two_rows", acceptance=0.34)
+    'exact rejection; the last two rows drawn conditionally; 34% of proposals accepted'
+    >>> describe_sampler("mixture_chain", steps=120, proposals_per_step=3, reasons=[Reason("table_too_large")])
+    'estimated: 120 steps of a chain of mixture proposals, about 3 proposals per step (the table is too large for an
+    exact sampler at this epsilon)'
+    """
+    if method is None:
+        return f"no sampler: {describe_refusal(reasons)}"
+    text = METHODS[method].format(steps=steps or 0)
+    if moves is not None:
+        text += f" along {moves:,} short vectors"
+    if proposals_per_step is not None:
+        text += f", about {_about(proposals_per_step)} per step"
+    if acceptance is not None and acceptance < NEARLY_ALL:
+        text += f"; {100 * acceptance:.2g}% of proposals accepted"
+    return f"{text} ({describe_reasons(reasons)})" if reasons else text
 
 
 def _about(proposals: float) -> str:

@@ -14,7 +14,6 @@ from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.privacy.mechanisms import Distance, Norm
 from keepsum.tables.axes import IntArray
 
-
 FormKind: TypeAlias = Literal["free", "sums", "table", "regions"]
 
 

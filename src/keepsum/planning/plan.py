@@ -33,7 +33,7 @@ from keepsum.tables.invariants import Invariants
 if TYPE_CHECKING:
     from keepsum.accuracy.law import Noise
     from keepsum.accuracy.margins import Accuracy
-    from keepsum.convergence.observe import Certification
+    from keepsum.convergence.observe import Convergence
     from keepsum.releasing.release import Release
     from keepsum.tables.table import Table
 
@@ -111,7 +111,7 @@ class Plan:
         return Guarantee(self.mechanism, self.person, level, error)
 
     @property
-    def certification(self) -> Certification | None:
+    def certification(self) -> Convergence | None:
         """What ``certify`` found; None before, or if it is not needed."""
         return self.__dict__.get("_certification")
 
@@ -121,7 +121,7 @@ class Plan:
         confidence: float = 0.95,
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Certification:
+    ) -> Convergence:
         """Show how near the chains of this plan come to their law, and remember it.
 
         Pairs of chains, one some steps ahead of the other, see the same proposals until they meet; when they meet tells
@@ -141,24 +141,26 @@ class Plan:
 
         Returns
         -------
-        Certification
+        Convergence
             For each form of blocks the limit observed and its extrapolation. Where nothing is drawn by chains there is
             nothing to show, and nothing is run.
         """
-        from keepsum.convergence.observe import certify
+        from keepsum.convergence.observe import observe_all
 
-        found = certify(self, pairs, confidence, threads, progress)
-        self.recall(found)
-        return found
+        chains = [(choice.chain, group.blocks) for group, choice in zip(self.groups, self.samplers, strict=True)]
+        rounding = sum(choice.rounding for choice in self.samplers)
+        convergence = observe_all(chains, rounding, pairs, confidence, threads, progress)
+        self.recall(convergence)
+        return convergence
 
-    def recall(self, found: Certification | None) -> None:
+    def recall(self, found: Convergence | None) -> None:
         """Remember what was certified of this plan, now or by somebody else: all its chains, and nothing else."""
         if found is not None and not hasattr(found, "groups"):
-            raise InputError(f"What was certified must be a Certification, got {type_of(found)}. See plan.certify.")
+            raise InputError(f"What was observed must be a Convergence, got {type_of(found)}. See plan.certify.")
         if found is not None and [group is not None for group in found.groups] != [
             choice.chain is not None for choice in self.samplers
         ]:
-            raise InputError("What was certified must be of this plan's chains, it is of others.")
+            raise InputError("What was observed must be of this plan's chains, it is of others.")
         self.__dict__["_certification"] = found
 
     @cached_property

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from keepsum.accuracy.disclosure import Bounds
 from keepsum.accuracy.margins import Accuracy
-from keepsum.convergence.observe import Convergence
+from keepsum.convergence.observe import BlockConvergence
 from keepsum.errors import InputError
+from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import Plan
-from keepsum.planning.selection.l1 import Choice
+from keepsum.planning.selection.choice import Choice
 from keepsum.privacy.mechanisms import Mechanism, large_loss
 from keepsum.releasing.certificate import (
     AccuracyRecord,
@@ -135,27 +135,22 @@ def _attribute_record(plan: Plan, attribute: AttributeDistance) -> AttributeReco
     )
 
 
-def _block_record(group: BlockGroup, choice: Choice, shown: Convergence | None) -> BlockRecord:
+def _block_record(group: BlockGroup, choice: Choice, shown: BlockConvergence | None) -> BlockRecord:
     return BlockRecord(
-        form=group.structure,
+        form=describe_form(group.form),
         blocks=group.blocks,
         cells=group.cells,
-        sampler=choice.words if shown is None else _as_said(choice.words, shown.sampler),
-        guarantee=choice.guarantee,
+        sampler=describe_choice(choice),
+        guarantee=choice.exactness,
         total_variation=choice.rounding if shown is None else min(1.0, shown.blocks * shown.upper),
         convergence=None if shown is None else convergence_record(_rounded_as_said(choice, shown)),
     )
 
 
-def _rounded_as_said(choice: Choice, shown: Convergence) -> Convergence:
+def _rounded_as_said(choice: Choice, shown: BlockConvergence) -> BlockConvergence:
     """With the rounding that a certificate says if it is about ours: a pilot may have found other steps elsewhere."""
     own = choice.chain.rounding if choice.chain is not None else 0.0
     return shown if own / 2 <= shown.rounding <= 2 * own else replace(shown, rounding=own)
-
-
-def _as_said(own: str, said: str) -> str:
-    """A sampler in the words of a certificate, if they are ours but for figures, which a pilot found elsewhere."""
-    return said if re.sub(r"[\d,.]+", "#", said) == re.sub(r"[\d,.]+", "#", own) else own
 
 
 def _delta(mechanism: Mechanism) -> str:

@@ -37,7 +37,8 @@ FAR = 1e-9  # the distance that the number of steps is extrapolated to
 NEAR = 0.05  # and the distance of the first candidate, by which proposals are winnowed
 LEFT = 0.005  # the share of pairs which do not meet at once that have not met within a lag either
 ENOUGH = 20_000  # proposals that a pilot should see
-NARROW_EPSILON, RARELY = 1, 0.3  # from this epsilon on heat-bath moves are tried where mixture proposals are accepted rarely
+# From this epsilon on heat-bath moves are tried where mixture proposals are accepted less often than this.
+NARROW_EPSILON, RARELY = 1, 0.3
 PAIRS, FEW_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
 MOST_SWEEPS = 2000  # after which such a pair is given up
 
