@@ -35,6 +35,7 @@ from keepsum.releasing.facts import (
     WeightedRecord,
     WholeNumber,
 )
+from keepsum.releasing.records import convergence_of
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Part, Rows
 from keepsum.tables.labels import in_natural_order
@@ -44,8 +45,17 @@ BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is made of it
 
 
 def plan_of(facts: ReleaseFacts, invariants: bytes | None) -> Plan:
-    """The plan of a release again, from its facts and the file of invariants where there is one."""
-    return planned_again(facts, kept_invariants(facts, invariants))
+    """The plan of a release again, from its facts and the file of invariants where there is one.
+
+    What was observed of chains is remembered if this version would draw the same blocks by chains.
+    """
+    made = planned_again(facts, kept_invariants(facts, invariants))
+    observed = convergence_of(facts.guarantee)
+    if observed is not None and len(observed.groups) == len(made.groups):
+        pairs = zip(observed.groups, made.samplers, strict=True)
+        if all((group is None) == (choice.chain is None) for group, choice in pairs):
+            made.recall(observed)
+    return made
 
 
 def planned_again(facts: ReleaseFacts, kept: Invariants) -> Plan:

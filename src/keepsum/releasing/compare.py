@@ -6,19 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from keepsum.errors import InputError, PlanError
 from keepsum.planning.distances import one_person
 from keepsum.planning.geometry import cell_share
+from keepsum.planning.plan import Plan
+from keepsum.planning.plan import plan as make
 from keepsum.planning.selection.choice import simulate_into
 from keepsum.privacy.mechanisms import Distance, Gaussian, Laplace, Mechanism, Promise, large_loss, shown
 from keepsum.sampling.core.rng import rng
-
-if TYPE_CHECKING:
-    from keepsum.planning.plan import Plan
 
 DELTA = Fraction(1, 10**6)  # for Gaussian noise beside a plan that has no delta
 # Draws simulated for l1 noise under overlapping totals, the fewest of them, and the cells that more may take.
@@ -85,8 +83,6 @@ def _call(plan: Plan, other: Alternative) -> str:
 
 def alternatives(plan: Plan) -> list[Alternative]:
     """Every mechanism at the guarantee that one person has under this plan, as far as it can be worked out."""
-    from keepsum.planning.plan import plan as make
-
     epsilon, delta = _person(plan)
     cell = _typical(plan)
     found: list[Alternative] = []

@@ -1,7 +1,7 @@
 """What a certificate holds: facts only, as numbers, names and kinds. Sentences are made of them in ``statements.py``.
 
-No confidential number is among them. Kept totals have their values, because they are published exactly; the hash is that
-of the *released* table, never of the confidential one, which could be found by trying small tables.
+No confidential number is among them. Kept totals have their values, because they are published exactly; the hash is
+that of the *released* table, never of the confidential one, which could be found by trying small tables.
 
 A field that a later version adds to this schema has a default value and is left out where it has it, so that older
 files stay readable and their signatures valid.
@@ -173,9 +173,7 @@ class AttributeRecord(Record, frozen=True):
     """The distances that protect a change of one attribute."""
 
     axis: str
-    any_value: Annotated[
-        DistanceRecord | None, Meta(description="To any other value; null if no change is protected.")
-    ]
+    any_value: Annotated[DistanceRecord | None, Meta(description="To any other value; null if no change is protected.")]
     other_value: Annotated[DistanceRecord | None, Meta(description="To some other value, the nearest.")]
     fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
     unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
