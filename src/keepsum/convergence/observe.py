@@ -124,7 +124,8 @@ class BlockConvergence:
         unmet = f", {self.unmet:,} NOT MET" if self.unmet else ""
         return (
             f"BlockConvergence({self.steps:,} steps; {self.pairs:,} pairs{unmet}; total variation at most "
-            f"{three_digits_up(self.upper)} at {100 * self.confidence:.4g}%, extrapolated {three_digits_up(self.extrapolated)})"
+            f"{three_digits_up(self.upper)} at {100 * self.confidence:.4g}%, "
+            f"extrapolated {three_digits_up(self.extrapolated)})"
         )
 
 

@@ -205,8 +205,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
         f"{panel.steps:,} steps per draw", (panel.steps, 1e-5), xytext=(4, 0), textcoords="offset points", va="center",
         rotation=90, color=GREY, fontsize=10,
     )  # fmt: skip
-    _name(axes, f"limit at {100 * panel.confidence:.4g}%: {three_digits_up(panel.upper)}", panel.steps, panel.upper, BLUE,
-          left=True)  # fmt: skip
+    limit = f"limit at {100 * panel.confidence:.4g}%: {three_digits_up(panel.upper)}"
+    _name(axes, limit, panel.steps, panel.upper, BLUE, left=True)
     # All pairs may have met at once: then there is only the limit to draw.
     below = steps[(estimate < 0.05) & seen]
     place = int(below[0]) if len(below) else int(steps[seen].max(initial=0))

@@ -1,23 +1,36 @@
-"""``ks.Plan`` and ``ks.Release``: the two objects that users hold, with everything that they ask of them."""
+"""``ks.Plan``, ``ks.Release`` and ``ks.Certificate``: what users hold, with everything that they ask of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from keepsum._arguments import check_whole
+from keepsum._arguments import check_flag, check_whole
 from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number
+from keepsum.releasing import certificate as releasing_certificate
+from keepsum.releasing.codec import plan_of
+from keepsum.releasing.destination import Destination, put
 from keepsum.releasing.explain import explain, explain_html
+from keepsum.releasing.records import LEVEL
+from keepsum.releasing.release import prepare
+from keepsum.releasing.signing import read_private_key
+from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng
+from keepsum.sources.writing import own_kind
 from keepsum.tables.axes import IntArray
+from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
+
+UNSAVED = "This release is not saved, but still in memory: save it under another name."
 
 
 class Plan(CompiledPlan):
@@ -98,6 +111,102 @@ class Plan(CompiledPlan):
         threads: int = 1,
     ) -> Release:
         """Release a table by this plan; see :func:`keepsum.release`."""
+        threads = check_whole(threads, "The number of threads", 1)
+        seeded = rng is not None and checked_rng(rng).seeded
+        ready = prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta)
+        return Release.of(ready.draw(rng, threads), Plan.of(ready.plan))
 
     def _repr_html_(self) -> str:
         return explain_html(self)
+
+
+class Certificate(releasing_certificate.Certificate, frozen=True):
+    """Everything that may be known of a release.
+
+    Made by a release; read with :meth:`from_json`. It holds facts only; sentences are made of them when it is shown.
+    The same totals, noise and guarantee can be worked out again from it with :meth:`plan`, without the data.
+    """
+
+    @classmethod
+    def of(cls, certificate: releasing_certificate.Certificate) -> Certificate:
+        """A certificate as users hold it."""
+        return cls(**{name: getattr(certificate, name) for name in certificate.__struct_fields__})
+
+    def plan(self, invariants: bytes | None = None) -> Plan:
+        """The plan of the release, from the certificate alone and the file of invariants where there is one."""
+        return Plan.of(plan_of(self, invariants))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A released table and its certificate.
+
+    Attributes
+    ----------
+    table
+        The released table: integers, with every kept total exactly as it was.
+    certificate
+        What may be known of the release.
+    plan
+        The plan that it was made by.
+    invariants
+        The file of kept totals that are not margins, if there are any.
+    """
+
+    table: ReleasedTable
+    certificate: Certificate
+    plan: Plan
+    invariants: bytes | None
+
+    @classmethod
+    def of(cls, drawn: Drawn, plan: Plan) -> Release:
+        """What was drawn by a plan, as users hold it."""
+        return cls(drawn.table, Certificate.of(drawn.certificate), plan, drawn.invariants)
+
+    def accuracy(self, level: float = LEVEL) -> Accuracy:
+        """The margin of error of every released count."""
+        return self.plan.accuracy(level)
+
+    def save(
+        self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False
+    ) -> Path:
+        """Write the table and its certificate, in whole or not at all.
+
+        Parameters
+        ----------
+        path
+            ``"released.csv"`` (or .parquet, .arrow) for a file with ``released.certificate.json`` beside it, ``"out/"``
+            for a folder with ``table.csv`` and ``certificate.json``.
+        sign_with
+            The file of an Ed25519 private key.
+        force
+            Replace what stands there. Whatever happens meanwhile, the old release or the new one is there.
+
+        Returns
+        -------
+        pathlib.Path
+            The file of the table.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written there, or another process is writing there. The release stays as it is, and can be
+            saved elsewhere.
+
+        Notes
+        -----
+        Ctrl-C waits until all is in its place: if it comes out of this call, the release is there.
+        """
+        check_flag(force, "force=")
+        place = Destination.at(path, own_kind(self.table))
+        key = None if sign_with is None else read_private_key(sign_with)
+        with place.claimed(force, UNSAVED) as orphan:
+            put(self.table, self.certificate, self.invariants, place, key, force, orphan)
+        return place.table
+
+    def __repr__(self) -> str:
+        guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
+        return f"Release({repr(self.table)[14:-1]}; {guarantee.words})"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_() + self.certificate._repr_html_()

@@ -6,32 +6,35 @@ from keepsum.privacy.gaussian import Gaussian, GaussianMechanism
 from keepsum.privacy.laplace import Laplace, LaplaceMechanism
 from keepsum.privacy.mechanism import Mechanism, MechanismFacts, Request
 
-# The mechanisms by the names that certificates know them under: as users ask for them.
-REQUESTS: dict[str, type[Laplace] | type[Gaussian]] = {"gaussian": Gaussian, "laplace": Laplace}
+# The mechanisms by the names that certificates know them under.
+MECHANISMS: dict[str, type[GaussianMechanism] | type[LaplaceMechanism]] = {
+    "gaussian": GaussianMechanism,
+    "laplace": LaplaceMechanism,
+}
 
 __all__ = [
-    "REQUESTS",
+    "MECHANISMS",
     "Gaussian",
     "GaussianMechanism",
     "Laplace",
     "LaplaceMechanism",
     "as_mechanism",
     "as_request",
-    "request_of",
+    "mechanism_of",
 ]
 
 
-def request_of(facts: MechanismFacts) -> Request:
-    """The request whose mechanism has these facts."""
-    if facts.name not in REQUESTS:
-        raise InputError(f"The mechanism must be {' or '.join(sorted(REQUESTS))}, got {facts.name!r}.")
-    return REQUESTS[facts.name].from_facts(facts.parameters, facts.norm)
+def mechanism_of(facts: MechanismFacts) -> Mechanism:
+    """The mechanism that a certificate states."""
+    if facts.name not in MECHANISMS:
+        raise InputError(f"The mechanism must be {' or '.join(sorted(MECHANISMS))}, got {facts.name!r}.")
+    return MECHANISMS[facts.name].from_facts(facts)
 
 
 def as_request(mechanism: Request | Mechanism) -> Request:
     """What a user gave as a mechanism; that of another plan is asked for anew, because its sigma may depend on it."""
     if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)):
-        return request_of(mechanism.facts())
+        return mechanism.request()
     if not isinstance(mechanism, (Laplace, Gaussian)):
         raise InputError(f"Mechanism must be Laplace or Gaussian, got {type_of(mechanism)}.")
     return mechanism

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from keepsum.errors import InputError
-from keepsum.privacy.numbers import as_decimal, four_digits_up
+from keepsum.privacy.numbers import as_decimal, rounded_up
 
 Norm: TypeAlias = Literal["l1", "l2"]
 
@@ -50,11 +50,11 @@ def farthest(distances: Sequence[Distance]) -> Distance:
 
 
 def epsilon_at(epsilon: Fraction, distance: Distance) -> Fraction:
-    """Epsilon times a distance: exact where the distance is a whole number, else rounded up to four digits."""
+    """Epsilon times a distance: exact where the distance is a whole number, else rounded up to twelve digits."""
     if isinstance(distance.value, int):
         return epsilon * distance.value
     with localcontext(prec=50):
-        return Fraction(four_digits_up(as_decimal(epsilon) * distance.decimal))
+        return Fraction(rounded_up(as_decimal(epsilon) * distance.decimal))
 
 
 def epsilon_per_unit(epsilon: Fraction, distance: Distance) -> Fraction:
@@ -70,13 +70,13 @@ def epsilon_per_unit(epsilon: Fraction, distance: Distance) -> Fraction:
 
 
 def delta_at(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction:
-    """(e^(eps r) - 1) / (e^eps - 1) * delta, the delta of the definition at distance r, rounded up to four digits."""
+    """(e^(eps r) - 1) / (e^eps - 1) * delta, the delta of the definition at distance r, rounded up to twelve digits."""
     with localcontext(prec=50):
         loss, r = as_decimal(epsilon), distance.decimal
         if loss * r > 1000:
             return Fraction(1)
         grown = ((loss * r).exp() - 1) / (loss.exp() - 1) * as_decimal(delta)
-        return Fraction(four_digits_up(min(Decimal(1), grown)))
+        return Fraction(rounded_up(min(Decimal(1), grown)))
 
 
 def delta_per_unit(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from keepsum._arguments import check_choice
@@ -16,78 +16,7 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
 
 CALIBRATIONS = ("zcdp", "tight", "paper")
-
-
-@dataclass(frozen=True)
-class GaussianMechanism:
-    """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2), and the guarantee that sigma was made for.
-
-    Attributes
-    ----------
-    sigma
-        The width of the noise, exactly as it is drawn.
-    epsilon, delta
-        The guarantee per unit of distance, if it was asked for in this form; else None.
-    rho
-        The zCDP loss at distance 1, if it was asked for; else None.
-    calibration
-        How sigma follows from epsilon and delta.
-    """
-
-    sigma: Fraction
-    epsilon: Fraction | None = None
-    delta: Fraction | None = None
-    rho: Fraction | None = None
-    calibration: str = "zcdp"
-
-    @property
-    def kind(self) -> Kind:
-        """Which samplers and which law serve it."""
-        return "gaussian"
-
-    @property
-    def norm(self) -> Norm:
-        """Gaussian noise is measured in the l2 norm."""
-        return "l2"
-
-    @property
-    def scale(self) -> Fraction:
-        """How wide its noise is."""
-        return self.sigma
-
-    @property
-    def unit_rho(self) -> Fraction:
-        """The zCDP loss at l2 distance 1."""
-        return self.rho if self.rho is not None else 1 / (2 * self.sigma**2)
-
-    def loss(self, distance: Distance) -> Loss:
-        """The privacy loss at a distance."""
-        if self.epsilon is not None and self.delta is not None:
-            return Loss(epsilon_at(self.epsilon, distance), delta_at(self.epsilon, self.delta, distance))
-        return Loss(rho=self.unit_rho * distance.length)
-
-    def law(self) -> str:
-        """The weight of a noise vector z, in symbols."""
-        return f"exp(-|z|₂² / (2·{shown(self.sigma)}²))"
-
-    def statement(self) -> str:
-        """The privacy loss per unit of distance, in words."""
-        if self.epsilon is not None and self.delta is not None:
-            return f"epsilon {shown(self.epsilon)}, delta {shown_briefly(self.delta)} per unit of l2 distance"
-        if self.rho is not None:
-            return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with its square"
-        return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1"
-
-    def facts(self) -> MechanismFacts:
-        """What a certificate says of it."""
-        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "sigma": self.sigma}
-        parameters = {name: str(number) for name, number in numbers.items() if number is not None}
-        if self.epsilon is not None:
-            parameters["calibration"] = self.calibration
-        return MechanismFacts("gaussian", "l2", parameters)
-
-    def __repr__(self) -> str:
-        return f"Gaussian({_arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)})"
+FLOATS = Fraction(1, 10**9)  # relative room for volumes that other machines may round differently
 
 
 @dataclass(frozen=True, init=False)
@@ -235,21 +164,120 @@ class Gaussian:
         epsilon = epsilon_per_unit(self.epsilon, distance)
         return Gaussian(epsilon, delta_per_unit(epsilon, self.delta, distance), calibration=self.calibration)
 
-    @classmethod
-    def from_facts(cls, parameters: Mapping[str, str], norm: Norm) -> Gaussian:
-        """The request whose mechanism has these facts."""
-        given = {name: value for name, value in parameters.items() if name != "calibration"}
-        if norm != "l2" or not set(given) <= {"epsilon", "delta", "rho", "sigma"}:
-            raise InputError("A Gaussian mechanism in a certificate must have epsilon and delta, or rho, or sigma.")
-        if len(given) > 1:
-            given.pop("sigma", None)  # it follows from the others
-        return cls(**given, calibration=parameters.get("calibration", "zcdp"))
-
     def __repr__(self) -> str:
         arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
         if self.neighbours is not None:
             return f"Gaussian.per_person({arguments}{self.neighbours.arguments()})"
         return f"Gaussian({arguments})"
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2), and the guarantee that sigma was made for.
+
+    Attributes
+    ----------
+    sigma
+        The width of the noise, exactly as it is drawn.
+    epsilon, delta
+        The guarantee per unit of distance, if it was asked for in this form; else None.
+    rho
+        The zCDP loss at distance 1, if it was asked for; else None.
+    calibration
+        How sigma follows from epsilon and delta.
+    """
+
+    sigma: Fraction
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+    calibration: str = "zcdp"
+
+    @property
+    def kind(self) -> Kind:
+        """Which samplers and which law serve it."""
+        return "gaussian"
+
+    @property
+    def norm(self) -> Norm:
+        """Gaussian noise is measured in the l2 norm."""
+        return "l2"
+
+    @property
+    def scale(self) -> Fraction:
+        """How wide its noise is."""
+        return self.sigma
+
+    @property
+    def unit_rho(self) -> Fraction:
+        """The zCDP loss at l2 distance 1."""
+        return self.rho if self.rho is not None else 1 / (2 * self.sigma**2)
+
+    def loss(self, distance: Distance) -> Loss:
+        """The privacy loss at a distance."""
+        if self.epsilon is not None and self.delta is not None:
+            return Loss(epsilon_at(self.epsilon, distance), delta_at(self.epsilon, self.delta, distance))
+        return Loss(rho=self.unit_rho * distance.length)
+
+    def law(self) -> str:
+        """The weight of a noise vector z, in symbols."""
+        return f"exp(-|z|₂² / (2·{shown(self.sigma)}²))"
+
+    def statement(self) -> str:
+        """The privacy loss per unit of distance, in words."""
+        if self.epsilon is not None and self.delta is not None:
+            return f"epsilon {shown(self.epsilon)}, delta {shown_briefly(self.delta)} per unit of l2 distance"
+        if self.rho is not None:
+            return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with its square"
+        return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1"
+
+    def facts(self) -> MechanismFacts:
+        """What a certificate says of it."""
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "sigma": self.sigma}
+        parameters = {name: str(number) for name, number in numbers.items() if number is not None}
+        if self.epsilon is not None:
+            parameters["calibration"] = self.calibration
+        return MechanismFacts("gaussian", "l2", parameters)
+
+    @classmethod
+    def from_facts(cls, facts: MechanismFacts) -> GaussianMechanism:
+        """The mechanism that a certificate states, with the sigma that it states."""
+        given = {name: value for name, value in facts.parameters.items() if name != "calibration"}
+        if facts.norm != "l2" or set(given) not in ({"epsilon", "delta", "sigma"}, {"rho", "sigma"}, {"sigma"}):
+            raise InputError("A Gaussian mechanism in a certificate must have a sigma, with what it follows from.")
+        sigma = exact_in_range(given["sigma"], "Sigma")
+        if len(given) == 1:
+            return Gaussian(sigma=sigma).resolve()
+        asked = Gaussian(
+            given.get("epsilon"),
+            given.get("delta"),
+            rho=given.get("rho"),
+            calibration=facts.parameters.get("calibration", "zcdp"),
+        )
+        return cls(sigma, asked.epsilon, asked.delta, asked.rho, asked.calibration)
+
+    def request(self) -> Gaussian:
+        """What it was asked for as, per unit of distance; a plan may resolve it to another sigma."""
+        if self.epsilon is None and self.rho is None:
+            return Gaussian(sigma=self.sigma)
+        return Gaussian(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration)
+
+    def agrees(self, stated: object) -> bool:
+        """Whether a certificate may state that mechanism where this one is worked out again.
+
+        The calibration ``"tight"`` rests on a lower bound of the shortest vectors, which another version may not know
+        so well; ``"paper"`` on a volume in floating-point numbers.
+        """
+        if self == stated or not isinstance(stated, GaussianMechanism):
+            return self == stated
+        if self.calibration == "zcdp" or self.epsilon is None or self.delta is None:
+            return False
+        largest = self.sigma if self.calibration == "paper" else zcdp(self.epsilon, self.delta)
+        in_range = self.sigma * (1 - FLOATS) <= stated.sigma <= largest * (1 + FLOATS)
+        return in_range and replace(stated, sigma=self.sigma) == self
+
+    def __repr__(self) -> str:
+        return f"Gaussian({_arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)})"
 
 
 def _arguments(

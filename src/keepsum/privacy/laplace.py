@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,43 +14,6 @@ from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import Number, exact_in_range, shown
-
-
-@dataclass(frozen=True)
-class LaplaceMechanism:
-    """Noise with probability proportional to exp(-epsilon |z|), epsilon per unit of distance."""
-
-    epsilon: Fraction
-    norm: Norm
-
-    @property
-    def kind(self) -> Kind:
-        """Which samplers and which law serve it."""
-        return "laplace-l1" if self.norm == "l1" else "laplace-l2"
-
-    @property
-    def scale(self) -> Fraction:
-        """How wide its noise is."""
-        return 1 / self.epsilon
-
-    def loss(self, distance: Distance) -> Loss:
-        """The privacy loss at a distance."""
-        return Loss(epsilon=epsilon_at(self.epsilon, distance))
-
-    def law(self) -> str:
-        """The weight of a noise vector z, in symbols."""
-        return f"exp(-{shown(self.epsilon)} |z|{'₁' if self.norm == 'l1' else '₂'})"
-
-    def statement(self) -> str:
-        """The privacy loss per unit of distance, in words."""
-        return f"epsilon {shown(self.epsilon)} per unit of {self.norm} distance"
-
-    def facts(self) -> MechanismFacts:
-        """What a certificate says of it."""
-        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.epsilon)})
-
-    def __repr__(self) -> str:
-        return f"Laplace(epsilon={shown(self.epsilon)}, norm={self.norm!r})"
 
 
 @dataclass(frozen=True, init=False)
@@ -120,15 +83,60 @@ class Laplace:
             )
         return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
 
-    @classmethod
-    def from_facts(cls, parameters: Mapping[str, str], norm: Norm) -> Laplace:
-        """The request whose mechanism has these facts."""
-        if set(parameters) != {"epsilon"}:
-            raise InputError("A Laplace mechanism in a certificate must have an epsilon and nothing else.")
-        return cls(parameters["epsilon"], norm)
-
     def __repr__(self) -> str:
         arguments = f"epsilon={shown(self.epsilon)}, norm={self.norm!r}"
         if self.neighbours is None:
             return f"Laplace({arguments})"
         return f"Laplace.per_person({arguments}{self.neighbours.arguments()})"
+
+
+@dataclass(frozen=True)
+class LaplaceMechanism:
+    """Noise with probability proportional to exp(-epsilon |z|), epsilon per unit of distance."""
+
+    epsilon: Fraction
+    norm: Norm
+
+    @property
+    def kind(self) -> Kind:
+        """Which samplers and which law serve it."""
+        return "laplace-l1" if self.norm == "l1" else "laplace-l2"
+
+    @property
+    def scale(self) -> Fraction:
+        """How wide its noise is."""
+        return 1 / self.epsilon
+
+    def loss(self, distance: Distance) -> Loss:
+        """The privacy loss at a distance."""
+        return Loss(epsilon=epsilon_at(self.epsilon, distance))
+
+    def law(self) -> str:
+        """The weight of a noise vector z, in symbols."""
+        return f"exp(-{shown(self.epsilon)} |z|{'₁' if self.norm == 'l1' else '₂'})"
+
+    def statement(self) -> str:
+        """The privacy loss per unit of distance, in words."""
+        return f"epsilon {shown(self.epsilon)} per unit of {self.norm} distance"
+
+    def facts(self) -> MechanismFacts:
+        """What a certificate says of it."""
+        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.epsilon)})
+
+    @classmethod
+    def from_facts(cls, facts: MechanismFacts) -> LaplaceMechanism:
+        """The mechanism that a certificate states."""
+        if set(facts.parameters) != {"epsilon"}:
+            raise InputError("A Laplace mechanism in a certificate must have an epsilon and nothing else.")
+        return Laplace(facts.parameters["epsilon"], facts.norm).resolve()
+
+    def request(self) -> Laplace:
+        """What it was asked for as, per unit of distance."""
+        return Laplace(self.epsilon, self.norm)
+
+    def agrees(self, stated: object) -> bool:
+        """Whether a certificate may state that mechanism where this one is worked out again."""
+        return self == stated
+
+    def __repr__(self) -> str:
+        return f"Laplace(epsilon={shown(self.epsilon)}, norm={self.norm!r})"

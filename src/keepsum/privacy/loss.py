@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from keepsum.privacy.numbers import shown, shown_briefly
+from keepsum.privacy.numbers import shown_briefly
 
 LARGE_EPSILON, LARGE_DELTA = 10, Fraction(1, 100)  # the loss of one person above which little is protected
 _LOG_MILLION = Fraction(13816, 1000)  # ln(10^6), rounded up
@@ -29,7 +29,7 @@ class Loss:
     def __str__(self) -> str:
         if self.rho is not None:
             return f"rho {shown_briefly(self.rho)} (zCDP)"
-        epsilon = "" if self.epsilon is None else f"epsilon {shown(self.epsilon)}"
+        epsilon = "" if self.epsilon is None else f"epsilon {shown_briefly(self.epsilon, 8)}"
         return epsilon if self.delta is None else f"{epsilon}, delta {shown_briefly(self.delta)}"
 
     @property

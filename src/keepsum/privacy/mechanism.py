@@ -59,6 +59,12 @@ class Mechanism(Protocol):
     def facts(self) -> MechanismFacts:
         """What a certificate says of it."""
 
+    def request(self) -> Request:
+        """What it was asked for as, per unit of distance; a plan may resolve it to other parameters."""
+
+    def agrees(self, stated: Any) -> bool:
+        """Whether a certificate may state that mechanism where this one is worked out again."""
+
 
 class Request(Protocol):
     """A mechanism as users ask for it: its parameters may depend on the lattice, or on what one person is."""
@@ -73,7 +79,3 @@ class Request(Protocol):
 
     def resolve(self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None) -> Mechanism:
         """The mechanism, given the distance of those neighbours and the shape of the lattice."""
-
-    @classmethod
-    def from_facts(cls, parameters: Mapping[str, str], norm: Norm) -> Any:
-        """The request whose mechanism has these facts."""

@@ -64,7 +64,7 @@ def shown(number: Fraction) -> str:
     return f"{number.numerator}/{number.denominator}"
 
 
-def shown_briefly(number: Fraction) -> str:
+def shown_briefly(number: Fraction, length: int = 6) -> str:
     """A fraction for people, in four digits rounded up where its exact form is long.
 
     >>> shown_briefly(Fraction(1, 8)), shown_briefly(Fraction(1, 3))
@@ -73,7 +73,7 @@ def shown_briefly(number: Fraction) -> str:
     '0.3334'
     """
     text = shown(number)
-    return text if len(text) <= 6 else plain(four_digits_up(as_decimal(number)))
+    return text if len(text) <= length else plain(rounded_up(as_decimal(number), 4))
 
 
 def plain(number: Decimal) -> str:
@@ -83,9 +83,18 @@ def plain(number: Decimal) -> str:
     return f"{number.normalize(Context(prec=50)):e}".replace("e+", "e")
 
 
-def four_digits_up(number: Decimal) -> Decimal:
-    """Four significant digits, rounded up: a loss is never stated smaller than it is."""
-    return number.normalize(Context(prec=4, rounding=ROUND_CEILING))
+def rounded_up(number: Decimal, digits: int = 12) -> Decimal:
+    """To so many significant digits, rounded up: a loss is never stated smaller than it is."""
+    return number.normalize(Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def decimal_text(number: Fraction) -> str:
+    """A number as decimal text of at most twelve digits, rounded up.
+
+    >>> decimal_text(Fraction(1, 4)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(1, 10**9))
+    ('0.25', '0.333333333334', '1e-9')
+    """
+    return plain(rounded_up(as_decimal(number)))
 
 
 def as_decimal(number: Fraction) -> Decimal:

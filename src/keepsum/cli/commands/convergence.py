@@ -16,7 +16,7 @@ from keepsum.convergence.observe import BlockConvergence, Convergence
 from keepsum.errors import InputError
 from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.privacy.numbers import three_digits_up
-from keepsum.releasing.codec import convergence_record
+from keepsum.releasing.records import convergence_record
 from keepsum.sources.atomic import check_new, write_file
 
 if TYPE_CHECKING:
