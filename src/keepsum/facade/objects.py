@@ -21,7 +21,7 @@ from keepsum.releasing.codec import plan_of
 from keepsum.releasing.destination import Destination, put
 from keepsum.releasing.explain import explain, explain_html
 from keepsum.releasing.records import LEVEL
-from keepsum.releasing.release import prepare
+from keepsum.releasing.release import Drawn, prepare
 from keepsum.releasing.signing import read_private_key
 from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng

@@ -153,7 +153,7 @@ class MechanismRecord(Record, frozen=True):
     parameters: Annotated[
         dict[str, str],
         Meta(
-            description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise, with the epsilon, delta and "
+            description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise with epsilon, delta and "
             "calibration or the rho that it was made for."
         ),
     ]
