@@ -192,7 +192,7 @@ def test_plan_survives_pickling(circles):
 
 def test_no_sampler_says_why():
     keep = ks.Invariants.subsets(4, [[0, 1, 2, 3]])
-    with pytest.raises(ks.NoSamplerError, match="l1 Laplace noise is drawn for epsilons from 1/10000 to 50"):
+    with pytest.raises(ks.NoSamplerError, match="l1 Laplace noise is drawn for epsilon from 1/10000 to 50"):
         ks.plan(keep, ks.Laplace(epsilon=100)).check_samplers()
 
 

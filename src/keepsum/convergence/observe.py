@@ -35,7 +35,7 @@ PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
 FEWEST_PAIRS, MOST_PAIRS = 20, 10**6  # that may be asked for, and that a record may hold
 WEIGHTS = 20_000  # candidates whose weights are looked at, or as many as the pairs see, if that is more
 PATIENCE = 20  # pairs are followed for so many times the steps of a draw
-FARTHEST = 1e-9  # chains are run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
+TARGET_TV = 1e-9  # chains run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
 CONFIDENCE = 0.95
 CONFIDENCES = 0.5, 0.9999  # what may be asked for lies between these
 
@@ -117,7 +117,7 @@ class BlockConvergence:
         if self.unmet:
             return 1.0
         tail = GeometricTail.of(self.times.excess).distance(self.steps, self.lag)
-        return min(1.0, max(FARTHEST, tail, float(self.bound.estimate), self.predicted) + self.rounding)
+        return min(1.0, max(TARGET_TV, tail, float(self.bound.estimate), self.predicted) + self.rounding)
 
     def __repr__(self) -> str:
         unmet = f", {self.unmet:,} NOT MET" if self.unmet else ""

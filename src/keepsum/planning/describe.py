@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keepsum.planning.groups import Form
 from keepsum.planning.selection.choice import Choice, Method, Reason
 
-NEARLY_ALL = 0.995  # the acceptance rate from which on none is mentioned
+MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
     "independent_cells": "exact, cell by cell",
     "uniform_compositions": "exact, by uniform compositions",
@@ -85,7 +85,7 @@ def describe_sampler(
         text += f" along {moves:,} short vectors"
     if proposals_per_step is not None:
         text += f", about {_about(proposals_per_step)} per step"
-    if acceptance is not None and acceptance < NEARLY_ALL:
+    if acceptance is not None and acceptance < MENTIONED:
         text += f"; {100 * acceptance:.2g}% of proposals accepted"
     return f"{text} ({describe_reasons(reasons)})" if reasons else text
 

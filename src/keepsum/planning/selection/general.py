@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.convergence.observe import TARGET_TV
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.structure import System
 from keepsum.lattice.tables import Grid, table_matrix
@@ -33,13 +34,12 @@ REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
 MIXTURE_PILOT = 4 * 10**7  # what a pilot may cost, in cells drawn freely: about a second, and for large blocks
 LONG_PILOT = 3 * 10**8  # some seconds
 CHAIN_BUDGET = 2 * 10**10  # a draw that would take minutes is no sampler
-FAR = 1e-9  # the distance that the number of steps is extrapolated to
-NEAR = 0.05  # and the distance of the first candidate, by which proposals are winnowed
-LEFT = 0.005  # the share of pairs which do not meet at once that have not met within a lag either
+CANDIDATE_TV = 0.05  # the total variation of the first candidate, to which proposals are thinned
+UNMET_AFTER_LAG = 0.005  # the share of pairs which do not meet at once that have not met within a lag either
 ENOUGH = 20_000  # proposals that a pilot should see
 # From this epsilon on heat-bath moves are tried where mixture proposals are accepted less often than this.
 NARROW_EPSILON, RARELY = 1, 0.3
-PAIRS, FEW_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
+PILOT_PAIRS, FEWEST_PILOT_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
 MOST_SWEEPS = 2000  # after which such a pair is given up
 
 
@@ -135,12 +135,12 @@ def _rejection(problem: Problem, mixture: Mixture, slabs: Slabs) -> MixtureRejec
         return None
     source = rng(seed="keepsum pilot")
     proposals = max(100, min(2000, MIXTURE_PILOT // (len(REJECTION_TAUS) * mixture.cost)))
-    found: list[tuple[float, Mixture]] = []
+    rated: list[tuple[float, Mixture]] = []
     for tau in REJECTION_TAUS:
-        own = mixture.at(tau)
-        _, log_weights = own.propose(proposals, source.stream())
-        found.append((float(np.exp(log_weights - own.log_bound).mean()), own))
-    rate, best = max(found, key=lambda pair: pair[0])
+        candidate = mixture.at(tau)
+        _, log_weights = candidate.propose(proposals, source.stream())
+        rated.append((float(np.exp(log_weights - candidate.log_bound).mean()), candidate))
+    rate, best = max(rated, key=lambda pair: pair[0])
     if mixture.cost > BUDGET * rate:
         return None
     sampler = MixtureRejection(problem.epsilon, best, problem.sizes, problem.count)
@@ -160,21 +160,26 @@ def _chain(problem: Problem, mixture: Mixture) -> Chain | None:
     return chain if chain.steps * chain.cost <= CHAIN_BUDGET else None
 
 
-def mixture_chain(problem: Problem, mixture: Mixture, near: float = NEAR) -> tuple[MixtureChain, Tuned]:
-    """The chain of mixture proposals, tuned by a pilot: its first candidates are ``near``, its last ones far nearer."""
+def mixture_chain(problem: Problem, mixture: Mixture, candidate_tv: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
+    """The chain of mixture proposals, tuned by a pilot: its first candidates are that near to the target."""
     tuned = tune(mixture, rng(seed="keepsum pilot"), max(MIXTURE_PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
-    chain = _winnowed(problem.epsilon, tuned.mixture, problem.sizes, problem.count, tuned.log_weights, near)
+    chain = _thinned(problem.epsilon, tuned.mixture, problem.sizes, problem.count, tuned.log_weights, candidate_tv)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
     return chain, tuned
 
 
-def _winnowed(
-    epsilon: Fraction | None, proposals: Proposals, sizes: IntArray, count: int, log_weights: Floats, near: float
+def _thinned(
+    epsilon: Fraction | None,
+    proposals: Proposals,
+    sizes: IntArray,
+    count: int,
+    log_weights: Floats,
+    candidate_tv: float,
 ) -> MixtureChain:
     """The chain with the cap and the steps that the weights of a pilot ask for."""
-    renewal = winnowed(log_weights, near)
-    steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(FAR))
-    lag = _lag(renewal.steps_for(near * LEFT))
+    renewal = winnowed(log_weights, candidate_tv)
+    steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(TARGET_TV))
+    lag = _lag(renewal.steps_for(candidate_tv * UNMET_AFTER_LAG))
     return MixtureChain(epsilon, proposals, sizes, count, steps, lag, renewal.log_cap, renewal.tries)
 
 
@@ -182,8 +187,8 @@ def _lag(steps: int) -> int:
     return max(4, min(100, steps))
 
 
-def _heat_bath(problem: Problem, other: int) -> HeatBathChain | None:
-    """Heat-bath moves, if they need less work than the other sampler."""
+def _heat_bath(problem: Problem, budget: int) -> HeatBathChain | None:
+    """Heat-bath moves, if a draw stays within the budget: what the other chain costs."""
     moves = _moves(problem.system)
     if moves is None:
         return None
@@ -191,7 +196,7 @@ def _heat_bath(problem: Problem, other: int) -> HeatBathChain | None:
     logs = tuple(laplace_logs(float(problem.epsilon), n) for n in distinct.tolist())
     slips = max(log_ratio_error(float(problem.epsilon), n) for n in distinct.tolist())
     bath = HeatBath(logs, law, moves, slips)
-    return heat_bath_chain(bath, problem.epsilon, problem.sizes, problem.count, other)
+    return heat_bath_chain(bath, problem.epsilon, problem.sizes, problem.count, budget)
 
 
 def _moves(system: System) -> tuple[Row, ...] | None:
@@ -199,28 +204,28 @@ def _moves(system: System) -> tuple[Row, ...] | None:
 
 
 def heat_bath_chain(
-    bath: HeatBath, epsilon: Fraction | None, sizes: IntArray, count: int, other: float
+    bath: HeatBath, epsilon: Fraction | None, sizes: IntArray, count: int, budget: float
 ) -> HeatBathChain | None:
-    """A chain with as many sweeps as a pilot of coupled pairs asks for, if that costs less than ``other``."""
+    """A chain with as many sweeps as a pilot of coupled pairs asks for, if a draw stays within the budget."""
     if not bath.has_room:
         return None
     lag = 4
     chain = HeatBathChain(epsilon, bath, sizes, count, steps=1)
     source = rng(seed="keepsum pilot")
     # A few pairs first: they tell most baths that do not meet, and how many more a pilot can afford.
-    most = int(min(MOST_SWEEPS, other / bath.cost, LONG_PILOT / (8 * bath.cost)))
-    first = chain.meeting_times(4, lag, lag + most, source) if most > lag else np.full(4, -1)
+    sweeps = int(min(MOST_SWEEPS, budget / bath.cost, LONG_PILOT / (8 * bath.cost)))
+    first = chain.meeting_times(4, lag, lag + sweeps, source) if sweeps > lag else np.full(4, -1)
     if (first < 0).any():
         return None
-    pairs = int(max(FEW_PAIRS, min(PAIRS, LONG_PILOT / (2 * bath.cost * float(first.mean())))))
+    pairs = int(max(FEWEST_PILOT_PAIRS, min(PILOT_PAIRS, LONG_PILOT / (2 * bath.cost * float(first.mean())))))
     times = chain.meeting_times(pairs, lag, lag + MOST_SWEEPS, source)
     if (times < 0).any():
         return None
     tail = GeometricTail.of(times - lag)
-    steps = tail.steps_for(FAR, lag)
-    if steps * bath.cost > other:
+    steps = tail.steps_for(TARGET_TV, lag)
+    if steps * bath.cost > budget:
         return None
-    return HeatBathChain(epsilon, bath, sizes, count, steps, _lag(tail.steps_for(NEAR, lag)))
+    return HeatBathChain(epsilon, bath, sizes, count, steps, _lag(tail.steps_for(CANDIDATE_TV, lag)))
 
 
 def choose_narrow(
@@ -248,7 +253,7 @@ def _narrow_chain(system: System, sizes: IntArray, count: int, variance: float) 
     proposals = OneWidth(slabs, variance)
     tries = max(200, min(20_000, LONG_PILOT // proposals.cost))
     _, log_weights = proposals.propose(tries, rng(seed="keepsum pilot").stream())
-    return _winnowed(None, proposals, np.ones(width, dtype=np.int64), count, log_weights, NEAR)
+    return _thinned(None, proposals, np.ones(width, dtype=np.int64), count, log_weights, CANDIDATE_TV)
 
 
 def _narrow_bath(system: System, sizes: IntArray, count: int, variance: float) -> HeatBathChain | None:
