@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import keepsum as ks
-from keepsum.releasing.certificate import Certificate
+from keepsum import Certificate
 from keepsum.releasing.signing import make_keys, read_private_key, read_public_key
 
 SECRET = 8675309  # a count that must stand in no message

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.releasing.certificate import Certificate, json_schema
+from keepsum import Certificate
+from keepsum.releasing.certificate import json_schema
 from keepsum.releasing.codec import domain_of
 from keepsum.releasing.release import prepare
 from keepsum.sources.writing import table_hash

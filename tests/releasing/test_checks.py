@@ -60,7 +60,7 @@ def chains():
         patch.setattr(choosing_general, "MIXTURE_PILOT", 2 * 10**7)
         table = small_table((5, 5))
         plan = ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
-        plan.certify(pairs=500)
+        plan = plan.certify(pairs=500)
         return plan.release(table, accept_delta="0.99")
 
 
@@ -119,6 +119,10 @@ def at(*way):
     return to
 
 
+def without(facts, name):
+    return {key: value for key, value in facts.items() if key != name}
+
+
 def nothing(_):
     return None
 
@@ -127,6 +131,7 @@ def scaled(quotient, factor):
     return str(Fraction(quotient) * Fraction(factor))
 
 
+PARAMETERS = ("mechanism", "parameters")
 PERSON = ("guarantee", "person")
 FIRST = (*PERSON, "attributes", 0)
 SAMPLING = ("guarantee", "sampling")
@@ -134,24 +139,25 @@ BLOCK = ("guarantee", "blocks", 0)
 SHOWN = (*BLOCK, "convergence")
 
 FOLLOWS = [
-    ("simulated", at("mechanism", "epsilon")("1/8"), "the loss of one person"),
-    ("simulated", at("mechanism", "epsilon")("2/8"), "the mechanism"),
-    ("simulated", at("mechanism", "epsilon")(None), "must have an epsilon"),
-    ("simulated", at("mechanism", "name")("gaussian"), "A Gaussian must have"),
+    ("simulated", at(*PARAMETERS, "epsilon")("1/8"), "the loss of one person"),
+    ("simulated", at(*PARAMETERS, "epsilon")("2/8"), "the mechanism"),
+    ("simulated", at("mechanism", "parameters")({}), "must have an epsilon"),
+    ("simulated", at("mechanism", "name")("gaussian"), "must have a sigma"),
+    ("simulated", at("mechanism", "name")("none"), "must be gaussian or laplace"),
     ("simulated", at("mechanism", "norm")("l2"), "the loss of one person"),
-    ("simulated", at("mechanism", "delta")("1/2"), "the mechanism"),
-    ("simulated", at("mechanism", "rho")("1/2"), "the mechanism"),
-    ("simulated", at("mechanism", "sigma")("1"), "the mechanism"),
-    ("simulated", at("mechanism", "calibration")("zcdp"), "the mechanism"),
-    ("gaussian", at("mechanism", "sigma")("10"), "the mechanism"),
-    ("gaussian", at("mechanism", "sigma")(lambda old: f"1{old}"), "the mechanism"),
-    ("gaussian", at("mechanism", "sigma")(None), "must have a sigma"),
-    ("gaussian", at("mechanism", "delta")("1/2000000"), "the mechanism"),
-    ("gaussian", at("mechanism", "calibration")(None), "the mechanism"),
-    ("tight", at("mechanism", "sigma")(lambda old: scaled(old, "0.9999")), "the mechanism"),
-    ("tight", at("mechanism", "sigma")(lambda old: scaled(old, "1.1")), "the mechanism"),
-    ("tight", at("mechanism", "calibration")("zcdp"), "the mechanism"),
-    ("tight", at("mechanism", "calibration")("paper"), "the mechanism"),
+    ("simulated", at(*PARAMETERS)({"epsilon": "1/4", "delta": "1/2"}), "an epsilon and nothing else"),
+    ("simulated", at(*PARAMETERS)({"epsilon": "1e4000"}), "Epsilon must be a positive number"),
+    ("gaussian", at(*PARAMETERS, "sigma")("10"), "the mechanism"),
+    ("gaussian", at(*PARAMETERS, "sigma")(lambda old: f"1{old}"), "the mechanism"),
+    ("gaussian", at(*PARAMETERS)(lambda old: without(old, "sigma")), "must have a sigma"),
+    ("gaussian", at(*PARAMETERS, "delta")("1/2000000"), "the mechanism"),
+    ("gaussian", at(*PARAMETERS)(lambda old: without(old, "calibration")), "the mechanism"),
+    ("gaussian", at(*PARAMETERS)(lambda old: without(old, "epsilon")), "must have a sigma"),
+    ("gaussian", at("mechanism", "norm")("l1"), "must have a sigma"),
+    ("tight", at(*PARAMETERS, "sigma")(lambda old: scaled(old, "0.9999")), "the mechanism"),
+    ("tight", at(*PARAMETERS, "sigma")(lambda old: scaled(old, "1.1")), "the mechanism"),
+    ("tight", at(*PARAMETERS, "calibration")("zcdp"), "the mechanism"),
+    ("tight", at(*PARAMETERS, "calibration")("paper"), "the mechanism"),
     ("simulated", at("table", "cells")(17), "the number of cells"),
     ("simulated", at(*PERSON, "distance", "length")(2), "the distances"),
     ("simulated", at(*PERSON, "distance", "length")(1000), "the distances"),
@@ -159,7 +165,8 @@ FOLLOWS = [
     ("simulated", at(*PERSON, "epsilon")("0.5"), "the loss of one person"),
     ("simulated", at(*PERSON, "epsilon")("0.99999"), "the loss of one person"),
     ("simulated", at(*PERSON, "epsilon")("1.1"), "the loss of one person"),
-    ("simulated", at(*PERSON, "epsilon")("1e999999999"), "the loss of one person"),
+    ("simulated", at(*PERSON, "epsilon")("1e999"), "the loss of one person"),
+    ("simulated", at(*PERSON, "epsilon")("1e999999999"), "must follow the schema"),
     ("simulated", at(*PERSON, "epsilon")(nothing), "the loss of one person"),
     ("simulated", at(*PERSON, "delta")("0"), "the loss of one person"),
     ("simulated", at(*PERSON, "rho")("1"), "the loss of one person"),
@@ -281,7 +288,7 @@ MEASURED = [
     ("simulated", at("released")("2027-01-01T00:00:00Z")),
     ("simulated", at("software")({"keepsum": "9.9"})),
     ("simulated", bounds_of_distances),
-    ("tight", at("mechanism", "sigma")(lambda old: scaled(old, "1.0001"))),  # it knew less of the lattice
+    ("tight", at(*PARAMETERS, "sigma")(lambda old: scaled(old, "1.0001"))),  # it knew less of the lattice
     ("chains", at(*BLOCK, "sampler", "proposals_per_step")(17.5)),
     ("chains", at(*SHOWN, "predicted")(1e-12)),
     ("chains", at(*SHOWN, "rounding")(0)),

@@ -197,6 +197,8 @@ def kept_values(kept: KeptRecord) -> Iterator[int]:
 
 def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
     """The kept totals again."""
+    if file is not None and not isinstance(file, bytes):
+        raise InputError(f"The file of invariants must be given as bytes, got {type_of(file)}.")
     domain = domain_of(facts.domain)
     records = facts.kept.parts
     hashes = {record.sha256 for record in records if not isinstance(record, MarginRecord)}
@@ -229,8 +231,6 @@ def _part_key(part: Part) -> object:
 
 
 def _rows_parts(sha256: str, file: bytes | None, size: int) -> list[Rows]:
-    if file is not None and not isinstance(file, bytes):
-        raise InputError(f"The file of invariants must be given as bytes, got {type_of(file)}.")
     if file is None:
         raise InputError("The certificate needs its file of invariants, which is not beside it.")
     if hashlib.sha256(file).hexdigest() != sha256:

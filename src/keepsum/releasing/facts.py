@@ -19,13 +19,15 @@ Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
 RoundedUp: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=f"^(0|[1-9][0-9]*)(\\.[0-9]+)?(e-?[1-9][0-9]*)?{END}",
+        pattern=f"^(0|[1-9][0-9]*)(\\.[0-9]+)?(e-?[1-9][0-9]{{0,2}})?{END}",
         description="A decimal number, rounded up where it is not exact.",
     ),
 ]
 WholeNumber: TypeAlias = (
     int
-    | Annotated[str, Meta(pattern=f"^-?[1-9][0-9]{{15,}}{END}", description="A whole number beyond 2^53 - 1, as text.")]
+    | Annotated[
+        str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="A whole number beyond 2^53 - 1, as text.")
+    ]
 )
 Label: TypeAlias = str | int
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
