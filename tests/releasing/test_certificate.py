@@ -99,7 +99,7 @@ def test_other_versions_are_refused_in_a_sentence(released, change, sentence):
 
 def test_records_are_data(released):
     certificate = released.certificate
-    assert certificate.mechanism.epsilon == "1/4"
+    assert certificate.mechanism.parameters == {"epsilon": "1/4"}
     assert (certificate.guarantee.person.distance.length, certificate.guarantee.person.epsilon) == (4, "1")
     assert (certificate.guarantee.sampling.delta, certificate.guarantee.sampling.total_variation) == ("0", 0)
     assert [block.exactness for block in certificate.guarantee.blocks] == ["exact"]
@@ -166,7 +166,7 @@ def test_labels_that_json_cannot_hold_are_refused_before_the_draw():
     [
         (ks.Laplace(epsilon="1/3"), ("1.33333333334", None, None)),
         (ks.Laplace(epsilon=0.5, norm="l2"), ("1", None, None)),
-        (ks.Gaussian(epsilon=0.5, delta="1e-6"), ("1", "0.00000264872127071", None)),
+        (ks.Gaussian(epsilon=0.5, delta="1e-6"), ("1", "2.64872127071e-6", None)),
         (ks.Gaussian(rho="1/8"), (None, None, "0.5")),
         (ks.Gaussian(sigma=3), (None, None, "0.222222222223")),
     ],
