@@ -26,10 +26,10 @@ RoundedUp: TypeAlias = Annotated[
         description="A decimal number, rounded up where it is not exact.",
     ),
 ]
-WholeNumber: TypeAlias = (
-    int
-    | Annotated[str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="A whole number beyond 2^53 - 1, as text.")]
-)
+Digits: TypeAlias = Annotated[
+    str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="A whole number beyond 2^53 - 1, as text.")
+]
+WholeNumber: TypeAlias = int | Digits
 Label: TypeAlias = str | int
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
 
