@@ -227,7 +227,7 @@ def by_library(declared: Declared, file: File, door: str) -> dict[str, Any]:
             table = ks.read_table(f"in.{door}", **options)
         plan = ks.plan(table.keep(*declared.keep), declared.mechanism)
         ready = prepare(plan, table, "all", seeded=True)
-        released = ready.draw(ks.rng(seed=1))
+        released = ks.Release.of(ready.draw(ks.rng(seed=1)), ks.Plan.of(ready.plan))
         saved = released.save("out.csv" if door in MAKERS else f"out.{door}")
         return {
             "table": (repr(table), table._repr_html_(), table.domain, table.undeclared, table.count),

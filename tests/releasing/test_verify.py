@@ -395,7 +395,7 @@ def test_repeated_axes_and_margins_fail(released, tmp_path, change):
 
 def test_quotients_are_in_lowest_terms(released, tmp_path):
     path = released.save(tmp_path / "out.csv")
-    edit(tmp_path / "out.certificate.json", lambda data: data["mechanism"].update(epsilon="2/8"))
+    edit(tmp_path / "out.certificate.json", lambda data: data["mechanism"]["parameters"].update(epsilon="2/8"))
     assert failures(path) == ["statement"]
 
 

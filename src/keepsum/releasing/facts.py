@@ -16,6 +16,12 @@ from msgspec import Meta, Struct
 # In Python $ also stands before a line feed at the end; not so in JSON Schema.
 END = r"(?!\n)$"
 Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
+Parameter: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^((0|[1-9][0-9]*)(/[1-9][0-9]*)?|[a-z]+){END}", description="An exact quotient, or a name in letters."
+    ),
+]
 RoundedUp: TypeAlias = Annotated[
     str,
     Meta(
@@ -153,7 +159,7 @@ class MechanismRecord(Record, frozen=True):
     name: Annotated[str, Meta(description="laplace or gaussian.")]
     norm: Literal["l1", "l2"]
     parameters: Annotated[
-        dict[str, str],
+        dict[str, Parameter],
         Meta(
             description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise with epsilon, delta and "
             "calibration or the rho that it was made for."
