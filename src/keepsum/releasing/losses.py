@@ -31,7 +31,7 @@ def loss_at(mechanism: Mechanism, distance: Distance) -> Loss:
     >>> import keepsum as ks
     >>> loss = loss_at(ks.Gaussian(epsilon=0.5, delta="1e-6"), Distance("l2", 2))
     >>> rounded_up(loss.epsilon), rounded_up(loss.delta), loss.rho
-    ('0.707106781187', '0.00000158486330899', None)
+    ('0.707106781187', '0.00000158483316038', None)
     >>> rounded_up(loss_at(ks.Gaussian(rho="1/3"), Distance("l2", 4)).rho)
     '1.33333333334'
     """
