@@ -33,6 +33,7 @@ from keepsum.cli.app import run
 from keepsum.planning.describe import describe_choice
 from keepsum.releasing.release import Prepared, prepare
 from keepsum.tables.cells import arrange
+from keepsum.tables.released import ReleasedTable
 
 TEXTS = ["5-9", "10-14", "85+", "Rome, NY", '5" pipe', "Ämter", "zeta", "Beta", "-1", "01", "1"]
 MAKERS = {"pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "pyarrow": lambda table: table}
@@ -370,13 +371,13 @@ def ranks_decide(monkeypatch):
 
 
 def types_shrink(monkeypatch):
-    plain = ks.Table.to_frame
+    plain = ReleasedTable.to_frame
 
     def shrunk(table, backend=None):
         frame = plain(table, backend)
         return frame.cast({"n": pl.Int16}) if abs(table.counts).max() < 1000 else frame
 
-    monkeypatch.setattr(ks.Table, "to_frame", shrunk)
+    monkeypatch.setattr(ReleasedTable, "to_frame", shrunk)
 
 
 def bounds_look(monkeypatch):
