@@ -15,8 +15,8 @@ import numpy as np
 from systems import SYSTEMS, general_chain
 
 import keepsum as ks
-from keepsum.convergence.observe import Convergence, observe
-from keepsum.privacy.guarantee import significant
+from keepsum.convergence.observe import BlockConvergence, observe
+from keepsum.privacy.numbers import three_digits_up
 
 PAIRS = 4_500
 # Distances that must be shown at 95% confidence.
@@ -38,21 +38,21 @@ def main() -> int:
             rows.append(row)
             print(row, flush=True)
             if found.upper > LIMITS.get(name, LIMIT):
-                failures.append(f"{name} at epsilon {epsilon}: {significant(found.upper)}")
+                failures.append(f"{name} at epsilon {epsilon}: {three_digits_up(found.upper)}")
     if "--write" in sys.argv:
         write(rows)
     print("\n".join(["missed:", *failures]) if failures else "keepsum: every limit is met")
     return len(failures)
 
 
-def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, Convergence]:
+def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, BlockConvergence]:
     chain, _ = general_chain(keep, epsilon)
 
     def add(done: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{name}, epsilon {epsilon}: {done} more pairs\033[K", end="\r", file=sys.stderr)
 
-    found = observe(chain, name, "a chain", 1, PAIRS, 0.95, os.cpu_count() or 1, add)
+    found = observe(chain, 1, PAIRS, 0.95, os.cpu_count() or 1, add)
     out = np.empty((1, chain.width), dtype=np.int64)
     chain.draw_into(out, ks.rng(seed=1))
     draws = 3 if chain.steps * chain.cost > 10**6 else 30
@@ -70,9 +70,9 @@ def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, Converge
         f"{min(times):.2g}",
         f"{found.pairs:,}",
         f"{last:,}",
-        significant(found.upper),
-        significant(found.extrapolated),
-        significant(found.rounding),
+        three_digits_up(found.upper),
+        three_digits_up(found.extrapolated),
+        three_digits_up(found.rounding),
     ]
     return f"| {' | '.join(cells)} |", found
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection.general import NEAR, Problem, mixture_chain, slabs_of
+from keepsum.planning.selection.general import CANDIDATE_TV, Problem, mixture_chain, slabs_of
 from keepsum.sampling.general.chains import MixtureChain
 from keepsum.sampling.general.mixture import Mixture, Tuned
 
@@ -41,7 +41,7 @@ SYSTEMS = {
 }
 
 
-def general_chain(keep: ks.Invariants, epsilon: str, near: float = NEAR) -> tuple[MixtureChain, Tuned]:
+def general_chain(keep: ks.Invariants, epsilon: str, near: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
     """The chain of mixture proposals of the one block of these totals, its first candidates that near to the law."""
     structure = decompose(keep.coefficients)
     (block,) = structure.blocks

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import keepsum as ks
-from keepsum.releasing.certificate import Certificate
+from keepsum import Certificate
 from keepsum.releasing.signing import make_keys, read_private_key, read_public_key
 
 SECRET = 8675309  # a count that must stand in no message
@@ -135,7 +135,7 @@ class Calls:
             (ks.plan, {"invariants": keep, "mechanism": laplace}),
             (plan.accuracy, {"level": 0.95}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
-            (plan.recall, {"found": None}),
+            (plan.with_convergence, {"shown": None}),
             (plan.over, {"domain": domain}),
             (plan.release, {"table": table, "accept_pinned": (), "rng": source, "threads": 1}),
             (plan.sample, {"size": 2, "rng": source, "threads": 1}),
@@ -233,4 +233,4 @@ def test_every_public_function_is_called(calls):
     faces = [(ks, ks.__all__), (ks.mcmc, ks.mcmc.__all__), (ks.baselines, ks.baselines.__all__)]
     functions = {getattr(home, name) for home, names in faces for name in names}
     missing = {f.__name__ for f in functions if inspect.isfunction(f) and f not in called}
-    assert missing <= {"plot_bound"}  # which needs matplotlib: tests/convergence/test_curve.py
+    assert missing <= {"plot_bound"}  # which needs matplotlib: tests/convergence/test_plot.py

@@ -4,7 +4,7 @@ import pwd
 import pytest
 
 from keepsum._cache import is_writable, user_cache
-from keepsum.convergence.observe import _Shelf, cache_folder
+from keepsum.convergence.store import MeetingTimeStore
 
 
 @pytest.fixture
@@ -21,20 +21,22 @@ def nobody(monkeypatch):
 
 def test_a_user_without_a_home_has_no_cache(nobody):
     assert user_cache() is None
-    assert cache_folder() is None
 
 
 def test_pairs_of_chains_are_kept_nowhere_then(nobody):
-    shelf = _Shelf("any", lag=1, most=10)
-    shelf.write([[1] * 250])
-    assert shelf.read() == []
+    store = MeetingTimeStore("any", lag=1, give_up=10)
+    store.write([[1] * 250])
+    assert store.read() == []
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.delenv("KEEPSUM_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert user_cache() == tmp_path / "keepsum"
-    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "own"))
-    assert cache_folder() == tmp_path / "own" / "convergence"
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "chosen"))
+    assert user_cache() == tmp_path / "chosen"
+    MeetingTimeStore("any", lag=1, give_up=10).write([[1] * 250])
+    assert [path.name for path in (tmp_path / "chosen" / "convergence").iterdir()] == ["any.json"]
 
 
 def test_folders_that_can_be_written_to(monkeypatch, tmp_path):

@@ -16,11 +16,10 @@ from keepsum.errors import (
     NoSamplerError,
     PlanError,
 )
+from keepsum.facade.functions import plan, release
+from keepsum.facade.objects import Certificate, Plan, Release
 from keepsum.lattice import Lattice
-from keepsum.planning.plan import Plan, plan
-from keepsum.privacy.mechanisms import Gaussian, Laplace
-from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.release import Release, release
+from keepsum.privacy import Gaussian, Laplace
 from keepsum.releasing.verify import Verification, verify
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sources.reading import read_table

@@ -1,4 +1,4 @@
-"""Where things are kept that can be worked out again: compiled kernels, and what pairs of chains showed.
+"""Where things are kept that can be worked out again: compiled kernels, and meeting times of chains.
 
 A cache is a convenience. Without a home, without a folder that can be written to, or with a full disk everything works
 as well, only slower.
@@ -14,7 +14,13 @@ from platformdirs import user_cache_path
 
 
 def user_cache() -> Path | None:
-    """The user's cache folder of Keepsum, None for a user who has no home; it need not exist, nor be writable."""
+    """The folder of all our caches: ``KEEPSUM_CACHE``, or the user's cache folder; None for a user who has no home.
+
+    It need not exist, nor be writable.
+    """
+    chosen = os.environ.get("KEEPSUM_CACHE")
+    if chosen:
+        return Path(chosen)
     try:
         folder = user_cache_path("keepsum", appauthor=False)
     except RuntimeError:  # neither HOME nor an entry in the list of users

@@ -12,7 +12,7 @@ WIDE = 10**6  # a margin beyond any range, so that every cell is looked at
 
 
 def ranges(plan, counts, margin=WIDE):
-    found = bounded_cells(plan, np.asarray(counts), np.full(plan.size, margin))
+    found = bounded_cells(plan.structure, np.asarray(counts), np.full(plan.size, margin))
     return {
         c: (low, high)
         for c, low, high in zip(found.cells.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
@@ -84,7 +84,7 @@ def test_bounds_depend_on_the_kept_totals_alone(circles):
 def test_large_blocks_are_not_checked(monkeypatch, circles):
     monkeypatch.setattr("keepsum.accuracy.disclosure.PROGRAM_LIMIT", 3)
     plan = ks.plan(circles, ks.Laplace(epsilon=1))
-    found = bounded_cells(plan, np.arange(14), np.full(14, WIDE))
+    found = bounded_cells(plan.structure, np.arange(14), np.full(14, WIDE))
     assert found.not_checked == 14
     assert len(found.cells) == 0
 

@@ -35,7 +35,7 @@ def test_the_whole_job(tmp_path):
     out = done.stdout.decode()
     for words in (
         "Kept exactly",
-        "epsilon 1 at distance 4",
+        "per-person epsilon 1 (l1 distance 4: two people swap cells)",
         "margin of error ±6",
         "Bounded cells   none",
         "No ledger",

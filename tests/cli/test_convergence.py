@@ -101,4 +101,4 @@ def test_a_release_by_chains(run, domain, tmp_path):
     path.write_bytes(msgspec.json.encode(record))
     done = run("verify", "out.csv")
     assert done.returncode == 1
-    assert b"the guarantee" in done.stdout
+    assert b"the blocks" in done.stdout

@@ -14,8 +14,8 @@ from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import decompose
 from keepsum.planning.changes import Parts
 from keepsum.planning.distances import AttributeDistance, _distance, _from_margins
-from keepsum.privacy.mechanisms import Distance
-from keepsum.releasing.explain import attribute_reading, person_reading
+from keepsum.privacy.distance import Distance
+from keepsum.releasing.explain import person_statements
 
 L1, L2 = ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2")
 FAR = 10**9
@@ -244,7 +244,8 @@ def test_what_is_not_known_is_said_and_not_promised(monkeypatch):
     assert found.unprotected > 0  # the two rails of a square rise and fall together
     assert found.unknown > 0
     assert not found.any_value.exact
-    assert "not known to be protected at" in attribute_reading(ks.plan(keep, L1), found)
+    statements = person_statements(ks.plan(keep, L1))
+    assert "not known to be protected in" in statements.attribute(statements.person.attributes[0])
     with pytest.raises(ks.PlanError, match="must rest on known distances"):
         ks.plan(keep, ks.Laplace.per_person(epsilon=1))
 
@@ -252,7 +253,7 @@ def test_what_is_not_known_is_said_and_not_promised(monkeypatch):
 def test_the_headline_names_what_is_not_protected():
     keep = ks.Invariants.subsets(6, [[3], [4], [5], [0, 1, 2]]).over(product_domain(a=2, b=3))
     plan = ks.plan(keep, ks.Laplace.per_person(epsilon=1))
-    assert person_reading(plan).endswith("to any value, but for what is not protected of a")
+    assert person_statements(plan).headline().endswith("to any value, except where a is not protected")
     with pytest.raises(ks.PlanError, match="No change of a keeps every total"):
         ks.plan(keep, ks.Laplace.per_person(epsilon=1, attributes=["a", "b"]))
 
@@ -270,13 +271,14 @@ def test_closed_form_declines_what_it_does_not_cover():
 def test_per_person_divides_by_the_largest_distance():
     """Margins a and b of a 2 x 2 x 2 table kept, c free: whoever changes a or b needs distance 4, not 2."""
     keep = ks.Invariants.margins(product_domain(a=2, b=2, c=2), [["a"], ["b"]])
-    assert ks.plan(keep, ks.Laplace.per_person(epsilon=1)).mechanism == ks.Laplace(epsilon="1/4")
+    assert ks.plan(keep, ks.Laplace.per_person(epsilon=1)).mechanism == ks.Laplace(epsilon="1/4").resolve()
     only_c = ks.plan(keep, ks.Laplace.per_person(epsilon=1, attributes=["c"]))
-    assert only_c.mechanism == ks.Laplace(epsilon="1/2")
-    assert "Asked for a change of c to any value: distance 2, epsilon 1" in only_c.explain()
-    assert "epsilon 2 at distance 4" in only_c.explain()
+    assert only_c.mechanism == ks.Laplace(epsilon="1/2").resolve()
+    text = " ".join(only_c.explain().split())
+    assert "Asked for a change of c to any value: epsilon 1 (l1 distance 2: one person changes cells)" in text
+    assert "per-person epsilon 2 (l1 distance 4: two people swap cells)" in text
     gaussian = ks.plan(keep, ks.Gaussian.per_person(rho=1))
-    assert gaussian.mechanism == ks.Gaussian(rho="1/4")
+    assert gaussian.mechanism == ks.Gaussian(rho="1/4").resolve()
 
 
 def test_to_some_other_value_promises_less():
@@ -285,8 +287,8 @@ def test_to_some_other_value_promises_less():
     )
     keep = ks.Invariants.margins(domain, [["state"]])
     near = ks.Laplace.per_person(epsilon=1, attributes=["county"], to="some other value")
-    assert ks.plan(keep, near).mechanism == ks.Laplace(epsilon="1/2")
-    assert ks.plan(keep, ks.Laplace.per_person(epsilon=1)).mechanism == ks.Laplace(epsilon="1/4")
+    assert ks.plan(keep, near).mechanism == ks.Laplace(epsilon="1/2").resolve()
+    assert ks.plan(keep, ks.Laplace.per_person(epsilon=1)).mechanism == ks.Laplace(epsilon="1/4").resolve()
 
 
 def test_promises_that_cannot_be_made():
@@ -301,19 +303,21 @@ def test_promises_that_cannot_be_made():
     with pytest.raises(ks.PlanError, match="over the table's own domain"):
         bare.release(table)
     named = ks.release(table, ks.Invariants.subsets(4, [[0, 1]]), ks.Laplace.per_person(epsilon=1))
-    assert named.plan.mechanism == ks.Laplace(epsilon="1/3")
+    assert named.plan.mechanism == ks.Laplace(epsilon="1/3").resolve()
 
 
 def test_a_certificate_states_every_attribute_and_the_promise(children, tmp_path):
     mechanism = ks.Laplace.per_person(epsilon=1, attributes=["education"])
     out = ks.release(children, keep=["county"], mechanism=mechanism)
     person = out.certificate.guarantee.person
-    assert [(a.axis, a.any_value, a.other_value) for a in person.attributes] == [
+    assert [(a.axis, a.any_value.length, a.other_value.length) for a in person.attributes] == [
         ("county", 4, 4),
         ("education", 2, 2),
     ]
-    assert (person.distance, person.promise.attributes, person.promise.to) == (4, ["education"], "any value")
-    assert person.reading == "epsilon 2 at distance 4, for a change of any one attribute to any value"
+    assert (person.distance.length, person.epsilon) == (4, "2")
+    assert (person.asked.attributes, person.asked.to) == (["education"], "any value")
+    view = out.certificate._repr_html_()
+    assert "per-person epsilon 2 (l1 distance 4: two people swap cells), for a change of any one attribute" in view
     out.save(tmp_path / "out.csv")
     assert ks.verify(tmp_path / "out.csv")
-    assert out.certificate.plan().promise == out.plan.promise
+    assert out.certificate.plan().neighbours == out.plan.neighbours

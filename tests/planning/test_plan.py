@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.planning.describe import describe_form
 
 L1, L2 = ks.Laplace(epsilon=0.25), ks.Laplace(epsilon=0.25, norm="l2")
 
@@ -21,7 +22,7 @@ def test_children(children):
     plan = ks.plan(children.keep("county", "education", total=True), L1)
     (group,) = plan.groups
     assert (group.cells, group.dimension, group.codimension) == (16, 9, 7)
-    assert group.structure == "4 × 4 table with both margins kept"
+    assert describe_form(group.form) == "4 × 4 table with both margins kept"
     assert plan.person_distance == 4
     assert plan.pinned.tolist() == []
 
@@ -91,7 +92,7 @@ def test_the_order_and_scale_of_totals_do_not_matter():
     rng = np.random.default_rng(3)
     for B in (rng.permutation(A), rng.permutation(A)[:, rng.permutation(64)], -A, 2 * A):
         plan = ks.plan(ks.Invariants.matrix(B), L1)
-        assert plan.groups[0].structure == "4 × 4 × 4 table with all 2-way margins kept"
+        assert describe_form(plan.groups[0].form) == "4 × 4 × 4 table with all 2-way margins kept"
         assert plan.person_distance == 8
 
 
@@ -118,7 +119,7 @@ def test_per_person_is_resolved_by_the_largest_distance():
     A[0, :2] = A[1, 2:4] = A[2, [0, 2]] = A[3, [1, 3]] = 1
     plan = ks.plan(ks.Invariants.matrix(A), ks.Laplace.per_person(epsilon=1))
     assert plan.person_distance == 4
-    assert plan.mechanism == ks.Laplace(epsilon="1/4")
+    assert plan.mechanism == ks.Laplace(epsilon="1/4").resolve()
 
 
 def test_pinned_cells_are_found_and_named(children):
@@ -169,7 +170,7 @@ def test_unlike_blocks_are_told_apart():
     """Three states: one with a table, one county alone, one without any kept total inside."""
     domain = ks.Domain({"state": ["a", "b"], "county": {"a": [1, 2], "b": [3]}, "sex": ["f", "m"]}, {"county": "state"})
     plan = ks.plan(ks.Invariants.margins(domain, [["county"], ["state", "sex"]]), L1)
-    assert [group.structure for group in plan.groups] == ["2 × 2 table with both margins kept"]
+    assert [describe_form(group.form) for group in plan.groups] == ["2 × 2 table with both margins kept"]
     assert plan.pinned.tolist() == [4, 5]
 
 
@@ -191,7 +192,7 @@ def test_plan_survives_pickling(circles):
 
 def test_no_sampler_says_why():
     keep = ks.Invariants.subsets(4, [[0, 1, 2, 3]])
-    with pytest.raises(ks.NoSamplerError, match="l1 Laplace noise is drawn for epsilons from 1/10000 to 50"):
+    with pytest.raises(ks.NoSamplerError, match="l1 Laplace noise is drawn for epsilon from 1/10000 to 50"):
         ks.plan(keep, ks.Laplace(epsilon=100)).check_samplers()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.planning.selection.choice import Reason
 from support import margins
 
 EXACT = {
@@ -124,10 +125,51 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
 
 
 @pytest.mark.parametrize(
+    ("name", "mechanism", "methods"),
+    [
+        ("a total and free cells", ks.Laplace(0.5), ["independent_cells", "uniform_compositions"]),
+        ("a total and free cells", ks.Gaussian(sigma=2), ["independent_cells", "conditional_cells"]),
+        ("a total and free cells", ks.Laplace(0.5, "l2"), ["conditional_cells", "conditional_cells"]),
+        ("overlap", ks.Laplace(0.5), ["solved_regions"]),
+        ("interleaved tables", ks.Laplace(0.5), ["two_rows"]),
+    ],
+)
+def test_a_choice_is_data(name, mechanism, methods):
+    """What draws each group, and how often proposals are accepted, without a sentence."""
+    choices = ks.plan(EXACT[name], mechanism).samplers
+    assert [choice.method for choice in choices] == methods
+    for choice in choices:
+        assert (choice.exactness, choice.rounding, choice.reasons) == ("exact", 0.0, ())
+        measured = choice.method in ("solved_regions", "two_rows", "conditional_cells")
+        assert (choice.acceptance is not None) == measured
+        assert choice.acceptance is None or 0 < choice.acceptance <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "mechanism", "reason"),
+    [
+        ("hierarchy", ks.Laplace(51), Reason("epsilon_out_of_range", lowest="1/10000", highest="50")),
+        ("hierarchy", ks.Gaussian(sigma="1e-3"), Reason("sigma_out_of_range", lowest="1/50", highest="100000000")),
+    ],
+)
+def test_reasons_are_data(name, mechanism, reason):
+    for choice in ks.plan(EXACT[name], mechanism).samplers:
+        assert (choice.method, choice.sampler, choice.reasons) == (None, None, (reason,))
+
+
+def test_a_block_without_a_sampler_leaves_none_for_the_others(monkeypatch):
+    """l2 Laplace noise is drawn for all blocks together: the others say that it is not them."""
+    monkeypatch.setattr("keepsum.planning.selection.common_scale.overlap_part", lambda *_: None)
+    keep = ks.Invariants.subsets(7, [[0, 1, 2, 3], [2, 3, 4, 5]])
+    choices = ks.plan(keep, ks.Laplace(1, "l2")).samplers
+    assert [choice.reasons for choice in choices] == [(Reason("another_block"),), (Reason("too_many_totals"),)]
+
+
+@pytest.mark.parametrize(
     ("shape", "epsilon", "words"),
     [
         ((300, 300), "0.25", "too large for an exact sampler at this epsilon, and the block is too large for a chain"),
-        ((14, 14, 14), "1", "too many totals overlap for an exact sampler, and the block is too large for a chain"),
+        ((14, 14, 14), "1", "equations with more than 500,000 coefficients, and the block is too large for a chain"),
     ],
 )
 def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words):
@@ -153,6 +195,19 @@ def test_blocks_beyond_the_exact_samplers_go_to_the_general_ones(shape, epsilon,
     keep = margins(*shape)
     plan = ks.plan(keep, ks.Laplace(epsilon=epsilon))
     assert plan.guarantee.sampling == guarantee
+    (choice,) = plan.samplers
+    assert [reason.kind for reason in choice.reasons] in (
+        ["rarely_accepted"],
+        ["table_too_large"],
+        ["too_many_equations"],
+    )
+    if guarantee == "rounded":
+        assert choice.method == "mixture_rejection"
+        assert 0 < choice.acceptance <= 1
+    else:
+        assert choice.method in ("mixture_chain", "heat_bath_chain")
+        assert choice.steps == choice.chain.steps
+        assert (choice.moves is None) == (choice.method == "mixture_chain") == (choice.proposals_per_step is not None)
     noise = plan.sample(2, rng=ks.rng(seed=1))
     assert noise.any()
     assert not np.asarray(keep.coefficients @ noise.T).any()

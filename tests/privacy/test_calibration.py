@@ -125,7 +125,7 @@ def test_mechanisms_know_their_sigma():
 def test_tail_bounds_hold_where_they_claim_to(size, mechanism):
     plan = ks.plan(ks.Invariants.subsets(size, [range(size)]), mechanism)
     lengths = np.sqrt((plan.sample(100_000, rng=ks.rng(seed=4)).astype(float) ** 2).sum(axis=1))
-    least = valid_from(plan)
+    least = valid_from(plan.mechanism, plan.geometry)
     for t in least * np.array([1, 1.1, 1.3, 1.6, 2]):
         bound = plan.tail_bound(float(t))
         share = (lengths >= t).mean()
@@ -184,13 +184,15 @@ def test_the_callers_decimal_context_changes_nothing():
     """Neither sigma nor what is said of it."""
     made = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
     keep = ks.Invariants.subsets(4, [[0, 1, 2]])
-    before = [(ks.plan(keep, mechanism).sigma, mechanism.promise()) for mechanism in made]
+    before = [(ks.plan(keep, mechanism).sigma, ks.plan(keep, mechanism).mechanism.statement()) for mechanism in made]
     with decimal.localcontext() as context:
         context.prec = 5
         context.rounding = decimal.ROUND_DOWN
         again = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
-        assert [(ks.plan(keep, mechanism).sigma, mechanism.promise()) for mechanism in again] == before
-        assert ks.Gaussian(sigma="1.2345678").promise().startswith("sigma 1.2345678:")
+        assert [
+            (ks.plan(keep, mechanism).sigma, ks.plan(keep, mechanism).mechanism.statement()) for mechanism in again
+        ] == before
+        assert ks.Gaussian(sigma="1.2345678").resolve().statement().startswith("sigma 1.2345678:")
     assert of_rho(Fraction(1, 2) - Fraction(1, 10**40)) > 1
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.privacy.mechanisms import Distance, exact, shown
+from keepsum.privacy.distance import Distance
+from keepsum.privacy.numbers import exact, shown
 
 
 @pytest.mark.parametrize(
@@ -106,13 +107,13 @@ def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta)
 def test_gaussian_per_person_in_rho():
     asked = ks.Gaussian.per_person(rho="1/2", attributes=["sex"], to="some other value")
     assert repr(asked) == "Gaussian.per_person(rho=0.5, attributes=['sex'], to='some other value')"
-    assert asked.resolve(Distance("l2", 8)) == ks.Gaussian(rho="1/16")
+    assert asked.resolve(Distance("l2", 8)) == ks.Gaussian(rho="1/16").resolve()
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"to": "nothing"}, "'any value' or to 'some other value', got 'nothing'"),
+        ({"to": "nothing"}, "'any value' or 'some other value', got 'nothing'"),
         ({"to": 5}, "got a int"),
         ({"attributes": 7}, "must be a list of axes, got a int"),
         ({"attributes": []}, "at least one"),
@@ -120,7 +121,7 @@ def test_gaussian_per_person_in_rho():
         ({"attributes": [1, 2]}, "different axes"),
     ],
 )
-def test_wrong_promises(wrong, words):
+def test_wrong_neighbours(wrong, words):
     with pytest.raises(ks.InputError, match=words):
         ks.Laplace.per_person(1, **wrong)
     with pytest.raises(ks.InputError, match=words):
@@ -129,20 +130,20 @@ def test_wrong_promises(wrong, words):
 
 def test_stated_losses_are_rounded_up():
     root2 = Distance("l2", 2)
-    assert ks.Laplace(epsilon=1, norm="l2").promise_at(root2) == "epsilon 1.415"
-    assert ks.Laplace(epsilon="0.25").promise_at(Distance("l1", 4)) == "epsilon 1"
-    stated = ks.Gaussian(epsilon="0.5", delta="1e-6").promise_at(Distance("l2", 8))
+    assert str(ks.Laplace(epsilon=1, norm="l2").resolve().loss(root2)) == "epsilon 1.415"
+    assert str(ks.Laplace(epsilon="0.25").resolve().loss(Distance("l1", 4))) == "epsilon 1"
+    stated = str(ks.Gaussian(epsilon="0.5", delta="1e-6").resolve().loss(Distance("l2", 8)))
     loss, delta = (float(part.split()[1]) for part in stated.split(", "))
     true = math.expm1(0.5 * math.sqrt(8)) / math.expm1(0.5) * 1e-6
     assert 0.5 * math.sqrt(8) <= loss <= 0.5 * math.sqrt(8) * 1.001
     assert true <= delta <= true * 1.001
-    assert ks.Gaussian(epsilon=500, delta="1e-6").promise_at(Distance("l2", 8)).endswith("delta 1")
+    assert str(ks.Gaussian(epsilon=500, delta="1e-6").resolve().loss(Distance("l2", 8))).endswith("delta 1")
 
 
 def test_zcdp_grows_with_the_square():
-    assert ks.Gaussian(rho="0.1").promise_at(Distance("l2", 2)) == "rho 0.2 (zCDP)"
-    assert ks.Gaussian(sigma=2).promise_at(Distance("l2", 4)) == "rho 0.5 (zCDP)"
-    assert "rho 0.125 (zCDP)" in ks.Gaussian(sigma=2).promise()
+    assert str(ks.Gaussian(rho="0.1").resolve().loss(Distance("l2", 2))) == "rho 0.2 (zCDP)"
+    assert str(ks.Gaussian(sigma=2).resolve().loss(Distance("l2", 4))) == "rho 0.5 (zCDP)"
+    assert "rho 0.125 (zCDP)" in ks.Gaussian(sigma=2).resolve().statement()
 
 
 def test_distances():

@@ -30,8 +30,10 @@ from pyarrow import feather, parquet
 import keepsum as ks
 from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.cli.app import run
+from keepsum.planning.describe import describe_choice
 from keepsum.releasing.release import Prepared, prepare
 from keepsum.tables.cells import arrange
+from keepsum.tables.released import ReleasedTable
 
 TEXTS = ["5-9", "10-14", "85+", "Rome, NY", '5" pipe', "Ämter", "zeta", "Beta", "-1", "01", "1"]
 MAKERS = {"pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "pyarrow": lambda table: table}
@@ -226,12 +228,12 @@ def by_library(declared: Declared, file: File, door: str) -> dict[str, Any]:
             table = ks.read_table(f"in.{door}", **options)
         plan = ks.plan(table.keep(*declared.keep), declared.mechanism)
         ready = prepare(plan, table, "all", seeded=True)
-        released = ready.draw(ks.rng(seed=1))
+        released = ks.Release.of(ready.draw(ks.rng(seed=1)), ks.Plan.of(ready.plan))
         saved = released.save("out.csv" if door in MAKERS else f"out.{door}")
         return {
             "table": (repr(table), table._repr_html_(), table.domain, table.undeclared, table.count),
             "plan": plan.explain(),
-            "samplers": [(choice.words, choice.guarantee) for choice in plan.samplers],
+            "samplers": [(describe_choice(choice), choice.exactness) for choice in plan.samplers],
             "before": (repr(ready.accuracy), ready.accuracy.margins.tolist(), ready.warnings, ready.totals),
             "bounds": [list(part) for part in (ready.bounds.cells, ready.bounds.low, ready.bounds.high)],
             "noise": (released.table.counts - table.counts).tolist(),
@@ -369,18 +371,18 @@ def ranks_decide(monkeypatch):
 
 
 def types_shrink(monkeypatch):
-    plain = ks.Table.to_frame
+    plain = ReleasedTable.to_frame
 
     def shrunk(table, backend=None):
         frame = plain(table, backend)
         return frame.cast({"n": pl.Int16}) if abs(table.counts).max() < 1000 else frame
 
-    monkeypatch.setattr(ks.Table, "to_frame", shrunk)
+    monkeypatch.setattr(ReleasedTable, "to_frame", shrunk)
 
 
 def bounds_look(monkeypatch):
-    def bounded(plan, counts, margins):
-        return replace(bounded_cells(plan, counts, margins), not_checked=int((counts < 45).sum()))
+    def bounded(structure, counts, margins):
+        return replace(bounded_cells(structure, counts, margins), not_checked=int((counts < 45).sum()))
 
     monkeypatch.setattr("keepsum.releasing.release.bounded_cells", bounded)
 

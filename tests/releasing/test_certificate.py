@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.releasing.certificate import Certificate, json_schema
+from keepsum import Certificate
+from keepsum.releasing.certificate import json_schema
 from keepsum.releasing.codec import domain_of
+from keepsum.releasing.release import prepare
 from keepsum.sources.writing import table_hash
 
 LAPLACE = ks.Laplace(epsilon=0.25)
@@ -65,26 +67,110 @@ def test_certificates_are_read_strictly(released):
     wrong = [
         data | {"extra": 1},
         {key: value for key, value in data.items() if key != "ledger"},
-        data | {"schema": "keepsum.certificate/2"},
+        data | {"schema": "keepsum.certificate/1"},
+        data | {"schema": "keepsum.certificate/3"},
+        data | {"schema": None},
         data | {"released": "yesterday"},
         data | {"table": data["table"] | {"cells": "16"}},
         data | {"mechanism": data["mechanism"] | {"epsilon": "0.25"}},
         [data],
     ]
     for case in wrong:
-        with pytest.raises(ks.InputError, match=r"keepsum\.certificate/1"):
+        with pytest.raises(ks.InputError, match=r"must follow the schema keepsum\.certificate/2"):
             Certificate.from_json(msgspec.json.encode(case))
     for data in (b"", b"{", b"\xff\xfe"):
-        with pytest.raises(ks.InputError, match=r"keepsum\.certificate/1"):
+        with pytest.raises(ks.InputError, match=r"must follow the schema keepsum\.certificate/2"):
             Certificate.from_json(data)
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"schema": "keepsum.certificate/1"}, "under which nothing was published. Release the table again"),
+        ({"schema": "keepsum.certificate/3"}, "If a later version of Keepsum wrote it, update Keepsum"),
+        ({"colour": "blue"}, "If a later version of Keepsum wrote it, update Keepsum"),
+    ],
+)
+def test_other_versions_are_refused_in_a_sentence(released, change, sentence):
+    data = json.loads(released.certificate.to_json()) | change
+    with pytest.raises(ks.InputError, match=sentence):
+        Certificate.from_json(msgspec.json.encode(data))
+
+
 def test_records_are_data(released):
-    assert released.certificate.mechanism.epsilon == "1/4"
-    assert released.certificate.guarantee.person.distance == 4
-    assert [part.value for part in released.certificate.guarantee.delta] == ["0", "0"]
-    assert [block.guarantee for block in released.certificate.guarantee.blocks] == ["exact"]
-    assert len(released.certificate.kept.totals) == 9
-    assert "SHA-256" in released.certificate._repr_html_()
+    certificate = released.certificate
+    assert certificate.mechanism.parameters == {"epsilon": "1/4"}
+    assert (certificate.guarantee.person.distance.length, certificate.guarantee.person.epsilon) == (4, "1")
+    assert (certificate.guarantee.sampling.delta, certificate.guarantee.sampling.total_variation) == ("0", 0)
+    assert [block.exactness for block in certificate.guarantee.blocks] == ["exact"]
+    assert [len(part.totals) for part in certificate.kept.parts] == [4, 4, 1]
+    assert "SHA-256" in certificate._repr_html_()
     with pytest.raises(AttributeError):
-        released.certificate.ledger = "x"
+        certificate.ledger = "x"
+
+
+def test_no_sentence_is_stored(released):
+    """Texts are names, kinds and numbers: none has a blank, but those that users gave."""
+
+    def texts(value):
+        if isinstance(value, dict):
+            return [text for inner in value.values() for text in texts(inner)]
+        if isinstance(value, list):
+            return [text for inner in value for text in texts(inner)]
+        return [value] if isinstance(value, str) else []
+
+    stored = texts(json.loads(released.certificate.to_json()))
+    assert {text for text in stored if " " in text} == {"Very High"}
+
+
+def test_the_view_says_what_the_facts_say(released):
+    view = released.certificate._repr_html_()
+    for sentence in (
+        "4 totals of county, 4 totals of education, the grand total",
+        "proportional to exp(-0.25 |z|₁), over all z that change no kept total",
+        "4 × 4 table with both margins kept: exact rejection; the last two rows drawn conditionally",
+        "epsilon 0.25 per unit of l1 distance, between any two tables with the same kept totals",
+        "per-person epsilon 1 (l1 distance 4: two people swap cells), for a change of any one attribute to any value",
+        "from the operating system",
+    ):
+        assert sentence in view
+    later = msgspec.convert(json.loads(released.certificate.to_json().replace(b"two_rows", b"three_rows")), Certificate)
+    assert "both margins kept: exact, by three rows" in later._repr_html_()
+
+
+def test_large_totals_are_written_as_text(tmp_path):
+    """Not every program that reads JSON could tell 2^53 from 2^53 + 1."""
+    table = ks.Table.from_array([2**53, 1, 7, 5], axes={"a": ["x", "y", "z", "w"]})
+    keep = table.keep(total=True) + ks.Invariants.matrix([[-1, -1, 0, 0]]).over(table.domain)
+    out = ks.plan(keep, LAPLACE).release(table)
+    values = [[total.value for total in part.totals] for part in out.certificate.kept.parts]
+    assert values == [[str(2**53 + 13)], [str(-(2**53) - 1)]]
+    path = out.save(tmp_path / "out.csv")
+    assert ks.verify(path)
+    file = tmp_path / "out.certificate.json"
+    file.write_text(file.read_text().replace(f'"{2**53 + 13}"', f'"{2**53 + 12}"'))
+    assert not ks.verify(path)
+    file.write_text(file.read_text().replace(f'"{2**53 + 12}"', f"{2**53 + 13}"))
+    (failed,) = ks.verify(path).checks
+    assert "beyond 2^53 - 1" in failed.words
+
+
+def test_labels_that_json_cannot_hold_are_refused_before_the_draw():
+    table = ks.Table.from_array([5, 6], axes={"id": [1, 2**53]})
+    with pytest.raises(ks.DataError, match=r"Labels of axis 'id' must be whole numbers up to 2\^53 - 1"):
+        prepare(ks.plan(table.keep(total=True), LAPLACE), table)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "expected"),
+    [
+        (ks.Laplace(epsilon="1/3"), ("1.33333333334", None, None)),
+        (ks.Laplace(epsilon=0.5, norm="l2"), ("1", None, None)),
+        (ks.Gaussian(epsilon=0.5, delta="1e-6"), ("1", "2.64872127071e-6", None)),
+        (ks.Gaussian(rho="1/8"), (None, None, "0.5")),
+        (ks.Gaussian(sigma=3), (None, None, "0.222222222223")),
+    ],
+)
+def test_the_loss_of_one_person_is_rounded_up(children, mechanism, expected):
+    person = ks.release(children, keep=["county", "education"], mechanism=mechanism).certificate.guarantee.person
+    assert (person.epsilon, person.delta, person.rho) == expected

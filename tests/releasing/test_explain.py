@@ -73,8 +73,8 @@ def test_an_upper_bound_is_called_one():
 
 def test_nothing_kept():
     text = ks.plan(ks.Invariants.subsets(3, []), ks.Laplace(epsilon=1)).explain()
-    assert "nothing: every count gets noise of its own" in text
-    assert "A person more or less in a cell under no total: distance 1, epsilon 1" in text
+    assert "nothing: the noise of every count is independent" in text
+    assert "One person more or fewer in a cell under no total: epsilon 1 (l1 distance 1)" in text
 
 
 def test_html_escapes_names():
@@ -98,5 +98,5 @@ def test_a_browser_shows_the_notebook_view(children, need, tmp_path):
         check=True,
         timeout=HANG,
     )
-    for words in ("4 totals of county", "exp(-0.25 |z|₁)", "epsilon 1 at distance 4", "confidential and not shown"):
+    for words in ("4 totals of county", "exp(-0.25 |z|₁)", "epsilon 1 (l1 distance 4", "confidential and not shown"):
         assert words in done.stdout

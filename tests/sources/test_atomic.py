@@ -6,9 +6,9 @@ import pytest
 
 import keepsum as ks
 from faults import Fork, changes_of, fail, interrupt, kill, operations_of
-from keepsum.releasing.certificate import Certificate
+from keepsum import Certificate
 from keepsum.releasing.codec import domain_of
-from keepsum.releasing.release import Destination
+from keepsum.releasing.destination import Destination
 from keepsum.releasing.signing import make_keys, public_hex, read_private_key, read_public_key
 from keepsum.sources import atomic as saving
 from keepsum.sources import replacing

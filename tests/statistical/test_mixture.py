@@ -12,8 +12,9 @@ from scipy import stats
 
 import keepsum as ks
 from keepsum.convergence.bounds import clopper_pearson
+from keepsum.convergence.observe import TARGET_TV
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection.general import FAR, Problem, mixture_chain
+from keepsum.planning.selection.general import Problem, mixture_chain
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
@@ -411,8 +412,8 @@ def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights():
     assert len(tuned.log_weights) <= 50_000
     _, log_weights = found.proposals.propose(1_000_000, rng(seed=15).stream())
     renewal = Renewal.of(log_weights, found.log_cap)
-    bare = Renewal.of(tuned.log_weights, found.log_cap).steps_for(FAR)
-    assert renewal.distance(found.steps) < FAR < renewal.distance(bare) / 3
+    bare = Renewal.of(tuned.log_weights, found.log_cap).steps_for(TARGET_TV)
+    assert renewal.distance(found.steps) < TARGET_TV < renewal.distance(bare) / 3
 
 
 # -- heat-bath moves and narrow Gaussian noise -------------------------------------------------------

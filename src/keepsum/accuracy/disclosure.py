@@ -10,17 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.lattice.structure import FORCED, Block, System
+from keepsum.lattice.structure import FORCED, Block, Structure, System
 from keepsum.lattice.tables import Grid
 from keepsum.tables.axes import IntArray
-
-if TYPE_CHECKING:
-    from keepsum.planning.plan import Plan
 
 PROGRAM_LIMIT = 2000  # regions of a block that a linear program is solved for
 UNBOUNDED = 3  # the solver's word for it
@@ -47,13 +43,13 @@ class Bounds:
     not_checked: int
 
 
-def bounded_cells(plan: Plan, counts: IntArray, margins: IntArray) -> Bounds:
+def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> Bounds:
     """Find the cells that the kept totals bound more tightly than their noise blurs them; pinned ones are left out.
 
     Parameters
     ----------
-    plan
-        The plan.
+    structure
+        The kept totals of a plan, decomposed.
     counts
         The confidential counts, or any others with the same kept totals: only those totals matter.
     margins
@@ -63,17 +59,16 @@ def bounded_cells(plan: Plan, counts: IntArray, margins: IntArray) -> Bounds:
     --------
     >>> import numpy as np, keepsum as ks
     >>> plan = ks.plan(ks.Invariants.subsets(4, [[0, 1], [2, 3]]), ks.Laplace(epsilon=0.25))
-    >>> found = bounded_cells(plan, np.array([2, 1, 500, 300]), plan.accuracy().margins)
+    >>> found = bounded_cells(plan.structure, np.array([2, 1, 500, 300]), plan.accuracy().margins)
     >>> found.cells.tolist(), found.low.tolist(), found.high.tolist()
     ([0, 1], [0, 0], [3, 3])
     """
-    structure = plan.structure
     sums = np.zeros(len(structure.sizes), dtype=np.int64)
     np.add.at(sums, structure.region, counts)
     low, high = np.zeros(len(sums), dtype=np.int64), np.full(len(sums), np.iinfo(np.int64).max)
     forced = structure.part == FORCED
     high[forced] = sums[forced]
-    narrow = _narrowest(plan, margins)
+    narrow = _narrowest(structure, margins)
     not_checked = 0
     for block in structure.blocks:
         found = _block_range(block, sums[block.regions], narrow[block.regions], structure.sizes[block.regions])
@@ -83,16 +78,16 @@ def bounded_cells(plan: Plan, counts: IntArray, margins: IntArray) -> Bounds:
             low[block.regions], high[block.regions] = found
     low[structure.sizes > 1] = 0
     tight = (high - low)[structure.region] < margins
-    tight[plan.pinned] = False
+    tight[structure.pinned] = False
     cells = np.flatnonzero(tight)
     region = structure.region[cells]
     return Bounds(cells, low[region], high[region], not_checked)
 
 
-def _narrowest(plan: Plan, margins: IntArray) -> IntArray:
+def _narrowest(structure: Structure, margins: IntArray) -> IntArray:
     """For each region the margin of its cells: a wider range need not be worked out."""
-    narrow = np.zeros(len(plan.structure.sizes), dtype=np.int64)
-    np.maximum.at(narrow, plan.structure.region, margins)
+    narrow = np.zeros(len(structure.sizes), dtype=np.int64)
+    np.maximum.at(narrow, structure.region, margins)
     return narrow
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +14,82 @@ import numpy.typing as npt
 from keepsum._arguments import check_number
 from keepsum._text import given
 from keepsum.errors import InputError
-from keepsum.lattice.structure import FORCED, FREE
-from keepsum.privacy.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.lattice.structure import FORCED, FREE, Structure
+from keepsum.privacy.mechanism import Kind, Mechanism
 from keepsum.tables.axes import Label
-
-if TYPE_CHECKING:
-    from keepsum.planning.plan import Plan
+from keepsum.tables.invariants import Invariants
 
 # Sums of floats err by far less than this; intervals are chosen to cover their level with it to spare.
 MARGIN = 1e-9
+WIDE = 10_000  # from this sigma on a Gaussian cannot be told from the continuous one
 TAIL = 32  # weights are followed down to e^-32, far below the margin
+
+Floats = npt.NDArray[np.float64]
+
+
+class CellLaw(Protocol):
+    """The law of one cell's noise, in a region of some size; 0 stands for a cell under no total."""
+
+    def variance(self, size: int) -> float:
+        """The variance; the mean is 0."""
+
+    def weights(self, size: int) -> Floats:
+        """The weights of 0, 1, 2, ..., as far as floats tell them from 0."""
+
+    def wide_deviation(self, size: int) -> float | None:
+        """The standard deviation of noise so wide that it cannot be told from the continuous law; else None."""
+
+
+@dataclass(frozen=True)
+class LaplaceCells:
+    """l1 Laplace noise."""
+
+    epsilon: float
+
+    def variance(self, size: int) -> float:
+        """The variance; the mean is 0."""
+        return free_variance(self.epsilon) if size == 0 else sum_variance(size, self.epsilon)
+
+    def weights(self, size: int) -> Floats:
+        """The weights of 0, 1, 2, ..., as far as floats tell them from 0."""
+        return free_weights(self.epsilon) if size == 0 else sum_weights(size, self.epsilon)
+
+    def wide_deviation(self, size: int) -> float | None:
+        """None: the discrete law is followed at every width."""
+        return None
+
+
+@dataclass(frozen=True)
+class GaussianCells:
+    """Gaussian noise."""
+
+    sigma: float
+
+    def variance(self, size: int) -> float:
+        """The variance; the mean is 0."""
+        wide = self.wide_deviation(size)
+        if wide is not None:
+            return wide * wide
+        weights = self.weights(size)
+        squares = np.arange(len(weights), dtype=np.float64) ** 2
+        return float(2 * (squares * weights).sum() / (2 * weights.sum() - weights[0]))
+
+    def weights(self, size: int) -> Floats:
+        """The weights of 0, 1, 2, ..., as far as floats tell them from 0."""
+        return gaussian_weights(size, self.sigma)
+
+    def wide_deviation(self, size: int) -> float | None:
+        """That of a Gaussian so wide that it cannot be told from the continuous one; None for others."""
+        return None if self.sigma < WIDE else self.sigma * math.sqrt(1 - 1 / size if size else 1)
+
+
+def cell_law(mechanism: Mechanism) -> CellLaw | None:
+    """The law of a cell's noise under a mechanism, where it is known in closed form."""
+    laws: dict[Kind, CellLaw] = {
+        "laplace-l1": LaplaceCells(float(1 / mechanism.scale)),
+        "gaussian": GaussianCells(float(mechanism.scale)),
+    }
+    return laws.get(mechanism.kind)
 
 
 class Noise:
@@ -39,90 +106,59 @@ class Noise:
     (31.058, (-12, 12))
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    @staticmethod
-    def covers(mechanism: Mechanism) -> bool:
-        """Whether the law of a cell's noise is known for this mechanism."""
-        return isinstance(mechanism, Gaussian) or mechanism.norm == "l1"
+    def __init__(self, invariants: Invariants, structure: Structure, mechanism: Mechanism) -> None:
+        self._invariants, self._structure, self._mechanism = invariants, structure, mechanism
 
     def variance(self, cell: int | Mapping[str, Label]) -> float:
         """The variance of one cell's noise; its mean is 0."""
-        size = self._kind_of(cell)
-        mechanism = self._plan.mechanism
-        if size == 1:
-            return 0.0
-        if isinstance(mechanism, Laplace):
-            epsilon = float(mechanism.epsilon)
-            return free_variance(epsilon) if size == 0 else sum_variance(size, epsilon)
-        wide = self._wide_deviation(size)
-        if wide is not None:
-            return wide * wide
-        weights = self._weights(size)
-        squares = np.arange(len(weights), dtype=np.float64) ** 2
-        return float(2 * (squares * weights).sum() / (2 * weights.sum() - weights[0]))
+        law, size = self._law_of(cell)
+        return 0.0 if size == 1 else law.variance(size)
 
     def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
         """An interval around 0 that holds one cell's noise with at least that probability, as short as can be told."""
-        check_number(level, "Level", 0, 1)
-        size = self._kind_of(cell)
-        if size == 1:
-            return 0, 0
-        wide = self._wide_deviation(size)
-        if wide is not None:
-            reach = math.ceil(wide * NormalDist().inv_cdf((1 + level) / 2)) + 1
-            return -reach, reach
-        weights = self._weights(size)
-        covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
-        reached = np.flatnonzero(covered >= level + MARGIN)
-        if not len(reached):
-            raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {given(level)}.")
-        return -int(reached[0]), int(reached[0])
+        level = check_number(level, "Level", 0, 1)
+        reach = margin(*self._law_of(cell), level)
+        return -reach, reach
 
-    def _wide_deviation(self, size: int) -> float | None:
-        """That of a Gaussian so wide that it cannot be told from the continuous one; None for others."""
-        mechanism = self._plan.mechanism
-        if not isinstance(mechanism, Gaussian) or mechanism.sigma is None or mechanism.sigma < 10_000:
-            return None
-        return float(mechanism.sigma) * math.sqrt(1 - 1 / size if size else 1)
-
-    def _weights(self, size: int) -> npt.NDArray[np.float64]:
-        """The weights of 0, 1, 2, ... for a cell of a region of that size, 0 for a cell under no total."""
-        mechanism = self._plan.mechanism
-        if isinstance(mechanism, Laplace):
-            epsilon = float(mechanism.epsilon)
-            return free_weights(epsilon) if size == 0 else sum_weights(size, epsilon)
-        if mechanism.sigma is None:
-            raise AssertionError("the plan works out sigma")
-        return gaussian_weights(size, float(mechanism.sigma))
-
-    def _kind_of(self, cell: int | Mapping[str, Label]) -> int:
-        """The size of the cell's region, 0 for a cell under no total."""
-        plan = self._plan
-        if not self.covers(plan.mechanism):
-            raise InputError(f"Noise laws are known for l1 Laplace and Gaussian noise, got {plan.mechanism!r}.")
+    def _law_of(self, cell: int | Mapping[str, Label]) -> tuple[CellLaw, int]:
+        """The law of a cell and the size of its region, 0 for a cell under no total."""
+        law = cell_law(self._mechanism)
+        if law is None:
+            raise InputError(f"Noise laws are known for l1 Laplace and Gaussian noise, got {self._mechanism!r}.")
         index = self._index_of(cell)
-        region = plan.structure.region[index]
-        part = plan.structure.part[region]
+        region = self._structure.region[index]
+        part = self._structure.part[region]
         if part not in (FREE, FORCED):
             raise InputError(
-                f"The noise law of {plan.invariants.cell_name(index)} is not known in this version, "
+                f"The noise law of {self._invariants.cell_name(index)} is not known in this version, "
                 f"because totals overlap there."
             )
-        return 0 if part == FREE else int(plan.structure.sizes[region])
+        return law, 0 if part == FREE else int(self._structure.sizes[region])
 
     def _index_of(self, cell: Any) -> int:
-        domain = self._plan.invariants.domain
+        domain, size = self._invariants.domain, self._invariants.size
         if isinstance(cell, Mapping):
             if domain is None:
                 raise InputError("These cells have no names. Give a cell by its number.")
             return domain.index(cell)
-        if isinstance(cell, bool) or not isinstance(cell, (int, np.integer)) or not 0 <= cell < self._plan.size:
-            raise InputError(
-                f"A cell must be a number from 0 to {self._plan.size - 1:,}, or a mapping, got {given(cell)}."
-            )
+        if isinstance(cell, bool) or not isinstance(cell, (int, np.integer)) or not 0 <= cell < size:
+            raise InputError(f"A cell must be a number from 0 to {size - 1:,}, or a mapping, got {given(cell)}.")
         return int(cell)
+
+
+def margin(law: CellLaw, size: int, level: float) -> int:
+    """The smallest reach that holds a cell's noise with at least that probability; 0 for a region of one cell."""
+    if size == 1:
+        return 0
+    wide = law.wide_deviation(size)
+    if wide is not None:
+        return math.ceil(wide * NormalDist().inv_cdf((1 + level) / 2)) + 1
+    weights = law.weights(size)
+    covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
+    reached = np.flatnonzero(covered >= level + MARGIN)
+    if not len(reached):
+        raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {given(level)}.")
+    return int(reached[0])
 
 
 def free_variance(epsilon: float) -> float:
@@ -141,7 +177,7 @@ def sum_variance(size: int, epsilon: float) -> float:
     return 2 * moment * (size - 1) / (float(size) ** 2 * (size + 1))
 
 
-def _total_weights(size: int, epsilon: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _total_weights(size: int, epsilon: float) -> tuple[Floats, Floats]:
     """The totals N within twelve deviations of their mode, and their weights relative to it."""
     a = math.exp(-epsilon)
     centre = math.floor(size * a / -math.expm1(-epsilon))
@@ -154,18 +190,18 @@ def _total_weights(size: int, epsilon: float) -> tuple[npt.NDArray[np.float64], 
     return totals, np.exp(logs - logs.max())
 
 
-def free_weights(epsilon: float) -> npt.NDArray[np.float64]:
+def free_weights(epsilon: float) -> Floats:
     """a^k for k = 0, 1, ... as far as floats tell it from 0."""
     return np.asarray(np.exp(-epsilon * np.arange(math.ceil(TAIL / epsilon) + 1)))
 
 
-def sum_weights(size: int, epsilon: float) -> npt.NDArray[np.float64]:
+def sum_weights(size: int, epsilon: float) -> Floats:
     """The weights of k = 0, 1, ... for a cell of a region with sum 0: a^k times the chance of -k for the others."""
     ks = np.arange(math.ceil(TAIL / epsilon) + 1)
     return np.asarray(np.exp(-epsilon * ks) * others_weights(size - 1, epsilon, len(ks)))
 
 
-def others_weights(count: int, epsilon: float, reach: int) -> npt.NDArray[np.float64]:
+def others_weights(count: int, epsilon: float, reach: int) -> Floats:
     """The law of a sum of double geometrics at k = 0, ..., reach - 1, up to a factor.
 
     Its characteristic function is ((1 - a)^2 / (1 - 2 a cos t + a^2))^count. It is integrated by the trapezium rule,
@@ -188,12 +224,12 @@ def others_weights(count: int, epsilon: float, reach: int) -> npt.NDArray[np.flo
     return np.concatenate([np.cos(np.outer(part, angles)) @ density for part in parts])
 
 
-def _characteristic(angles: npt.NDArray[np.float64], count: int, epsilon: float) -> npt.NDArray[np.float64]:
+def _characteristic(angles: Floats, count: int, epsilon: float) -> Floats:
     a = math.exp(-epsilon)
     return np.asarray(np.exp(-count * np.log1p(4 * a * np.sin(angles / 2) ** 2 / math.expm1(-epsilon) ** 2)))
 
 
-def gaussian_weights(size: int, sigma: float) -> npt.NDArray[np.float64]:
+def gaussian_weights(size: int, sigma: float) -> Floats:
     """The weights of k = 0, 1, ... for a cell of a region with sum 0: exp(-k^2 / 2 sigma^2) times that of -k elsewhere.
 
     Examples
@@ -216,7 +252,7 @@ def gaussian_weights(size: int, sigma: float) -> npt.NDArray[np.float64]:
     return np.asarray(own * np.maximum(np.fft.irfft(np.exp(logs), points)[: len(ks)], 0.0))
 
 
-def _gaussian_characteristic(angles: npt.NDArray[np.float64], sigma: float) -> npt.NDArray[np.float64]:
+def _gaussian_characteristic(angles: Floats, sigma: float) -> Floats:
     """That of the discrete Gaussian, by whichever of two series is short."""
     if sigma >= 0.5:
         turns = 2 * math.pi * np.arange(-3, 4)[:, None]

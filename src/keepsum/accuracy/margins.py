@@ -10,22 +10,19 @@ import html
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import check_number
-from keepsum.accuracy.law import Noise
+from keepsum.accuracy.law import CellLaw, cell_law, margin
 from keepsum.errors import InputError
-from keepsum.lattice.structure import FORCED, FREE
-from keepsum.planning.selection.l1 import Choice, simulate_into
+from keepsum.lattice.structure import FORCED, Structure
+from keepsum.planning.groups import BlockGroup
+from keepsum.planning.samplers import BlockSamplers
+from keepsum.planning.selection.choice import Choice, simulate_into
 from keepsum.sampling.core.rng import rng
 from keepsum.tables.axes import IntArray
-
-if TYPE_CHECKING:
-    from keepsum.planning.groups import BlockGroup
-    from keepsum.planning.plan import Plan
 
 # Simulated cells for a group of blocks, rejected ones included, and the fewest and most draws that they may make.
 EFFORT = 2 * 10**7
@@ -80,42 +77,37 @@ class Accuracy:
         return f"<p><b>Accuracy</b> {html.escape(str(self))}</p>"
 
 
-def accuracy(plan: Plan, level: float = 0.95) -> Accuracy:
+def accuracy(blocks: BlockSamplers, level: float = 0.95) -> Accuracy:
     """The margin of error of every cell at a level.
 
     A simulated margin has room for three standard errors of the share of cells beyond it, taken over draws.
     """
     level = check_number(level, "Level", 0, 1)
-    margins = np.zeros(plan.size, dtype=np.int64)
+    margins = np.zeros(blocks.size, dtype=np.int64)
+    law = cell_law(blocks.mechanism)
     fewest = 0
     drawn: dict[int, IntArray] = {}
-    for group, choice in zip(plan.groups, plan.samplers, strict=True):
-        if _known(plan, group):
-            _computed(plan, choice.cells, level, margins)
+    for group, choice in zip(blocks.groups, blocks.choices, strict=True):
+        if law is not None and not group.members:
+            _compute(law, blocks.structure, choice.cells, level, margins)
             continue
         if id(choice.sampler) not in drawn:
             drawn[id(choice.sampler)] = _simulated(choice, _draws(choice))
         noise = drawn[id(choice.sampler)][:, choice.first : choice.first + len(choice.cells)]
         draws = len(noise)
         fewest = min(fewest or draws, draws)
-        for columns in _exchangeable(plan, group, choice):
+        for columns in _exchangeable(blocks.structure, group, choice):
             margins[choice.cells[columns]] = simulated_margin(np.abs(noise[:, columns]), level)
     margins.setflags(write=False)
     return Accuracy(level, margins, fewest)
 
 
-def _known(plan: Plan, group: BlockGroup) -> bool:
-    return not group.members and Noise.covers(plan.mechanism)
-
-
-def _computed(plan: Plan, cells: IntArray, level: float, margins: IntArray) -> None:
+def _compute(law: CellLaw, structure: Structure, cells: IntArray, level: float, margins: IntArray) -> None:
     """Cells under no total, or cells of regions with forced sums: the size of the region is all that matters."""
-    region = plan.structure.region[cells]
-    forced = plan.structure.part[region] == FORCED
-    size = np.where(forced, plan.structure.sizes[region], FREE)
+    region = structure.region[cells]
+    size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
     for value in np.unique(size).tolist():
-        own = cells[size == value]
-        margins[own] = plan.noise.interval(int(own[0]), level)[1]
+        margins[cells[size == value]] = margin(law, value, level)
 
 
 def _draws(choice: Choice) -> int:
@@ -133,25 +125,25 @@ def _simulated(choice: Choice, draws: int) -> IntArray:
     return noise
 
 
-def _exchangeable(plan: Plan, group: BlockGroup, choice: Choice) -> Iterator[IntArray]:
+def _exchangeable(structure: Structure, group: BlockGroup, choice: Choice) -> Iterator[IntArray]:
     """Columns of the sampler whose noise has the same law: those of a region, all of a table, and of equal blocks."""
     if not group.members:
-        region = plan.structure.region[choice.cells]
-        size = plan.structure.sizes[region]
+        region = structure.region[choice.cells]
+        size = structure.sizes[region]
         for value in np.unique(size).tolist():
             yield np.flatnonzero(size == value)
         return
     system = group.members[0].system
-    sizes = plan.structure.sizes[group.members[0].regions]
+    sizes = structure.sizes[group.members[0].regions]
     if system.grid is not None and (sizes == sizes[0]).all():
         yield np.arange(len(choice.cells))
         return
-    place = np.full(len(plan.structure.sizes), -1, dtype=np.int64)
+    place = np.full(len(structure.sizes), -1, dtype=np.int64)
     for block in group.members:
         place[block.regions] = np.arange(len(block.regions))
-    own = place[plan.structure.region[choice.cells]]
+    region = place[structure.region[choice.cells]]
     for j in range(len(sizes)):
-        yield np.flatnonzero(own == j)
+        yield np.flatnonzero(region == j)
 
 
 def simulated_margin(sizes: IntArray, level: float) -> int:

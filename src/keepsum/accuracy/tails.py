@@ -10,49 +10,42 @@ less.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from keepsum._arguments import check_number
 from keepsum.errors import InputError
+from keepsum.planning.geometry import Geometry
 from keepsum.privacy.calibration import log_constant
-from keepsum.privacy.mechanisms import Gaussian
-
-if TYPE_CHECKING:
-    from keepsum.planning.plan import Plan
+from keepsum.privacy.mechanism import Mechanism
 
 
-def valid_from(plan: Plan) -> float:
+def valid_from(mechanism: Mechanism, shape: Geometry) -> float:
     """The length from which on the bound is proved."""
-    shape, mechanism = plan.geometry, plan.mechanism
-    if mechanism.norm != "l2":
+    if mechanism.kind not in ("laplace-l2", "gaussian"):
         raise InputError(f"Tail bounds are known for l2 Laplace and Gaussian noise, got {mechanism!r}.")
     if shape.gram_schmidt is None or shape.log_volume is None:
         raise InputError("The tail bound needs the lattice's volume, and a block is too large for it.")
-    m = shape.dimension
+    m, scale = shape.dimension, float(mechanism.scale)
     covering = math.sqrt(shape.gram_schmidt) / 2 / math.expm1(math.log(2) / m)
-    if isinstance(mechanism, Gaussian):
-        return max(covering, float(mechanism.sigma or 0) * math.sqrt(2 * (m + 1) * math.log(2) / 3))
-    return max(covering, (m + 1) * math.log(2) / float(mechanism.epsilon))
+    if mechanism.kind == "gaussian":
+        return max(covering, scale * math.sqrt(2 * (m + 1) * math.log(2) / 3))
+    return max(covering, (m + 1) * math.log(2) * scale)
 
 
-def tail_bound(plan: Plan, length: float) -> float:
+def tail_bound(mechanism: Mechanism, shape: Geometry, length: float) -> float:
     """An upper bound of the chance that the noise is at least that long.
 
     Examples
     --------
     >>> import keepsum as ks
     >>> plan = ks.plan(ks.Invariants.subsets(4, [range(4)]), ks.Laplace(epsilon=1, norm="l2"))
-    >>> round(valid_from(plan), 2), round(tail_bound(plan, 20.0), 6)
+    >>> round(valid_from(plan.mechanism, plan.geometry), 2), round(plan.tail_bound(20.0), 6)
     (4.23, 0.001105)
     """
-    least = valid_from(plan)
+    least = valid_from(mechanism, shape)
     length = check_number(length, "The length", 0, math.inf)
     if not length >= least:
         raise InputError(f"The length must be at least {least:.6g}, from where the bound is proved, got {length:.6g}.")
-    shape, mechanism = plan.geometry, plan.mechanism
-    if isinstance(mechanism, Gaussian):
-        loss = length**2 / (2 * float(mechanism.sigma or 0) ** 2)
-    else:
-        loss = float(mechanism.epsilon) * length
+    scale = float(mechanism.scale)
+    exponent = length**2 / (2 * scale**2) if mechanism.kind == "gaussian" else length / scale
     constant = log_constant(shape.dimension, shape.log_volume or 0.0)
-    return math.exp(min(0.0, constant + shape.dimension * math.log(length) - loss))
+    return math.exp(min(0.0, constant + shape.dimension * math.log(length) - exponent))

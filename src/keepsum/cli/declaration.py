@@ -16,7 +16,7 @@ import keepsum as ks
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.cli.categories import parse_categories
 from keepsum.errors import InputError
-from keepsum.privacy.mechanisms import Mechanism
+from keepsum.privacy.mechanism import Request
 from keepsum.sources.declarations import read_domain, read_keep
 from keepsum.sources.reading import all_accounted_for, open_columns
 
@@ -114,7 +114,7 @@ class Declaration:
     ] = None
     sigma: Annotated[str | None, option("--sigma", help="Sigma itself, for gaussian.", panel=NOISE, metavar="S")] = None
 
-    def noise(self) -> Mechanism:
+    def noise(self) -> Request:
         """The mechanism."""
         given = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "sigma")}
         person = self._person()

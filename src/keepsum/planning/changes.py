@@ -19,7 +19,7 @@ from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.opposite import Opposite, opposite
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Structure, System
-from keepsum.privacy.mechanisms import Norm
+from keepsum.privacy.distance import Norm
 
 
 @dataclass(frozen=True)

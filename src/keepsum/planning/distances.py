@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations, pairwise
 
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.matrix import IntArray
 from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
-from keepsum.privacy.mechanisms import Distance, Norm, Promise
+from keepsum.privacy.distance import Distance, Norm, farthest
+from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 
@@ -59,6 +61,20 @@ class AttributeDistance:
         return self.any_value is not None and not (self.fixed_values or self.unprotected or self.unknown)
 
 
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How far apart tables are that differ by a change of one person, worked out at the first use."""
+
+    invariants: Invariants
+    structure: Structure
+    norm: Norm
+
+    @cached_property
+    def by_attribute(self) -> tuple[AttributeDistance, ...]:
+        """What a change of each attribute costs; none for cells without names."""
+        return attribute_distances(self.invariants, self.structure, self.norm)
+
+
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:
     """The distances of every axis with more than one category; none for cells without names."""
     domain = invariants.domain
@@ -92,8 +108,10 @@ def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
     )
 
 
-def one_person(attributes: Sequence[AttributeDistance], cheapest: Distance, promise: Promise | None = None) -> Distance:
-    """The distance of one person: the largest over the attributes of a promise, by default all, to any value.
+def one_person(
+    attributes: Sequence[AttributeDistance], cheapest: Distance, neighbours: Neighbours | None = None
+) -> Distance:
+    """The distance of one person: the largest over the attributes of these neighbours, by default all, to any value.
 
     Where cells have no names, or no attribute can change at all, it is the cheapest change through a cell, which is
     not that of any one person.
@@ -101,26 +119,26 @@ def one_person(attributes: Sequence[AttributeDistance], cheapest: Distance, prom
     Raises
     ------
     InputError
-        If a promise names an attribute that the table does not have.
+        If the neighbours name an attribute that the table does not have.
     PlanError
-        If a promise cannot be kept: an attribute that it names cannot change at all, or a distance is not known.
+        If no loss can be stated: an attribute that they name cannot change at all, or a distance is not known.
     """
-    if promise is not None:
-        attributes = _promised(attributes, promise)
-    to = "any value" if promise is None else promise.to
+    if neighbours is not None:
+        attributes = _protected(attributes, neighbours)
+    to = "any value" if neighbours is None else neighbours.to
     covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
     found = [distance for distance in covered if distance is not None]
     return farthest(found) if found else cheapest
 
 
-def _promised(attributes: Sequence[AttributeDistance], promise: Promise) -> Sequence[AttributeDistance]:
-    """The attributes of a promise that can be made."""
-    if promise.attributes is not None:
+def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) -> Sequence[AttributeDistance]:
+    """The attributes of these neighbours, each with distances that are known."""
+    if neighbours.attributes is not None:
         named = {attribute.axis: attribute for attribute in attributes}
-        for name in promise.attributes:
+        for name in neighbours.attributes:
             if name not in named:
                 raise InputError(f"Attributes must be axes with several categories, got {name!r}. Check the spelling.")
-        attributes = [named[name] for name in promise.attributes]
+        attributes = [named[name] for name in neighbours.attributes]
         for attribute in attributes:
             if attribute.any_value is None and not attribute.unknown:
                 raise PlanError(f"No change of {attribute.axis} keeps every total, so none can be protected.")
@@ -131,13 +149,6 @@ def _promised(attributes: Sequence[AttributeDistance], promise: Promise) -> Sequ
                 f"these totals. Ask for epsilon per unit of distance, or for other attributes."
             )
     return attributes
-
-
-def farthest(distances: Sequence[Distance]) -> Distance:
-    """The largest distance; an upper bound if any larger or equal one is."""
-    longest = max(distance.length for distance in distances)
-    exact = all(distance.exact for distance in distances if distance.length == longest)
-    return Distance(distances[0].norm, longest, exact)
 
 
 # -- tables that are read off their margins -----------------------------------------------------------------

@@ -4,14 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
-from keepsum.privacy.mechanisms import Distance, Norm
+from keepsum.privacy.distance import Distance, Norm
 from keepsum.tables.axes import IntArray
+
+FormKind: TypeAlias = Literal["free", "sums", "table", "regions"]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a block, as facts.
+
+    Attributes
+    ----------
+    kind
+        ``"free"``: a cell under no total. ``"sums"``: a region whose sum is kept. ``"table"``: a table under all
+        margins of one way less. ``"regions"``: regions under totals that overlap in any other way.
+    regions, totals
+        How many regions a block has, and under how many totals they stand.
+    smallest, largest
+        The cells of its regions; of those of all blocks together where only their sums are kept.
+    shape
+        The lengths of the axes of a table.
+    """
+
+    kind: FormKind
+    regions: int = 1
+    totals: int = 0
+    smallest: int = 1
+    largest: int = 1
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -20,8 +48,8 @@ class BlockGroup:
 
     Attributes
     ----------
-    structure
-        The form of each block, in words.
+    form
+        The form of each block.
     blocks, cells
         How many blocks, and how many cells they have together.
     dimension, codimension
@@ -32,7 +60,7 @@ class BlockGroup:
         The blocks themselves, where totals overlap.
     """
 
-    structure: str
+    form: Form
     blocks: int
     cells: int
     dimension: int
@@ -46,11 +74,11 @@ def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:
     free = structure.sizes[structure.part == FREE]
     if len(free):
         cells = int(free.sum())
-        yield BlockGroup("cells under no total", cells, cells, cells, 0, Distance(norm, 1))
+        yield BlockGroup(Form("free"), cells, cells, cells, 0, Distance(norm, 1))
     sums = structure.sizes[(structure.part == FORCED) & (structure.sizes > 1)]
     if len(sums):
         cells, count = int(sums.sum()), len(sums)
-        yield BlockGroup(_sums_in_words(sums), count, cells, cells - count, count, Distance(norm, 2))
+        yield BlockGroup(_sums_form(sums), count, cells, cells - count, count, Distance(norm, 2))
     alike: dict[tuple[int, bytes], list[Block]] = {}
     for block in structure.blocks:
         key = (id(block.system), structure.sizes[block.regions].tobytes())
@@ -63,7 +91,7 @@ def _overlap_group(blocks: list[Block], sizes: IntArray, norm: Norm) -> BlockGro
     system = blocks[0].system
     cells = int(sizes.sum())
     return BlockGroup(
-        structure=_overlap_in_words(system, sizes),
+        form=_overlap_form(system, sizes),
         blocks=len(blocks),
         cells=cells * len(blocks),
         dimension=(cells - system.rank) * len(blocks),
@@ -87,22 +115,16 @@ def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
     return Distance(norm, max(2, longest), longest <= max(2, int(lower[alone].max())))
 
 
-def _sums_in_words(sums: IntArray) -> str:
-    low, high = int(sums.min()), int(sums.max())
-    cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    return f"{cells} cells with their sum kept"
+def _sums_form(sizes: IntArray) -> Form:
+    return Form("sums", regions=1, totals=1, smallest=int(sizes.min()), largest=int(sizes.max()))
 
 
-def _overlap_in_words(system: System, sizes: IntArray) -> str:
-    if system.grid is not None:
-        shape = " × ".join(str(n) for n in system.grid.shape)
-        ways = len(system.grid.shape) - 1
-        kept = "both margins" if ways == 1 else f"all {ways}-way margins"
-        name = f"{shape} table with {kept} kept"
-    else:
-        totals = system.matrix.shape[0]
-        name = f"{len(sizes):,} regions under {totals:,} overlapping total{'s' * (totals != 1)}"
-    if sizes.max() == 1:
-        return name
-    low, high = int(sizes.min()), int(sizes.max())
-    return f"{name}, each of {f'{low:,}' if low == high else f'{low:,} to {high:,}'} cells"
+def _overlap_form(system: System, sizes: IntArray) -> Form:
+    return Form(
+        kind="regions" if system.grid is None else "table",
+        regions=len(sizes),
+        totals=int(system.matrix.shape[0]),
+        smallest=int(sizes.min()),
+        largest=int(sizes.max()),
+        shape=() if system.grid is None else tuple(system.grid.shape),
+    )

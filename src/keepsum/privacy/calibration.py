@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,22 @@ from keepsum.sampling.core.balls import ball, precision
 DIGITS = 12
 BITS = 192
 LIMIT = 1 / Fraction(math.e).limit_denominator(10**6)  # the paper's theorem is for 0 < delta < epsilon < 1/e
+
+
+class LatticeShape(Protocol):
+    """What a calibration needs to know of a lattice."""
+
+    @property
+    def dimension(self) -> int:
+        """Its dimension."""
+
+    @property
+    def log_volume(self) -> float | None:
+        """The logarithm of its volume; None where that is not known."""
+
+    @property
+    def shortest(self) -> int:
+        """The squared length of its shortest vectors, or a lower bound."""
 
 
 def rounded_up(value: Callable[[], arb]) -> Fraction:

@@ -1,11 +1,10 @@
-"""Domain, kept totals, mechanism and what chains showed in the machine form of a certificate, and back again."""
+"""What a user declares as facts of a certificate, and back again: domain, kept totals and mechanism."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -15,24 +14,29 @@ from scipy import sparse
 
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import type_of
-from keepsum.convergence.observe import MOST_PAIRS, Certification, Convergence
-from keepsum.errors import InputError
-from keepsum.planning.plan import Plan, plan
-from keepsum.privacy.mechanisms import Gaussian, Laplace, Mechanism, Promise
-from keepsum.releasing.certificate import (
+from keepsum.errors import DataError, InputError
+from keepsum.planning.plan import CompiledPlan, compile_plan
+from keepsum.privacy import mechanism_of
+from keepsum.privacy.mechanism import Mechanism, MechanismFacts
+from keepsum.privacy.neighbours import Neighbours
+from keepsum.releasing.canonical import LARGEST
+from keepsum.releasing.facts import (
     AxisRecord,
-    BlockRecord,
-    Certificate,
-    ConvergenceRecord,
     DomainRecord,
-    GuaranteeRecord,
     InvariantsFile,
+    KeptRecord,
     MarginRecord,
+    MarginTotal,
     MechanismRecord,
+    NamedTotal,
+    PartRecord,
+    ReleaseFacts,
     RowsPart,
-    RowsRecord,
-    read_strictly,
+    SubsetsRecord,
+    WeightedRecord,
+    WholeNumber,
 )
+from keepsum.releasing.records import convergence_of
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Part, Rows
 from keepsum.tables.labels import in_natural_order
@@ -41,25 +45,42 @@ from keepsum.tables.table import Table
 BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is made of it
 
 
-def plan_of(certificate: Certificate, file: bytes | None) -> Plan:
-    """The plan of a release again, with what was shown of its chains."""
-    return planned_again(certificate, kept_invariants(certificate, file))
+def plan_of(facts: ReleaseFacts, invariants: bytes | None) -> CompiledPlan:
+    """The plan of a release again, from its facts and the file of invariants where there is one.
+
+    What was observed of chains is remembered if this version would draw the same blocks by chains.
+    """
+    made = planned_again(facts, kept_invariants(facts, invariants))
+    observed = convergence_of(facts.guarantee)
+    if observed is not None and len(observed.groups) == len(made.groups):
+        pairs = zip(observed.groups, made.samplers, strict=True)
+        if all((group is None) == (choice.chain is None) for group, choice in pairs):
+            return made.with_convergence(observed)
+    return made
 
 
-def planned_again(certificate: Certificate, kept: Invariants) -> Plan:
+def planned_again(facts: ReleaseFacts, kept: Invariants) -> CompiledPlan:
     """The plan of a release whose kept totals are known again."""
-    asked = certificate.guarantee.person.promise
-    promise = None if asked is None else Promise.of(asked.attributes, asked.to)
-    again = replace(plan(kept, mechanism_of(certificate.mechanism)), promise=promise)
-    again.recall(certification_of(certificate.guarantee))
-    return again
+    asked = facts.guarantee.person.asked
+    neighbours = None if asked is None else Neighbours.of(asked.attributes, asked.to)
+    return replace(compile_plan(kept, stated_mechanism(facts.mechanism)), neighbours=neighbours)
 
 
 # -- the domain -------------------------------------------------------------------------------------
 
 
+def check_labels(domain: Domain) -> None:
+    """Refuse what a certificate could not hold."""
+    for name in domain.axes:
+        if any(isinstance(label, int) and abs(label) > LARGEST for label in domain.axis(name).labels):
+            raise DataError(
+                f"Labels of axis {name!r} must be whole numbers up to 2^53 - 1, because not every program that reads "
+                f"the certificate could tell larger ones apart. Give them as text."
+            )
+
+
 def domain_record(table: Table) -> DomainRecord:
-    """The domain of a confidential table in machine form, and what else than a declaration made it."""
+    """The domain of a confidential table, and what else than a declaration made it."""
     return _domain_record(table.domain, table.undeclared, table.rows is not None)
 
 
@@ -118,7 +139,7 @@ def domain_of(record: DomainRecord) -> Domain:
         domain = Domain.of(map(domain.axis, domain.axes), np.array(places, dtype=np.int64))
     taken = tuple(name for name in domain.axes if name in record.taken_from_data)
     if _domain_record(domain, taken, record.keeps_file_order) != record:
-        raise InputError("Axes of the certificate must stand in the order of their families, each said of once.")
+        raise InputError("Axes of the certificate must stand in the order of their families, each named once.")
     return domain
 
 
@@ -130,7 +151,10 @@ def invariants_file(invariants: Invariants) -> bytes | None:
     parts = [_rows_part(part) for part in invariants.parts if isinstance(part, Rows)]
     if not parts:
         return None
-    file = InvariantsFile(schema="keepsum.invariants/1", size=invariants.size, parts=parts)
+    return _file_bytes(InvariantsFile(schema="keepsum.invariants/2", size=invariants.size, parts=parts))
+
+
+def _file_bytes(file: InvariantsFile) -> bytes:
     return msgspec.json.encode(file) + b"\n"
 
 
@@ -141,43 +165,63 @@ def _rows_part(part: Rows) -> RowsPart:
     weights = None
     if (rows.data != 1).any():
         weights = [row.tolist() for row in np.split(rows.data, cuts)]
-    return RowsPart(names=list(part.names), words=part.words, cells=cells, weights=weights)
+    return RowsPart(kind=part.kind, names=list(part.names), cells=cells, weights=weights)
 
 
-def part_records(invariants: Invariants, file: bytes | None) -> list[MarginRecord | RowsRecord]:
-    """The declared parts in their order."""
-    records: list[MarginRecord | RowsRecord] = []
+def kept_record(invariants: Invariants, file: bytes | None, totals: Sequence[int]) -> KeptRecord:
+    """The declared parts in their order, with the values of their totals."""
+    values = iter(map(_whole_number, totals))
+    sha256 = hashlib.sha256(file or b"").hexdigest()
+    parts: list[PartRecord] = []
     for part in invariants.parts:
         if isinstance(part, Margin):
-            records.append(MarginRecord(axes=list(part.axes)))
-        else:
-            number = sum(isinstance(record, RowsRecord) for record in records)
-            records.append(RowsRecord(part=number, sha256=hashlib.sha256(file or b"").hexdigest()))
-    return records
+            labelled = [MarginTotal(labels=labels, value=next(values)) for labels in part.all_labels()]
+            parts.append(MarginRecord(axes=list(part.axes), totals=labelled))
+        elif isinstance(part, Rows):
+            number = sum(not isinstance(record, MarginRecord) for record in parts)
+            named = [NamedTotal(name=name, value=next(values)) for name in part.names]
+            kind = SubsetsRecord if part.kind == "subsets" else WeightedRecord
+            parts.append(kind(part=number, sha256=sha256, totals=named))
+    return KeptRecord(parts=parts)
 
 
-def kept_invariants(certificate: Certificate, file: bytes | None) -> Invariants:
+def _whole_number(value: int) -> WholeNumber:
+    """A whole number; as text where not every program would read it exactly."""
+    return value if abs(value) <= LARGEST else str(value)
+
+
+def kept_values(kept: KeptRecord) -> Iterator[int]:
+    """The values of all kept totals, in order."""
+    return (int(total.value) for part in kept.parts for total in part.totals)
+
+
+def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
     """The kept totals again."""
-    domain = domain_of(certificate.domain)
-    parts: list[Part] = []
-    rows: list[Rows] | None = None
-    hashes = {record.sha256 for record in certificate.kept.parts if isinstance(record, RowsRecord)}
+    if file is not None and not isinstance(file, bytes):
+        raise InputError(f"The file of invariants must be given as bytes, got {type_of(file)}.")
+    domain = domain_of(facts.domain)
+    records = facts.kept.parts
+    hashes = {record.sha256 for record in records if not isinstance(record, MarginRecord)}
     if len(hashes) > 1:
         raise InputError("All totals of the certificate that are not margins must stand in one file.")
     # Every margin has an entry for each cell; a certificate of a few lines can ask for very many.
-    margins = sum(isinstance(record, MarginRecord) for record in certificate.kept.parts)
+    margins = sum(isinstance(record, MarginRecord) for record in records)
     check_room(margins * domain.size, f"{margins:,} margins over {domain.size:,} cells", BYTES_AN_ENTRY)
-    for record in certificate.kept.parts:
+    rows = _rows_parts(hashes.pop(), file, domain.size) if hashes else []
+    parts: list[Part] = []
+    for record in records:
         if isinstance(record, MarginRecord):
             parts.append(Margin(domain, domain.closure(record.axes)))
-            continue
-        rows = rows if rows is not None else _rows_parts(record.sha256, file, domain.size)
-        if not 0 <= record.part < len(rows):
+        elif not 0 <= record.part < len(rows):
             raise InputError(f"The file of invariants must have a part {record.part}, it has {len(rows)}.")
-        parts.append(rows[record.part])
+        else:
+            parts.append(rows[record.part])
     kept = Invariants(domain.size, tuple(parts), domain)
-    if len(set(map(_part_key, parts))) < len(parts) or part_records(kept, file) != certificate.kept.parts:
-        raise InputError("Kept totals of the certificate must be declared once each, and in their order.")
+    if len(set(map(_part_key, parts))) < len(parts):
+        raise InputError("Kept totals of the certificate must be declared once each.")
+    values = list(kept_values(facts.kept))
+    if len(values) != kept.height or kept_record(kept, file, values) != facts.kept:
+        raise InputError("Kept totals of the certificate must be those of its margins and its file, in their order.")
     return kept
 
 
@@ -187,19 +231,19 @@ def _part_key(part: Part) -> object:
 
 
 def _rows_parts(sha256: str, file: bytes | None, size: int) -> list[Rows]:
-    if file is not None and not isinstance(file, bytes):
-        raise InputError(f"The file of invariants must be given as bytes, got {type_of(file)}.")
     if file is None:
         raise InputError("The certificate needs its file of invariants, which is not beside it.")
     if hashlib.sha256(file).hexdigest() != sha256:
         raise InputError("The file of invariants must have the hash that the certificate states, it has another.")
     read, problem = None, ""
     try:
-        read = read_strictly(file, InvariantsFile)
+        read = msgspec.json.decode(file, type=InvariantsFile)
+        if _file_bytes(read) != file:
+            problem = "it is not written as Keepsum writes it"
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         problem = str(error)
-    if read is None:
-        raise InputError(f"The file of invariants must follow keepsum.invariants/1, but: {problem}.")
+    if read is None or problem:
+        raise InputError(f"The file of invariants must follow keepsum.invariants/2, but: {problem}.")
     if read.size != size:
         raise InputError(f"The file of invariants must be over {size:,} cells, it is over {read.size:,}.")
     return [_rows_again(part, size) for part in read.parts]
@@ -217,108 +261,18 @@ def _rows_again(part: RowsPart, size: int) -> Rows:
             raise InputError("Weights in the file of invariants must fit 62 bits.")
         data = np.array([weight for row in part.weights for weight in row], dtype=np.int64)
         rows = sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
-    return Rows(rows, tuple(part.names), part.words)
+    return Rows(rows, tuple(part.names), part.kind)
 
 
 # -- the mechanism ----------------------------------------------------------------------------------
 
 
 def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
-    """A mechanism per unit of distance, with its law."""
-    gaussian = mechanism if isinstance(mechanism, Gaussian) else None
-    shape = "Gaussian" if gaussian else "Laplace"
-    return MechanismRecord(
-        name="gaussian" if gaussian else "laplace",
-        norm=mechanism.norm,
-        epsilon=rational(mechanism.epsilon),
-        delta=rational(gaussian.delta) if gaussian else None,
-        rho=rational(gaussian.rho) if gaussian else None,
-        sigma=rational(gaussian.sigma) if gaussian else None,
-        calibration=gaussian.calibration if gaussian and gaussian.epsilon is not None else None,
-        law=mechanism.law(),
-        words=(
-            f"Discrete {shape} noise: whole numbers z, one for each cell, with probability proportional to "
-            f"{mechanism.law()} over all z that change no kept total. Its mean is 0 in every cell."
-        ),
-    )
+    """A mechanism per unit of distance."""
+    facts = mechanism.facts()
+    return MechanismRecord(name=facts.name, norm=facts.norm, parameters=dict(facts.parameters))
 
 
-def rational(number: Fraction | None) -> str | None:
-    """An exact quotient as text."""
-    return None if number is None else str(number)
-
-
-def mechanism_of(record: MechanismRecord) -> Mechanism:
-    """The mechanism again."""
-    if record.name == "laplace":
-        if record.epsilon is None:
-            raise InputError("A Laplace mechanism in a certificate must have an epsilon.")
-        return Laplace(record.epsilon, record.norm)
-    if record.epsilon is None and record.rho is None:
-        return Gaussian(sigma=record.sigma)
-    return Gaussian(record.epsilon, record.delta, rho=record.rho, calibration=record.calibration or "zcdp")
-
-
-# -- what chains showed -----------------------------------------------------------------------------
-
-
-def convergence_record(shown: Convergence) -> ConvergenceRecord:
-    """What pairs of chains showed, in machine form."""
-    return ConvergenceRecord(
-        steps=shown.steps,
-        lag=shown.lag,
-        most=shown.most,
-        pairs=shown.pairs,
-        unmet=shown.unmet,
-        meetings=list(shown.meetings),
-        confidence=shown.confidence,
-        foretold=shown.foretold,
-        rounding=shown.rounding,
-        upper=shown.upper,
-        extrapolated=shown.extrapolated,
-    )
-
-
-def certification_of(record: GuaranteeRecord) -> Certification | None:
-    """What a certificate says that pairs of chains showed; its limits are worked out again from the meetings."""
-    groups = tuple(_convergence_of(block) for block in record.blocks)
-    chains = [group for group in groups if group is not None]
-    if not chains:
-        return None
-    own = {group.confidence for group in chains}
-    if len(own) != 1:
-        raise InputError("The limits of a certificate must have one confidence, these have several.")
-    rounding = sum(block.total_variation for block in record.blocks if block.guarantee == "rounded")
-    return Certification(groups, rounding, round(1 - len(chains) * (1 - own.pop()), 12))
-
-
-def _convergence_of(block: BlockRecord) -> Convergence | None:
-    said = block.convergence
-    if said is None:
-        return None
-    if min(said.steps, said.lag, said.most - said.lag, len(said.meetings) + said.unmet) < 1 or said.unmet < 0:
-        raise InputError("Meetings of chains in a certificate must have steps, a lag and pairs.")
-    if (
-        not 0 <= said.foretold <= 1
-        or not 0 <= said.rounding <= 1
-        or not 0 < said.confidence < 1
-        or any(not 0 <= steps <= said.most - said.lag or count < 1 for steps, count in said.meetings)
-    ):
-        raise InputError(
-            "Meetings of chains in a certificate must be steps from 0 to where pairs are given up, with pairs from 1."
-        )
-    if sum(count for _, count in said.meetings) + said.unmet > MOST_PAIRS or said.most > 2**40:
-        raise InputError(f"A certificate must speak of at most {MOST_PAIRS:,} pairs of chains, this one has more.")
-    return Convergence(
-        form=block.form,
-        sampler=block.sampler,
-        blocks=block.blocks,
-        steps=said.steps,
-        lag=said.lag,
-        most=said.most,
-        meetings=tuple(said.meetings),
-        unmet=said.unmet,
-        confidence=said.confidence,
-        foretold=said.foretold,
-        rounding=said.rounding,
-    )
+def stated_mechanism(record: MechanismRecord) -> Mechanism:
+    """The mechanism that a certificate states, with the sigma that was drawn with."""
+    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from os import PathLike
+from typing import Any, TypeVar
 
 import msgspec
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -13,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from keepsum._arguments import check_flag, check_path
 from keepsum.errors import InputError
-from keepsum.releasing.certificate import Certificate, SignatureRecord
+from keepsum.releasing.canonical import canonical
+from keepsum.releasing.facts import ReleaseFacts, SignatureRecord
 from keepsum.sources.atomic import check_new, write_keys
 
 # Encodings of the points of order 1, 2, 4 and 8, which are no keys, with either sign.
@@ -26,6 +29,7 @@ _SMALL = (
     "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
     "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
 )
+Facts = TypeVar("Facts", bound=ReleaseFacts)
 LONGEST_KEY = 2**20  # bytes of a file that may hold a key
 SMALL_ORDER = frozenset(_SMALL) | {code[:62] + f"{int(code[62:], 16) | 128:02x}" for code in _SMALL}
 
@@ -94,31 +98,36 @@ def public_hex(key: Ed25519PublicKey) -> str:
     return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw).hex()
 
 
-def sign(certificate: Certificate, key: Ed25519PrivateKey) -> Certificate:
+def signed_bytes(document: Mapping[str, Any]) -> bytes:
+    """What a signature is over: the canonical form (RFC 8785) of what is in the file, less ``signature``."""
+    return canonical({name: value for name, value in document.items() if name != "signature"})
+
+
+def sign(certificate: Facts, key: Ed25519PrivateKey) -> Facts:
     """The certificate with a signature."""
     signature = SignatureRecord(
         algorithm="Ed25519",
         public_key=public_hex(key.public_key()),
-        value=key.sign(certificate.signed_bytes()).hex(),
+        value=key.sign(signed_bytes(msgspec.to_builtins(certificate))).hex(),
     )
     return msgspec.structs.replace(certificate, signature=signature)
 
 
-def is_signed_by(certificate: Certificate, key: Ed25519PublicKey) -> bool:
-    """Whether the certificate, as it is now, was signed with that key."""
-    if certificate.signature is None or certificate.signature.public_key != public_hex(key):
+def is_signed_by(document: Mapping[str, Any], signature: SignatureRecord, key: Ed25519PublicKey) -> bool:
+    """Whether a document, as it stands in its file, was signed with that key."""
+    if signature.public_key != public_hex(key):
         return False
     if public_hex(key) in SMALL_ORDER:  # anything verifies under such a key
         return False
     try:
-        key.verify(bytes.fromhex(certificate.signature.value), certificate.signed_bytes())
+        key.verify(bytes.fromhex(signature.value), signed_bytes(document))
     except InvalidSignature:
         return False
     return True
 
 
-def own_key(signature: SignatureRecord) -> Ed25519PublicKey:
+def named_key(signature: SignatureRecord) -> Ed25519PublicKey:
     """The key that a signature names; that it is the publisher's is for the reader to know."""
     with contextlib.suppress(ValueError):
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
-    raise InputError("The public key of the certificate must be an Ed25519 key, it is none.")
+    raise InputError("The public key of the certificate must be an Ed25519 key, it is not.")

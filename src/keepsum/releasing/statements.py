@@ -1,163 +1,279 @@
-"""What a release states of itself beyond its parameters: all of it follows from the plan and the published totals."""
+"""Every sentence about a release, made of its facts: the one place where they are turned into words.
+
+``explain`` makes the facts of a plan and says them with the same sentences as a certificate does. The loss at a
+distance is put into words by ``Guarantee``, the forms of blocks and their samplers by ``planning/describe.py``.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from keepsum.accuracy.disclosure import Bounds
-from keepsum.accuracy.margins import Accuracy
-from keepsum.convergence.observe import Convergence
-from keepsum.errors import InputError
-from keepsum.planning.distances import AttributeDistance
-from keepsum.planning.groups import BlockGroup
-from keepsum.planning.plan import Plan
-from keepsum.planning.selection.l1 import Choice
-from keepsum.privacy.mechanisms import Mechanism, large_loss
-from keepsum.releasing.certificate import (
-    AccuracyRecord,
+from keepsum.planning.describe import METHODS, describe_form, describe_sampler
+from keepsum.privacy.distance import Distance
+from keepsum.privacy.guarantee import Guarantee, SamplingError
+from keepsum.privacy.loss import LARGE_DELTA, LARGE_EPSILON
+from keepsum.privacy.mechanism import Mechanism
+from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.numbers import shown
+from keepsum.releasing.codec import stated_mechanism
+from keepsum.releasing.facts import (
     AttributeRecord,
     BlockRecord,
-    DeltaRecord,
+    DistanceRecord,
     DomainRecord,
     ExposureRecord,
     GuaranteeRecord,
+    KeptRecord,
+    MarginRecord,
+    MechanismRecord,
     PersonRecord,
-    PromiseRecord,
+    ReleaseFacts,
+    SubsetsRecord,
 )
-from keepsum.releasing.codec import convergence_record
-from keepsum.releasing.explain import attribute_reading, person_reading, promise_reading
+from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted
+from keepsum.tables.invariants import describe_margin, describe_rows
 
-LEVEL = 0.95
+SHOWN = 8
+NOT_PROTECTED = "published exactly; whatever follows from them is not protected"
+LIMITS = {
+    "epsilon": f"{LARGE_EPSILON}",
+    "delta": f"delta {shown(LARGE_DELTA)}",
+    "rho": f"epsilon {LARGE_EPSILON} at delta 1e-6",
+}
+NEIGHBOURS = "between any two tables with the same kept totals"
+_SEVERAL = "several people change cells together"
+RANDOMNESS = {"system": "from the operating system", "seed": "from a seed: not for publication"}
 
 
-def concerns(plan: Plan, domain: DomainRecord, bounds: Bounds, seeded: bool) -> Iterator[str]:
-    """What the curator must be told, and the certificate records."""
-    yield from loss_concern(plan)
+# -- what is kept, and the noise --------------------------------------------------------------------
+
+
+def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
+    """What is kept: '4 totals of county, 4 totals of education'."""
+    parents = {axis.name: axis.parent for axis in domain.axes}
+    parts = []
+    for part in kept.parts:
+        if isinstance(part, MarginRecord):
+            parts.append(describe_margin(len(part.totals), part.axes, [parents.get(axis) for axis in part.axes]))
+        else:
+            parts.append(describe_rows(len(part.totals), "subsets" if isinstance(part, SubsetsRecord) else "weighted"))
+    return ", ".join(parts) or "nothing"
+
+
+def noise(mechanism: Mechanism) -> str:
+    """The target of the noise."""
+    return f"whole numbers z with probability proportional to {mechanism.law()}, over all z that change no kept total"
+
+
+# -- the guarantee ----------------------------------------------------------------------------------
+
+
+def guarantee_of(mechanism: MechanismRecord, record: GuaranteeRecord) -> Guarantee:
+    """The guarantee again, which says itself."""
+    sampling = record.sampling
+    error = None
+    if sampling.exactness != "exact":
+        pairs = [block.convergence.pairs for block in record.blocks if block.convergence is not None]
+        error = SamplingError(
+            sampling.total_variation, sampling.extrapolated, sampling.confidence, min(pairs, default=None)
+        )
+    drawn = stated_mechanism(mechanism)
+    return Guarantee(drawn, _distance(drawn, record.person.distance), sampling.exactness, error)
+
+
+def guarantee_lines(guarantee: Guarantee) -> list[str]:
+    """The guarantee per unit of distance, and how the noise is drawn."""
+    return [f"{guarantee.words}, {NEIGHBOURS}", guarantee.sampling_words]
+
+
+def _distance(mechanism: Mechanism, record: DistanceRecord) -> Distance:
+    return Distance(mechanism.norm, record.length, record.exact)
+
+
+@dataclass(frozen=True)
+class PersonStatements:
+    """What the guarantee means for one person.
+
+    Attributes
+    ----------
+    person, guarantee
+        The facts, and the guarantee at any distance.
+    margins
+        Whether margins are kept and nothing else: then people can only change cells, and a distance counts them.
+    named
+        Whether cells have names.
+    """
+
+    person: PersonRecord
+    guarantee: Guarantee
+    margins: bool
+    named: bool = True
+
+    @classmethod
+    def of(cls, facts: ReleaseFacts) -> PersonStatements:
+        """Those of a release."""
+        margins = bool(facts.kept.parts) and all(isinstance(part, MarginRecord) for part in facts.kept.parts)
+        return cls(facts.guarantee.person, guarantee_of(facts.mechanism, facts.guarantee), margins)
+
+    def headline(self) -> str:
+        """The loss of one person, in one sentence."""
+        attributes = self.person.attributes
+        cheapest = f"{self._loss(self.person.distance, people=False)}, for the cheapest change through a cell"
+        if not self.named:
+            return f"{cheapest}; cells have no names, so this is not any one person's change"
+        if not attributes:
+            return f"{cheapest}; no attribute has several categories, so this is not any one person's change"
+        if all(attribute.any_value is None for attribute in attributes):
+            return f"{cheapest}; no change of one person's value is known to keep the totals"
+        loss = f"per-person {self._loss(self.person.distance)}"
+        return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
+
+    def attribute(self, attribute: AttributeRecord) -> str:
+        """What a change of one attribute costs."""
+        clauses: list[str] = []
+        if attribute.any_value is not None and attribute.other_value is not None:
+            clauses.append(f"to any value {self._loss(attribute.any_value)}")
+            if attribute.other_value.length < attribute.any_value.length:
+                clauses.append(f"to the nearest other value {self._loss(attribute.other_value)}")
+        elif not attribute.unknown_cells:
+            return f"{attribute.axis}: not protected; no change of it keeps the totals"
+        if attribute.fixed_values:
+            clauses.append(f"not protected for {_count(attribute.fixed_values, 'value')} with all cells pinned")
+        if attribute.unprotected_cells:
+            stuck = f", {attribute.stuck_cells:,} of them to none" if attribute.stuck_cells else ""
+            cells = _count(attribute.unprotected_cells, "cell")
+            clauses.append(f"not protected in {cells} that cannot change to every value{stuck}")
+        if attribute.unknown_cells:
+            clauses.append(f"not known to be protected in {_count(attribute.unknown_cells, 'cell')}, for some values")
+        return f"{attribute.axis}: {'; '.join(clauses)}"
+
+    def asked(self) -> str:
+        """What was asked for one person, and what it is."""
+        asked, attributes = self.person.asked, self.person.attributes
+        neighbours = Neighbours() if asked is None else Neighbours.of(asked.attributes, asked.to)
+        concerned = [a for a in attributes if neighbours.attributes is None or a.axis in neighbours.attributes]
+        covered = [a.any_value if neighbours.to == "any value" else a.other_value for a in concerned]
+        distances = [distance for distance in covered if distance is not None]
+        farthest = max(distances, key=lambda distance: (distance.length, not distance.exact), default=None)
+        loss = self._loss(farthest or self.person.distance)
+        return f"Asked for a change of {neighbours}: {loss}{self._except(concerned)}"
+
+    def all_exact(self) -> bool:
+        """Whether no distance is an upper bound."""
+        distances = [d for a in self.person.attributes for d in (a.any_value, a.other_value)]
+        return all(distance is None or distance.exact for distance in (self.person.distance, *distances))
+
+    def _loss(self, record: DistanceRecord, people: bool = True) -> str:
+        """'epsilon 1 (l1 distance 4: two people swap cells)'."""
+        distance = _distance(self.guarantee.mechanism, record)
+        change = f": {self._change(distance)}" if people else ""
+        return f"{self.guarantee.at(distance)} ({distance.norm} distance {distance}{change})"
+
+    def _change(self, distance: Distance) -> str:
+        """What happens in a change of one attribute, which takes from one cell and gives to another.
+
+        Under margins the number of people is kept, so half of an l1 distance leaves its cells.
+        """
+        if distance.length == 2:
+            return "one person changes cells"
+        if not self.margins:
+            return "several counts change together"
+        if distance.length == 4:
+            return "two people swap cells"
+        return f"{distance.length // 2:,} people change cells together" if distance.norm == "l1" else _SEVERAL
+
+    def _except(self, attributes: Sequence[AttributeRecord]) -> str:
+        partly = [attribute.axis for attribute in attributes if not _whole(attribute)]
+        return f", except where {' or '.join(partly)} is not protected" if partly else ""
+
+
+def _whole(attribute: AttributeRecord) -> bool:
+    """Whether every cell can change to every value, at a distance that is known."""
+    gaps = attribute.fixed_values or attribute.unprotected_cells or attribute.unknown_cells
+    return attribute.any_value is not None and not gaps
+
+
+# -- blocks -----------------------------------------------------------------------------------------
+
+
+def block_lines(blocks: Sequence[BlockRecord]) -> list[str]:
+    """The forms of blocks and how they were drawn, those with most cells first."""
+    ordered = sorted(blocks, key=lambda block: -block.cells)
+    lines = [f"{_blocks(block)}: {_sampler(block)}" for block in ordered[:SHOWN]]
+    return lines + ([f"and {len(blocks) - SHOWN:,} more forms of blocks"] if len(blocks) > SHOWN else [])
+
+
+def _blocks(block: BlockRecord) -> str:
+    form = describe_form(form_of(block.form))
+    return form if block.blocks == 1 or block.form.kind == "free" else f"{block.blocks:,} blocks, each {form}"
+
+
+def _sampler(block: BlockRecord) -> str:
+    sampler = block.sampler
+    for method in METHODS:
+        if method == sampler.method:
+            return describe_sampler(
+                method,
+                acceptance=sampler.acceptance,
+                steps=sampler.steps,
+                proposals_per_step=sampler.proposals_per_step,
+                moves=sampler.moves,
+            )
+    return f"{block.exactness}, by {sampler.method.replace('_', ' ')}"  # a method of a later version
+
+
+# -- warnings ---------------------------------------------------------------------------------------
+
+
+def warnings_of(facts: ReleaseFacts) -> list[str]:
+    """What a reader of a release must be told."""
+    guarantee = guarantee_of(facts.mechanism, facts.guarantee)
+    return list(
+        concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, facts.randomness == "seed", facts.ledger)
+    )
+
+
+def concerns(
+    guarantee: Guarantee,
+    record: GuaranteeRecord,
+    domain: DomainRecord,
+    exposure: ExposureRecord,
+    seeded: bool,
+    ledger: str | None = None,
+) -> Iterator[str]:
+    """What the curator must be told before anything is drawn, and every reader after."""
+    yield from loss_concern(guarantee)
     if seeded:
-        yield "The noise comes from a seed: whoever knows it can take it off again. Not for publication."
-    yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
-    if plan.guarantee.sampling == "estimated":
-        yield from chain_concerns(plan)
+        yield "The noise comes from a seed, and whoever knows the seed can remove it: not for publication."
+    if ledger is None:
+        yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
+    if guarantee.sampling == "estimated":
+        yield f"Some noise is drawn by chains, so the guarantee is an estimate. {guarantee.sampling_words}"
+    unmet = sum(block.convergence.unmet for block in record.blocks if block.convergence is not None)
+    if unmet:
+        yield f"{unmet:,} pairs of chains had not met when they were given up: no guarantee for their blocks."
     if domain.taken_from_data:
         axes = quoted(domain.taken_from_data)
         yield f"The categories of {axes} were taken from the data, so the list is itself published."
     if domain.keeps_file_order:
         yield "Rows come in the order of the file, which is declared public; whatever follows from it is not protected."
-    if len(plan.pinned):
-        count = len(plan.pinned)
+    if exposure.pinned:
+        count = len(exposure.pinned)
         yield f"{count:,} pinned cell{' is' if count == 1 else 's are'} published without noise, as accepted."
-    if bounds.not_checked:
-        yield f"Whether the kept totals bound cells closely was not checked for {bounds.not_checked:,} cells."
+    if exposure.not_checked:
+        cells = _count(exposure.not_checked, "cell")
+        yield f"Not checked for {cells}: whether kept totals bound them more tightly than their margin of error."
 
 
-def loss_concern(plan: Plan) -> list[str]:
+def loss_concern(guarantee: Guarantee) -> list[str]:
     """A sentence, if the loss of one person is so large that it protects little."""
-    too_much = large_loss(plan.mechanism, plan.person)
-    return [] if too_much is None else [f"The privacy loss of one person is {too_much}: that protects little."]
+    loss = guarantee.mechanism.loss(guarantee.person)
+    if loss.excess is None:
+        return []
+    return [f"The privacy loss of one person is {loss}, above {LIMITS[loss.excess]}: that protects little."]
 
 
-def chain_concerns(plan: Plan) -> Iterator[str]:
-    """What must be known of noise that is drawn by chains."""
-    yield f"Some noise is drawn by chains, so the guarantee is an estimate. {plan.guarantee.sampling_words}"
-    unmet = sum(group.unmet for group in plan.certification.chains) if plan.certification is not None else 0
-    if unmet:
-        yield f"{unmet:,} pairs of chains had not met when they were given up, so nothing is shown of their blocks."
-
-
-def exposure_record(plan: Plan, bounds: Bounds) -> ExposureRecord:
-    """What the kept totals give away."""
-    return ExposureRecord(
-        pinned=[plan.invariants.cell_name(cell) for cell in plan.pinned.tolist()],
-        bounded=len(bounds.cells),
-        not_checked=bounds.not_checked,
-    )
-
-
-def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
-    """The margin of error."""
-    return AccuracyRecord(level=accuracy.level, typical_margin=accuracy.typical, simulated_draws=accuracy.draws)
-
-
-def guarantee_record(plan: Plan) -> GuaranteeRecord:
-    """What is promised, and how each block is drawn; chains must have been certified."""
-    guarantee = plan.guarantee
-    if guarantee.sampling == "no sampler" or (guarantee.sampling == "estimated" and guarantee.error is None):
-        raise InputError("Blocks that are drawn by chains must say what pairs of chains showed, these do not.")
-    shown = plan.certification.groups if plan.certification is not None else (None,) * len(plan.groups)
-    return GuaranteeRecord(
-        words=guarantee.words,
-        between="any two tables with the same kept totals",
-        person=_person_record(plan),
-        delta=[
-            DeltaRecord(source="the mechanism", value=_delta(plan.mechanism)),
-            DeltaRecord(source="sampling", value=str(guarantee.delta)),
-        ],
-        sampling=guarantee.sampling,
-        blocks=[
-            _block_record(group, choice, own)
-            for group, choice, own in zip(plan.groups, plan.samplers, shown, strict=True)
-        ],
-    )
-
-
-def _person_record(plan: Plan) -> PersonRecord:
-    promise = plan.promise
-    return PersonRecord(
-        distance=plan.person.length,
-        distance_is="exact" if plan.person.exact else "an upper bound",
-        reading=person_reading(plan),
-        attributes=[_attribute_record(plan, attribute) for attribute in plan.attributes],
-        promise=None
-        if promise is None
-        else PromiseRecord(
-            attributes=None if promise.attributes is None else list(promise.attributes),
-            to=promise.to,
-            reading=promise_reading(plan),
-        ),
-    )
-
-
-def _attribute_record(plan: Plan, attribute: AttributeDistance) -> AttributeRecord:
-    distances = [distance for distance in (attribute.any_value, attribute.other_value) if distance is not None]
-    return AttributeRecord(
-        axis=attribute.axis,
-        any_value=None if attribute.any_value is None else attribute.any_value.length,
-        other_value=None if attribute.other_value is None else attribute.other_value.length,
-        distances_are="exact" if all(distance.exact for distance in distances) else "upper bounds",
-        fixed_values=attribute.fixed_values,
-        unprotected_cells=attribute.unprotected,
-        stuck_cells=attribute.stuck,
-        unknown_cells=attribute.unknown,
-        reading=attribute_reading(plan, attribute),
-    )
-
-
-def _block_record(group: BlockGroup, choice: Choice, shown: Convergence | None) -> BlockRecord:
-    return BlockRecord(
-        form=group.structure,
-        blocks=group.blocks,
-        cells=group.cells,
-        sampler=choice.words if shown is None else _as_said(choice.words, shown.sampler),
-        guarantee=choice.guarantee,
-        total_variation=choice.rounding if shown is None else min(1.0, shown.blocks * shown.upper),
-        convergence=None if shown is None else convergence_record(_rounded_as_said(choice, shown)),
-    )
-
-
-def _rounded_as_said(choice: Choice, shown: Convergence) -> Convergence:
-    """With the rounding that a certificate says if it is about ours: a pilot may have found other steps elsewhere."""
-    own = choice.chain.rounding if choice.chain is not None else 0.0
-    return shown if own / 2 <= shown.rounding <= 2 * own else replace(shown, rounding=own)
-
-
-def _as_said(own: str, said: str) -> str:
-    """A sampler in the words of a certificate, if they are ours but for figures, which a pilot found elsewhere."""
-    return said if re.sub(r"[\d,.]+", "#", said) == re.sub(r"[\d,.]+", "#", own) else own
-
-
-def _delta(mechanism: Mechanism) -> str:
-    delta = getattr(mechanism, "delta", None)
-    return "0" if delta is None else str(delta)
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"

@@ -9,39 +9,32 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from keepsum._arguments import check_flag, check_path
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum._text import printable
-from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.errors import InputError, KeepsumError
-from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.codec import kept_invariants, mechanism_record, order_is_as_recorded, planned_again
-from keepsum.releasing.signing import is_signed_by, own_key, read_public_key
-from keepsum.releasing.statements import (
-    LEVEL,
-    accuracy_record,
-    concerns,
-    exposure_record,
-    guarantee_record,
-)
+from keepsum.releasing.certificate import Certificate, document_of
+from keepsum.releasing.checks import contradictions
+from keepsum.releasing.codec import kept_invariants, kept_values
+from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
+from keepsum.releasing.statements import RANDOMNESS, guarantee_of
 from keepsum.sources.atomic import put_back
 from keepsum.sources.declarations import read_released, read_totals
 from keepsum.sources.writing import table_hash
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.table import Table
+from keepsum.tables.released import ReleasedTable
 
 SHOWN = 5
-STOPPED = "; nothing else was looked at"
+STOPPED = "; nothing else was checked"
 Pathlike = str | PathLike[str]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at, what was found, and whether it is as it must be."""
+    """One thing that was checked, whether it passed, and a sentence about it."""
 
     name: str
     passed: bool
@@ -106,20 +99,23 @@ def verify(
 
     Notes
     -----
-    Nothing is worked out from a certificate whose signature is bad, or missing where a key is given. A certificate has
-    one form, white space apart; one that another program has rewritten fails.
+    Nothing is worked out from a certificate whose signature is bad, or missing where a key is given. A signature is
+    over the canonical form (RFC 8785) of what is in the file, so that another program may lay it out anew. What follows
+    from the declarations is worked out again; what was measured or simulated is only checked for sense.
     """
     check_flag(allow_seeded, "allow_seeded=")
     figures = None if totals is None else check_path(totals, "The file of published figures")
     files = _Files.of(table, certificate)
     trusted = None if key is None else read_public_key(key)
     report = _Report()
-    record = report.attempt("certificate", lambda: Certificate.from_json(_read(files.certificate)))
-    if record is not None:
-        report.say("certificate", True, f"follows {record.schema}, released {record.released}")
-        report.attempt("signature", lambda: report.say("signature", *_signature(record, trusted)))
-        if report.checks[-1].passed:  # nothing is worked out from a certificate that is somebody else's
-            _check_contents(report, record, files, figures, allow_seeded)
+    document = report.attempt("certificate", lambda: document_of(_read(files.certificate)))
+    if report.passed:
+        record = report.attempt("certificate", lambda: Certificate.from_document(document))
+        if record is not None:
+            report.say("certificate", True, f"follows {record.schema}, released {record.released}")
+            report.attempt("signature", lambda: report.say("signature", *_signature(record, document, trusted)))
+            if report.passed:  # nothing is worked out from a certificate that is somebody else's
+                _check_contents(report, record, files, figures, allow_seeded)
     return Verification(tuple(report.checks))
 
 
@@ -151,18 +147,18 @@ class _Files:
         for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
             put_back(destination)  # a release that a killed process was replacing
         if path.is_dir():
-            found = sorted(file for file in path.iterdir() if file.stem == "table")
-            if len(found) != 1:
-                raise InputError(f"Folder {str(path)!r} must hold one table, it holds {len(found)}.")
-            beside, path = path / "certificate.json", found[0]
+            tables = sorted(file for file in path.iterdir() if file.stem == "table")
+            if len(tables) != 1:
+                raise InputError(f"Folder {str(path)!r} must hold one table, it holds {len(tables)}.")
+            beside, path = path / "certificate.json", tables[0]
         else:
             beside = path.with_suffix(".certificate.json")
-        own = beside if certificate is None else check_path(certificate, "The certificate")
-        for file, what in ((path, "table"), (own, "certificate")):
+        document = beside if certificate is None else check_path(certificate, "The certificate")
+        for file, what in ((path, "table"), (document, "certificate")):
             if not file.is_file():
                 raise InputError(f"The {what} {str(file)!r} must be a file, there is none. Name the right one.")
-        stem = own.name.removesuffix("certificate.json")
-        return cls(path, own, own.with_name(f"{stem}invariants.json"))
+        stem = document.name.removesuffix("certificate.json")
+        return cls(path, document, document.with_name(f"{stem}invariants.json"))
 
     def sidecar(self) -> bytes | None:
         return _read(self.invariants) if self.invariants.is_file() else None
@@ -186,7 +182,13 @@ class _Report:
     def __init__(self) -> None:
         self.checks: list[Check] = []
 
+    @property
+    def passed(self) -> bool:
+        """Whether no check has failed so far."""
+        return all(check.passed for check in self.checks)
+
     def say(self, name: str, passed: bool, words: str) -> None:
+        """Add a check."""
         self.checks.append(Check(name, passed, printable(words)))  # names of axes and labels are anybody's text
 
     def attempt(self, name: str, step: Callable[[], T]) -> T | None:
@@ -204,54 +206,31 @@ class _Report:
         return None
 
 
-def _signature(record: Certificate, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
-    if record.signature is None:
+def _signature(record: Certificate, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
+    signature = record.signature
+    if signature is None:
         return trusted is None, "none" if trusted is None else f"none, so the key has signed nothing{STOPPED}"
-    if not is_signed_by(record, trusted if trusted is not None else own_key(record.signature)):
+    if not is_signed_by(document, signature, trusted if trusted is not None else named_key(signature)):
         return False, f"not of this certificate by this key: it was changed, or another key signed it{STOPPED}"
     if trusted is not None:
         return True, "by the key given"
-    return True, f"by {record.signature.public_key[:16]}…, which only the publisher's key can confirm (key)"
+    return True, f"by {signature.public_key[:16]}…, which only the publisher's key can confirm (key)"
 
 
 def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
-    seeded = record.randomness != "operating system"
-    return allow_seeded or not seeded, record.randomness
+    return allow_seeded or record.randomness == "system", RANDOMNESS[record.randomness]
 
 
-def _statement(record: Certificate, kept: Invariants, released: Table | None) -> tuple[bool, str]:
-    """What the certificate says in words must follow from what it says to machines; all of it is worked out again."""
-    rebuilt = planned_again(record, kept)
-    stated = [
-        ("the law", record.mechanism, mechanism_record(rebuilt.mechanism)),
-        ("the guarantee", record.guarantee, guarantee_record(rebuilt)),
-        ("the kept totals", record.kept.words, kept.describe()),
-        ("the number of cells", record.table.cells, kept.size),
-        ("the order of categories", kept.domain is not None and order_is_as_recorded(record.domain, kept.domain), True),
-        ("postprocessing and ledger", (record.postprocessing, record.ledger), ([], None)),
-    ]
-    if released is not None:  # bounds and margins follow from the kept totals
-        accuracy = rebuilt.accuracy(LEVEL)
-        bounds = bounded_cells(rebuilt, released.counts, accuracy.margins)
-        seeded = record.randomness != "operating system"
-        told = list(concerns(rebuilt, record.domain, bounds, seeded))
-        stated += [
-            ("the exposed cells", record.exposure, exposure_record(rebuilt, bounds)),
-            ("the accuracy", record.accuracy, accuracy_record(accuracy)),
-            ("the warnings", record.warnings, told),
-        ]
-    wrong = [what for what, said, found in stated if _written(said) != _written(found)]
+def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | None) -> tuple[bool, str]:
+    """The facts must follow from what the certificate declares, or make sense where they were measured."""
+    wrong = contradictions(record, kept, released)
     if wrong:
-        return False, f"not what follows from the totals and the parameters: {', '.join(wrong)}"
-    return True, f"{rebuilt.guarantee.words}; for one person {rebuilt.guarantee.person_words}"
+        return False, f"not what follows from the kept totals and the mechanism: {', '.join(wrong)}"
+    guarantee = guarantee_of(record.mechanism, record.guarantee)
+    return True, f"{guarantee.words}; per-person {guarantee.person_words}"
 
 
-def _written(said: Any) -> bytes:
-    """A statement as it is written: 0 and -0 are equal, but not the same text."""
-    return msgspec.json.encode(said)
-
-
-def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> Table | None:
+def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> ReleasedTable | None:
     """The released table, if it is one."""
     domain = kept.domain
     if domain is None:
@@ -262,12 +241,9 @@ def _check_table(report: _Report, record: Certificate, kept: Invariants, path: P
     report.say("table", True, f"{released.domain.size:,} cells, each once, all whole numbers")
     same = table_hash(released) == record.table.sha256
     report.say("hash", same, "as certified" if same else "the table is not the one that was certified")
-    names = [total.name for total in record.kept.totals]
-    if len(names) != kept.height or names != list(kept.names):
-        report.say("kept totals", False, "the totals listed are not those declared")
-        return released
     sums = [int(total) for total in kept.totals(released)]
-    broken = [total.name for total, value in zip(record.kept.totals, sums, strict=True) if total.value != value]
+    stated = zip(kept.names, kept_values(record.kept), sums, strict=True)
+    broken = [name for name, value, total in stated if value != total]
     report.say("kept totals", not broken, _broken(broken) if broken else f"{len(sums):,} summed again, all exact")
     return None if broken else released
 
@@ -279,8 +255,7 @@ def _broken(names: list[str]) -> str:
 
 def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:
     figures = read_totals(totals, kept, record.table.count)
-    certified = [total.value for total in record.kept.totals]
-    return compare(figures, dict(enumerate(certified)), kept)
+    return compare(figures, dict(enumerate(kept_values(record.kept))), kept)
 
 
 def compare(figures: Mapping[int, int], values: Mapping[int, int], kept: Invariants) -> tuple[bool, str]:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 from keepsum._arguments import as_array, check_whole
 from keepsum._text import type_of
 from keepsum.errors import InputError
+from keepsum.facade.functions import plan
 from keepsum.lattice import Lattice
 from keepsum.lattice.structure import FORCED, Structure, decompose
-from keepsum.planning.plan import plan
-from keepsum.privacy.mechanisms import Laplace, Number
+from keepsum.privacy import Laplace
+from keepsum.privacy.numbers import Number
 from keepsum.sampling.core.rng import Rng, Stream, checked_rng
 from keepsum.tables.invariants import Invariants
 

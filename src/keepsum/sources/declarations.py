@@ -21,6 +21,7 @@ from keepsum.tables.cells import cells_of, check_counts, check_labels, locate
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 from keepsum.tables.labels import as_label
+from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -213,7 +214,7 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
     return {labels: place for place, labels in enumerate(zip(*columns, strict=True))}
 
 
-def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Table:
+def read_released(path: str | PathLike[str], domain: Domain, count: str) -> ReleasedTable:
     """A released table again: exactly the axes and the count, every cell once, whole numbers that may be negative."""
     file = open_columns(path, count)
     source = file.source
@@ -230,7 +231,7 @@ def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Tabl
     index = locate(columns, counts, domain, source.where)
     if len(index) != domain.size:
         raise _not_all_cells(domain, len(index))
-    return Table(domain, cells_of(index, counts, domain.size), count, file.origin, index)
+    return ReleasedTable(domain, cells_of(index, counts, domain.size), count, file.origin, index)
 
 
 def _not_all_cells(domain: Domain, rows: int) -> DataError:

@@ -6,14 +6,13 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
 from keepsum.errors import DataError, InputError
+from keepsum.tables.frames import CountedTable, columns_of, frame_of, plain_columns
 from keepsum.tables.origins import Frame, Text
-from keepsum.tables.table import Table
 
 KINDS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv",
@@ -33,17 +32,17 @@ def kind_of(path: PurePath) -> str:
     return kind
 
 
-def own_kind(table: Table) -> str:
+def own_kind(table: CountedTable) -> str:
     """The kind of file that a table came from, or CSV."""
     return (table.origin.file if isinstance(table.origin, Frame) else None) or "csv"
 
 
-def table_bytes(table: Table, kind: str) -> bytes:
+def table_bytes(table: CountedTable, kind: str) -> bytes:
     """A table as the contents of a file."""
     if kind == "csv":
-        return b"".join(_csv_chunks(table))
+        return b"".join(_csv_chunks(table, columns_of(table), table.origin if isinstance(table.origin, Text) else None))
     pyarrow = _pyarrow(f"a table as {kind}")
-    frame = table.to_frame("pyarrow")
+    frame = frame_of(table, "pyarrow")
     sink = io.BytesIO()
     if kind == "parquet":
         from pyarrow import parquet
@@ -55,7 +54,7 @@ def table_bytes(table: Table, kind: str) -> bytes:
     return sink.getvalue()
 
 
-def table_hash(table: Table) -> str:
+def table_hash(table: CountedTable) -> str:
     r"""The SHA-256 of a table, whatever file it stands in.
 
     It is that of the plainest CSV file: UTF-8, the axes in the domain's order and then the count, every cell in the
@@ -69,14 +68,13 @@ def table_hash(table: Table) -> str:
     True
     """
     digest = hashlib.sha256()
-    for chunk in _csv_chunks(replace(table, origin=None, rows=None)):
+    for chunk in _csv_chunks(table, plain_columns(table)):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-def _csv_chunks(table: Table) -> Iterator[bytes]:
-    columns = table.columns()
-    shape = table.origin if isinstance(table.origin, Text) else Text(tuple(columns))
+def _csv_chunks(table: CountedTable, columns: dict[str, list[Any]], shape: Text | None = None) -> Iterator[bytes]:
+    shape = Text(tuple(columns)) if shape is None else shape
     if shape.byte_order_mark:
         yield b"\xef\xbb\xbf"
     yield _encoded(shape.delimiter.join(_value(name, shape, name in shape.quoted_names) for name in columns))

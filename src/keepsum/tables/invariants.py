@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,47 @@ from keepsum._arguments import check_texts, check_whole
 from keepsum._text import printable, type_of
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
-from keepsum.tables.axes import MAX_CELLS, IntArray
+from keepsum.tables.axes import MAX_CELLS, IntArray, Label
 from keepsum.tables.domain import Domain
 
-if TYPE_CHECKING:
-    from keepsum.tables.table import Table
+RowsKind: TypeAlias = Literal["subsets", "weighted"]
+ROWS: dict[RowsKind, tuple[str, str]] = {  # for one, and for several
+    "subsets": ("total of a subset", "totals of subsets"),
+    "weighted": ("weighted total", "weighted totals"),
+}
+
+
+def describe_margin(height: int, axes: Sequence[str], parents: Iterable[str | None] = ()) -> str:
+    """The totals of a margin in words; parents of other axes go without saying.
+
+    >>> describe_margin(12, ["state", "county", "sex"], ["state"]), describe_margin(1, [])
+    ('12 totals of county × sex', 'the grand total')
+    """
+    if not axes:
+        return "the grand total"
+    innermost = [axis for axis in axes if axis not in set(parents)]
+    return f"{height:,} total{'s' * (height != 1)} of {' × '.join(innermost)}"
+
+
+def describe_rows(height: int, kind: RowsKind) -> str:
+    """Totals that are not those of a margin, in words.
+
+    >>> describe_rows(3, "subsets"), describe_rows(1, "weighted")
+    ('3 totals of subsets', '1 weighted total')
+    """
+    return f"{height:,} {ROWS[kind][height != 1]}"
+
+
+class Counted(Protocol):
+    """A count for every cell of a domain."""
+
+    @property
+    def domain(self) -> Domain:
+        """The cells."""
+
+    @property
+    def counts(self) -> IntArray:
+        """One count per cell."""
 
 
 class Part(Protocol):
@@ -51,16 +87,22 @@ class Margin:
         """The number of totals."""
         return self.domain.project(self.axes).size if self.axes else 1
 
+    def all_labels(self) -> list[list[Label]]:
+        """The labels of every total, one for each axis, in order."""
+        if not self.axes:
+            return [[]]
+        margin = self.domain.project(self.axes)
+        columns = [[margin.axis(axis).labels[code] for code in margin.codes(axis).tolist()] for axis in self.axes]
+        return [list(labels) for labels in zip(*columns, strict=True)]
+
     def all_names(self) -> list[str]:
         """Every total in words, in order."""
         if not self.axes:
             return ["grand total"]
-        margin = self.domain.project(self.axes)
-        columns = []
-        for axis in margin.axes:
-            labels = margin.axis(axis).labels
-            columns.append([f"{axis}={labels[code]}" for code in margin.codes(axis).tolist()])
-        return [f"total of {', '.join(cell)}" for cell in zip(*columns, strict=True)]
+        cells = (
+            [f"{axis}={label}" for axis, label in zip(self.axes, labels, strict=True)] for labels in self.all_labels()
+        )
+        return [f"total of {', '.join(cell)}" for cell in cells]
 
     def coefficients(self) -> sparse.csr_array:
         """The totals as rows over the cells."""
@@ -73,19 +115,16 @@ class Margin:
 
     def describe(self) -> str:
         """All of them in words."""
-        if not self.axes:
-            return "the grand total"
-        innermost = [a for a in self.axes if a not in {self.domain.within.get(b) for b in self.axes}]
-        return f"{self.height:,} total{'s' * (self.height != 1)} of {' × '.join(innermost)}"
+        return describe_margin(self.height, self.axes, {self.domain.within.get(axis) for axis in self.axes})
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Totals given as rows of a matrix, with words for what they are."""
+    """Totals given as rows of a matrix."""
 
     rows: sparse.csr_array
     names: tuple[str, ...]
-    words: tuple[str, str]  # for one, and for several
+    kind: RowsKind
 
     @property
     def height(self) -> int:
@@ -102,20 +141,20 @@ class Rows:
 
     def describe(self) -> str:
         """All of them in words."""
-        return f"{self.height:,} {self.words[self.height != 1]}"
+        return describe_rows(self.height, self.kind)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows):
             return NotImplemented
         return (
-            (self.names, self.words, self.rows.shape) == (other.names, other.words, other.rows.shape)
+            (self.names, self.kind, self.rows.shape) == (other.names, other.kind, other.rows.shape)
             and np.array_equal(self.rows.indptr, other.rows.indptr)
             and np.array_equal(self.rows.indices, other.rows.indices)
             and np.array_equal(self.rows.data, other.rows.data)
         )
 
     def __hash__(self) -> int:
-        return hash((self.names, self.words, self.rows.shape))
+        return hash((self.names, self.kind, self.rows.shape))
 
 
 @dataclass(frozen=True)
@@ -174,22 +213,13 @@ class Invariants:
         indptr = np.cumsum([0, *(len(cells) for cells in chosen)])
         indices = np.concatenate([np.empty(0, dtype=np.int64), *chosen])
         rows = sparse.csr_array((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(chosen), size))
-        return cls(
-            size,
-            (
-                Rows(
-                    rows, _row_names(names, len(chosen), "total of subset"), ("total of a subset", "totals of subsets")
-                ),
-            ),
-        )
+        return cls(size, (Rows(rows, _row_names(names, len(chosen), "total of subset"), "subsets"),))
 
     @classmethod
     def matrix(cls, A: Any, names: Sequence[str] | None = None) -> Invariants:
         """Keep A x for any integer matrix A, dense or scipy sparse: one row a kept quantity, one column a cell."""
         rows = as_matrix(A, "The matrix of invariants")
-        return cls(
-            rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), ("weighted total", "weighted totals")),)
-        )
+        return cls(rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), "weighted"),))
 
     def over(self, domain: Domain) -> Invariants:
         """The same totals with the cells named by a domain of that size."""
@@ -240,15 +270,15 @@ class Invariants:
             return self.domain.name(index)
         return f"cell {check_whole(index, 'The number of a cell', 0, self.size - 1)}"
 
-    def totals(self, counts: Table | npt.ArrayLike) -> npt.NDArray[Any]:
+    def totals(self, counts: Counted | npt.ArrayLike) -> npt.NDArray[Any]:
         """The kept totals of a table, exactly."""
         return product(self.coefficients, self._values(counts))
 
-    def holds(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> bool:
+    def holds(self, a: Counted | npt.ArrayLike, b: Counted | npt.ArrayLike) -> bool:
         """Whether two tables agree on every kept total."""
         return bool(np.array_equal(self.totals(a), self.totals(b)))
 
-    def broken(self, a: Table | npt.ArrayLike, b: Table | npt.ArrayLike) -> list[str]:
+    def broken(self, a: Counted | npt.ArrayLike, b: Counted | npt.ArrayLike) -> list[str]:
         """The names of the totals on which two tables differ."""
         return [self.name(int(row)) for row in np.flatnonzero(self.totals(a) != self.totals(b))]
 
@@ -259,7 +289,7 @@ class Invariants:
     def __repr__(self) -> str:
         return printable(f"Invariants({self.describe()}; {self.size:,} cells)")
 
-    def _values(self, counts: Table | npt.ArrayLike) -> IntArray:
+    def _values(self, counts: Counted | npt.ArrayLike) -> IntArray:
         """The counts of a table over our cells, flat."""
         domain = getattr(counts, "domain", None)
         if domain is not None and self.domain is not None and domain != self.domain:

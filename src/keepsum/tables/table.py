@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum._arguments import as_array, check_flag, check_text, check_within
-from keepsum._text import given, shown_names, type_of
+from keepsum._arguments import as_array, check_flag, check_within
+from keepsum._text import shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
-from keepsum.tables.axes import IntArray, Label, quoted
+from keepsum.tables.axes import IntArray, quoted
 from keepsum.tables.cells import Source, arrange, check_counts, check_declared, check_labels, refuse_many_rows
 from keepsum.tables.columns import check_frame
 from keepsum.tables.domain import Domain
+from keepsum.tables.frames import check_counted, columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import as_columns_have_them
 from keepsum.tables.origins import INDEX, Frame, Origin
@@ -53,13 +54,7 @@ class Table:
     undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
 
     def __post_init__(self) -> None:
-        if not isinstance(self.domain, Domain):
-            raise DataError(f"A table must have a Domain, got {type_of(self.domain)}. Use from_array.")
-        right = isinstance(self.counts, np.ndarray) and self.counts.dtype == np.int64
-        if not right or self.counts.shape != (self.domain.size,):
-            raise DataError(f"Counts must be {self.domain.size:,} 64-bit integers in one row. Use from_array.")
-        if check_text(self.count, "The name of the count column") in self.domain.axes:
-            raise DataError(f"The count column must have a name of its own, got {self.count!r}, which is an axis.")
+        check_counted(self)
         self.counts.setflags(write=False)
 
     @classmethod
@@ -180,31 +175,11 @@ class Table:
         backend
             ``"pandas"``, ``"polars"`` or ``"pyarrow"``; needed if the table did not come from a frame.
         """
-        import narwhals as nw
-
-        own = self.origin if isinstance(self.origin, Frame) else None
-        wanted = backend if backend is not None else own.backend if own else None
-        if wanted is None:
-            raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
-        if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
-            raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
-        columns = self.columns()
-        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
-        if own is not None and wanted == own.backend:
-            for name in self.domain.axes:
-                frame = _cast(frame, name, own.dtypes[name], self.domain.axis(name).labels)
-        return frame.to_native()
+        return frame_of(self, backend)
 
     def columns(self) -> dict[str, list[Any]]:
         """The labels and the counts of every cell, column by column, in the order in which a release has them."""
-        rows = np.arange(self.domain.size) if self.rows is None else self.rows
-        columns: dict[str, list[Any]] = {}
-        for name in self.domain.axes:
-            labels = self.domain.axis(name).labels
-            columns[name] = [labels[code] for code in self.domain.codes(name)[rows].tolist()]
-        columns[self.count] = self.counts[rows].tolist()
-        order = self.origin.columns if self.origin is not None else tuple(columns)
-        return {name: columns[name] for name in order if name in columns}
+        return columns_of(self)
 
     def __repr__(self) -> str:
         return f"Table({repr(self.domain)[7:-1]}, counts not shown)"
@@ -252,31 +227,6 @@ def _check_column_names(frame: Any) -> None:
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise InputError(f"Columns of the frame must have different names, got {shown_names(sorted(twice))} twice.")
-
-
-def _cast(frame: Any, name: str, dtype: Any, labels: Sequence[Label]) -> Any:
-    """The labels in the caller's own type, unless that type is of another kind or has no room for one.
-
-    Codes of polars' Categorical are those of the process, in the order in which it first saw a label; no file has them.
-    Counts have no type of their own: whoever chose it may have looked at them, so it would tell how large they are.
-    """
-    import narwhals as nw
-
-    if isinstance(dtype, nw.Enum):
-        dtype = nw.Enum(_distinct_texts(labels))  # its list and its order are those of the domain, not of the frame
-    elif not (dtype.is_integer() if isinstance(labels[0], int) else dtype in (nw.String, nw.Categorical)):
-        return frame
-    try:
-        changed = frame.with_columns(nw.col(name).cast(dtype))
-        # Some libraries wrap or round what has no room, without a word.
-        return changed if changed[name].to_list() == frame[name].to_list() else frame
-    except Exception:
-        return frame
-
-
-def _distinct_texts(labels: Sequence[Label]) -> list[str]:
-    """Labels of a nested axis may stand below several parents."""
-    return list(dict.fromkeys(map(str, labels)))
 
 
 def _as_array(counts: Any) -> npt.NDArray[Any]:

@@ -12,10 +12,11 @@ import keepsum as ks
 from keepsum._signals import held_back
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
-from keepsum.convergence.observe import Certification, Convergence
+from keepsum.convergence.observe import BlockConvergence, Convergence
 from keepsum.errors import InputError
-from keepsum.privacy.guarantee import significant
-from keepsum.releasing.codec import convergence_record
+from keepsum.planning.describe import describe_choice, describe_form
+from keepsum.privacy.numbers import three_digits_up
+from keepsum.releasing.records import convergence_record
 from keepsum.sources.atomic import check_new, write_file
 
 if TYPE_CHECKING:
@@ -82,17 +83,20 @@ def convergence(
             times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)
         else:
             plan.check_samplers()
-            found = plan.certify(pairs, progress=pairs_shown(step))
+            plan = plan.certify(pairs, progress=pairs_shown(step))
     if paper is not None:
         if output is not None:
             _write(output, force, ks.mcmc.plot_bound(times))
         _say_paper(times, json)
         return
+    convergence = plan.convergence
+    if convergence is None:
+        raise AssertionError("the plan was just measured")
     if output is not None:
-        if not found.chains:
+        if not convergence.chains:
             raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
-        _write(output, force, found.plot())
-    _say(plan, found, json)
+        _write(output, force, convergence.plot(_forms(plan)))
+    _say(plan, convergence, json)
 
 
 def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
@@ -111,15 +115,15 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
         done(f"The curve is drawn: {shown(output)!r}.")
 
 
-def _say(plan: ks.Plan, found: Certification, json: bool) -> None:
+def _say(plan: ks.Plan, found: Convergence, json: bool) -> None:
     if json:
         show_json(
             {
                 "guarantee": plan.guarantee.words,
                 "sampling": plan.guarantee.sampling,
                 "blocks": [
-                    {"form": group.form, "sampler": group.sampler, "convergence": convergence_record(group)}
-                    for group in found.chains
+                    {"form": form, "sampler": sampler, "convergence": convergence_record(group)}
+                    for form, sampler, group in zip(_forms(plan), _samplers(plan), found.chains, strict=True)
                 ],
             }
         )
@@ -127,22 +131,31 @@ def _say(plan: ks.Plan, found: Certification, json: bool) -> None:
     lines = [("Guarantee", [plan.guarantee.words, plan.guarantee.sampling_words])]
     if not found.chains:
         lines.append(("Chains", ["none: no block is drawn by a chain, so there is nothing to converge"]))
-    show([*lines, *((_heading(k, found), _figures(group)) for k, group in enumerate(found.chains))])
+    for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), found.chains, strict=True)):
+        heading = "Chains" if len(found.chains) == 1 else f"Chains {place + 1}"
+        lines.append((heading, [f"{form}: {sampler}", *_figures(group)]))
+    show(lines)
 
 
-def _heading(place: int, found: Certification) -> str:
-    return "Chains" if len(found.chains) == 1 else f"Chains {place + 1}"
+def _forms(plan: ks.Plan) -> list[str]:
+    """The forms of the blocks that are drawn by chains."""
+    groups = zip(plan.groups, plan.samplers, strict=True)
+    return [describe_form(group.form) for group, choice in groups if choice.chain is not None]
 
 
-def _figures(group: Convergence) -> list[str]:
+def _samplers(plan: ks.Plan) -> list[str]:
+    return [describe_choice(choice) for choice in plan.samplers if choice.chain is not None]
+
+
+def _figures(group: BlockConvergence) -> list[str]:
     bound = group.bound
     last = group.meetings[-1][0] if group.meetings else 0
-    unmet = f"; {group.unmet:,} had NOT MET after {group.most:,} steps" if group.unmet else f", the last after {last:,}"
+    unmet = f"{group.unmet:,} had NOT MET after {group.give_up:,} steps"
+    met = unmet if group.unmet else f"all met, the last after {last:,}"
     return [
-        f"{group.form}: {group.sampler}",
-        f"{group.pairs:,} pairs with lag {group.lag:,} met{unmet}",
-        f"after {group.steps:,} steps the bound is {bound.estimate:.3g}, at most {significant(group.upper)} "
-        f"at {100 * group.confidence:.4g}% confidence, extrapolated {significant(group.extrapolated)}",
+        f"{group.pairs:,} pairs with lag {group.lag:,}: {met}",
+        f"after {group.steps:,} steps the bound is {bound.estimate:.3g}, at most {three_digits_up(group.upper)} "
+        f"at {100 * group.confidence:.4g}% confidence, extrapolated {three_digits_up(group.extrapolated)}",
     ]
 
 

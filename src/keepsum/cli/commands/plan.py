@@ -9,7 +9,8 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
-from keepsum.releasing.explain import attribute_reading, person_reading, topics
+from keepsum.planning.describe import describe_choice, describe_form
+from keepsum.releasing.explain import person_statements, topics
 from keepsum.releasing.statements import loss_concern
 
 HELP = """Show what a release would keep, promise and cost in accuracy. Spends nothing, changes nothing.
@@ -51,10 +52,11 @@ def plan(
         show_json(_as_json(made, accuracy))
         return
     margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler yet"
-    show([*topics(made), ("Accuracy", [margin]), *(("Warning", [words]) for words in loss_concern(made))])
+    show([*topics(made), ("Accuracy", [margin]), *(("Warning", [words]) for words in loss_concern(made.guarantee))])
 
 
 def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
+    statements = person_statements(made)
     return {
         "cells": made.size,
         "kept": {"words": made.invariants.describe(), "totals": list(made.invariants.names)},
@@ -63,16 +65,21 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
         "guarantee": made.guarantee.words,
         "person": {
             "distance": made.person_distance,
-            "reading": person_reading(made),
-            "attributes": {own.axis: attribute_reading(made, own) for own in made.attributes},
+            "reading": statements.headline(),
+            "attributes": {record.axis: statements.attribute(record) for record in statements.person.attributes},
         },
         "sampling": made.guarantee.sampling,
         "blocks": [
-            {"form": group.structure, "blocks": group.blocks, "cells": group.cells, "sampler": choice.words}
+            {
+                "form": describe_form(group.form),
+                "blocks": group.blocks,
+                "cells": group.cells,
+                "sampler": describe_choice(choice),
+            }
             for group, choice in zip(made.groups, made.samplers, strict=True)
         ],
         "pinned": [made.invariants.cell_name(cell) for cell in made.pinned.tolist()],
-        "warnings": loss_concern(made),
+        "warnings": loss_concern(made.guarantee),
         "margin_of_error": None
         if accuracy is None
         else {"level": accuracy.level, "typical": accuracy.typical, "simulated_draws": accuracy.draws},

@@ -29,9 +29,11 @@ from keepsum.cli.screen import (
     warning,
 )
 from keepsum.errors import InputError
+from keepsum.releasing.destination import Destination, put
 from keepsum.releasing.explain import topics
-from keepsum.releasing.release import Destination, Prepared, prepare, put
+from keepsum.releasing.release import Drawn, Prepared, prepare
 from keepsum.releasing.signing import read_private_key
+from keepsum.releasing.statements import PersonStatements, kept_totals
 from keepsum.releasing.verify import compare
 from keepsum.sources.declarations import read_totals
 from keepsum.sources.writing import own_kind
@@ -109,9 +111,9 @@ def release(
         ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step), accept_delta)
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
     if figures is not None:
-        agree, words = compare(figures, dict(enumerate(ready.totals)), plan.invariants)
+        agree, found = compare(figures, dict(enumerate(ready.totals)), plan.invariants)
         if not agree:
-            raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {words}.")
+            raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {found}.")
     if not json:
         show(_sections(ready))
         sys.stdout.flush()  # if nobody can read it, nothing is released
@@ -121,7 +123,7 @@ def release(
         with let_through(), progress() as step:
             step("drawing the noise")
             released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
-        put(released, place, key, force, orphan)
+        put(released.table, released.certificate, released.invariants, place, key, force, orphan)
         done(f"The release is made: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
     if orphan:
         warning(
@@ -133,7 +135,7 @@ def release(
         _report(place, released)
 
 
-def _report(place: Destination, released: ks.Release) -> None:
+def _report(place: Destination, released: Drawn) -> None:
     """Where the release is; a reader who had enough of it is no failure, but is told elsewhere."""
     try:
         typer.echo(f"Released     {shown(place.table)}")
@@ -154,7 +156,7 @@ def _check_call(
     if output is None:
         raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
     if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
-        raise InputError("Nobody can be asked here, because standard input is no terminal. Say --yes to release.")
+        raise InputError("No terminal to confirm on; pass --yes to release.")
     place = Destination.at(output)
     if place.put_back():
         warning(f"A release was being replaced when its process was killed, and was put back: {shown(place.table)}.")
@@ -182,14 +184,14 @@ def _bounded(ready: Prepared) -> list[str]:
     count = len(bounds.cells)
     more = [f"and {count - SHOWN:,} more"] if count > SHOWN else []
     return [
-        f"{count:,} cell{'s' * (count != 1)} can be told from the kept totals alone more closely than the noise blurs:",
+        f"{count:,} cell{'s' * (count != 1)} bounded by kept totals more tightly than the margin of error:",
         *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN)),
         *more,
         *unchecked,
     ]
 
 
-def _as_json(ready: Prepared, place: Destination, released: ks.Release) -> dict[str, object]:
+def _as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, object]:
     certificate = released.certificate
     name = ready.plan.invariants.cell_name
     return {
@@ -197,10 +199,14 @@ def _as_json(ready: Prepared, place: Destination, released: ks.Release) -> dict[
         "certificate": shown(place.certificate),
         "invariants": None if released.invariants is None else shown(place.invariants),
         "sha256": certificate.table.sha256,
-        "guarantee": certificate.guarantee,
-        "kept": certificate.kept.words,
+        "guarantee": {
+            "words": ready.plan.guarantee.words,
+            "person": PersonStatements.of(certificate).headline(),
+            "facts": certificate.guarantee,
+        },
+        "kept": kept_totals(certificate.kept, certificate.domain),
         "margin_of_error": certificate.accuracy,
-        "pinned": certificate.exposure.pinned,
+        "pinned": [name(cell) for cell in ready.plan.pinned.tolist()],
         "bounded": {
             "count": len(ready.bounds.cells),
             "not_checked": ready.bounds.not_checked,

@@ -1,126 +1,122 @@
-"""Samplers for Gaussian and l2 Laplace noise, which are lattice Gaussians on every block."""
+"""Samplers for Gaussian noise: the lattice Gaussian of each block, else a chain where it is too narrow for that."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from keepsum.lattice.structure import System
+from keepsum.lattice.structure import Block, Structure, System
+from keepsum.lattice.tables import Grid
 from keepsum.planning.geometry import block_factor
-from keepsum.planning.selection.l1 import BUDGET, Choice
-from keepsum.privacy.mechanisms import Laplace, Mechanism
-from keepsum.sampling.core.rng import Rng, rng
+from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
+from keepsum.planning.selection.choice import BUDGET, Choice, Reason
+from keepsum.planning.selection.general import choose_narrow
+from keepsum.privacy.mechanism import Mechanism
+from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
-from keepsum.sampling.gaussian.common_scale import CommonScale
-from keepsum.sampling.gaussian.sums import LatticeGaussian, Part, SumsGaussian, Variances, sum_acceptance
+from keepsum.sampling.gaussian.sums import (
+    FreeGaussian,
+    LatticeGaussian,
+    Part,
+    SumsGaussian,
+    Variances,
+    sum_acceptance,
+)
 from keepsum.sampling.gaussian.tables import TableGaussian
 from keepsum.tables.axes import IntArray
 
-# Cells that may be drawn for one accepted draw of a region with its sum kept, which is quick: some seconds.
-SLOWEST = 2 * 10**8
+# Cells that may be drawn per accepted draw of a region with its sum kept, which is quick: some seconds.
+SUM_BUDGET = 2 * 10**8
 ROOM = 2.0**55  # width times cells: the numerators of centres stay a hundred times below 2^63
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
-NARROW = 2  # up to this sigma heat-bath moves are tried where the exact sampler accepts too seldom
+NARROW_SIGMA = 2  # up to this sigma chains are tried where the exact sampler accepts too rarely
+RAREST = 1e-15  # the smallest acceptance rate that is told from none
 
 
-def choose_overlap_gaussian(system: System, sizes: IntArray, cells: list[IntArray], mechanism: Mechanism) -> Choice:
-    """Blocks of one form: a table in closed form, others by their triangular factor."""
-    if system.grid is not None and sizes.max() == 1:
-        shape, order = system.grid.shape, system.grid.column.reshape(-1)
-        own = np.concatenate([block[order] for block in cells])
-        exact = choose_gaussian(mechanism, TableGaussian(shape, len(cells)), own, TableGaussian(shape))
-        return _or_narrow(exact, system, sizes, cells, mechanism)
-    factor = block_factor(system, sizes.tobytes())
-    if factor is None:
-        exact = Choice("no sampler: too many totals overlap", None, np.concatenate(cells))
+def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
+    """Cells under no total: every draw is accepted."""
+    cells, sigma = free_cells(structure), mechanism.scale
+    part = FreeGaussian(len(cells))
+    missing = _out_of_range(sigma, part)
+    if missing is not None:
+        return Choice.none(cells, missing)
+    return Choice("independent_cells", LatticeGaussian(part, sigma**2), cells, len(cells))
+
+
+def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
+    """Regions whose sum the totals force to be 0."""
+    cells, sizes = sums_cells(structure)
+    return _choose_exact(mechanism.scale, SumsGaussian(sizes), cells, SumsGaussian([sizes.max()]), SUM_BUDGET)
+
+
+def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
+    """Blocks of one form whose totals overlap; where the noise is too narrow for the exact sampler, a chain."""
+    sigma, system = mechanism.scale, blocks[0].system
+    cells, sizes = block_cells(structure, blocks)
+    ordered = in_part_order(system, sizes, cells)
+    part, one = overlap_part(system, sizes, len(cells)), overlap_part(system, sizes, 1)
+    if part is None or one is None:
+        exact = Choice.none(ordered, Reason("too_many_totals"))
     else:
-        part = BlockGaussian(factor, sizes, len(cells))
-        exact = choose_gaussian(mechanism, part, np.concatenate(cells), BlockGaussian(factor, sizes))
-    return _or_narrow(exact, system, sizes, cells, mechanism)
-
-
-def _or_narrow(exact: Choice, system: System, sizes: IntArray, cells: list[IntArray], mechanism: Mechanism) -> Choice:
-    """Where Gaussian noise is too narrow for the exact sampler, heat-bath moves if they are quick."""
-    if exact.sampler is not None or isinstance(mechanism, Laplace) or mechanism.sigma is None:
+        exact = _choose_exact(sigma, part, ordered, one, BUDGET)
+    if exact.sampler is not None or not NARROWEST <= sigma <= NARROW_SIGMA:
         return exact
-    if not NARROWEST <= mechanism.sigma <= NARROW:
-        return exact
-    from keepsum.planning.selection.general import choose_narrow
-
-    return choose_narrow(system, sizes, cells, float(mechanism.sigma) ** 2) or exact
+    return choose_narrow(system, sizes, cells, float(sigma) ** 2, exact.reasons) or exact
 
 
-def choose_gaussian(mechanism: Mechanism, part: Part, cells: IntArray, one: Part | None = None) -> Choice:
-    """Blocks under Gaussian noise; under l2 Laplace noise a part of one sampler for all groups.
+def overlap_part(system: System, sizes: IntArray, count: int) -> Part | None:
+    """So many blocks of one form: a table in closed form, others by their triangular factor, if there is one."""
+    grid = _table(system, sizes)
+    if grid is not None:
+        return TableGaussian(grid.shape, count)
+    factor = block_factor(system, sizes.tobytes())
+    return None if factor is None else BlockGaussian(factor, sizes, count)
 
-    Narrow noise is accepted seldom where many totals overlap. How seldom is estimated before anything is drawn, from
-    some draws of one block (``one``; cells under no total are always accepted).
+
+def in_part_order(system: System, sizes: IntArray, cells: list[IntArray]) -> IntArray:
+    """The cells of blocks in the order in which ``overlap_part`` draws them."""
+    grid = _table(system, sizes)
+    return np.concatenate(cells if grid is None else [block[grid.column.reshape(-1)] for block in cells])
+
+
+def _table(system: System, sizes: IntArray) -> Grid | None:
+    """The grid of a block that is a table of single cells."""
+    return system.grid if sizes.max() == 1 else None
+
+
+def _out_of_range(sigma: Fraction, part: Part) -> Reason | None:
+    if not NARROWEST <= sigma <= WIDEST:
+        return Reason("sigma_out_of_range", lowest=str(NARROWEST), highest=str(WIDEST))
+    return Reason("no_room") if float(sigma) * part.width > ROOM else None
+
+
+def _choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budget: int) -> Choice:
+    """The exact sampler, if a draw of one block stays within the budget.
+
+    Narrow noise is accepted rarely where many totals overlap. How rarely is estimated before anything is drawn, from
+    some draws of one block.
     """
-    if isinstance(mechanism, Laplace):
-        return Choice("drawn exactly, each cell given those before, at a width common to all", Apart(part), cells)
-    if mechanism.sigma is None:
-        raise AssertionError("the plan works out sigma")
-    if not NARROWEST <= mechanism.sigma <= WIDEST or float(mechanism.sigma) * part.width > ROOM:
-        return Choice(f"no sampler: Gaussian noise is drawn for sigma from {NARROWEST} to {WIDEST}", None, cells)
-    rate = 1.0 if one is None else acceptance(one, mechanism.sigma**2)
-    cost = math.ceil(len(cells) / max(rate, 1e-15))
-    if one is not None and one.width / max(rate, 1e-15) > (SLOWEST if isinstance(part, SumsGaussian) else BUDGET):
-        why = f"noise as narrow as this would be accepted once in {1 / max(rate, 1e-15):.1g} tries"
-        return Choice(f"no sampler: {why}; wider noise, or fewer totals, would do", None, cells)
-    words = "drawn exactly, cell by cell" if one is None else "drawn exactly, each cell given those before"
-    share = "" if rate > 0.995 else f"; about {100 * rate:.2g}% of tries accepted"
-    return Choice(words + share, LatticeGaussian(part, mechanism.sigma**2), cells, cost)
+    missing = _out_of_range(sigma, part)
+    if missing is not None:
+        return Choice.none(cells, missing)
+    rate = max(acceptance(one, sigma**2), RAREST)
+    if one.width / rate > budget:
+        return Choice.none(cells, Reason("rarely_accepted", limit=budget, acceptance=rate))
+    sampler, cost = LatticeGaussian(part, sigma**2), math.ceil(len(cells) / rate)
+    return Choice("conditional_cells", sampler, cells, cost, acceptance=rate)
 
 
 def acceptance(part: Part, variance: Fraction) -> float:
-    """The share of tries of a block that are accepted: known for sums, else from some tries with their own seed."""
+    """The share of proposals of a block that are accepted: known for sums, else by a pilot with a seed of its own."""
     if isinstance(part, SumsGaussian):
         return sum_acceptance(part.width, float(variance))
     if part.log_theta_bound(float(variance)) < 1e-9:
         return 1.0
     centred = part.log_theta_centred(float(variance))
-    tries = max(4, min(400, 2 * 10**6 // part.width))
-    out = np.empty((tries, part.width), dtype=np.int64)
-    weights = part.fill(out, Variances.constant(variance, tries), False, rng(seed="keepsum pilot"), 1)
+    proposals = max(4, min(400, 2 * 10**6 // part.width))
+    out = np.empty((proposals, part.width), dtype=np.int64)
+    weights = part.fill(out, Variances.constant(variance, proposals), False, rng(seed="keepsum pilot"), 1)
     return float(np.exp(weights - centred).mean())
-
-
-class Apart:
-    """A part of a sampler that draws several groups together; on its own it draws nothing."""
-
-    def __init__(self, part: Part) -> None:
-        self.part, self.width = part, part.width
-
-    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Never called: ``together`` replaces it."""
-        raise AssertionError("drawn together with the other groups")
-
-
-def together(choices: Sequence[Choice], mechanism: Mechanism) -> tuple[Choice, ...]:
-    """l2 Laplace noise has one random width for all groups, so one sampler draws them all."""
-    parts = [choice.sampler.part for choice in choices if isinstance(choice.sampler, Apart)]
-    if mechanism.epsilon is None or len(parts) < len(choices):
-        # A group without a sampler leaves none for the others.
-        return tuple(
-            replace(choice, sampler=None, words="no sampler: another block has none") if choice.sampler else choice
-            for choice in choices
-        )
-    sampler = CommonScale(mechanism.epsilon, parts)
-    if float(sampler.staircase.edges[-1]) * sampler.width > ROOM:
-        words = "no sampler: noise as wide as this has no room in 64 bits"
-        return tuple(replace(choice, words=words, sampler=None) for choice in choices)
-    accepted, tries = sampler.pilot(rng(seed="keepsum pilot"), 400)
-    cost = sampler.width * tries // max(1, accepted)
-    if not accepted or (cost > BUDGET and accepted < tries / 10):
-        why = f"noise as narrow as this would be accepted less than once in {tries} tries"
-        return tuple(replace(choice, words=f"no sampler: {why}", sampler=None) for choice in choices)
-    firsts = np.cumsum([0, *(part.width for part in parts)]).tolist()
-    share = "" if accepted > 0.9 * tries else f"; about {100 * accepted / tries:.2g}% of tries accepted"
-    return tuple(
-        replace(choice, sampler=sampler, words=choice.words + share, cost=cost, first=first)
-        for choice, first in zip(choices, firsts, strict=False)
-    )

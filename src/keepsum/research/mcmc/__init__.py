@@ -1,7 +1,7 @@
 """The paper's Algorithms 1 to 3, and how near a chain is to its target: for research and comparison."""
 
 from keepsum.convergence.bounds import LagChoice, TvBound, choose_lag, tv_upper_bound
-from keepsum.convergence.curve import plot_bound
+from keepsum.convergence.plot import plot_bound
 from keepsum.convergence.times import MeetingTimes
 from keepsum.research.mcmc.coupling import meeting_times
 from keepsum.research.mcmc.diagnostics import effective_sample_size, r_hat

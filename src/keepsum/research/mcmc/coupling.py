@@ -10,7 +10,7 @@ import numpy as np
 from keepsum._arguments import check_whole
 from keepsum.convergence.times import MeetingTimes
 from keepsum.lattice import Lattice
-from keepsum.privacy.mechanisms import Mechanism
+from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.research.mcmc.kernels import MET, NORM, OTHER, STEP, couple
 from keepsum.research.mcmc.metropolis import advance, begin
 from keepsum.research.mcmc.pairs import MAX_STEPS, as_meeting_times, checked_last
@@ -21,7 +21,7 @@ from keepsum.sampling.core.rng import Rng, Stream
 
 def meeting_times(
     lattice: Lattice,
-    mechanism: Mechanism,
+    mechanism: Request | Mechanism,
     a: float | Sequence[float],
     *,
     lag: int,

@@ -11,7 +11,7 @@ import numpy as np
 from keepsum._arguments import check_whole
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
-from keepsum.privacy.mechanisms import Mechanism
+from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.research.mcmc.kernel_arguments import Floats, IntArray, Scratch
 from keepsum.research.mcmc.kernels import ACCEPTED, NORM, UPDATES, start_from_g, walk
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
@@ -71,7 +71,7 @@ class Chains:
 
 def metropolis(
     lattice: Lattice,
-    mechanism: Mechanism,
+    mechanism: Request | Mechanism,
     steps: int,
     a: float | Sequence[float],
     *,

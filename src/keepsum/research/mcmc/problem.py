@@ -18,7 +18,8 @@ from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.lattice.kernel import LLL_LIMIT
 from keepsum.lattice.matrix import as_matrix
-from keepsum.privacy.mechanisms import Gaussian, Laplace, Mechanism
+from keepsum.privacy import as_mechanism
+from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.research.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, Target
 from keepsum.research.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
 
@@ -71,7 +72,7 @@ class Problem:
         return -self.target.rate * (math.sqrt(norm) if self.target.kind == L2 else norm)
 
 
-def pose(lattice: Lattice, mechanism: Mechanism, a: float | Sequence[float], basis: Any = None) -> Problem:
+def pose(lattice: Lattice, mechanism: Request | Mechanism, a: float | Sequence[float], basis: Any = None) -> Problem:
     """Check what the user gave and bring it into the form that kernels read."""
     if not isinstance(lattice, Lattice):
         raise InputError(f"The lattice must be a ks.Lattice, got {type_of(lattice)}. Use ks.Lattice(A).")
@@ -129,18 +130,13 @@ def _pre_jumps(parameters: Floats) -> PreJumps:
     return PreJumps(law.astype(np.int64), quick.reshape(len(different), -1), log_a, half)
 
 
-def _target(mechanism: Mechanism) -> Target:
-    if isinstance(mechanism, Laplace):
-        if mechanism.asked is not None:
-            raise InputError(
-                f"The mechanism must have its epsilon per unit of distance, got {mechanism!r}. Use plan.mechanism."
-            )
-        return _law(L1 if mechanism.norm == "l1" else L2, float(mechanism.epsilon))
-    if isinstance(mechanism, Gaussian):
-        if mechanism.sigma is None:
-            raise InputError(f"The mechanism must have its sigma worked out, got {mechanism!r}. Use plan.mechanism.")
-        return _law(GAUSSIAN, float(1 / (2 * mechanism.sigma**2)))
-    raise InputError(f"The mechanism must be a ks.Laplace or a ks.Gaussian, got {type_of(mechanism)}.")
+def _target(mechanism: Request | Mechanism) -> Target:
+    """The law of a mechanism, as the loops read it; one that depends on a plan is given as ``plan.mechanism``."""
+    known = as_mechanism(mechanism)
+    scale = known.scale
+    if known.kind == "gaussian":
+        return _law(GAUSSIAN, float(1 / (2 * scale**2)))
+    return _law(L1 if known.kind == "laplace-l1" else L2, float(1 / scale))
 
 
 def _law(kind: int, rate: float) -> Target:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from keepsum.lattice import Lattice
-from keepsum.privacy.mechanisms import Mechanism
+from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.research.mcmc.draws import Draws
 from keepsum.research.mcmc.kernel_arguments import IntArray
 from keepsum.research.mcmc.problem import pose
@@ -51,7 +51,9 @@ class LatticeMetropolis:
     (0, <class 'bool'>)
     """
 
-    def __init__(self, lattice: Lattice, mechanism: Mechanism, a: float | Sequence[float], basis: Any = None) -> None:
+    def __init__(
+        self, lattice: Lattice, mechanism: Request | Mechanism, a: float | Sequence[float], basis: Any = None
+    ) -> None:
         self._problem = problem = pose(lattice, mechanism, a, basis)
         starts, cells, entries = problem.columns
         shape = (problem.width, problem.dimension)

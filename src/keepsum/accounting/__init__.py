@@ -1,0 +1,1 @@
+"""Composition of releases and the ledger of a budget: to come, below ``releasing``."""

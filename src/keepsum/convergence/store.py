@@ -1,0 +1,68 @@
+"""The file cache of meeting times: pairs of chains that were run once are not run again.
+
+What was found is kept pair by pair, in chunks, so that a run that was stopped goes on where it was, and another plan
+with the same blocks finds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from keepsum._cache import user_cache
+from keepsum._signals import held_back
+
+CHUNK = 250  # pairs that are drawn and kept together
+
+
+class MeetingTimeStore:
+    """The file that holds the meeting times of one chain, in chunks; -1 for a pair that was given up.
+
+    Parameters
+    ----------
+    name
+        The file's name: one for each chain, lag and step at which pairs are given up.
+    lag, give_up
+        The smallest and the largest meeting time that there can be.
+    """
+
+    def __init__(self, name: str, lag: int, give_up: int) -> None:
+        folder = user_cache()
+        self._path = None if folder is None else folder / "convergence" / f"{name}.json"
+        self._lag, self._give_up = lag, give_up
+
+    def read(self) -> list[list[int]]:
+        """The chunks that are there; none if the file is missing or damaged."""
+        if self._path is None:
+            return []
+        try:
+            chunks = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return []
+        whole = isinstance(chunks, list) and all(
+            isinstance(chunk, list) and len(chunk) == CHUNK and all(self._possible(time) for time in chunk)
+            for chunk in chunks
+        )
+        return chunks if whole else []
+
+    def _possible(self, time: object) -> bool:
+        return type(time) is int and (time == -1 or self._lag <= time <= self._give_up)
+
+    def write(self, chunks: list[list[int]]) -> None:
+        """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""
+        if self._path is None:
+            return
+        with held_back(), suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
+            try:
+                with os.fdopen(handle, "w") as file:
+                    json.dump(chunks, file)
+                Path(name).replace(self._path)
+            except BaseException:
+                with suppress(OSError):
+                    Path(name).unlink()
+                raise

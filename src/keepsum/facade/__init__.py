@@ -1,0 +1,1 @@
+"""What users hold: plans and releases, and the functions that make them."""

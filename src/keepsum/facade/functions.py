@@ -1,0 +1,94 @@
+"""``ks.plan`` and ``ks.release``: what most users call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keepsum._text import type_of
+from keepsum.errors import InputError
+from keepsum.facade.objects import Plan, Release
+from keepsum.planning.plan import compile_plan
+from keepsum.privacy.mechanism import Mechanism, Request
+from keepsum.privacy.numbers import Number
+from keepsum.releasing.release import check_confidential
+from keepsum.sampling.core.rng import Rng
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.table import Table
+
+
+def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
+    """Compile kept totals and a mechanism into a plan.
+
+    Parameters
+    ----------
+    invariants
+        The totals to keep.
+    mechanism
+        ``Laplace`` or ``Gaussian``; a loss per person is turned into one per unit of distance here.
+
+    Raises
+    ------
+    PlanError
+        If the totals leave no cell any freedom: there is then nothing to protect and no guarantee to state.
+
+    Notes
+    -----
+    Linear in the cells times the totals that each stands in, plus exact algebra on the blocks whose totals overlap.
+    """
+    return Plan.of(compile_plan(invariants, mechanism))
+
+
+def release(
+    table: Table,
+    keep: Invariants | Iterable[str | Iterable[str]],
+    mechanism: Request | Mechanism,
+    *,
+    accept_pinned: str | Iterable[Any] = (),
+    accept_delta: Number | None = None,
+    rng: Rng | None = None,
+    threads: int = 1,
+) -> Release:
+    """Release a table with some totals kept exactly.
+
+    Parameters
+    ----------
+    table
+        The confidential table.
+    keep
+        The totals to keep: ``Invariants``, or a list of margins, each an axis or a list of axes, ``[]`` for the
+        grand total.
+    mechanism
+        ``Laplace`` or ``Gaussian``.
+    accept_pinned
+        Cells that may be published as they are, by name, number or labels; or ``"all"``.
+    accept_delta
+        The largest delta that sampling may add at the distance of one person. Where noise is only estimated it is above
+        1e-6, and must be accepted here or the noise be another.
+    rng
+        The source of randomness, by default the operating system's.
+    threads
+        How many threads to draw with.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> table = ks.Table.from_array(
+    ...     [[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "education": ["low", "high"]}
+    ... )
+    >>> out = ks.release(table, keep=["county", []], mechanism=ks.Laplace(epsilon=0.5))
+    >>> out.table.counts.reshape(2, 2).sum(axis=1).tolist()
+    [16, 30]
+    >>> out.certificate.guarantee.person.epsilon, out.certificate.guarantee.person.distance.length
+    ('2', 4)
+    """
+    check_confidential(table)
+    if not isinstance(keep, (Invariants, Iterable)) or isinstance(keep, (bytes, Mapping)):
+        raise InputError(f"Totals to keep must be Invariants or a list of margins, got {type_of(keep)}.")
+    if isinstance(keep, Invariants):
+        kept = keep.over(table.domain) if keep.domain is None else keep
+    else:
+        kept = table.keep(*([keep] if isinstance(keep, str) else keep))
+    return plan(kept, mechanism).release(
+        table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
+    )

@@ -1,0 +1,212 @@
+"""``ks.Plan``, ``ks.Release`` and ``ks.Certificate``: what users hold, with everything that they ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from keepsum._arguments import check_flag, check_whole
+from keepsum.accuracy.law import Noise
+from keepsum.accuracy.margins import Accuracy, accuracy
+from keepsum.accuracy.tails import tail_bound
+from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.numbers import Number
+from keepsum.releasing import certificate as releasing_certificate
+from keepsum.releasing.codec import plan_of
+from keepsum.releasing.destination import Destination, put
+from keepsum.releasing.explain import explain, explain_html
+from keepsum.releasing.records import LEVEL
+from keepsum.releasing.release import Drawn, prepare
+from keepsum.releasing.signing import read_private_key
+from keepsum.releasing.statements import guarantee_of
+from keepsum.sampling.core.rng import Rng, checked_rng
+from keepsum.sources.writing import own_kind
+from keepsum.tables.axes import IntArray
+from keepsum.tables.released import ReleasedTable
+from keepsum.tables.table import Table
+
+UNSAVED = "This release is not saved, but still in memory: save it under another name."
+
+
+class Plan(CompiledPlan):
+    """A compiled release: immutable, free of data, safe to share between threads.
+
+    Made by :func:`plan`.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> domain = ks.Domain({"county": ["Alpha", "Beta", "Gamma"], "education": ["low", "high"]})
+    >>> plan = ks.plan(ks.Invariants.margins(domain, [["county"], ["education"]]), ks.Laplace(epsilon=0.25))
+    >>> plan
+    Plan(6 cells, 4 independent totals kept, Laplace(epsilon=0.25, norm='l1'))
+    >>> plan.person_distance, plan.pinned.tolist()
+    (4, [])
+    >>> [(attribute.axis, str(attribute.any_value)) for attribute in plan.attributes]
+    [('county', '4'), ('education', '4')]
+    """
+
+    @classmethod
+    def of(cls, compiled: CompiledPlan) -> Plan:
+        """A compiled plan as users hold it."""
+        return cls(**{field.name: getattr(compiled, field.name) for field in fields(compiled)})
+
+    @property
+    def sigma(self) -> Fraction | None:
+        """The width of Gaussian noise, exactly as it is drawn; None for Laplace noise."""
+        return self.mechanism.scale if self.mechanism.kind == "gaussian" else None
+
+    @cached_property
+    def noise(self) -> Noise:
+        """The law of the noise: variances and intervals of single cells."""
+        return Noise(self.invariants, self.structure, self.mechanism)
+
+    def accuracy(self, level: float = 0.95) -> Accuracy:
+        """The margin of error of every cell: what a release will be like, without spending any budget."""
+        return accuracy(self.blocks, level)
+
+    def tail_bound(self, length: float) -> float:
+        """The paper's bound of the chance that the noise is at least that long, in the l2 norm."""
+        return tail_bound(self.mechanism, self.geometry, length)
+
+    def explain(self) -> str:
+        """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
+        return explain(self)
+
+    def sample(self, size: int | None = None, rng: Rng | None = None, threads: int = 1) -> IntArray:
+        """Draw noise that keeps every total.
+
+        Parameters
+        ----------
+        size
+            How many draws; without it one, as a flat vector.
+        rng
+            The source of randomness; by default the operating system's. The same seed gives the same noise for any
+            number of threads.
+        threads
+            How many threads to use.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one row per draw, one column per cell.
+        """
+        draws = 1 if size is None else check_whole(size, "The number of draws", 0)
+        threads = check_whole(threads, "The number of threads", 1)
+        noise = self.blocks.sample(draws, checked_rng(rng), threads)
+        return noise[0] if size is None else noise
+
+    def release(
+        self,
+        table: Table,
+        *,
+        accept_pinned: str | Iterable[Any] = (),
+        accept_delta: Number | None = None,
+        rng: Rng | None = None,
+        threads: int = 1,
+    ) -> Release:
+        """Release a table by this plan; see :func:`keepsum.release`."""
+        threads = check_whole(threads, "The number of threads", 1)
+        seeded = rng is not None and checked_rng(rng).seeded
+        ready = prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta)
+        return Release.of(ready.draw(rng, threads), Plan.of(ready.plan))
+
+    def _repr_html_(self) -> str:
+        return explain_html(self)
+
+
+class Certificate(releasing_certificate.Certificate, frozen=True):
+    """Everything that may be known of a release.
+
+    Made by a release; read with :meth:`from_json`. It holds facts only; sentences are made of them when it is shown.
+    The same totals, noise and guarantee can be worked out again from it with :meth:`plan`, without the data.
+    """
+
+    @classmethod
+    def of(cls, certificate: releasing_certificate.Certificate) -> Certificate:
+        """A certificate as users hold it."""
+        return cls(**{name: getattr(certificate, name) for name in certificate.__struct_fields__})
+
+    def plan(self, invariants: bytes | None = None) -> Plan:
+        """The plan of the release, from the certificate alone and the file of invariants where there is one."""
+        return Plan.of(plan_of(self, invariants))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """A released table and its certificate.
+
+    Attributes
+    ----------
+    table
+        The released table: integers, with every kept total exactly as it was.
+    certificate
+        What may be known of the release.
+    plan
+        The plan that it was made by.
+    invariants
+        The file of kept totals that are not margins, if there are any.
+    """
+
+    table: ReleasedTable
+    certificate: Certificate
+    plan: Plan
+    invariants: bytes | None
+
+    @classmethod
+    def of(cls, drawn: Drawn, plan: Plan) -> Release:
+        """What was drawn by a plan, as users hold it."""
+        return cls(drawn.table, Certificate.of(drawn.certificate), plan, drawn.invariants)
+
+    def accuracy(self, level: float = LEVEL) -> Accuracy:
+        """The margin of error of every released count."""
+        return self.plan.accuracy(level)
+
+    def save(
+        self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False
+    ) -> Path:
+        """Write the table and its certificate, in whole or not at all.
+
+        Parameters
+        ----------
+        path
+            ``"released.csv"`` (or .parquet, .arrow) for a file with ``released.certificate.json`` beside it, ``"out/"``
+            for a folder with ``table.csv`` and ``certificate.json``.
+        sign_with
+            The file of an Ed25519 private key.
+        force
+            Replace what stands there. Whatever happens meanwhile, the old release or the new one is there.
+
+        Returns
+        -------
+        pathlib.Path
+            The file of the table.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written there, or another process is writing there. The release stays as it is, and can be
+            saved elsewhere.
+
+        Notes
+        -----
+        Ctrl-C waits until all is in its place: if it comes out of this call, the release is there.
+        """
+        check_flag(force, "force=")
+        place = Destination.at(path, own_kind(self.table))
+        key = None if sign_with is None else read_private_key(sign_with)
+        with place.claimed(force, UNSAVED) as orphan:
+            put(self.table, self.certificate, self.invariants, place, key, force, orphan)
+        return place.table
+
+    def __repr__(self) -> str:
+        guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
+        return f"Release({repr(self.table)[14:-1]}; {guarantee.words})"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_() + self.certificate._repr_html_()

@@ -1,0 +1,147 @@
+"""Forms of blocks and choices of samplers in words: the one place where sentences are made of these facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keepsum.planning.groups import Form
+from keepsum.planning.selection.choice import Choice, Method, Reason
+
+MENTIONED = 0.9  # acceptance rates below this are mentioned
+METHODS: dict[Method, str] = {
+    "independent_cells": "exact, cell by cell",
+    "uniform_compositions": "exact, by uniform compositions",
+    "two_rows": "exact rejection; the last two rows drawn conditionally",
+    "solved_regions": "exact rejection; the widest regions solved for",
+    "conditional_cells": "exact; each cell drawn given those before",
+    "mixture_rejection": "rounded: rejection from a mixture of Gaussians",
+    "mixture_chain": "estimated: {steps:,} steps of a chain of mixture proposals",
+    "heat_bath_chain": "estimated: {steps:,} sweeps of heat-bath moves",
+    "gaussian_chain": "estimated: {steps:,} steps of a chain of lattice Gaussians",
+}
+
+
+def describe_form(form: Form) -> str:
+    """The form of a block.
+
+    >>> describe_form(Form("table", regions=16, totals=8, shape=(4, 4)))
+    '4 × 4 table with both margins kept'
+    >>> describe_form(Form("regions", regions=7, totals=3, smallest=2, largest=5))
+    '7 regions under 3 overlapping totals, each of 2 to 5 cells'
+    >>> describe_form(Form("sums", totals=1, smallest=3, largest=3))
+    '3 cells with their sum kept'
+    """
+    if form.kind == "free":
+        return "cells under no total"
+    if form.kind == "sums":
+        return f"{_cells(form)} with their sum kept"
+    if form.kind == "table":
+        ways = len(form.shape) - 1
+        margins = "both margins" if ways == 1 else f"all {ways}-way margins"
+        name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} kept"
+    else:
+        name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"
+    return name if form.largest == 1 else f"{name}, each of {_cells(form)}"
+
+
+def _cells(form: Form) -> str:
+    low, high = form.smallest, form.largest
+    return f"{low:,} cells" if low == high else f"{low:,} to {high:,} cells"
+
+
+def describe_choice(choice: Choice) -> str:
+    """How a group of blocks is sampled, and why not exactly if it is not."""
+    return describe_sampler(
+        choice.method,
+        acceptance=choice.acceptance,
+        steps=choice.steps,
+        proposals_per_step=choice.proposals_per_step,
+        moves=choice.moves,
+        reasons=choice.reasons,
+    )
+
+
+def describe_sampler(
+    method: Method | None,
+    *,
+    acceptance: float | None = None,
+    steps: int | None = None,
+    proposals_per_step: float | None = None,
+    moves: int | None = None,
+    reasons: Sequence[Reason] = (),
+) -> str:
+    """The facts of a choice, as a plan has them or as a certificate records them; see ``Choice``.
+
+    >>> describe_sampler("two_rows", acceptance=0.34)
+    'exact rejection; the last two rows drawn conditionally; 34% of proposals accepted'
+    >>> describe_sampler("mixture_chain", steps=120, proposals_per_step=3, reasons=[Reason("table_too_large")])
+    'estimated: 120 steps of a chain of mixture proposals, about 3 proposals per step (the table is too large for an
+    exact sampler at this epsilon)'
+    """
+    if method is None:
+        return f"no sampler: {describe_refusal(reasons)}"
+    text = METHODS[method].format(steps=steps or 0)
+    if moves is not None:
+        text += f" along {moves:,} short vectors"
+    if proposals_per_step is not None:
+        text += f", about {_about(proposals_per_step)} per step"
+    if acceptance is not None and acceptance < MENTIONED:
+        text += f"; {100 * acceptance:.2g}% of proposals accepted"
+    return f"{text} ({describe_reasons(reasons)})" if reasons else text
+
+
+def _about(proposals: float) -> str:
+    count = f"{proposals:,.0f}" if proposals > 10 else f"{proposals:.2g}"
+    return f"{count} proposal{'s' * (count != '1')}"
+
+
+def describe_refusal(reasons: Sequence[Reason]) -> str:
+    """Why there is no sampler at all, and what would help where the noise is too narrow for the exact one.
+
+    >>> describe_refusal([Reason("rarely_accepted", acceptance=1e-9)])
+    'exact rejection would accept about one in 1e+09 proposals, or fewer; use wider noise or keep fewer totals'
+    """
+    narrow = any(reason.kind == "rarely_accepted" and reason.acceptance is not None for reason in reasons)
+    return describe_reasons(reasons) + ("; use wider noise or keep fewer totals" if narrow else "")
+
+
+def describe_reasons(reasons: Sequence[Reason]) -> str:
+    """Why no exact sampler serves, and why no other one does.
+
+    >>> describe_reasons([Reason("table_too_large"), Reason("block_too_large")])
+    'the table is too large for an exact sampler at this epsilon, and the block is too large for a chain'
+    """
+    return ", and ".join(describe_reason(reason) for reason in reasons)
+
+
+def describe_reason(reason: Reason) -> str:
+    """Why one sampler does not serve.
+
+    >>> describe_reason(Reason("epsilon_out_of_range", lowest="1/10000", highest="50"))
+    'l1 Laplace noise is drawn for epsilon from 1/10000 to 50'
+    """
+    limit = "" if reason.limit is None else f"{reason.limit:,}"
+    if reason.kind == "rarely_accepted":
+        return _rarely_accepted(reason)
+    if reason.kind == "too_many_totals":
+        return f"more than {limit} totals overlap" if limit else "too many totals overlap for an exact sampler"
+    return {
+        "epsilon_out_of_range": f"l1 Laplace noise is drawn for epsilon from {reason.lowest} to {reason.highest}",
+        "sigma_out_of_range": f"Gaussian noise is drawn for sigma from {reason.lowest} to {reason.highest}",
+        "too_many_equations": f"an exact sampler would have to solve equations with more than {limit} coefficients",
+        "table_too_large": "the table is too large for an exact sampler at this epsilon",
+        "large_coefficients": "its equations have coefficients too large for an exact sampler",
+        "block_too_large": "the block is too large for a chain",
+        "regions_too_large": "its regions are too large for a chain at this epsilon",
+        "chain_too_slow": "a chain would take minutes per draw",
+        "no_room": "noise as wide as this does not fit in 64 bits",
+        "another_block": "another block has none",
+    }[reason.kind]
+
+
+def _rarely_accepted(reason: Reason) -> str:
+    if reason.acceptance is None:
+        return f"exact rejection would draw more than {reason.limit or 0:,} cells per accepted draw"
+    proposals = 1 / reason.acceptance
+    count = f"{proposals:,.0f}" if proposals < 1e6 else f"{proposals:.0e}"
+    return f"exact rejection would accept about one in {count} proposals, or fewer"

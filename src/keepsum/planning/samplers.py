@@ -1,0 +1,138 @@
+"""The blocks of a plan with the sampler of each, and how they draw together. Nothing here knows the names of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from keepsum._memory import check_room
+from keepsum.errors import NoSamplerError
+from keepsum.lattice.structure import Structure
+from keepsum.planning.describe import describe_form, describe_refusal
+from keepsum.planning.geometry import Geometry, geometry
+from keepsum.planning.groups import BlockGroup
+from keepsum.planning.selection.choice import Choice, Sampler
+from keepsum.privacy.distance import Distance, farthest
+from keepsum.privacy.guarantee import Exactness
+from keepsum.privacy.mechanism import Mechanism
+from keepsum.sampling.core.rng import Rng
+from keepsum.tables.axes import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSamplers:
+    """Kept totals as blocks, and a mechanism: what is needed to draw noise.
+
+    Attributes
+    ----------
+    structure
+        Regions, forced sums and blocks.
+    groups
+        The blocks, those of one form together.
+    mechanism
+        The noise, with every parameter known.
+    """
+
+    structure: Structure
+    groups: tuple[BlockGroup, ...]
+    mechanism: Mechanism
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return len(self.structure.region)
+
+    @cached_property
+    def pinned(self) -> IntArray:
+        """The cells that no noise can reach."""
+        pinned = self.structure.pinned
+        pinned.setflags(write=False)
+        return pinned
+
+    @cached_property
+    def cheapest(self) -> Distance:
+        """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
+        return cheapest_change(self.groups)
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
+        from keepsum.planning.selection.select import select  # brings numba
+
+        return select(self.structure, self.groups, self.mechanism)
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """Dimension, volume and shortest vectors of the lattice."""
+        return geometry(self.structure)
+
+    @property
+    def exactness(self) -> Exactness:
+        """How exactly the least exact group is drawn."""
+        return weakest(self.choices)
+
+    def check(self) -> None:
+        """Every block must have a sampler.
+
+        Raises
+        ------
+        NoSamplerError
+            If one has none.
+        """
+        for group, choice in zip(self.groups, self.choices, strict=True):
+            if choice.sampler is None:
+                what = f"{describe_form(group.form)} under {self.mechanism!r}"
+                why = describe_refusal(choice.reasons)
+                raise NoSamplerError(f"No sampler for {what}: {why}. plan.explain() shows every block.")
+
+    def sample(self, draws: int, rng: Rng, threads: int = 1) -> IntArray:
+        """Draw noise, one row per draw, one column per cell."""
+        if draws > 1:
+            check_room(draws * self.size, f"{draws:,} draws of {self.size:,} cells", 8)
+        self.check()
+        noise = np.zeros((draws, self.size), dtype=np.int64)
+        for sampler, cells in self._drawn_together:
+            if draws:
+                _draw_into(noise, sampler, cells, rng, threads)
+        return noise
+
+    @cached_property
+    def _drawn_together(self) -> list[tuple[Sampler, IntArray | None]]:
+        """The samplers, each with the cells that it draws, of one group or of several; None for all cells in order."""
+        cells: dict[int, list[IntArray]] = {}
+        samplers: dict[int, Sampler] = {}
+        for choice in self.choices:
+            if choice.sampler is not None:
+                samplers[id(choice.sampler)] = choice.sampler
+                cells.setdefault(id(choice.sampler), []).append(choice.cells)
+        return [(sampler, self._places(cells[key])) for key, sampler in samplers.items()]
+
+    def _places(self, parts: list[IntArray]) -> IntArray | None:
+        cells = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return None if len(cells) == self.size and cells[0] == 0 and (np.diff(cells) == 1).all() else cells
+
+
+def cheapest_change(groups: Sequence[BlockGroup]) -> Distance:
+    """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
+    return farthest([group.distance for group in groups])
+
+
+def weakest(choices: Sequence[Choice]) -> Exactness:
+    """How exactly the least exact of these is drawn."""
+    if any(choice.sampler is None for choice in choices):
+        return "no sampler"
+    order: tuple[Exactness, ...] = ("exact", "rounded", "estimated")
+    return max((choice.exactness for choice in choices), key=order.index)
+
+
+def _draw_into(noise: IntArray, sampler: Sampler, cells: IntArray | None, rng: Rng, threads: int) -> None:
+    """Draw into the cells that a sampler covers; straight into place where these are all cells in order."""
+    if cells is None:
+        sampler.draw_into(noise, rng, threads)
+        return
+    part = np.empty((len(noise), len(cells)), dtype=np.int64)
+    sampler.draw_into(part, rng, threads)
+    noise[:, cells] = part

@@ -1,0 +1,150 @@
+"""How a group of blocks is sampled, as facts: the method, how exact it is, and why no better one serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from keepsum.sampling.core.rng import Rng
+from keepsum.tables.axes import IntArray
+
+if TYPE_CHECKING:
+    from keepsum.sampling.general.chains import Chain
+
+# Cells that may be drawn per accepted draw of a block before it is left to another sampler: a few tenths of a second.
+BUDGET = 2 * 10**7
+
+Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
+Method: TypeAlias = Literal[
+    "independent_cells",  # cells under no total
+    "uniform_compositions",  # l1 Laplace: cells given their sum
+    "two_rows",  # l1 Laplace: rejection, the last two rows of a table drawn conditionally
+    "solved_regions",  # l1 Laplace: rejection, the widest regions solved for
+    "conditional_cells",  # Gaussian and l2 Laplace: each cell given those before
+    "mixture_rejection",  # l1 Laplace: rejection from a mixture of Gaussians
+    "mixture_chain",  # l1 Laplace: a chain of mixture proposals
+    "heat_bath_chain",  # sweeps of heat-bath moves along short vectors
+    "gaussian_chain",  # Gaussian: a chain of lattice Gaussians
+]
+ReasonKind: TypeAlias = Literal[
+    "epsilon_out_of_range",  # lowest, highest
+    "sigma_out_of_range",  # lowest, highest
+    "too_many_equations",  # limit: coefficients of the equations that an exact sampler solves
+    "too_many_totals",  # limit: overlapping totals, where there is a fixed one
+    "table_too_large",  # for an exact sampler at this epsilon
+    "large_coefficients",  # of the equations that an exact sampler solves
+    "rarely_accepted",  # limit: cells per accepted draw; acceptance, where it was measured
+    "block_too_large",  # for a chain
+    "regions_too_large",  # for a chain at this epsilon
+    "chain_too_slow",
+    "no_room",  # in 64 bits
+    "another_block",  # drawn together with this one has no sampler
+]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a sampler does not serve.
+
+    Attributes
+    ----------
+    kind
+        What is in the way.
+    lowest, highest
+        The range of the parameter that samplers are made for, as exact numbers: ``"1/10000"``.
+    limit
+        The largest number that would do.
+    acceptance
+        The share of proposals that would be accepted, or a bound of it.
+    """
+
+    kind: ReasonKind
+    lowest: str | None = None
+    highest: str | None = None
+    limit: int | None = None
+    acceptance: float | None = None
+
+
+class Sampler(Protocol):
+    """Whatever fills rows of cells with noise."""
+
+    width: int
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row per draw."""
+
+
+class Rejection(Sampler, Protocol):
+    """A sampler that proposes until it accepts."""
+
+    @property
+    def cells_per_try(self) -> int:
+        """What a proposal costs."""
+
+    def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
+        """Accepted draws and proposals, of at most so many proposals."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a group of blocks is sampled.
+
+    Attributes
+    ----------
+    method
+        What draws it; None if there is no sampler.
+    sampler
+        The sampler, or None.
+    cells
+        The cell of the plan that each cell of the sampler stands for.
+    cost
+        About how many cells are drawn per draw of all of them, rejected proposals included.
+    first
+        Where these cells start among those of the sampler, which may draw other groups with them.
+    exactness
+        ``"exact"``, ``"rounded"`` (float64, within total variation ``rounding`` of the target) or ``"estimated"``
+        (a chain, whose distance from its target is measured).
+    rounding
+        The total variation between a draw of the whole group and its target, at most, where it is rounded.
+    chain
+        The chain, where it is estimated.
+    acceptance
+        The share of proposals that a pilot accepted; None where every draw is accepted, or none was measured.
+    steps
+        How long a chain runs per draw: steps, or sweeps of heat-bath moves.
+    proposals_per_step
+        About how many proposals are drawn per step of a chain of proposals.
+    moves
+        Along how many short vectors heat-bath moves go.
+    reasons
+        Why no exact sampler serves, and then why no other one does.
+    """
+
+    method: Method | None
+    sampler: Sampler | None
+    cells: IntArray
+    cost: int = 0
+    first: int = 0
+    exactness: Exactness = "exact"
+    rounding: float = 0.0
+    chain: Chain | None = None
+    acceptance: float | None = None
+    steps: int | None = None
+    proposals_per_step: float | None = None
+    moves: int | None = None
+    reasons: tuple[Reason, ...] = ()
+
+    @classmethod
+    def none(cls, cells: IntArray, *reasons: Reason) -> Choice:
+        """No sampler, and why."""
+        return cls(None, None, cells, reasons=reasons)
+
+    @property
+    def simulation_cost(self) -> int:
+        """About how many cells are drawn per row of ``simulate_into``."""
+        return self.cost if self.chain is None else self.chain.simulation_cost
+
+
+def simulate_into(sampler: Sampler, out: IntArray, rng: Rng) -> None:
+    """Fill ``out`` with rows for estimates, not for release: by draws, or along one chain where draws take chains."""
+    getattr(sampler, "simulate_into", sampler.draw_into)(out, rng)

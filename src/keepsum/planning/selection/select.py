@@ -1,0 +1,57 @@
+"""From the kind of a mechanism to the samplers of its groups of blocks.
+
+A new mechanism names its kind; its samplers are one file beside this one and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keepsum.lattice.structure import Block, Structure
+from keepsum.planning.groups import BlockGroup
+from keepsum.planning.selection import common_scale, gaussian, l1
+from keepsum.planning.selection.choice import Choice
+from keepsum.privacy.mechanism import Kind, Mechanism
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The samplers of one kind of mechanism.
+
+    Attributes
+    ----------
+    free, sums, overlap
+        How cells under no total are sampled, regions with their sum kept, and blocks whose totals overlap.
+    together
+        What makes one sampler of those of all groups, where their noise is not independent.
+    """
+
+    free: Callable[[Structure, Mechanism], Choice]
+    sums: Callable[[Structure, Mechanism], Choice]
+    overlap: Callable[[Structure, Sequence[Block], Mechanism], Choice]
+    together: Callable[[Sequence[Choice], Mechanism], tuple[Choice, ...]] | None = None
+
+
+SELECTIONS: dict[Kind, Selection] = {
+    "laplace-l1": Selection(l1.choose_free, l1.choose_sums, l1.choose_overlap),
+    "laplace-l2": Selection(
+        common_scale.choose_free, common_scale.choose_sums, common_scale.choose_overlap, common_scale.together
+    ),
+    "gaussian": Selection(gaussian.choose_free, gaussian.choose_sums, gaussian.choose_overlap),
+}
+
+
+def select(structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism) -> tuple[Choice, ...]:
+    """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
+    selection = SELECTIONS[mechanism.kind]
+    choices = tuple(_choose(selection, structure, group, mechanism) for group in groups)
+    return choices if selection.together is None else selection.together(choices, mechanism)
+
+
+def _choose(selection: Selection, structure: Structure, group: BlockGroup, mechanism: Mechanism) -> Choice:
+    if group.form.kind == "free":
+        return selection.free(structure, mechanism)
+    if group.form.kind == "sums":
+        return selection.sums(structure, mechanism)
+    return selection.overlap(structure, group.members, mechanism)

@@ -1,0 +1,89 @@
+"""How far apart two tables are, and what a loss per unit of distance becomes at a distance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal, localcontext
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from keepsum.errors import InputError
+from keepsum.privacy.numbers import as_decimal, rounded_up
+
+Norm: TypeAlias = Literal["l1", "l2"]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far apart two tables are: an l1 length, or an l2 length known by its square."""
+
+    norm: Norm
+    length: int  # the l1 length, or the *squared* l2 length: both are whole numbers
+    exact: bool = True  # if not, an upper bound
+
+    @property
+    def value(self) -> int | float:
+        """The length itself."""
+        root = math.isqrt(self.length)
+        if self.norm == "l1" or root * root == self.length:
+            return self.length if self.norm == "l1" else root
+        return math.sqrt(self.length)
+
+    @property
+    def decimal(self) -> Decimal:
+        """The length itself, to the digits of the context."""
+        return Decimal(self.length) if self.norm == "l1" else Decimal(self.length).sqrt()
+
+    def __str__(self) -> str:
+        value = self.value
+        text = f"{value}" if isinstance(value, int) else f"√{self.length}"
+        return text if self.exact else f"at most {text}"
+
+
+def farthest(distances: Sequence[Distance]) -> Distance:
+    """The largest distance; an upper bound if any larger or equal one is."""
+    longest = max(distance.length for distance in distances)
+    exact = all(distance.exact for distance in distances if distance.length == longest)
+    return Distance(distances[0].norm, longest, exact)
+
+
+def epsilon_at(epsilon: Fraction, distance: Distance) -> Fraction:
+    """Epsilon times a distance: exact where the distance is a whole number, else rounded up to twelve digits."""
+    if isinstance(distance.value, int):
+        return epsilon * distance.value
+    with localcontext(prec=50):
+        return Fraction(rounded_up(as_decimal(epsilon) * distance.decimal))
+
+
+def epsilon_per_unit(epsilon: Fraction, distance: Distance) -> Fraction:
+    """Epsilon / distance; an irrational quotient is rounded down, to twelve significant digits."""
+    if distance.norm == "l1":
+        return epsilon / distance.length
+    root = math.isqrt(distance.length)
+    if root * root == distance.length:
+        return epsilon / root
+    digits = 10 ** (12 + len(str(epsilon.denominator // epsilon.numerator)))
+    square = epsilon * epsilon * digits * digits / distance.length
+    return Fraction(math.isqrt(math.floor(square)), digits)
+
+
+def delta_at(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction:
+    """(e^(eps r) - 1) / (e^eps - 1) * delta, the delta of the definition at distance r, rounded up to twelve digits."""
+    with localcontext(prec=50):
+        loss, r = as_decimal(epsilon), distance.decimal
+        if loss * r > 1000:
+            return Fraction(1)
+        grown = ((loss * r).exp() - 1) / (loss.exp() - 1) * as_decimal(delta)
+        return Fraction(rounded_up(min(Decimal(1), grown)))
+
+
+def delta_per_unit(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction:
+    """The delta per unit that is at most the given one at a distance, rounded down to twelve digits."""
+    with localcontext(prec=60):
+        loss, r = as_decimal(epsilon), Decimal(distance.length).sqrt()
+        if loss * r > 600:
+            raise InputError("Epsilon for one person must be at most 600 under Gaussian noise. Choose a smaller one.")
+        growth = ((loss * r).exp() - 1) / (loss.exp() - 1)
+        return Fraction((as_decimal(delta) / growth).normalize(Context(prec=12, rounding=ROUND_FLOOR)))

@@ -1,0 +1,293 @@
+"""Gaussian noise: approximate or zero-concentrated differential privacy in the l2 norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from keepsum._arguments import check_choice
+from keepsum.errors import InputError
+from keepsum.privacy.calibration import LatticeShape, of_rho, paper, tight, zcdp
+from keepsum.privacy.distance import Distance, Norm, delta_at, delta_per_unit, epsilon_at, epsilon_per_unit
+from keepsum.privacy.loss import Loss
+from keepsum.privacy.mechanism import Kind, MechanismFacts
+from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
+
+CALIBRATIONS = ("zcdp", "tight", "paper")
+FLOATS = Fraction(1, 10**9)  # relative room for volumes that other machines may round differently
+
+
+@dataclass(frozen=True, init=False)
+class Gaussian:
+    """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2) in the l2 norm.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Approximate privacy per unit of l2 distance; sigma is worked out from them.
+    rho
+        Zero-concentrated privacy at unit l2 distance.
+    sigma
+        The width of the noise itself. Give exactly one of these three.
+    calibration
+        How sigma follows from epsilon and delta: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for sigma^2 on any lattice;
+        ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the paper's factor that
+        grows with the dimension.
+
+    Attributes
+    ----------
+    sigma
+        The width, rounded up to twelve digits; None while it depends on a lattice that only a plan knows.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> ks.Gaussian(epsilon=0.5, delta="1e-6")
+    Gaussian(epsilon=0.5, delta=1e-6)
+    >>> float(ks.Gaussian(epsilon=0.5, delta="1e-6").sigma)
+    10.6077370096
+    >>> ks.Gaussian(rho="1/2").sigma
+    Fraction(1, 1)
+    """
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+    sigma: Fraction | None
+    calibration: str
+    neighbours: Neighbours | None  # if not None, the loss is that of one person, and sigma is not known yet
+
+    def __init__(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        rho: Number | None = None,
+        sigma: Number | None = None,
+        calibration: str = "zcdp",
+    ) -> None:
+        self._fill({"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}, calibration, None)
+
+    @classmethod
+    def per_person(
+        cls,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        rho: Number | None = None,
+        calibration: str = "zcdp",
+        attributes: Iterable[str] | None = None,
+        to: str = "any value",
+    ) -> Gaussian:
+        """Ask for a loss of at most (epsilon, delta), or rho, for one person; the plan sets the loss per unit.
+
+        Parameters
+        ----------
+        epsilon, delta, rho, calibration
+            The loss of one person, and how sigma follows from it. Give epsilon and delta, or rho.
+        attributes, to
+            To protect less, as in :meth:`Laplace.per_person`.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+        >>> keep = ks.Invariants.margins(domain, [["county"], ["sex"]])
+        >>> ks.plan(keep, ks.Gaussian.per_person(rho=1)).mechanism
+        Gaussian(rho=0.25)
+        """
+        request = object.__new__(cls)
+        given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": None}
+        request._fill(given, calibration, Neighbours.of(attributes, to))
+        return request
+
+    def _fill(self, given: dict[str, Number | None], calibration: str, neighbours: Neighbours | None) -> None:
+        names = {name for name, value in given.items() if value is not None}
+        if names not in ({"epsilon", "delta"}, {"rho"}, {"sigma"}):
+            raise InputError(
+                f"A Gaussian must have epsilon and delta, or rho, or sigma, "
+                f"got {' and '.join(sorted(names)) or 'none'}."
+            )
+        check_choice(calibration, "Calibration", CALIBRATIONS)
+        for name, value in given.items():
+            check = exact if name == "delta" else exact_in_range
+            object.__setattr__(self, name, None if value is None else check(value, name.capitalize()))
+        if self.delta is not None and not Fraction(1, 10**300) <= self.delta < 1:
+            raise InputError(f"Delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
+        object.__setattr__(self, "calibration", calibration)
+        object.__setattr__(self, "neighbours", neighbours)
+        if self.sigma is None and neighbours is None:
+            object.__setattr__(self, "sigma", self._sigma_on_any_lattice())
+
+    def _sigma_on_any_lattice(self) -> Fraction | None:
+        """Sigma where no lattice is needed for it."""
+        if self.rho is not None:
+            return of_rho(self.rho)
+        if self.epsilon is not None and self.delta is not None and self.calibration == "zcdp":
+            return zcdp(self.epsilon, self.delta)
+        return None
+
+    @property
+    def norm(self) -> Norm:
+        """Gaussian noise is measured in the l2 norm."""
+        return "l2"
+
+    def resolve(
+        self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
+    ) -> GaussianMechanism:
+        """The mechanism, with its sigma worked out for a lattice where that is needed."""
+        if self.neighbours is not None:
+            if distance is None:
+                raise InputError(
+                    f"The mechanism must have its loss per unit of distance, got {self!r}. Use plan.mechanism."
+                )
+            return self._per_unit(distance).resolve(None, lattice)
+        sigma = self.sigma if self.sigma is not None else self._sigma_for(lattice)
+        return GaussianMechanism(sigma, self.epsilon, self.delta, self.rho, self.calibration)
+
+    def _sigma_for(self, lattice: Callable[[], LatticeShape] | None) -> Fraction:
+        if lattice is None or self.epsilon is None or self.delta is None:
+            raise InputError(f"The mechanism must have its sigma worked out, got {self!r}. Use plan.mechanism.")
+        shape = lattice()
+        if self.calibration == "tight":
+            return tight(self.epsilon, self.delta, shape.shortest)
+        if shape.log_volume is None:
+            raise InputError("The paper's calibration needs the lattice's volume, and a block is too large for it.")
+        return paper(self.epsilon, self.delta, shape.dimension, shape.log_volume)
+
+    def _per_unit(self, distance: Distance) -> Gaussian:
+        """At distance r delta grows by (e^(eps r) - 1)/(e^eps - 1), and rho by r^2; rounded to the safe side."""
+        if self.epsilon is None or self.delta is None:
+            return Gaussian(rho=None if self.rho is None else self.rho / distance.length)
+        epsilon = epsilon_per_unit(self.epsilon, distance)
+        return Gaussian(epsilon, delta_per_unit(epsilon, self.delta, distance), calibration=self.calibration)
+
+    def __repr__(self) -> str:
+        arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
+        if self.neighbours is not None:
+            return f"Gaussian.per_person({arguments}{self.neighbours.arguments()})"
+        return f"Gaussian({arguments})"
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2), and the guarantee that sigma was made for.
+
+    Attributes
+    ----------
+    sigma
+        The width of the noise, exactly as it is drawn.
+    epsilon, delta
+        The guarantee per unit of distance, if it was asked for in this form; else None.
+    rho
+        The zCDP loss at distance 1, if it was asked for; else None.
+    calibration
+        How sigma follows from epsilon and delta.
+    """
+
+    sigma: Fraction
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+    calibration: str = "zcdp"
+
+    @property
+    def kind(self) -> Kind:
+        """Which samplers and which law serve it."""
+        return "gaussian"
+
+    @property
+    def norm(self) -> Norm:
+        """Gaussian noise is measured in the l2 norm."""
+        return "l2"
+
+    @property
+    def scale(self) -> Fraction:
+        """How wide its noise is."""
+        return self.sigma
+
+    @property
+    def unit_rho(self) -> Fraction:
+        """The zCDP loss at l2 distance 1."""
+        return self.rho if self.rho is not None else 1 / (2 * self.sigma**2)
+
+    def loss(self, distance: Distance) -> Loss:
+        """The privacy loss at a distance."""
+        if self.epsilon is not None and self.delta is not None:
+            return Loss(epsilon_at(self.epsilon, distance), delta_at(self.epsilon, self.delta, distance))
+        return Loss(rho=self.unit_rho * distance.length)
+
+    def law(self) -> str:
+        """The weight of a noise vector z, in symbols."""
+        return f"exp(-|z|₂² / (2·{shown(self.sigma)}²))"
+
+    def statement(self) -> str:
+        """The privacy loss per unit of distance, in words."""
+        if self.epsilon is not None and self.delta is not None:
+            return f"epsilon {shown(self.epsilon)}, delta {shown_briefly(self.delta)} per unit of l2 distance"
+        if self.rho is not None:
+            return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with its square"
+        return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1"
+
+    def facts(self) -> MechanismFacts:
+        """What a certificate says of it."""
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "sigma": self.sigma}
+        parameters = {name: str(number) for name, number in numbers.items() if number is not None}
+        if self.epsilon is not None:
+            parameters["calibration"] = self.calibration
+        return MechanismFacts("gaussian", "l2", parameters)
+
+    @classmethod
+    def from_facts(cls, facts: MechanismFacts) -> GaussianMechanism:
+        """The mechanism that a certificate states, with the sigma that it states."""
+        given = {name: value for name, value in facts.parameters.items() if name != "calibration"}
+        if facts.norm != "l2" or set(given) not in ({"epsilon", "delta", "sigma"}, {"rho", "sigma"}, {"sigma"}):
+            raise InputError("A Gaussian mechanism in a certificate must have a sigma, with what it follows from.")
+        sigma = exact_in_range(given["sigma"], "Sigma")
+        if len(given) == 1:
+            return Gaussian(sigma=sigma).resolve()
+        asked = Gaussian(
+            given.get("epsilon"),
+            given.get("delta"),
+            rho=given.get("rho"),
+            calibration=facts.parameters.get("calibration", "zcdp"),
+        )
+        return cls(sigma, asked.epsilon, asked.delta, asked.rho, asked.calibration)
+
+    def request(self) -> Gaussian:
+        """What it was asked for as, per unit of distance; a plan may resolve it to another sigma."""
+        if self.epsilon is None and self.rho is None:
+            return Gaussian(sigma=self.sigma)
+        return Gaussian(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration)
+
+    def agrees(self, stated: object) -> bool:
+        """Whether a certificate may state that mechanism where this one is worked out again.
+
+        The calibration ``"tight"`` rests on a lower bound of the shortest vectors, which another version may not know
+        so well; ``"paper"`` on a volume in floating-point numbers.
+        """
+        if self == stated or not isinstance(stated, GaussianMechanism):
+            return self == stated
+        if self.calibration == "zcdp" or self.epsilon is None or self.delta is None:
+            return False
+        largest = self.sigma if self.calibration == "paper" else zcdp(self.epsilon, self.delta)
+        in_range = self.sigma * (1 - FLOATS) <= stated.sigma <= largest * (1 + FLOATS)
+        return in_range and replace(stated, sigma=self.sigma) == self
+
+    def __repr__(self) -> str:
+        return f"Gaussian({_arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)})"
+
+
+def _arguments(
+    epsilon: Fraction | None, delta: Fraction | None, rho: Fraction | None, sigma: Fraction | None, calibration: str
+) -> str:
+    """As they stand in a call."""
+    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    if not any(given.values()):
+        given["sigma"] = sigma
+    parts = [f"{name}={shown(value)}" for name, value in given.items() if value is not None]
+    if epsilon is not None and calibration != "zcdp":
+        parts.append(f"calibration={calibration!r}")
+    return ", ".join(parts)

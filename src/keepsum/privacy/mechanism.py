@@ -1,0 +1,81 @@
+"""What a mechanism is: a request as users write it, and the mechanism of a plan with every parameter known.
+
+A new mechanism is one file with these two types, a selection of samplers for its ``kind`` (``planning/selection``), and
+a line in ``privacy/__init__.py`` by which certificates find it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, Protocol, TypeAlias
+
+from keepsum.privacy.calibration import LatticeShape
+from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.loss import Loss
+from keepsum.privacy.neighbours import Neighbours
+
+Kind: TypeAlias = Literal["laplace-l1", "laplace-l2", "gaussian"]
+
+
+@dataclass(frozen=True)
+class MechanismFacts:
+    """A mechanism as a certificate holds it: its name, its norm, and its exact parameters as text."""
+
+    name: str
+    norm: Norm
+    parameters: Mapping[str, str]
+
+
+class Mechanism(Protocol):
+    """Noise with every parameter known, per unit of distance."""
+
+    @property
+    def kind(self) -> Kind:
+        """Which samplers and which law serve it."""
+
+    @property
+    def norm(self) -> Norm:
+        """How the distance between two tables is measured."""
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The loss per unit of distance, if it is stated as an epsilon."""
+
+    @property
+    def scale(self) -> Fraction:
+        """How wide its noise is: 1/epsilon of exp(-epsilon |z|), or sigma of exp(-|z|^2 / 2 sigma^2)."""
+
+    def loss(self, distance: Distance) -> Loss:
+        """The privacy loss at a distance."""
+
+    def law(self) -> str:
+        """The weight of a noise vector z, in symbols."""
+
+    def statement(self) -> str:
+        """The privacy loss per unit of distance, in words."""
+
+    def facts(self) -> MechanismFacts:
+        """What a certificate says of it."""
+
+    def request(self) -> Request:
+        """What it was asked for as, per unit of distance; a plan may resolve it to other parameters."""
+
+    def agrees(self, stated: Any) -> bool:
+        """Whether a certificate may state that mechanism where this one is worked out again."""
+
+
+class Request(Protocol):
+    """A mechanism as users ask for it: its parameters may depend on the lattice, or on what one person is."""
+
+    @property
+    def norm(self) -> Norm:
+        """How the distance between two tables is measured."""
+
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """For which changes of one person the loss is meant; None for a loss per unit of distance."""
+
+    def resolve(self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None) -> Mechanism:
+        """The mechanism, given the distance of those neighbours and the shape of the lattice."""

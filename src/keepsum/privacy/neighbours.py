@@ -1,0 +1,61 @@
+"""Which tables count as neighbours where a loss per person is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from keepsum.errors import InputError
+
+To: TypeAlias = Literal["any value", "some other value"]
+TO: tuple[To, To] = ("any value", "some other value")
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Tables that differ by a change of one person's attributes, each to any value or to the nearest other value.
+
+    Attributes
+    ----------
+    attributes
+        The attributes whose changes are protected, one at a time; None for all of them.
+    to
+        ``"any value"``, or ``"some other value"``: the nearest.
+
+    Examples
+    --------
+    >>> str(Neighbours(("age", "sex"))), str(Neighbours(None, "some other value"))
+    ('age, sex to any value', 'any attribute to some other value')
+    """
+
+    attributes: tuple[str, ...] | None = None
+    to: To = "any value"
+
+    @classmethod
+    def of(cls, attributes: Iterable[str] | None, to: str) -> Neighbours:
+        """The neighbours that a user asks for."""
+        if to not in TO:
+            raise InputError(f"Argument to= must be 'any value' or 'some other value', got {_kind(to)}.")
+        if attributes is None:
+            return cls(None, TO[TO.index(to)])
+        named = (attributes,) if isinstance(attributes, str) else attributes
+        if not isinstance(named, Iterable):
+            raise InputError(f"Attributes must be a list of axes, got {_kind(attributes)}.")
+        names = tuple(named)
+        if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise InputError("Attributes must be a list of different axes, at least one. Leave it out for all of them.")
+        return cls(names, TO[TO.index(to)])
+
+    def __str__(self) -> str:
+        return f"{'any attribute' if self.attributes is None else ', '.join(self.attributes)} to {self.to}"
+
+    def arguments(self) -> str:
+        """As they stand in a call, with a comma before; nothing for what is so by default."""
+        named = "" if self.attributes is None else f", attributes={list(self.attributes)!r}"
+        return named + ("" if self.to == TO[0] else f", to={self.to!r}")
+
+
+def _kind(value: object) -> str:
+    """What was given, without showing what may be data."""
+    return repr(value) if isinstance(value, str) and len(value) <= 40 else f"a {type(value).__name__}"

@@ -1,0 +1,115 @@
+"""Exact numbers: how users give them, and how they are shown without ever being understated."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal, localcontext
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from keepsum._text import given as as_given
+from keepsum.errors import InputError
+
+Number: TypeAlias = int | float | str | Decimal | Fraction | np.integer
+
+SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**12)
+
+
+def exact(value: Number, what: str) -> Fraction:
+    """A positive number as an exact fraction; a float means its shortest decimal.
+
+    >>> exact(0.1, "Epsilon"), exact("1/3", "Epsilon")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    problem = f"{what} must be a positive number, got {as_given(value)}."
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction, np.integer)):
+        raise InputError(problem)
+    if isinstance(value, str) and (len(value) > 1000 or re.search(r"[eE][+-]?0*[1-9][0-9]{3}", value)):
+        raise InputError(problem)  # a number of a million digits
+    number = _as_fraction(value)
+    if number is None or number <= 0:
+        raise InputError(problem)
+    return number
+
+
+def _as_fraction(value: Number) -> Fraction | None:
+    """The exact value; None if it is not a number, infinite, or has a zero denominator."""
+    try:
+        if isinstance(value, float):
+            return Fraction(repr(float(value)))
+        return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def exact_in_range(value: Number, what: str) -> Fraction:
+    """A positive number from 1e-12 to 1e12."""
+    number = exact(value, what)
+    if not SMALLEST <= number <= LARGEST:
+        raise InputError(f"{what} must be from 1e-12 to 1e12, got {shown(number)}.")
+    return number
+
+
+def shown(number: Fraction) -> str:
+    """A fraction for people: as a decimal where that is exact and short, else as a quotient.
+
+    >>> shown(Fraction(1, 4)), shown(Fraction(1, 3)), shown(Fraction(1, 10**6))
+    ('0.25', '1/3', '1e-6')
+    """
+    text = plain(as_decimal(number))
+    if Fraction(text) == number and len(text) <= 20:
+        return text
+    return f"{number.numerator}/{number.denominator}"
+
+
+def shown_briefly(number: Fraction, length: int = 6) -> str:
+    """A fraction for people, in four digits rounded up where its exact form is long.
+
+    >>> shown_briefly(Fraction(1, 8)), shown_briefly(Fraction(1, 3))
+    ('0.125', '1/3')
+    >>> shown_briefly(Fraction(10**6, 3 * 10**6 + 1))
+    '0.3334'
+    """
+    text = shown(number)
+    return text if len(text) <= length else plain(rounded_up(as_decimal(number), 4))
+
+
+def plain(number: Decimal) -> str:
+    """A decimal in plain digits, or with an exponent where it would start with many zeros."""
+    if number and -4 <= number.adjusted() < 16:
+        return f"{number.normalize(Context(prec=50)):f}"
+    return f"{number.normalize(Context(prec=50)):e}".replace("e+", "e")
+
+
+def rounded_up(number: Decimal, digits: int = 12) -> Decimal:
+    """To so many significant digits, rounded up: a loss is never stated smaller than it is."""
+    return number.normalize(Context(prec=digits, rounding=ROUND_CEILING))
+
+
+def decimal_text(number: Fraction) -> str:
+    """A number as decimal text of at most twelve digits, rounded up.
+
+    >>> decimal_text(Fraction(1, 4)), decimal_text(Fraction(1, 3)), decimal_text(Fraction(1, 10**9))
+    ('0.25', '0.333333333334', '1e-9')
+    """
+    return plain(rounded_up(as_decimal(number)))
+
+
+def as_decimal(number: Fraction) -> Decimal:
+    """In fifty digits, whatever the caller's own context is."""
+    with localcontext(Context(prec=50)):
+        return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def three_digits_up(number: float) -> str:
+    """A probability in three digits, rounded up.
+
+    >>> three_digits_up(0.00098761), three_digits_up(2e-9), three_digits_up(0.0)
+    ('0.000988', '2e-9', '0')
+    """
+    if number <= 0:
+        return "0"
+    short = Context(prec=3, rounding=ROUND_UP).create_decimal(repr(float(number)))
+    return str(min(short.normalize(), 1)).lower()

@@ -1,0 +1,108 @@
+"""Where a release is written, in whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from keepsum._arguments import check_path
+from keepsum.errors import InputError
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.signing import sign
+from keepsum.sources.atomic import check_new, check_new_folder, put_back, write_folder, write_release
+from keepsum.sources.locking import BUSY, claimed
+from keepsum.sources.writing import KINDS, kind_of, table_bytes
+from keepsum.tables.released import ReleasedTable
+
+
+@dataclass(frozen=True, eq=False)
+class Destination:
+    """Where a release is written: a folder, or a table with its certificate beside it."""
+
+    folder: Path | None
+    table: Path
+    certificate: Path
+    invariants: Path
+
+    @classmethod
+    def at(cls, output: str | PathLike[str], kind: str = "csv") -> Destination:
+        """A folder if the name ends in a slash or is one, else the file of the table."""
+        path = check_path(output, "Output")
+        if not os.fspath(output):
+            raise InputError("Output must be the name of a file or a folder, got an empty one.")
+        if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
+            return cls(path, path / f"table.{kind}", path / "certificate.json", path / "invariants.json")
+        if path.suffix == "":
+            raise InputError(
+                f"Output must be a file such as 'released.csv' or a folder such as 'out/', got {str(path)!r}."
+            )
+        return cls(None, path, path.with_suffix(".certificate.json"), path.with_suffix(".invariants.json"))
+
+    @property
+    def key(self) -> Path:
+        """What its lock is called after; tables of other kinds have the same certificate and so the same lock."""
+        return self.certificate if self.folder is None else self.folder.resolve()
+
+    def put_back(self) -> bool:
+        """Put back a release that a killed process was replacing; True if there was one."""
+        return bool(self.key.name) and put_back(self.key)
+
+    @contextmanager
+    def claimed(self, force: bool, busy: str = BUSY) -> Iterator[bool]:
+        """Hold the lock, so that nobody else writes there; gives whether an orphan certificate will be replaced."""
+        self.check(force)
+        with claimed(self.key, busy, self.table if self.folder is None else self.folder):
+            put_back(self.key, held=True)
+            yield self.check(force)
+
+    def check(self, force: bool) -> bool:
+        """Refuse what cannot or must not be written; True if an orphan certificate will be replaced."""
+        try:
+            return self._check(force)
+        except OSError as error:
+            raise InputError(f"Output {str(self.key)!r} must be readable, but: {error.strerror or error}.") from None
+
+    def _check(self, force: bool) -> bool:
+        if self.folder is not None:
+            check_new_folder(self.folder, force)
+            return False
+        kind_of(self.table)
+        belongs = [self.table.with_suffix(ending) for ending in KINDS if ending != self.table.suffix]
+        others = [path for path in belongs if os.path.lexists(path)]
+        certified = self.certificate.exists() or self.invariants.exists()
+        orphan = certified and not others and not os.path.lexists(self.table)
+        if force and certified and others:  # which would stand beside the certificate of another
+            raise InputError(
+                f"Output {str(self.table)!r} must not take the certificate of {others[0].name!r}, which stands beside "
+                f"it. Name another, or remove that file."
+            )
+        check_new(self.table, force)
+        for path in (self.certificate, self.invariants):
+            check_new(path, force or orphan)
+        return orphan
+
+
+def put(
+    table: ReleasedTable,
+    certificate: Certificate,
+    invariants: bytes | None,
+    place: Destination,
+    key: Ed25519PrivateKey | None = None,
+    force: bool = False,
+    orphan: bool = False,
+) -> None:
+    """Write a release where the caller holds the lock: in whole, or not at all and with an error."""
+    signed = certificate if key is None else sign(certificate, key)
+    files = {place.invariants: invariants} if invariants is not None else {}
+    files |= {place.certificate: signed.to_json(), place.table: table_bytes(table, kind_of(place.table))}
+    if place.folder is not None:
+        write_folder(place.folder, {file.name: data for file, data in files.items()}, force)
+        return
+    stale = [place.certificate, place.invariants] if orphan else [place.invariants] if force else []
+    write_release(place.key, files, force, stale)

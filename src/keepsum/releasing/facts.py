@@ -1,0 +1,340 @@
+"""What a certificate holds: facts only, as numbers, names and kinds. Sentences are made of them in ``statements.py``.
+
+No confidential number is among them. Kept totals have their values, because they are published exactly; the hash is
+that of the *released* table, never of the confidential one, which could be found by trying small tables.
+
+A field that a later version adds to this schema has a default value and is left out where it has it, so that older
+files stay readable and their signatures valid.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+# In Python $ also stands before a line feed at the end; not so in JSON Schema.
+END = r"(?!\n)$"
+Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
+Parameter: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^((0|[1-9][0-9]*)(/[1-9][0-9]*)?|[a-z]+){END}", description="An exact quotient, or a name in letters."
+    ),
+]
+RoundedUp: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^(0|[1-9][0-9]*)(\\.[0-9]+)?(e-?[1-9][0-9]{{0,2}})?{END}",
+        description="A decimal number, rounded up where it is not exact.",
+    ),
+]
+WholeNumber: TypeAlias = (
+    int
+    | Annotated[
+        str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="A whole number beyond 2^53 - 1, as text.")
+    ]
+)
+Label: TypeAlias = str | int
+Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
+
+
+class Record(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A part of a certificate: every field is known, and none without a default is missing."""
+
+
+# -- what was released ------------------------------------------------------------------------------
+
+
+class TableRecord(Record, frozen=True):
+    """The released table."""
+
+    cells: int
+    count: str
+    sha256: Annotated[
+        Hash,
+        Meta(
+            description="SHA-256 of the released table as plain CSV: UTF-8, axes in order, then the count; every cell "
+            "in order; commas, line feeds, quotes only where needed."
+        ),
+    ]
+
+
+class AxisRecord(Record, frozen=True):
+    """An axis and its categories; ``parents`` are places in the parent's list."""
+
+    name: str
+    labels: list[Label]
+    parent: str | None
+    parents: list[int] | None
+
+
+class DomainRecord(Record, frozen=True):
+    """The cells: the product of the families of axes, in row-major order, less structural zeros by place."""
+
+    axes: list[AxisRecord]
+    structural_zeros: list[int]
+    taken_from_data: Annotated[list[str], Meta(description="Axes whose list of categories is itself published.")]
+    keeps_file_order: Annotated[
+        bool,
+        Meta(
+            description="Whether the curator declared the order of the confidential file's rows public. If not, "
+            "categories that were not declared stand in the natural order of their labels."
+        ),
+    ]
+
+
+# -- what is kept -----------------------------------------------------------------------------------
+
+
+class MarginTotal(Record, frozen=True):
+    """A total of a margin, by its label on each axis of the margin."""
+
+    labels: list[Label]
+    value: WholeNumber
+
+
+class NamedTotal(Record, frozen=True):
+    """A total that the curator named."""
+
+    name: str
+    value: WholeNumber
+
+
+class MarginRecord(Record, frozen=True, tag="margin", tag_field="kind"):
+    """The totals over all combinations of these axes; over none, the grand total."""
+
+    axes: list[str]
+    totals: list[MarginTotal]
+
+
+class SubsetsRecord(Record, frozen=True, tag="subsets", tag_field="kind"):
+    """Totals of subsets of cells: part number ``part`` of the file of invariants with this hash."""
+
+    part: int
+    sha256: Hash
+    totals: list[NamedTotal]
+
+
+class WeightedRecord(Record, frozen=True, tag="weighted", tag_field="kind"):
+    """Weighted totals: part number ``part`` of the file of invariants with this hash."""
+
+    part: int
+    sha256: Hash
+    totals: list[NamedTotal]
+
+
+PartRecord: TypeAlias = MarginRecord | SubsetsRecord | WeightedRecord
+
+
+class KeptRecord(Record, frozen=True):
+    """The kept totals with their values: published exactly, so not protected."""
+
+    parts: list[PartRecord]
+
+
+class RowsPart(Record, frozen=True):
+    """Some totals, each over some cells, with weights unless all are 1."""
+
+    kind: Literal["subsets", "weighted"]
+    names: list[str]
+    cells: list[list[int]]
+    weights: list[list[int]] | None
+
+
+class InvariantsFile(Record, frozen=True):
+    """The file beside a certificate for totals that are not margins; cells are numbered in the domain's order."""
+
+    schema: Literal["keepsum.invariants/2"]
+    size: int
+    parts: list[RowsPart]
+
+
+# -- what is promised -------------------------------------------------------------------------------
+
+
+class MechanismRecord(Record, frozen=True):
+    """The noise, with its parameters per unit of distance."""
+
+    name: Annotated[str, Meta(description="laplace or gaussian.")]
+    norm: Literal["l1", "l2"]
+    parameters: Annotated[
+        dict[str, Parameter],
+        Meta(
+            description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise with epsilon, delta and "
+            "calibration or the rho that it was made for."
+        ),
+    ]
+
+
+class DistanceRecord(Record, frozen=True):
+    """A distance between tables with the same kept totals."""
+
+    length: Annotated[int, Meta(description="The l1 distance, or the square of the l2 distance.")]
+    exact: Annotated[bool, Meta(description="If not, an upper bound.")]
+
+
+class AttributeRecord(Record, frozen=True):
+    """The distances that protect a change of one attribute."""
+
+    axis: str
+    any_value: Annotated[DistanceRecord | None, Meta(description="To any other value; null if no change is protected.")]
+    other_value: Annotated[DistanceRecord | None, Meta(description="To some other value, the nearest.")]
+    fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
+    unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
+    stuck_cells: Annotated[int, Meta(description="Cells that cannot change to any other value.")]
+    unknown_cells: Annotated[int, Meta(description="Cells with a value at a distance that is not known.")]
+
+
+class AskedRecord(Record, frozen=True):
+    """For which changes of one person a loss was asked for; null stands for every attribute."""
+
+    attributes: list[str] | None
+    to: Literal["any value", "some other value"]
+
+
+class PersonRecord(Record, frozen=True):
+    """One person: a change of any attribute to any value, and the mechanism's loss at that distance."""
+
+    distance: DistanceRecord
+    epsilon: RoundedUp | None
+    delta: RoundedUp | None
+    rho: RoundedUp | None
+    attributes: list[AttributeRecord]
+    asked: AskedRecord | None
+
+
+class SamplingRecord(Record, frozen=True):
+    """How close the noise is to its target over all blocks, and what that adds to delta."""
+
+    exactness: Annotated[Exactness, Meta(description="That of the least exact block.")]
+    total_variation: Annotated[float, Meta(description="The sum over all blocks, at most 1.")]
+    extrapolated: Annotated[
+        float | None, Meta(description="The total variation if meeting times stay geometric: an extrapolation.")
+    ]
+    confidence: Annotated[float | None, Meta(description="At which all limits from coupled chains hold together.")]
+    delta: Annotated[
+        RoundedUp,
+        Meta(
+            description="Added per unit of distance: (1 + e^epsilon) times the total variation, at most 1; the total "
+            "variation itself where the mechanism has no epsilon."
+        ),
+    ]
+
+
+class FormRecord(Record, frozen=True):
+    """The form of a block."""
+
+    kind: Literal["free", "sums", "table", "regions"]
+    regions: Annotated[int, Meta(description="Sets of cells that stand in the same totals.")]
+    totals: int
+    smallest: Annotated[int, Meta(description="Cells of the smallest region.")]
+    largest: Annotated[int, Meta(description="Cells of the largest region.")]
+    shape: Annotated[list[int], Meta(description="The lengths of the axes of a table, else empty.")]
+
+
+class SamplerRecord(Record, frozen=True):
+    """What draws a block, and what a pilot measured of it."""
+
+    method: Annotated[str, Meta(pattern=f"^[a-z][a-z0-9_]*{END}")]
+    acceptance: Annotated[float | None, Meta(description="The share of proposals that a pilot accepted.")]
+    steps: Annotated[int | None, Meta(description="How long a chain runs per draw.")]
+    proposals_per_step: float | None
+    moves: Annotated[int | None, Meta(description="The short vectors that a chain moves along.")]
+
+
+class ConvergenceRecord(Record, frozen=True):
+    """The meeting times of coupled chains, and what they show of one block."""
+
+    steps: int
+    lag: Annotated[int, Meta(description="How many steps one chain of a pair is ahead.")]
+    give_up: Annotated[int, Meta(description="The step at which a pair is given up.")]
+    pairs: int
+    unmet: Annotated[int, Meta(description="Pairs that were given up.")]
+    meetings: Annotated[list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and pairs.")]
+    confidence: float
+    predicted: Annotated[float, Meta(description="The total variation that the weights of many proposals predict.")]
+    rounding: Annotated[float, Meta(description="The total variation that floating-point numbers add per block.")]
+    upper: Annotated[
+        float,
+        Meta(
+            description="The confidence limit of the total variation of one block. It assumes that pairs which have "
+            "not met do not become slower to meet, is not below what is predicted, and includes rounding."
+        ),
+    ]
+    extrapolated: Annotated[
+        float, Meta(description="The total variation if the tail stays geometric, with rounding: an extrapolation.")
+    ]
+
+
+class BlockRecord(Record, frozen=True):
+    """Some blocks of one form, and how they were drawn."""
+
+    form: FormRecord
+    blocks: int
+    cells: Annotated[int, Meta(description="Of all of them together.")]
+    sampler: SamplerRecord
+    exactness: Exactness
+    total_variation: Annotated[float, Meta(description="Between a draw of all of them and its target, at most.")]
+    convergence: ConvergenceRecord | None
+
+
+class GuaranteeRecord(Record, frozen=True):
+    """What is promised between any two tables with the same kept totals, never more than the weakest block allows."""
+
+    person: PersonRecord
+    sampling: SamplingRecord
+    blocks: list[BlockRecord]
+
+
+# -- what is not, and the rest ----------------------------------------------------------------------
+
+
+class ExposureRecord(Record, frozen=True):
+    """Cells that the kept totals give away in whole or in part."""
+
+    pinned: Annotated[
+        list[list[Label]],
+        Meta(description="Published without noise, as accepted: each cell by its label on every axis."),
+    ]
+    bounded: Annotated[
+        int, Meta(description="Cells that kept totals bound more tightly than their own margin of error.")
+    ]
+    not_checked: Annotated[int, Meta(description="Cells in blocks too large to check.")]
+
+
+class AccuracyRecord(Record, frozen=True):
+    """The margin of error of a cell in the middle."""
+
+    level: float
+    typical_margin: int
+    simulated_draws: Annotated[int, Meta(description="Behind the margins; 0 if all were computed.")]
+
+
+class SignatureRecord(Record, frozen=True):
+    """An Ed25519 signature of the certificate less ``signature``, in its canonical form (RFC 8785)."""
+
+    algorithm: Literal["Ed25519"]
+    public_key: Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
+    value: Annotated[str, Meta(pattern=f"^[0-9a-f]{{128}}{END}")]
+
+
+class ReleaseFacts(Record, frozen=True):
+    """All facts of a release."""
+
+    schema: Literal["keepsum.certificate/2"]
+    released: Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{END}")]
+    table: TableRecord
+    domain: DomainRecord
+    kept: KeptRecord
+    mechanism: MechanismRecord
+    guarantee: GuaranteeRecord
+    exposure: ExposureRecord
+    accuracy: AccuracyRecord
+    randomness: Annotated[
+        Literal["system", "seed"], Meta(description="From the operating system, or a seed: not for publication.")
+    ]
+    postprocessing: list[str]
+    ledger: str | None
+    software: dict[str, str]
+    signature: SignatureRecord | None

@@ -1,0 +1,110 @@
+"""Domains with counts as columns and as data frames: the same for confidential and for released tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from keepsum._arguments import check_text
+from keepsum._text import given, type_of
+from keepsum.errors import DataError, InputError
+from keepsum.tables.axes import IntArray, Label
+from keepsum.tables.domain import Domain
+from keepsum.tables.origins import Frame, Origin
+
+
+class CountedTable(Protocol):
+    """A count for every cell of a domain."""
+
+    @property
+    def domain(self) -> Domain:
+        """The cells."""
+
+    @property
+    def counts(self) -> IntArray:
+        """One count per cell."""
+
+    @property
+    def count(self) -> str:
+        """The name of the column of counts."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """What it came as."""
+
+    @property
+    def rows(self) -> IntArray | None:
+        """The cell of each row, if their order is public; else cells in order."""
+
+
+def check_counted(table: CountedTable) -> None:
+    """The parts of a table must fit each other."""
+    if not isinstance(table.domain, Domain):
+        raise DataError(f"A table must have a Domain, got {type_of(table.domain)}. Use from_array.")
+    right = isinstance(table.counts, np.ndarray) and table.counts.dtype == np.int64
+    if not right or table.counts.shape != (table.domain.size,):
+        raise DataError(f"Counts must be {table.domain.size:,} 64-bit integers in one row. Use from_array.")
+    if check_text(table.count, "The name of the count column") in table.domain.axes:
+        raise DataError(f"The count column must have a name of its own, got {table.count!r}, which is an axis.")
+
+
+def columns_of(table: CountedTable) -> dict[str, list[Any]]:
+    """The labels and the counts of every cell, column by column, in the order in which a release has them."""
+    columns = plain_columns(table, table.rows)
+    order = table.origin.columns if table.origin is not None else tuple(columns)
+    return {name: columns[name] for name in order if name in columns}
+
+
+def plain_columns(table: CountedTable, rows: IntArray | None = None) -> dict[str, list[Any]]:
+    """The same with the axes in the domain's order, then the count; by default with the cells in order too."""
+    rows = np.arange(table.domain.size) if rows is None else rows
+    columns: dict[str, list[Any]] = {}
+    for name in table.domain.axes:
+        labels = table.domain.axis(name).labels
+        columns[name] = [labels[code] for code in table.domain.codes(name)[rows].tolist()]
+    columns[table.count] = table.counts[rows].tolist()
+    return columns
+
+
+def frame_of(table: CountedTable, backend: str | None = None) -> Any:
+    """All cells and counts as a data frame of the kind that the table came as, or of the kind named."""
+    import narwhals as nw
+
+    origin = table.origin if isinstance(table.origin, Frame) else None
+    wanted = backend if backend is not None else origin.backend if origin else None
+    if wanted is None:
+        raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
+    if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
+        raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
+    frame = nw.from_dict(columns_of(table), backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
+    if origin is not None and wanted == origin.backend:
+        for name in table.domain.axes:
+            frame = _cast(frame, name, origin.dtypes[name], table.domain.axis(name).labels)
+    return frame.to_native()
+
+
+def _cast(frame: Any, name: str, dtype: Any, labels: Sequence[Label]) -> Any:
+    """The labels in the caller's own type, unless that type is of another kind or has no room for one.
+
+    Codes of polars' Categorical are those of the process, in the order in which it first saw a label; no file has them.
+    Counts have no type of their own: whoever chose it may have looked at them, so it would tell how large they are.
+    """
+    import narwhals as nw
+
+    if isinstance(dtype, nw.Enum):
+        dtype = nw.Enum(_distinct_texts(labels))  # its list and its order are those of the domain, not of the frame
+    elif not (dtype.is_integer() if isinstance(labels[0], int) else dtype in (nw.String, nw.Categorical)):
+        return frame
+    try:
+        changed = frame.with_columns(nw.col(name).cast(dtype))
+        # Some libraries wrap or round what has no room, without a word.
+        return changed if changed[name].to_list() == frame[name].to_list() else frame
+    except Exception:
+        return frame
+
+
+def _distinct_texts(labels: Sequence[Label]) -> list[str]:
+    """Labels of a nested axis may stand below several parents."""
+    return list(dict.fromkeys(map(str, labels)))

@@ -1,0 +1,76 @@
+"""A table after its release: its counts are published, may be negative, and are shown."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from keepsum.tables.axes import IntArray
+from keepsum.tables.domain import Domain
+from keepsum.tables.frames import check_counted, columns_of, frame_of
+from keepsum.tables.origins import Origin
+
+SHOWN_ROWS = 20
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReleasedTable:
+    """Published counts over a domain, as a release or a file of one has them.
+
+    Not a ``Table``, whose counts are confidential: it cannot be released again by mistake.
+
+    Attributes
+    ----------
+    domain, counts
+        The cells, and the released count of each.
+    count
+        The name of the column of counts.
+    origin, rows
+        What the table came as, and the cell of each row if their order is public.
+    """
+
+    domain: Domain
+    counts: IntArray
+    count: str = "count"
+    origin: Origin | None = None
+    rows: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        check_counted(self)
+        self.counts.setflags(write=False)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The labels and the counts of every cell, column by column."""
+        return columns_of(self)
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """All cells and counts as a data frame of the caller's own kind, or of the kind named.
+
+        Axes have the types that they came with, where these have room for all categories; counts are 64-bit integers.
+
+        Parameters
+        ----------
+        backend
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; needed if the table did not come from a frame.
+        """
+        return frame_of(self, backend)
+
+    def __repr__(self) -> str:
+        return f"ReleasedTable({repr(self.domain)[7:-1]})"
+
+    def _repr_html_(self) -> str:
+        return _first_rows(self.columns())
+
+
+def _first_rows(columns: Mapping[str, Sequence[object]]) -> str:
+    height = len(next(iter(columns.values())))
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
+        for row in islice(zip(*columns.values(), strict=True), SHOWN_ROWS)
+    )
+    more = f"<p>and {height - SHOWN_ROWS:,} more rows</p>" if height > SHOWN_ROWS else ""
+    return f"<table><tr>{head}</tr>{rows}</table>{more}"

@@ -1,0 +1,137 @@
+"""How the releases in this folder were made: ``python tests/certificates/make.py NAME`` adds one, and changes none."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import keepsum as ks
+from keepsum.releasing.signing import make_keys
+
+HERE = Path(__file__).parent
+
+
+def counts(*shape: int) -> np.ndarray:
+    """Made-up counts."""
+    return np.random.default_rng(2026).integers(5, 200, size=shape)
+
+
+def grid(*shape: int) -> ks.Table:
+    axes = {name: [f"{name} {k}" for k in range(n)] for name, n in zip(("age", "place", "work"), shape, strict=False)}
+    return ks.Table.from_array(counts(*shape), axes=axes, count="people")
+
+
+def margins() -> ks.Release:
+    """l1 Laplace noise with both margins and the grand total kept: exact rejection, simulated margins of error."""
+    return ks.release(grid(4, 5), keep=["age", "place", []], mechanism=ks.Laplace(epsilon=0.25))
+
+
+def hierarchy() -> ks.Release:
+    """Counties in states, one of them alone and so pinned; a loss per person; computed margins of error."""
+    domain = ks.Domain(
+        {"state": ["IL", "WI", "DC"], "county": {"IL": ["Cook", "Lake", "Will"], "WI": ["Dane", "Lake"], "DC": ["DC"]}},
+        within={"county": "state"},
+    )
+    table = ks.Table.from_array([500, 80, 3, 0, 2, 60], axes=domain, count="people")
+    return ks.release(table, ["state", []], ks.Laplace.per_person(epsilon=1), accept_pinned=["state=DC, county=DC"])
+
+
+def gaussian() -> ks.Release:
+    """Gaussian noise for an epsilon and a delta, under two-way margins of a cube."""
+    keep = [["age", "place"], ["age", "work"], ["place", "work"]]
+    return ks.release(grid(3, 3, 3), keep, ks.Gaussian(epsilon=0.5, delta="1e-6"))
+
+
+def tight() -> ks.Release:
+    """Gaussian noise with a sigma that depends on the lattice."""
+    return ks.release(grid(4, 5), ["age", "place"], ks.Gaussian(epsilon=0.5, delta="1e-6", calibration="tight"))
+
+
+def zcdp() -> ks.Release:
+    """Gaussian noise for a rho, under one margin."""
+    return ks.release(grid(4, 5), ["age"], ks.Gaussian(rho="1/50"))
+
+
+def l2_laplace() -> ks.Release:
+    """l2 Laplace noise: one random width for all blocks."""
+    return ks.release(grid(4, 5), ["age", "place"], ks.Laplace(epsilon="1/3", norm="l2"))
+
+
+def attributes() -> ks.Release:
+    """A loss per person for a change of one attribute to the nearest other value."""
+    mechanism = ks.Laplace.per_person(epsilon=1, attributes=["work"], to="some other value")
+    return ks.release(grid(3, 4, 2), [["age", "work"]], mechanism)
+
+
+def rounded() -> ks.Release:
+    """Rejection in floating-point numbers."""
+    keep = [["age", "place"], ["age", "work"], ["place", "work"]]
+    return ks.release(grid(4, 4, 4), keep, ks.Laplace(epsilon=1), accept_delta="0.001")
+
+
+def chains() -> ks.Release:
+    """Coupled chains and what they showed, with an accepted delta."""
+    keep = [["age", "place"], ["age", "work"], ["place", "work"]]
+    return ks.release(grid(4, 4, 4), keep, ks.Laplace(epsilon=0.5), accept_delta="0.99")
+
+
+def invariants() -> ks.Release:
+    """Subsets and weighted totals in a file, one total beyond 2^53; structural zeros, whole numbers as labels."""
+    domain = ks.Domain({"age": [5, 15, 25, 35], "sex": ["f", "m", "x"]}).without({"age": 5, "sex": "x"})
+    values = np.arange(11, dtype=np.int64) * 7 + 20
+    values[3] = 2**53 + 1
+    table = ks.Table.from_array(values, axes=domain)
+    files = ks.Invariants.subsets(11, [[0, 1, 2], [2, 3, 4]], ["young", "middle"])
+    files += ks.Invariants.matrix([[0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0]], ["weighted"])
+    return ks.plan(table.keep("sex") + files.over(domain), ks.Laplace(epsilon=0.5)).release(table)
+
+
+def signed() -> ks.Release:
+    """A signature, to be verified with the public key beside it; the order of the rows is declared public."""
+    lines = [f"{place},{sex},{people}" for place, sex, people in zip("yyxx", "fmfm", (30, 40, 50, 60), strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "people.csv"
+        file.write_text("\n".join(["place,sex,people", *lines]) + "\n", encoding="utf-8")
+        table = ks.read_table(file, count="people", domain={"sex": ["f", "m"]}, keep_order=True)
+    return ks.release(table, ["sex"], ks.Laplace(epsilon=0.5))
+
+
+SAMPLES = {
+    made.__name__: made
+    for made in (
+        margins,
+        hierarchy,
+        gaussian,
+        tight,
+        zcdp,
+        l2_laplace,
+        attributes,
+        rounded,
+        chains,
+        invariants,
+        signed,
+    )
+}
+
+
+def add(name: str) -> None:
+    """Make a release that is not there yet."""
+    folder = HERE / name
+    if folder.exists():
+        sys.exit(f"{name} is there already, and is never made again.")
+    release = SAMPLES[name]()
+    if name != "signed":
+        release.save(f"{folder}/")
+        return
+    with tempfile.TemporaryDirectory() as keys:
+        make_keys(f"{keys}/key.pem", f"{keys}/key.pub.pem")
+        release.save(f"{folder}/", sign_with=f"{keys}/key.pem")
+        (folder / "key.pub.pem").write_bytes(Path(f"{keys}/key.pub.pem").read_bytes())
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or SAMPLES:
+        add(wanted)
