@@ -123,7 +123,8 @@ def test_whatever_an_option_names_is_an_axis(call):
     base = ["plan", "in.csv", "--count", "n", "--epsilon", "1", "--json"]
     status, _, err = call(*base, "--keep", "town")
     assert status == 2
-    assert "Column 'age' holds numbers" in err
+    assert "Column 'age' must be declared, because it contains numbers" in err
+    assert "with --axes, declare its categories with --categories or --domain, or drop the column with --drop." in err
     for options in (["--keep", "age"], ["--axes", "town,age", "--keep", "town"]):
         status, _, err = call(*base, *options)
         assert status == 0, err
@@ -133,7 +134,7 @@ def test_whatever_an_option_names_is_an_axis(call):
 
 NESTED = ["--within", "level:county", "--categories"]
 BAD = {
-    "an order of some cells": (["--drop", "x", "--keep-order"], "leave --keep-order out"),
+    "an order of some cells": (["--drop", "x", "--keep-order"], "leave out --keep-order"),
     "no axis": (["--categories", "A,B"], "must be AXIS=LABEL,LABEL such as"),
     "another axis": (["--categories", "town=A,B"], "one of 'county', 'level', got 'town'"),
     "a dropped axis": (["--drop", "level", "--categories", "level=Low"], "one of 'county', got 'level'"),
@@ -142,10 +143,13 @@ BAD = {
     "a category twice": (["--categories", "county=A,B,A"], "different labels"),
     "a blank category": (["--categories", "county=A,,B"], "must be AXIS=LABEL,LABEL such as"),
     "here and in a file": (["--categories", "county=A,B", "--domain", "c.toml"], "'county' must be declared once"),
-    "a category left out": (["--categories", "county=A"], "line 2, column 'county', must be one of the declared"),
+    "a category left out": (["--categories", "county=A"], "line 2, column 'county', is not a declared category"),
     "no parent": ([*NESTED, "level=Low,Mid"], "within which 'county'"),
-    "a parent that is none": ([*NESTED, "level:C=Low,Mid"], "must lie within a category of 'county'"),
-    "a parent too many": ([*NESTED, "level:A:B=Low,Mid"], "must lie within a category of 'county'"),
+    "an undeclared parent": ([*NESTED, "level:C=Low,Mid"], "'county': 'C' is not a declared category"),
+    "a parent too many": (
+        [*NESTED, "level:A:B=Low,Mid"],
+        "must be within a category of 'county': 'B' is not a declared category",
+    ),
     "a parent twice": ([*NESTED, "level:A=Low", "--categories", "level:A=Mid"], "of 'level:A' once"),
 }
 

@@ -18,7 +18,7 @@ from keepsum.cli.categories import parse_categories
 from keepsum.errors import InputError
 from keepsum.privacy.mechanisms import Mechanism
 from keepsum.sources.declarations import read_domain, read_keep
-from keepsum.sources.reading import all_accounted_for, open_columns
+from keepsum.sources.reading import open_columns, resolve_axes
 
 FILES = """Categories:
 
@@ -170,7 +170,7 @@ class Declaration:
         file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
         named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, file.source.names))}
         drop = _names(self.drop)
-        axes = all_accounted_for(file.source, self.count, _names(self.axes) or None, within or {}, drop, named)
+        axes = resolve_axes(file.source, self.count, _names(self.axes) or None, within or {}, drop, named)
         return ks.Table.from_source(file.source, axes, self.count, within, categories, file.origin, self.keep_order)
 
     def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
