@@ -63,7 +63,7 @@ def test_a_plan_from_the_command_alone(call):
     assert json.loads(out)["kept"]["totals"] == ["total of state=x", "total of state=y"]
     status, _, err = call("plan", *options, "--keep-order")
     assert status == 2
-    assert "--keep-order must go with a table" in err
+    assert "--keep-order requires a table" in err
 
 
 LEVELS = "county,level,n\nB,Top,1\nB,Low,2\nB,Mid,3\nA,Mid,4\nA,Low,5\nA,Top,6\n"

@@ -39,7 +39,7 @@ def test_a_folder(released, tmp_path):
         released.save(f"{tmp_path}/out/")
     released.save(tmp_path / "out", force=True)
     (tmp_path / "out" / "thesis.docx").touch()
-    with pytest.raises(ks.InputError, match=r"nothing but a release, it holds 'thesis.docx'"):
+    with pytest.raises(ks.InputError, match=r"nothing but a release, but contains 'thesis.docx'"):
         released.save(tmp_path / "out", force=True)
     (tmp_path / "empty").mkdir()
     released.save(tmp_path / "empty")
@@ -390,7 +390,7 @@ def test_a_folder_that_got_something_else_meanwhile_comes_back(released, tmp_pat
         real(part, folder, check)
 
     monkeypatch.setattr(saving, "replace_folder", late)
-    with pytest.raises(ks.InputError, match=r"it holds 'thesis.docx'"):
+    with pytest.raises(ks.InputError, match=r"but contains 'thesis.docx'"):
         released.save(place, force=True)
     assert (place / "thesis.docx").read_text() == "a year of work"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

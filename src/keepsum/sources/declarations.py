@@ -160,7 +160,9 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
     for line, labels in enumerate(zip(*columns, strict=True) if columns else [()] * len(values)):
         row = find(labels)
         if row is None:
-            raise DataError(f"The figure in {source.where(line)} of {name!r} must belong to a kept total.")
+            raise DataError(
+                f"The figure in {source.where(line)} of {name!r} must belong to a kept total, but does not."
+            )
         if figures.setdefault(row, int(values[line])) != int(values[line]):
             raise DataError(
                 f"Figures in {name!r} must be consistent, but {source.where(line)} gives another figure for the same "
@@ -250,8 +252,8 @@ def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         # Only the position: the file may contain counts by mistake, and the error may repeat some of them.
         position = re.search(r"at (line \d+, column \d+|end of document)", str(error))
-    where = f" at {position[1]}" if position else ""
-    raise InputError(f"File {what} {str(path)!r} must be valid TOML, but it is not{where}.")
+    where = f" ({position[1]})" if position else ""
+    raise InputError(f"File {what} {str(path)!r} must be valid TOML, but is not{where}.")
 
 
 def _text(path: str | PathLike[str]) -> str:
