@@ -154,8 +154,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("options", "words"), BAD.values(), ids=BAD)
-def test_bad_declarations_give_one_sentence_and_no_file(call, options, words):
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_declarations_give_one_sentence_and_no_file(call, options, message):
     rows = LEVELS if "--keep-order" not in options else LEVELS.replace("A,Low,5\n", "")
     header, *lines = rows.splitlines()
     Path("in.csv").write_text("\n".join([f"{header},x", *(f"{line},-" for line in lines)]) + "\n")
@@ -164,6 +164,6 @@ def test_bad_declarations_give_one_sentence_and_no_file(call, options, words):
     base = ["release", "in.csv", "--count", "n", "--keep-total", "--epsilon", "1", "-o", "out.csv", "--yes"]
     status, out, err = call(*base, *drop, *options)
     assert (status, out) == (2, "")
-    assert words in err
+    assert message in err
     assert len(err.splitlines()) == 1
     assert not list(Path().glob("out*"))

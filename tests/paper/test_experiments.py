@@ -131,8 +131,8 @@ def test_boxes_say_which_is_which(draws, monkeypatch, tmp_path):
     target = small.Target("l1", -1.0, 10, "", ())
     study = small.Study(target, [], {"draws": draws}, {"draws": draws, "level": np.asarray("exact")})
     small.draw_boxes(setting, [study], [str(k) for k in range(14)], "boxes", "Circles")
-    said = [text.get_text() for text in figures[0].axes[0].texts]
-    assert said == ["■ left box of each pair: Algorithm 1", "■ right box of each pair: plan.sample (exact)"]
+    legend = [text.get_text() for text in figures[0].axes[0].texts]
+    assert legend == ["■ left box of each pair: Algorithm 1", "■ right box of each pair: plan.sample (exact)"]
 
 
 def test_a_figure_whose_title_is_cut_is_not_saved(tmp_path):

@@ -43,8 +43,8 @@ def test_whoever_may_write_in_the_folder_may_take_a_lock_that_was_left(tmp_path)
                 kill()
 
         Fork(hold, tmp_path).wait()
-        (left,) = tmp_path.iterdir()
-        assert stat.S_IMODE(left.stat().st_mode) == expected
+        (leftover,) = tmp_path.iterdir()
+        assert stat.S_IMODE(leftover.stat().st_mode) == expected
         with claimed(tmp_path / "out.csv"):
             pass
         assert list(tmp_path.iterdir()) == []

@@ -45,7 +45,7 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "first line is empty"),
         ("\n\n", "first line is empty"),
@@ -66,8 +66,8 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
         ('state,county,n\nIL,"Cook,5\n', "well-formed CSV"),
     ],
 )
-def test_bad_files(tmp_path, text, words):
-    with pytest.raises(ks.DataError, match=words) as caught:
+def test_bad_files(tmp_path, text, message):
+    with pytest.raises(ks.DataError, match=message) as caught:
         read(tmp_path, text)
     assert "98765" not in str(caught.value)
     assert "98,765" not in str(caught.value)

@@ -72,8 +72,8 @@ def test_bad_offsets_and_indices_are_refused(labels):
 def test_a_bad_offset_does_not_kill_the_shell(tmp_path):
     path = tmp_path / "bad.arrow"
     path.write_bytes(as_arrow(table_of(bad_offsets())))
-    words = ["plan", str(path), "--count", "n", "--keep-total", "--epsilon", "1"]
-    command = [sys.executable, "-c", "from keepsum.cli import main; main()", *words]
+    arguments = ["plan", str(path), "--count", "n", "--keep-total", "--epsilon", "1"]
+    command = [sys.executable, "-c", "from keepsum.cli import main; main()", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be read as one" in done.stderr

@@ -97,7 +97,7 @@ def test_equality_and_hash():
 
 
 @pytest.mark.parametrize(
-    ("categories", "within", "words"),
+    ("categories", "within", "message"),
     [
         ({}, None, "at least one axis"),
         ({"a": []}, None, "at least one category"),
@@ -121,13 +121,13 @@ def test_equality_and_hash():
         ({"a": list(range(50_000)), "b": list(range(50_000))}, None, "at most 2,147,483,647 cells"),
     ],
 )
-def test_bad_domains(categories, within, words):
-    with pytest.raises(ks.DomainError, match=words):
+def test_bad_domains(categories, within, message):
+    with pytest.raises(ks.DomainError, match=message):
         ks.Domain(categories, within)
 
 
 def test_bad_questions(places):
-    for question, words in [
+    for question, message in [
         (lambda: places.axis("planet"), "got 'planet'"),
         (lambda: places.cell(5), "from 0 to 4"),
         (lambda: places.cell(1.5), "whole number"),
@@ -140,7 +140,7 @@ def test_bad_questions(places):
         (lambda: places.without({"state": ["IL", "WI"]}), "at least one cell"),
         (lambda: places * places, "different axes"),
     ]:
-        with pytest.raises(ks.DomainError, match=words):
+        with pytest.raises(ks.DomainError, match=message):
             question()
 
 

@@ -94,7 +94,7 @@ def test_over_names_the_cells(places):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: ks.Invariants.subsets(3, [[0, 3]]), "subset 0 must be whole numbers from 0 to 2"),
         (lambda: ks.Invariants.subsets(3, [[0], [-1]]), "subset 1 must be"),
@@ -112,8 +112,8 @@ def test_over_names_the_cells(places):
         (lambda: ks.Invariants.subsets(3, [[0]]).totals([1, 2, 0.5]), "whole numbers"),
     ],
 )
-def test_bad_invariants(make, words):
-    with pytest.raises(ks.InputError, match=words):
+def test_bad_invariants(make, message):
+    with pytest.raises(ks.InputError, match=message):
         make()
 
 

@@ -74,7 +74,7 @@ SECRET = 987654
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"n": [SECRET, -SECRET, 1]}, "row 2, column 'n', .* negative"),
         ({"n": [SECRET, None, 1]}, "row 2, column 'n', .* missing"),
@@ -92,9 +92,9 @@ SECRET = 987654
         ({"county": ["Cook", "Cook", "Washington"]}, "row 1 and row 2 are the same cell"),
     ],
 )
-def test_bad_rows_are_named_and_counts_never_shown(make, change, words):
+def test_bad_rows_are_named_and_counts_never_shown(make, change, message):
     frame = make(ROWS | change)
-    with pytest.raises(ks.DataError, match=words) as caught:
+    with pytest.raises(ks.DataError, match=message) as caught:
         ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
     assert str(SECRET) not in str(caught.value)
 
@@ -107,7 +107,7 @@ def test_counts_beyond_64_bits():
 
 
 @pytest.mark.parametrize(
-    ("frame", "words"),
+    ("frame", "message"),
     [
         (pd.DataFrame({"a": ["x", "y"], "n": pd.array([1, None], dtype="Int64")}), "row 2, column 'n', .* missing"),
         (pd.DataFrame({"a": pd.array(["x", None], dtype="string"), "n": [1, 2]}), "row 2, column 'a', .* missing"),
@@ -130,8 +130,8 @@ def test_counts_beyond_64_bits():
         ),
     ],
 )
-def test_strange_frames(frame, words):
-    with pytest.raises(ks.InputError, match=words) as caught:
+def test_strange_frames(frame, message):
+    with pytest.raises(ks.InputError, match=message) as caught:
         ks.Table.from_frame(frame, count="n")
     assert "123456" not in str(caught.value)
 
@@ -180,7 +180,7 @@ def test_whole_floats_are_counts():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({"count": "m"}, "The count column must be one of the columns 'state', 'county', 'fips', 'n', got 'm'"),
         ({"axes": ["planet"]}, "got 'planet'"),
@@ -191,8 +191,8 @@ def test_whole_floats_are_counts():
         ({"domain": ks.Domain({"state": ["IL", "WI"]}), "axes": ["state", "fips"]}, "must be those of the domain"),
     ],
 )
-def test_bad_arguments(arguments, words):
-    with pytest.raises(ks.InputError, match=words):
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ks.InputError, match=message):
         ks.Table.from_frame(pd.DataFrame(ROWS), **{"count": "n"} | arguments)
 
 
