@@ -1,7 +1,7 @@
-"""How far off a cell is under every mechanism, at the same loss for one person.
+"""The error of a cell under every mechanism, at the same per-person epsilon.
 
-An epsilon per unit of distance means another thing in each norm: one person is farther away in l1 than in l2. So
-mechanisms are compared at the loss of one person, and epsilon per unit follows from that person's distance.
+An epsilon per unit of distance means something else in each norm: a person's distance is larger in l1 than in l2. So
+mechanisms are compared at the same per-person epsilon, and epsilon per unit follows from the distance of one person.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from experiments import steps
 from experiments.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, new, note, save
 from experiments.setting import Section, Setting
 
-# For one person. The paper's Gaussian needs an epsilon below 1/e per unit of l2 distance, which is 0.52 for a person
-# who is sqrt(2) away.
-EPSILON, DELTA = "0.5", "1e-6"
+# Per person. The paper's Gaussian needs an epsilon below 1/e per unit of l2 distance, which is 0.52 for a person at
+# distance sqrt(2).
+PERSON_EPSILON, DELTA = "0.5", "1e-6"
 SYSTEMS = {"circles": "circles", "children": "children", "102 counties": "sum 102"}
-KINDS = ("l1", "l2", "gaussian", "gaussian paper")
+EXACT_KINDS = ("l1", "l2", "gaussian", "gaussian paper")
 NAMES = {
     "l1": "l1 Laplace",
     "l2": "l2 Laplace",
@@ -29,60 +29,63 @@ NAMES = {
     "topdown": "non-negative least squares, rounded",
 }
 COLOURS = dict(zip(NAMES, (BLUE, ORANGE, GREEN, RED, GREY, PINK), strict=True))
-TIE = 1.05  # errors this near to the least one are not called larger
+TIE = 1.05  # errors within this factor of the smallest count as equal
 
-Sizes = dict[str, dict[str, float]]  # of each system, of each mechanism
+Sizes = dict[str, dict[str, float]]  # by system and mechanism
 
 
 def add(setting: Setting, section: Section) -> None:
-    """The table, the figure, and what they say."""
+    """Add the table, the figure and the text."""
     steps_of = {name: _steps(setting, system) for name, system in SYSTEMS.items()}
-    found: Sizes = {name: {kind: float(one["size"]) for kind, one in own.items()} for name, own in steps_of.items()}
+    errors: Sizes = {
+        name: {kind: float(step["size"]) for kind, step in by_kind.items()} for name, by_kind in steps_of.items()
+    }
     section.say(
-        f"**Mean absolute error of a cell** at the same loss for one person, ε = {EPSILON}, with δ = {DELTA} for "
+        f"**Mean absolute error of a cell** at the same per-person ε = {PERSON_EPSILON}, with δ = {DELTA} for "
         f"Gaussian noise. Per unit of distance that is an ε of "
         + ", ".join(
-            f"{float(own['l1']['unit']):.3g} in l1 and {float(own['l2']['unit']):.3g} in l2 for {name}"
-            for name, own in steps_of.items()
+            f"{float(by_kind['l1']['unit']):.3g} in l1 and {float(by_kind['l2']['unit']):.3g} in l2 for {name}"
+            for name, by_kind in steps_of.items()
         )
         + ":"
     )
     section.table(
         "accuracy",
-        ["mechanism", *found],
+        ["mechanism", *errors],
         [
-            [NAMES[kind], *(f"{sizes[kind]:.3g}" if kind in sizes else "-" for sizes in found.values())]
+            [NAMES[kind], *(f"{sizes[kind]:.3g}" if kind in sizes else "-" for sizes in errors.values())]
             for kind in NAMES
         ],
     )
     section.say(
-        "The last two rows add double geometric noise of the l1 unit to every cell and then move it onto the totals. "
+        "The last two rows add double geometric noise with the l1 epsilon per unit to every cell and then restore the "
+        "totals. "
         "Projected noise is "
         + ", ".join(
-            f"{sizes['projected'] / sizes['l1']:.2f} times l1 Laplace for {name}" for name, sizes in found.items()
+            f"{sizes['projected'] / sizes['l1']:.2f} times l1 Laplace for {name}" for name, sizes in errors.items()
         )
         + ", and the paper's Gaussian "
-        + ", ".join(f"{sizes['gaussian paper'] / sizes['gaussian']:.1f} times ours" for sizes in found.values())
+        + ", ".join(f"{sizes['gaussian paper'] / sizes['gaussian']:.1f} times ours" for sizes in errors.values())
         + "."
     )
-    name = save(_figure(found), setting.out, "accuracy")
-    section.figure(name, f"Mean absolute error of every mechanism at ε = {EPSILON} for one person")
+    name = save(_figure(errors), setting.out, "accuracy")
+    section.figure(name, f"Mean absolute error of every mechanism at per-person ε = {PERSON_EPSILON}")
 
 
-def finding(found: Sizes) -> str:
-    """Which mechanism errs least, in words: one for all systems, or each system's own."""
-    near = [
-        [kind for kind in NAMES if sizes.get(kind, np.inf) <= TIE * min(sizes.values())] for sizes in found.values()
+def finding(errors: Sizes) -> str:
+    """A sentence on which mechanism errs least: one for all systems, or one per system."""
+    best_of = [
+        [kind for kind in NAMES if sizes.get(kind, np.inf) <= TIE * min(sizes.values())] for sizes in errors.values()
     ]
-    common = [kind for kind in NAMES if all(kind in own for own in near)]
+    common = [kind for kind in NAMES if all(kind in kinds for kinds in best_of)]
     if not common:
-        least = (f"{_short(own[0])} for {name}" for name, own in zip(found, near, strict=True))
+        least = (f"{_short(kinds[0])} for {name}" for name, kinds in zip(errors, best_of, strict=True))
         return f"At equal loss for one person no mechanism errs least everywhere:\n{', '.join(least)}"
     best = common[0]
     others = []
     for kind in ("l1", "l2", "gaussian"):
         if kind != best:
-            ratios = [sizes[kind] / sizes[best] for sizes in found.values()]
+            ratios = [sizes[kind] / sizes[best] for sizes in errors.values()]
             others.append(f"{_short(kind)} {min(ratios):.1f} to {max(ratios):.1f} times as much")
     return (
         f"At equal loss for one person {_short(best)} errs least, or within {TIE - 1:.0%} of it, everywhere;\n"
@@ -94,42 +97,42 @@ def _short(kind: str) -> str:
     return NAMES[kind].split(" (")[0].replace(",", " with")
 
 
-def _figure(found: Sizes) -> Any:
+def _figure(errors: Sizes) -> Any:
     figure, panels = new(10, 4.2)
     axes = panels[0, 0]
-    for row, sizes in enumerate(found.values()):
-        for place, (kind, size) in enumerate(sizes.items()):  # a little apart, for some are equal
+    for row, sizes in enumerate(errors.values()):
+        for place, (kind, size) in enumerate(sizes.items()):  # a little apart, because some are equal
             axes.plot(size, row + 0.12 * (place - 2.5), "o", color=COLOURS[kind], markersize=9)
     for place, (kind, name) in enumerate(NAMES.items()):
         axes.text(1.02, 0.95 - 0.11 * place, "● " + name, color=COLOURS[kind], transform=axes.transAxes, fontsize=10)
-    axes.set_title(finding(found))
-    axes.set_yticks(range(len(found)), list(found))
-    axes.set_ylim(len(found) - 0.5, -0.5)
+    axes.set_title(finding(errors))
+    axes.set_yticks(range(len(errors)), list(errors))
+    axes.set_ylim(len(errors) - 0.5, -0.5)
     axes.set_xscale("log")
     axes.set_xticks([2, 5, 10, 20, 50, 100], ["2", "5", "10", "20", "50", "100"], minor=False)
     axes.set_xlabel("mean absolute error of a cell (records, log scale)")
     axes.grid(axis="y", color="#DDDDDD")
-    note(figure, f"ε = {EPSILON} for one person, in each norm at that person's own distance")
+    note(figure, f"ε = {PERSON_EPSILON} for one person, in each norm at that person's own distance")
     return figure
 
 
 def _steps(setting: Setting, system: str) -> dict[str, Any]:
-    """Every mechanism on one system; the baselines take the l1 unit, for their tables are the same distances apart."""
+    """Every mechanism on one system; the baselines use the epsilon per unit of l1, as l1 Laplace does."""
     draws = setting.scaled(5_000, 500)
-    found: dict[str, Any] = {
+    by_kind: dict[str, Any] = {
         kind: setting.cache.step(
-            steps.sizes, system=system, kind=kind, epsilon=EPSILON, delta=DELTA, draws=draws, seed=f"size {kind}"
+            steps.sizes, system=system, kind=kind, epsilon=PERSON_EPSILON, delta=DELTA, draws=draws, seed=f"size {kind}"
         )
-        for kind in KINDS
+        for kind in EXACT_KINDS
     }
-    unit = repr(float(found["l1"]["unit"]))
+    unit = repr(float(by_kind["l1"]["unit"]))
     few = draws if system.startswith("sum") else setting.scaled(500, 100)  # an integer program each
     noise = setting.cache.step(steps.projected, system=system, epsilon=unit, draws=few, seed="size")["draws"]
-    found["projected"] = {"size": np.abs(noise).mean()}
+    by_kind["projected"] = {"size": np.abs(noise).mean()}
     if system.startswith("sum"):
         from experiments.census import midwest
 
         counts = midwest()[0].population
         released = ks.baselines.topdown_like(counts, steps.invariants(system), unit, draws, rng=ks.rng(seed="size"))
-        found["topdown"] = {"size": np.abs(released - counts).mean()}
-    return found
+        by_kind["topdown"] = {"size": np.abs(released - counts).mean()}
+    return by_kind

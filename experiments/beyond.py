@@ -1,4 +1,4 @@
-"""Beyond the paper: which totals are drawn exactly, county by race with both margins, a million cells."""
+"""Beyond the paper: the exactness of each system of totals, county by race with both margins, a million cells."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from experiments.census import races
 from experiments.claims import Claim, equal, not_rejected
 from experiments.drawing import new, note, save
 from experiments.setting import Section, Setting
-from experiments.small import RATE
+from experiments.small import EPSILON, RATE
 from experiments.steps import invariants, mechanism
 
-EPSILON = "0.25"
-KINDS = {"l1": "l1 Laplace", "l2": "l2 Laplace", "gaussian": "Gaussian"}
+MECHANISMS = {"l1": "l1 Laplace", "l2": "l2 Laplace", "gaussian": "Gaussian"}
 SHADES = {"exact": "#0072B2", "rounded": "#56B4E9", "estimated": "#E69F00", "no sampler": "#999999"}
-# The systems of the map; those that take long to plan are left out of quick runs.
-SYSTEMS = {
+# The systems of the map; quick runs skip those that take long to plan.
+MAPPED_SYSTEMS = {
     "one sum, 102 cells": "sum 102",
     "three levels, 2,000 cells": "levels 10 10 20",
     "circles, 14 cells": "circles",
@@ -35,7 +34,7 @@ SLOW = {"20 × 20, both margins", "4 × 4 × 4, two-way margins", "5 weighted to
 
 
 def run(setting: Setting) -> Section:
-    """The map, the margins, the million."""
+    """The map of exactness, county by race, and a million cells."""
     section = Section("Beyond the paper")
     _map(setting, section)
     _county_by_race(setting, section)
@@ -44,13 +43,13 @@ def run(setting: Setting) -> Section:
 
 
 def system(name: str) -> ks.Invariants:
-    """Totals by name, those of :func:`experiments.steps.invariants` among them."""
+    """Totals by name, including those of :func:`experiments.steps.invariants`."""
     kind, *numbers = name.split()
     sizes = [int(number) for number in numbers]
     if kind == "table":
         axes = [f"x{k}" for k in range(len(sizes))]
         domain = ks.Domain({axis: range(n) for axis, n in zip(axes, sizes, strict=True)})
-        return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
+        return ks.Invariants.margins(domain, [[a for a in axes if a != summed] for summed in axes])
     if kind == "levels":
         return ks.Invariants.matrix(hierarchy(*sizes))
     if kind == "random":
@@ -69,35 +68,40 @@ def hierarchy(states: int, counties: int, tracts: int) -> sparse.csr_array:
 
 
 def level(name: str, kind: str) -> dict[str, Any]:
-    """What a plan promises of its sampling, and how long it took to find out."""
+    """The exactness of a plan's sampling, and the CPU time of planning."""
     start = time.process_time()
     plan = ks.plan(system(name), mechanism(kind, EPSILON))
     return {"level": plan.guarantee.sampling, "seconds": time.process_time() - start}
 
 
 def _map(setting: Setting, section: Section) -> None:
-    names = [name for name in SYSTEMS if not (setting.quick and name in SLOW)]
-    found = {name: {kind: setting.cache.step(level, name=SYSTEMS[name], kind=kind) for kind in KINDS} for name in names}
-    levels = {name: {kind: str(one["level"]) for kind, one in row.items()} for name, row in found.items()}
+    names = [name for name in MAPPED_SYSTEMS if not (setting.quick and name in SLOW)]
+    steps = {
+        name: {kind: setting.cache.step(level, name=MAPPED_SYSTEMS[name], kind=kind) for kind in MECHANISMS}
+        for name in names
+    }
+    levels = {name: {kind: str(one["level"]) for kind, one in row.items()} for name, row in steps.items()}
     section.say(
-        f"**Which totals are drawn how**, ε = {EPSILON}, δ = 1e-6, from `plan.guarantee.sampling`. *Exact*: no "
+        f"**Exactness by totals and noise**, ε = {EPSILON}, δ = 1e-6, from `plan.guarantee.sampling`. *Exact*: no "
         f"rounding; *rounded*: an exact method in floating-point numbers, with a stated bound; *estimated*: a chain, "
-        f"certified by coupled pairs before any release. The paper's own samplers are estimated everywhere."
+        f"whose convergence is measured by coupling before any release. The paper's samplers are estimated everywhere."
     )
-    section.table("exactness", ["totals", *KINDS.values()], [[name, *row.values()] for name, row in levels.items()])
+    section.table(
+        "exactness", ["totals", *MECHANISMS.values()], [[name, *row.values()] for name, row in levels.items()]
+    )
     figure, panels = new(8.6, 0.46 * len(names) + 1.5)
     axes = panels[0, 0]
     for row, name in enumerate(names):
-        for column, kind in enumerate(KINDS):
-            word = levels[name][kind]
-            axes.add_patch(_tile(column, row, SHADES[word]))
-            dark = word in ("exact",)
-            axes.text(column, row, word, ha="center", va="center", color="white" if dark else "black")
-    exact = sum(word == "exact" for row in levels.values() for word in row.values())
-    axes.set_title(f"{exact} of {len(names) * len(KINDS)} combinations of totals and noise are drawn exactly")
-    axes.set_xticks(range(len(KINDS)), list(KINDS.values()))
+        for column, kind in enumerate(MECHANISMS):
+            exactness = levels[name][kind]
+            axes.add_patch(_tile(column, row, SHADES[exactness]))
+            dark = exactness in ("exact",)
+            axes.text(column, row, exactness, ha="center", va="center", color="white" if dark else "black")
+    exact = sum(exactness == "exact" for row in levels.values() for exactness in row.values())
+    axes.set_title(f"{exact} of {len(names) * len(MECHANISMS)} combinations of totals and noise are drawn exactly")
+    axes.set_xticks(range(len(MECHANISMS)), list(MECHANISMS.values()))
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlim(-0.5, len(KINDS) - 0.5)
+    axes.set_xlim(-0.5, len(MECHANISMS) - 0.5)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
@@ -112,18 +116,18 @@ def _tile(column: int, row: int, colour: str) -> Any:
 
 
 def by_race(state: str, rows: int, draws: int) -> dict[str, Any]:
-    """A state's counties by race with both margins kept: planned, drawn, and checked."""
+    """The counties of a state by race with both margins kept: planned, drawn and checked."""
     table = races()[1][state]
     start = time.process_time()
     plan = ks.plan(system(f"table {rows} 5"), ks.Laplace(epsilon=EPSILON))
-    word = plan.guarantee.sampling
+    exactness = plan.guarantee.sampling
     planning = time.process_time() - start
     start = time.process_time()
     noise = plan.sample(draws, rng=ks.rng(seed=f"race {state}")).reshape(draws, *table.shape)
     seconds = time.process_time() - start
     broken = np.abs(noise.sum(axis=1)).sum() + np.abs(noise.sum(axis=2)).sum()
     return {
-        "level": word,
+        "level": exactness,
         "planning": planning,
         "seconds": seconds,
         "broken": broken,
@@ -137,17 +141,20 @@ def _county_by_race(setting: Setting, section: Section) -> None:
     names, tables = races()
     draws = setting.scaled(20, 2)
     chosen = ["WI"] if setting.quick else list(tables)
-    found = {state: setting.cache.step(by_race, state=state, rows=len(tables[state]), draws=draws) for state in chosen}
+    by_state = {
+        state: setting.cache.step(by_race, state=state, rows=len(tables[state]), draws=draws) for state in chosen
+    }
     section.say(
         f"**County by race, both margins kept** (every county's population and every race's), ε = {EPSILON}, l1."
     )
     section.table(
         "county_by_race",
-        ["state", "cells", "sampling", "seconds to plan", "seconds a draw", *(f"mean abs. noise, {n}" for n in names)],
+        ["state", "cells", "sampling", "seconds to plan", "seconds per draw",
+         *(f"mean abs. noise, {n}" for n in names)],
         [
             [state, str(tables[state].size), str(one["level"]), f"{float(one['planning']):.2g}",
              f"{float(one['seconds']) / draws:.2g}", *(f"{size:.2f}" for size in one["size"])]
-            for state, one in found.items()
+            for state, one in by_state.items()
         ],
     )  # fmt: skip
     section.claims.append(
@@ -155,18 +162,18 @@ def _county_by_race(setting: Setting, section: Section) -> None:
             "County by race: margins changed by the noise, all states",
             "not in the paper",
             0,
-            float(sum(int(one["broken"]) for one in found.values())),
+            float(sum(int(one["broken"]) for one in by_state.values())),
             equal(),
         )
     )
 
 
 def million(states: int, counties: int, tracts: int) -> dict[str, Any]:
-    """A generated hierarchy: planned, drawn once, every total checked, the variance against the published law."""
+    """A generated hierarchy: planned, drawn once, every total and the variance checked."""
     matrix = hierarchy(states, counties, tracts)
     start = time.process_time()
     plan = ks.plan(ks.Invariants.matrix(matrix), ks.Laplace(epsilon=EPSILON))
-    word = plan.guarantee.sampling
+    exactness = plan.guarantee.sampling
     planning = time.process_time() - start
     plan.sample(rng=ks.rng(seed="warm"))
     start = time.process_time()
@@ -176,7 +183,7 @@ def million(states: int, counties: int, tracts: int) -> dict[str, Any]:
     law = plan.noise.variance(0)
     z = (blocks.mean() - law) / (blocks.std(ddof=1) / np.sqrt(len(blocks)))
     return {
-        "level": word,
+        "level": exactness,
         "planning": planning,
         "seconds": seconds,
         "broken": np.count_nonzero(matrix @ noise),
@@ -194,23 +201,23 @@ def _million(setting: Setting, section: Section) -> None:
     section.say(
         f"**A hierarchy of {cells:,} cells**: nation, 50 states, 2,000 counties, tracts (generated), {totals:,} totals "
         f"kept, ε = {EPSILON}, l1. Planned in {float(one['planning']):.2g} s, drawn ({one['level']}) in "
-        f"{float(one['seconds']):.2g} s on one core. Variance of a cell {float(one['variance']):.3f}, by the published "
-        f"law {float(one['law']):.3f}."
+        f"{float(one['seconds']):.2g} s on one core. Variance of a cell {float(one['variance']):.3f}, under the "
+        f"published distribution {float(one['law']):.3f}."
     )
     section.claims += [
         Claim(
-            f"Hierarchy of {cells:,} cells: totals broken, of {totals:,}",
+            f"Hierarchy of {cells:,} cells: totals changed, of {totals:,}",
             "not in the paper",
             0,
             int(one["broken"]),
             equal(),
         ),
         Claim(
-            f"Hierarchy of {cells:,} cells: variance as the law says (p-value)",
+            f"Hierarchy of {cells:,} cells: variance agrees with the published distribution (p-value)",
             "not in the paper",
             float(one["law"]),
             float(one["p"]),
             not_rejected(RATE),
-            said=f"variance {float(one['law']):.3f}",
+            paper_text=f"variance {float(one['law']):.3f}",
         ),
     ]

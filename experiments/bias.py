@@ -1,4 +1,4 @@
-"""Errors against population: no trend in ours, one in the DAS's, and why non-negativity makes one."""
+"""Errors against population: no trend in ours, a trend in those of the DAS, and how non-negativity causes one."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from experiments.drawing import BLUE, PINK, new, note, save, zero_line
 from experiments.setting import Section, Setting
 from experiments.small import RATE
 
-EPSILON = "0.192"  # 4 (total) x 0.16 (county level) x 0.3 (population query), the paper's reading of the DAS
-DRAWS = 1_000
+DAS_EPSILON = "0.192"  # 4 (total) x 0.16 (county level) x 0.3 (population query), the paper's reading of the DAS
+COUNTY_DRAWS = 1_000
 BIASED = 0.01  # the level at which the paper calls a state's errors biased
 
 
 def bias_test(error: np.ndarray, population: np.ndarray) -> tuple[float, float]:
     """The slope of the error on the logarithm of the population (base 10), and its two-sided p-value."""
-    found = stats.linregress(np.log10(population), error)
-    return float(found.slope), float(found.pvalue)
+    fit = stats.linregress(np.log10(population), error)
+    return float(fit.slope), float(fit.pvalue)
 
 
 def falls(error: np.ndarray, population: np.ndarray) -> float:
-    """The p-value of "does not fall with population", one-sided."""
+    """The one-sided p-value of the hypothesis that the error does not fall with population."""
     slope, p = bias_test(error, population)
     return p / 2 if slope < 0 else 1 - p / 2
 
 
 def report(setting: Setting, section: Section, drawn: list[tuple[State, np.ndarray]]) -> None:
-    """The test on our draws, on DAS errors where there is a file, and on a simplified TopDown of our own."""
+    """The test on our draws, on DAS errors if there is a file, and on our simplified TopDown."""
     populated = [(state, draws) for state, draws in drawn if (state.population > 0).all() and len(state.counties) > 2]
     _ours(section, populated)
     _das(section, [(state, draws) for state, draws in populated if state.das is not None])
@@ -38,11 +38,11 @@ def report(setting: Setting, section: Section, drawn: list[tuple[State, np.ndarr
 
 
 def _ours(section: Section, drawn: list[tuple[State, np.ndarray]]) -> None:
-    seen = np.concatenate([[bias_test(one, state.population)[1] < BIASED for one in draws] for state, draws in drawn])
-    chance = stats.binomtest(int(seen.sum()), len(seen), BIASED, alternative="greater").pvalue
+    biased = np.concatenate([[bias_test(one, state.population)[1] < BIASED for one in draws] for state, draws in drawn])
+    chance = stats.binomtest(int(biased.sum()), len(biased), BIASED, alternative="greater").pvalue
     section.say(
-        f"**Bias against population.** Each error is regressed on log10 of the population. Of our {len(seen):,} draws "
-        f"{seen.mean():.2%} give p < {BIASED:g}; without bias about {BIASED:.0%} should."
+        f"**Bias against population.** Each error is regressed on log10 of the population. Of our {len(biased):,} "
+        f"draws {biased.mean():.2%} give p < {BIASED:g}; without bias about {BIASED:.0%} should."
     )
     section.claims.append(
         Claim(
@@ -51,8 +51,8 @@ def _ours(section: Section, drawn: list[tuple[State, np.ndarray]]) -> None:
             0,
             float(chance),
             not_rejected(RATE),
-            "The regression's p-value supposes normal errors; with few counties and Laplace noise it is off.",
-            said="no trend",
+            "The regression assumes normal errors; with few counties and Laplace noise its p-value is approximate.",
+            paper_text="no trend",
         )
     )
 
@@ -61,19 +61,19 @@ def _das(section: Section, drawn: list[tuple[State, np.ndarray]]) -> None:
     values = [falls(state.das - state.population, state.population) for state, _ in drawn if state.das is not None]
     smallest = min(1.0, len(values) * min(values)) if values else None
     why = (
-        "The vintages at hand are not the paper's of November 2020, nor its states."
+        "Neither the vintages nor the states are the paper's (November 2020)."
         if values
-        else "The November 2020 demonstration data are not at hand, and no other file was named by DAS=path."
+        else "The November 2020 demonstration data are not available, and DAS=path names no other file."
     )
     section.claims.append(
         Claim(
-            "Counties: DAS errors fall with population (smallest p-value of a state, times the states)",
+            "Counties: DAS errors fall with population (smallest p-value of any state, times the number of states)",
             "Figure illinois",
             0,
             smallest,
             rejected(BIASED),
             why,
-            said="biased",
+            paper_text="biased",
         )
     )
     rows = []
@@ -94,9 +94,14 @@ def _topdown(setting: Setting, section: Section) -> None:
     population, cells = table.sum(axis=1), table.size
     keep = ks.Invariants.subsets(cells, [range(cells)])
     rng = ks.rng(seed="topdown")
-    released = ks.baselines.topdown_like(table.reshape(-1), keep, EPSILON, DRAWS, rng=rng)
-    error = released.reshape(DRAWS, -1, 5).sum(axis=2) - population
-    ours = ks.plan(keep, ks.Laplace(epsilon=EPSILON)).sample(DRAWS, rng=rng).reshape(DRAWS, -1, 5).sum(axis=2)
+    released = ks.baselines.topdown_like(table.reshape(-1), keep, DAS_EPSILON, COUNTY_DRAWS, rng=rng)
+    error = released.reshape(COUNTY_DRAWS, -1, 5).sum(axis=2) - population
+    ours = (
+        ks.plan(keep, ks.Laplace(epsilon=DAS_EPSILON))
+        .sample(COUNTY_DRAWS, rng=rng)
+        .reshape(COUNTY_DRAWS, -1, 5)
+        .sum(axis=2)
+    )
     slope, _ = bias_test(error.mean(axis=0), population)
     single = np.mean([falls(one, population) < BIASED for one in error])
     section.say(
@@ -107,14 +112,14 @@ def _topdown(setting: Setting, section: Section) -> None:
     )
     section.claims.append(
         Claim(
-            "Non-negativity in small cells makes errors fall with population (simplified TopDown of ours, Illinois by "
+            "Non-negativity in small cells makes errors fall with population (our simplified TopDown, Illinois by "
             "race; p-value of the mean errors)",
             "appendix, comparison with TopDown",
             0,
             falls(error.mean(axis=0), population),
             rejected(BIASED),
-            "The trend is not seen.",
-            said="biased",
+            "No trend was detected.",
+            paper_text="biased",
         )
     )
     section.figure(
@@ -134,14 +139,15 @@ def _draw(setting: Setting, population: np.ndarray, theirs: np.ndarray, ours: np
     axes.set_xlabel("county population (log scale)")
     axes.set_ylabel("mean error (people)")
     axes.set_title(f"Forbidding negative cells shifts {-slope:.1f} people per tenfold population to small counties")
-    words = {
+    legend = {
         "■ exact noise (keepsum)": BLUE,
         "● non-negative least squares, rounded (ours, after TopDown, simplified)": "#9C4F7C",
     }
-    for place, (line, colour) in enumerate(words.items()):
+    for place, (line, colour) in enumerate(legend.items()):
         axes.text(0.99, 0.94 - 0.08 * place, line, color=colour, ha="right", transform=axes.transAxes)
     note(
         figure,
-        f"Illinois of plotnine's midwest, 102 counties × 5 races, state total kept, {DRAWS:,} draws, ε = {EPSILON}",
+        f"Illinois of plotnine's midwest, 102 counties × 5 races, state total kept, "
+        f"{COUNTY_DRAWS:,} draws, ε = {DAS_EPSILON}",
     )
     return save(figure, setting.out, "bias")

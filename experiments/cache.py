@@ -1,4 +1,4 @@
-"""Results of slow steps, kept so that a run that was stopped goes on and a second run is short."""
+"""A cache of slow steps, so that a stopped run can be resumed and a second run is short."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = dict[str, np.ndarray]
 
 @lru_cache(maxsize=1)
 def library_version() -> str:
-    """A hash of every source file of the library: whatever changes there may change a result."""
+    """A hash of every source file of the library, since any change there may change a result."""
     digest = hashlib.sha256(np.__version__.encode())
     root = Path(keepsum.__file__).parent
     for path in sorted(root.rglob("*.py")):
@@ -30,20 +30,20 @@ def library_version() -> str:
 
 
 def code_version(module: ModuleType | None) -> str:
-    """A hash of the library and of the module in which a step is written."""
+    """A hash of the library and of the module that defines a step."""
     source = inspect.getsource(module) if module else ""
     return hashlib.sha256((library_version() + source).encode()).hexdigest()
 
 
 class Cache:
-    """A folder of results, one ``.npz`` file a step, named by a hash of its parameters and of the code.
+    """A folder of results, one ``.npz`` file per step, named by a hash of its parameters and of the code.
 
     Parameters
     ----------
     folder
-        Where the files go; it is made when the first one does.
+        The folder of the files, created with the first of them.
     say
-        What to call with a line about the step that is run.
+        Called with a line about each step that is run.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Cache:
         self.folder, self.say, self.hits = folder, say, 0
 
     def step(self, work: Callable[..., dict[str, Any]], **parameters: Any) -> Values:
-        """Run ``work(**parameters)``, or read what it returned before; ``seconds`` is how long it took then."""
+        """Run ``work(**parameters)``, or read its earlier result; ``seconds`` is how long it took."""
         name, described = work.__name__, json.dumps(parameters, sort_keys=True)
         key = hashlib.sha256(f"{name} {described} {code_version(inspect.getmodule(work))}".encode()).hexdigest()
         path = self.folder / f"{name}-{key[:24]}.npz"
@@ -72,15 +72,15 @@ class Cache:
                 return dict(file)
         self.say(f"{name} {described}")
         start = time.perf_counter()
-        found = {what: np.asarray(value) for what, value in work(**parameters).items()}
-        found.setdefault("seconds", np.asarray(time.perf_counter() - start))
-        self._keep(path, found)
-        return found
+        values = {what: np.asarray(value) for what, value in work(**parameters).items()}
+        values.setdefault("seconds", np.asarray(time.perf_counter() - start))
+        self._save(path, values)
+        return values
 
-    def _keep(self, path: Path, found: Values) -> None:
-        """In whole or not at all: a run that is stopped leaves no half of a file."""
+    def _save(self, path: Path, values: Values) -> None:
+        """Write atomically: a stopped run leaves no partial file."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        with part.open("wb") as file:
-            np.savez_compressed(file, **found)
-        part.replace(path)
+        temporary = path.with_name(path.name + ".temporary")
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, **values)
+        temporary.replace(path)

@@ -1,4 +1,4 @@
-"""Reading county populations: the Bureau's own layout, a plain one, and the disclosure avoidance system's output."""
+"""Read county populations, in the Census Bureau's layout or a plain one, and output of the DAS."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class State:
     Attributes
     ----------
     name, counties, population
-        Of the state and its counties.
+        The state, its counties and their populations.
     das
-        What the disclosure avoidance system published for them, or None.
+        The populations published by the disclosure avoidance system, or None.
     vintage
-        Which of its demonstration products that is.
+        The demonstration product they come from.
     """
 
     name: str
@@ -32,17 +32,17 @@ class State:
 
 
 def read_counties(path: Path) -> list[State]:
-    """States of a file with columns state, county, population_2010, or of the Bureau's co-est file (SUMLEV 050 rows).
+    """States in a file with columns state, county, population_2010, or in a co-est file (its SUMLEV 050 rows).
 
     Raises
     ------
     ValueError
-        If the columns are of neither layout.
+        If the columns fit neither layout.
     """
     rows = _rows(path)
     columns = set(rows[0]) if rows else set()
     if {"SUMLEV", "STNAME", "CTYNAME", "CENSUS2010POP"} <= columns:
-        # SUMLEV 040 is the state itself, 050 a county; "50" where a program has read it as a number.
+        # SUMLEV 040 is the state, 050 a county; "50" if a program has read it as a number.
         kept = [row for row in rows if row["SUMLEV"].strip().lstrip("0") == "50"]
         return _states([(row["STNAME"], row["CTYNAME"], int(row["CENSUS2010POP"])) for row in kept])
     if {"state", "county", "population_2010"} <= columns:
@@ -54,30 +54,30 @@ def read_counties(path: Path) -> list[State]:
 
 
 def read_das(path: Path) -> list[State]:
-    """States of a file with state, county, population_2010, das_population and das_vintage."""
+    """States in a file with columns state, county, population_2010, das_population and das_vintage."""
     rows = _rows(path)
     needed = {"state", "county", "population_2010", "das_population", "das_vintage"}
     if not rows or not needed <= set(rows[0]):
         raise ValueError(f"A DAS file must have columns {', '.join(sorted(needed))}; {path.name} has others.")
-    found = []
+    states = []
     for name in dict.fromkeys(row["state"] for row in rows):
-        mine = [row for row in rows if row["state"] == name]
-        population = np.array([int(row["population_2010"]) for row in mine])
+        counties = [row for row in rows if row["state"] == name]
+        population = np.array([int(row["population_2010"]) for row in counties])
         order = np.argsort(population, kind="stable")
-        found.append(
+        states.append(
             State(
                 name,
-                tuple(mine[i]["county"] for i in order),
+                tuple(counties[i]["county"] for i in order),
                 population[order],
-                np.array([int(row["das_population"]) for row in mine])[order],
-                " and ".join(sorted({row["das_vintage"] for row in mine})),
+                np.array([int(row["das_population"]) for row in counties])[order],
+                " and ".join(sorted({row["das_vintage"] for row in counties})),
             )
         )
-    return found
+    return states
 
 
 def midwest() -> list[State]:
-    """The 437 counties of five states that come with plotnine: what runs without a census file."""
+    """The 437 counties of five states that come with plotnine, used without a census file."""
     from plotnine.data import midwest
 
     names = {"IL": "Illinois", "IN": "Indiana", "MI": "Michigan", "OH": "Ohio", "WI": "Wisconsin"}
@@ -90,7 +90,7 @@ def midwest() -> list[State]:
 
 
 def races() -> tuple[list[str], dict[str, np.ndarray]]:
-    """County by race of the same five states: the columns' names, and a table of (counties, 5) for each state."""
+    """County by race for the same five states: the names of the columns, and a table of (counties, 5) per state."""
     from plotnine.data import midwest
 
     columns = ["popwhite", "popblack", "popamerindian", "popasian", "popother"]
@@ -112,11 +112,11 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _states(rows: list[tuple[str, str, int]]) -> list[State]:
-    found: dict[str, list[tuple[int, str]]] = {}
+    by_state: dict[str, list[tuple[int, str]]] = {}
     for state, county, population in rows:
-        found.setdefault(state, []).append((population, county))
+        by_state.setdefault(state, []).append((population, county))
     states = []
-    for name, counties in found.items():
+    for name, counties in by_state.items():
         counties.sort()
         states.append(State(name, tuple(county for _, county in counties), np.array([n for n, _ in counties])))
     return states

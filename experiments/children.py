@@ -21,8 +21,8 @@ from experiments.small import (
 )
 from experiments.steps import CHILDREN, COUNTIES, EDUCATION
 
-WHAT = "Children"
-TARGETS = (
+TABLE_NAME = "Children"
+CHILDREN_TARGETS = (
     Target("l1", -1.0, 10**4, "Figure children-coupling-l1", (1_000, 3_000, 10_000)),
     Target("l2", -2.0, 10**5, "Figure children-coupling-l2", (10_000, 30_000, 100_000)),
 )
@@ -38,56 +38,57 @@ def run(setting: Setting) -> tuple[Section, list[Study]]:
     """Curves, noise tables, boxplots and claims."""
     section = Section("Experiment 2: delinquent children, 4 × 4 with both margins")
     section.say(
-        "ε = 0.25. The paper prints 35 as the total of Gamma; the row is 3, 10, 10, 2, which is 25, and its column "
-        "totals and grand total of 135 fit 25. The corrected table:"
+        "ε = 0.25. The paper prints 35 as the total of Gamma; the row is 3, 10, 10, 2, which sums to 25, and its "
+        "column totals and grand total of 135 agree with 25. The corrected table:"
     )
     _counts(section, "children_counts", CHILDREN)
-    studies = [study(setting, "children", target) for target in TARGETS]
-    for found in studies:
-        norm = found.target.norm
-        section.claims += claims_of(found, WHAT, "Figure chidren-boxplot")
-        section.claims += _table_claims(found)
-        name = draw_bound(setting, found, f"children_tv_{norm}", WHAT)
+    studies = [study(setting, "children", target) for target in CHILDREN_TARGETS]
+    for result in studies:
+        norm = result.target.norm
+        section.claims += claims_of(result, TABLE_NAME, "Figure chidren-boxplot")
+        section.claims += _table_claims(result)
+        name = draw_bound(setting, result, f"children_tv_{norm}", TABLE_NAME)
         section.figure(name, f"TV bound of the paper's chain on the children's table, {norm} target")
         section.say(f"One noise table, {norm} target, from the chain after the paper's number of steps:")
-        _counts(section, f"children_noise_{norm}", found.chain["draws"][0].reshape(4, 4))
-    section.table("children_lags", LAG_HEAD, [row for found in studies for row in lag_rows(found)])
+        _counts(section, f"children_noise_{norm}", result.chain["draws"][0].reshape(4, 4))
+    section.table("children_lags", LAG_HEAD, [row for result in studies for row in lag_rows(result)])
     labels = [f"{county[0]}\n{'LMHV'[k]}" for county in COUNTIES for k in range(4)]
-    name = draw_boxes(setting, studies, labels, "children_boxes", WHAT)
+    name = draw_boxes(setting, studies, labels, "children_boxes", TABLE_NAME)
     section.figure(
         name,
         "Noise of each cell (county Alpha, Beta, Gamma or Delta, education Low, Medium, High or Very High, by their "
         "initials): the left box of each pair is the paper's chain, the right one the exact sampler",
     )
-    section.table("children_cost", TIMING_HEAD, [timing_rows(found, "children") for found in studies])
+    section.table("children_cost", TIMING_HEAD, [timing_rows(result, "children") for result in studies])
     return section, studies
 
 
 def _counts(section: Section, name: str, table: np.ndarray) -> None:
-    """A table in the paper's layout, with its totals."""
+    """Add a table in the paper's layout, with its totals."""
     rows = [[county, *map(str, row), str(row.sum())] for county, row in zip(COUNTIES, table, strict=True)]
     section.table(
         name, ["County", *EDUCATION, "Total"], [*rows, ["Total", *map(str, table.sum(axis=0)), str(table.sum())]]
     )
 
 
-def _table_claims(found: Study) -> list[Claim]:
-    norm, printed = found.target.norm, np.array(PRINTED[found.target.norm])
+def _table_claims(result: Study) -> list[Claim]:
+    norm, printed = result.target.norm, np.array(PRINTED[result.target.norm])
     order = 1 if norm == "l1" else 2
-    lengths = np.linalg.norm(found.exact["draws"].astype(float), order, axis=1)
+    lengths = np.linalg.norm(result.exact["draws"].astype(float), order, axis=1)
     length = np.linalg.norm(printed.reshape(-1).astype(float), order)
     above = (1 + (lengths >= length).sum()) / (1 + len(lengths))
     below = (1 + (lengths <= length).sum()) / (1 + len(lengths))
-    tables = found.chain["draws"].reshape(-1, 4, 4)
+    tables = result.chain["draws"].reshape(-1, 4, 4)
     broken = np.abs(tables.sum(axis=1)).sum() + np.abs(tables.sum(axis=2)).sum()
     return [
-        Claim(f"{WHAT}, {norm}: margins changed by 1,000 noise tables", TABLES[norm], 0, float(broken), equal()),
+        Claim(f"{TABLE_NAME}, {norm}: margins changed by 1,000 noise tables", TABLES[norm], 0, float(broken), equal()),
         Claim(
-            f"{WHAT}, {norm}: the paper's printed noise has a length that our exact law gives (p-value, two-sided)",
+            f"{TABLE_NAME}, {norm}: the length of the paper's printed noise is consistent with the exact "
+            f"distribution (p-value, two-sided)",
             TABLES[norm],
             float(length),
             float(min(1.0, 2 * min(above, below))),
             not_rejected(RATE),
-            said=f"length {length:.3g}",
+            paper_text=f"length {length:.3g}",
         ),
     ]

@@ -1,4 +1,4 @@
-"""A claim of the paper beside the number found here; the verdict is worked out, never typed."""
+"""A claim of the paper with the number measured here; the verdict is computed, never typed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AGREES, DISAGREES, NOT_RUN = "agrees", "disagrees", "not run"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """When a number counts as the paper's: a rule in words, and the rule.
+    """When a number agrees with the paper's: a description of the rule, and the rule.
 
     Examples
     --------
@@ -19,7 +19,7 @@ class Tolerance:
     (True, False)
     """
 
-    words: str
+    rule: str
     holds: Callable[[float, float], bool]
 
 
@@ -52,7 +52,7 @@ def at_least() -> Tolerance:
 
 
 def not_rejected(rate: float) -> Tolerance:
-    """Ours is a p-value; the claim stands unless it is tiny. A true claim is rejected with probability ``rate``."""
+    """Ours is a p-value; the claim holds unless it is tiny. A true claim is rejected with probability ``rate``."""
     return Tolerance(
         f"p ≥ {rate:g}, the error rate",
         lambda paper, ours: ours >= rate,
@@ -60,7 +60,7 @@ def not_rejected(rate: float) -> Tolerance:
 
 
 def rejected(rate: float) -> Tolerance:
-    """Ours is a p-value that must be small; where there is no effect it is so with probability ``rate``."""
+    """Ours is a p-value that must be small; without an effect that happens with probability ``rate``."""
     return Tolerance(
         f"p < {rate:g}, the error rate",
         lambda paper, ours: ours < rate,
@@ -69,24 +69,24 @@ def rejected(rate: float) -> Tolerance:
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: what it says, where the paper says it, both numbers, and when they count as equal.
+    """One claim: what it says, where the paper says it, both numbers, and when they agree.
 
     Attributes
     ----------
     what, where
-        The claim in words, and its place in the paper.
+        The claim, and its place in the paper.
     paper
         The paper's number.
     ours
-        The number found here; None if it was not run.
+        The number measured here; None if it was not run.
     tolerance
-        When the two count as the same.
+        When the two agree.
     because
-        Why they differ, where they do; why it was not run, where it was not.
+        Why they differ, or why it was not run.
     unit
-        What the numbers count.
-    said
-        How the paper's side is shown, where it is words rather than a number.
+        The unit of the numbers.
+    paper_text
+        The paper's side, if it is text rather than a number.
     """
 
     what: str
@@ -96,21 +96,21 @@ class Claim:
     tolerance: Tolerance
     because: str = ""
     unit: str = ""
-    said: str = ""
+    paper_text: str = ""
 
     @property
     def verdict(self) -> str:
-        """Worked out from the two numbers; a number that is not finite never agrees."""
+        """Computed from the two numbers; a number that is not finite never agrees."""
         if self.ours is None:
             return NOT_RUN
-        good = math.isfinite(self.ours) and self.tolerance.holds(self.paper, self.ours)
-        return AGREES if good else DISAGREES
+        agrees = math.isfinite(self.ours) and self.tolerance.holds(self.paper, self.ours)
+        return AGREES if agrees else DISAGREES
 
 
-def shown(number: float | None) -> str:
+def formatted(number: float | None) -> str:
     """A number for a table: whole numbers in full, others to four digits.
 
-    >>> shown(100000.0), shown(0.01234), shown(1e-9), shown(None)
+    >>> formatted(100000.0), formatted(0.01234), formatted(1e-9), formatted(None)
     ('100,000', '0.01234', '1e-09', '-')
     """
     if number is None:
@@ -121,22 +121,22 @@ def shown(number: float | None) -> str:
 
 
 def as_table(claims: Sequence[Claim]) -> str:
-    """The claims as a table of Markdown."""
+    """The claims as a Markdown table."""
     rows = ["| claim | where | paper | ours | agree if | verdict |", "|---|---|---|---|---|---|"]
     for claim in claims:
         unit = f" {claim.unit}" if claim.unit else ""
         verdict = claim.verdict if claim.verdict == AGREES else f"**{claim.verdict}**"
-        ours = shown(claim.ours) + unit * (claim.ours is not None)
-        cells = [claim.what, claim.where, claim.said or shown(claim.paper) + unit, ours]
-        rows.append(f"| {' | '.join([*cells, claim.tolerance.words, verdict])} |")
+        ours = formatted(claim.ours) + unit * (claim.ours is not None)
+        cells = [claim.what, claim.where, claim.paper_text or formatted(claim.paper) + unit, ours]
+        rows.append(f"| {' | '.join([*cells, claim.tolerance.rule, verdict])} |")
     return "\n".join(rows)
 
 
 def explanations(claims: Sequence[Claim]) -> str:
     """Each claim that does not agree, with its reason; one without a reason is called unexplained."""
     lines = [
-        f"- **{claim.what}** ({claim.verdict}; paper {claim.said or shown(claim.paper)}, ours {shown(claim.ours)}): "
-        f"{claim.because or 'UNEXPLAINED.'}"
+        f"- **{claim.what}** ({claim.verdict}; paper {claim.paper_text or formatted(claim.paper)}, "
+        f"ours {formatted(claim.ours)}): {claim.because or 'UNEXPLAINED.'}"
         for claim in claims
         if claim.verdict != AGREES
     ]

@@ -1,4 +1,4 @@
-"""Experiment 3: counties with each state's population kept; the DAS and projected noise beside ours."""
+"""Experiment 3: counties with the population of each state kept, compared with the DAS and with projected noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments import bias, steps
-from experiments.bias import DRAWS, EPSILON
+from experiments.bias import COUNTY_DRAWS, DAS_EPSILON
 from experiments.cache import Values
 from experiments.census import State, midwest, read_counties, read_das
 from experiments.claims import Claim, below, equal, not_rejected, within_factor
@@ -16,13 +16,13 @@ from experiments.drawing import BLUE, GREEN, ORANGE, RED, boxes, new, note, save
 from experiments.setting import Section, Setting
 from experiments.small import RATE, THIN, same_law, unbiased
 
-WIDE, LOG_A = "0.1", -2.5
-FRAME = 8  # figures show noise up to this over epsilon
+WIDE_EPSILON, LOG_A = "0.1", -2.5
+FRAME = 8  # figures show noise up to this, divided by epsilon
 
 
 @dataclass(frozen=True)
 class Run:
-    """A state and what was drawn for it."""
+    """A state and its draws."""
 
     state: State
     chain: Values
@@ -31,13 +31,13 @@ class Run:
 
 
 def run(setting: Setting) -> tuple[Section, list[Run]]:
-    """Every state that the data has: chains, exact draws, projection, bias tests, non-negativity."""
+    """Every state of the data: chains, exact draws, projection, bias tests, non-negativity."""
     states, source = _states(setting)
     section = Section("Experiment 3: counties, each state's population kept")
     section.say(
-        f"Data: {source}. ε = {EPSILON}, l1, a = e^{LOG_A:g}; four chains from over-dispersed starts (ε = {WIDE}). "
-        f"{sum(len(s.counties) for s in states):,} counties of {len(states)} states. The paper names only Illinois "
-        f"of its 11 states; every state of the data is run here."
+        f"Data: {source}. ε = {DAS_EPSILON}, l1, a = e^{LOG_A:g}; four chains from over-dispersed starts "
+        f"(ε = {WIDE_EPSILON}). {sum(len(s.counties) for s in states):,} counties of {len(states)} states. "
+        f"The paper names only Illinois of its 11 states; every state of the data is run here."
     )
     runs = [_run(setting, state) for state in states]
     section.claims += _claims(setting, runs)
@@ -56,7 +56,7 @@ def run(setting: Setting) -> tuple[Section, list[Run]]:
 
 
 def _states(setting: Setting) -> tuple[list[State], str]:
-    """The states to run, and where they come from. A state of one county is left out: its county is pinned."""
+    """The states to run, and where they come from. A state with a single county is left out: that county is pinned."""
     if setting.counties:
         states, source = read_counties(setting.counties), f"`{setting.counties.name}` (COUNTIES)"
     else:
@@ -75,17 +75,19 @@ def _run(setting: Setting, state: State) -> Run:
     chain = setting.cache.step(
         steps.over_dispersed,
         cells=cells,
-        epsilon=EPSILON,
-        wide=WIDE,
+        epsilon=DAS_EPSILON,
+        wide=WIDE_EPSILON,
         log_a=LOG_A,
         steps=setting.scaled(10**6, 10**5),
-        draws=DRAWS,
+        draws=COUNTY_DRAWS,
         thin=setting.scaled(THIN, 500),
         seed=seed,
     )
     system = f"sum {cells}"
-    exact = setting.cache.step(steps.exact, system=system, kind="l1", epsilon=EPSILON, draws=DRAWS, seed=seed)
-    projected = setting.cache.step(steps.projected, system=system, epsilon=EPSILON, draws=DRAWS, seed=seed)
+    exact = setting.cache.step(
+        steps.exact, system=system, kind="l1", epsilon=DAS_EPSILON, draws=COUNTY_DRAWS, seed=seed
+    )
+    projected = setting.cache.step(steps.projected, system=system, epsilon=DAS_EPSILON, draws=COUNTY_DRAWS, seed=seed)
     return Run(state, chain, exact, projected)
 
 
@@ -108,7 +110,7 @@ def _row(one: Run) -> list[str]:
 
 
 def _ratio(one: Run) -> float:
-    """How much larger projected noise is than ours."""
+    """The ratio of projected noise to ours."""
     return _size(one.projected["draws"]) / _size(one.exact["draws"])
 
 
@@ -118,13 +120,13 @@ def _why_slow(setting: Setting, one: Run) -> str:
     worth = f"{one.chain['effective'].min():,.0f}"
     return (
         f"It is {one.state.name}, with {len(one.state.counties)} counties: more dimensions mix more slowly, and the "
-        f"four chains are worth only {worth} independent draws. R-hat is of all steps after the start; the paper does "
-        f"not say which it took, nor which its states are."
+        f"four chains are worth only {worth} independent draws. R-hat is over all steps after the start; the paper "
+        f"states neither its steps nor its states."
     )
 
 
 def _smallest(values: list[float]) -> float:
-    """The smallest of several p-values, times how many there are (Bonferroni)."""
+    """The smallest of several p-values, times their number (Bonferroni)."""
     return min(1.0, len(values) * min(values))
 
 
@@ -144,16 +146,16 @@ def _claims(setting: Setting, runs: list[Run]) -> list[Claim]:
         Claim(
             "Counties: the chain's noise is unbiased (p-value)", "Figure illinois", 0,
             _smallest([unbiased(one.chain["draws"], chain=True) for one in runs]), not_rejected(RATE),
-            said="unbiased",
+            paper_text="unbiased",
         ),
         Claim(
             "Counties: our exact noise is unbiased (p-value)", "Figure illinois", 0,
-            _smallest([unbiased(draws) for draws in exact]), not_rejected(RATE), said="unbiased",
+            _smallest([unbiased(draws) for draws in exact]), not_rejected(RATE), paper_text="unbiased",
         ),
         Claim(
-            "Counties: chain and exact draws have one law (p-value)", "not in the paper", 0,
+            "Counties: chain and exact draws have the same distribution (p-value)", "not in the paper", 0,
             _smallest([same_law(one.chain["draws"], one.exact["draws"]) for one in runs]), not_rejected(RATE),
-            "A quick run thins the chain too little for independent draws.", said="one law",
+            "A quick run thins the chain too little for independent draws.", paper_text="same distribution",
         ),
         Claim(
             "Counties: projected noise over ours, mean absolute size (the state where they differ most)",
@@ -161,25 +163,25 @@ def _claims(setting: Setting, runs: list[Run]) -> list[Claim]:
             _ratio(farthest), within_factor(1.25),
             f"It is {farthest.state.name}, with {len(farthest.state.counties)} counties. Keeping the sum of few cells "
             "narrows the exact noise more than projecting does; the states that the paper shows are larger.",
-            said="comparable",
+            paper_text="comparable",
         ),
         Claim(
-            f"Counties: truncations of negative counts in {DRAWS:,} draws of every county (smallest county: "
+            f"Counties: truncations of negative counts in {COUNTY_DRAWS:,} draws of every county (smallest county: "
             f"{small.population[0]:,} people)",
             "appendix, comparison with TopDown", 0, negative, equal(),
         ),
         Claim(
             "Counties: share of noise outside [-30, 30] ('the overwhelming majority' is inside: at most 0.05 outside)",
-            "appendix, comparison with TopDown", 0.05, float(1 - inside), below(), said="few",
+            "appendix, comparison with TopDown", 0.05, float(1 - inside), below(), paper_text="few",
         ),
     ]  # fmt: skip
 
 
 def draw_state(setting: Setting, one: Run) -> str:
-    """Boxplots by increasing population: exact noise with one instance (and DAS), the chain, projected noise."""
+    """Boxplots by increasing population: exact noise with one draw (and DAS errors), the chain, projected noise."""
     state, at = one.state, np.arange(len(one.state.counties))
     figure, panels = new(10, 9, 3, sharex=True, sharey=True)
-    reach = FRAME / float(EPSILON)
+    reach = FRAME / float(DAS_EPSILON)
     top, middle, bottom = panels[:, 0]
     boxes(top, one.exact["draws"], at, BLUE)
     top.plot(at, one.exact["draws"][0], "s", color="black", markersize=3.5, rasterized=True)
@@ -200,27 +202,29 @@ def draw_state(setting: Setting, one: Run) -> str:
         zero_line(axes)
         axes.set_ylabel("noise (people)")
     top.set_ylim(-reach, reach)
-    shown = np.unique(np.linspace(0, len(at) - 1, 9).round().astype(int))
+    labelled = np.unique(np.linspace(0, len(at) - 1, 9).round().astype(int))
     bottom.set_xticks(
-        shown, [f"{state.counties[i].removesuffix(' County')}\n{state.population[i]:,}" for i in shown], fontsize=8
+        labelled,
+        [f"{state.counties[i].removesuffix(' County')}\n{state.population[i]:,}" for i in labelled],
+        fontsize=8,
     )
     bottom.set_xlim(-1, len(at))
     beyond = sum(int((np.abs(getattr(one, key)["draws"]) > reach).sum()) for key in sizes)
     note(
         figure,
         f"counties by increasing population; squares: one draw; boxes: 1,000 draws each ({beyond:,} "
-        f"values beyond the frame); ε = {EPSILON}, l1",
+        f"values beyond the frame); ε = {DAS_EPSILON}, l1",
     )
     return save(figure, setting.out, f"counties_{state.name.lower().replace(' ', '_')}")
 
 
 def _das(axes: Any, one: Run, at: np.ndarray) -> None:
     error = one.state.das - one.state.population
-    reach = FRAME / float(EPSILON)
-    shown = np.clip(error, -0.98 * reach, 0.98 * reach)
-    axes.plot(at, shown, "o", color=RED, markersize=3.5, rasterized=True)
+    reach = FRAME / float(DAS_EPSILON)
+    clipped = np.clip(error, -0.98 * reach, 0.98 * reach)
+    axes.plot(at, clipped, "o", color=RED, markersize=3.5, rasterized=True)
     beyond = int((np.abs(error) > reach).sum())
     cut = f"; {beyond} beyond the frame, at its edge" if beyond else ""
-    words = f"red: DAS errors, vintage {one.state.vintage}{cut}"
+    legend = f"red: DAS errors, vintage {one.state.vintage}{cut}"
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5}
-    axes.text(0.01, 0.9, words, color=RED, va="top", transform=axes.transAxes, fontsize=9, bbox=box)
+    axes.text(0.01, 0.9, legend, color=RED, va="top", transform=axes.transAxes, fontsize=9, bbox=box)

@@ -1,4 +1,4 @@
-"""Figures made for reading: one style, colours that colour-blind readers tell apart, small files."""
+"""Figures: one style, colours that colour-blind readers can distinguish, small files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STYLE = {
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "keepsum",  # the same figure is the same file
+    "svg.hashsalt": "keepsum",  # reproducible files
     "savefig.dpi": DPI,
 }
 
@@ -38,7 +38,7 @@ def new(width: float, height: float, rows: int = 1, columns: int = 1, **shared: 
 
 
 def save(figure: Figure, folder: Path, name: str) -> str:
-    """Write PNG and SVG files without a date, so that a second run writes the same bytes; no title is cut."""
+    """Write PNG and SVG files without a date, so that a second run writes the same bytes; check that titles fit."""
     figure.draw_without_rendering()
     for axes in figure.axes:
         if axes._left_title.get_window_extent().x1 > figure.bbox.x1:
@@ -69,15 +69,17 @@ def boxes(axes: Axes, draws: np.ndarray, at: Sequence[float] | np.ndarray, colou
     )
     axes.hlines(middle, at - half, at + half, color=colour, linewidth=2, rasterized=True)
     rows, columns = np.nonzero(~inside)
-    far = np.unique(np.c_[at[columns], draws[rows, columns]], axis=0)
-    axes.plot(far[:, 0], far[:, 1], "x", color=colour, markersize=3, alpha=0.5, markeredgewidth=0.6, rasterized=True)
+    outliers = np.unique(np.c_[at[columns], draws[rows, columns]], axis=0)
+    axes.plot(
+        outliers[:, 0], outliers[:, 1], "x", color=colour, markersize=3, alpha=0.5, markeredgewidth=0.6, rasterized=True
+    )
 
 
-def note(figure: Figure, words: str) -> None:
-    """A line below the figure: where the numbers come from."""
-    figure.supxlabel(words, fontsize=9, color=GREY, x=0.99, ha="right")
+def note(figure: Figure, text: str) -> None:
+    """Add a line below the figure that says where the numbers come from."""
+    figure.supxlabel(text, fontsize=9, color=GREY, x=0.99, ha="right")
 
 
 def zero_line(axes: Axes) -> None:
-    """Where noise without bias is centred."""
+    """Add a line at zero, the mean of unbiased noise."""
     axes.axhline(0, color=GREY, linewidth=0.8, zorder=0)

@@ -1,6 +1,6 @@
 """Run every experiment in order and write `results.md`. `make paper` calls it.
 
-QUICK=1 runs little of everything; COUNTIES=path and DAS=path name census files; OUT=folder says where results go.
+QUICK=1 runs a little of everything; COUNTIES=path and DAS=path name census files; OUT=folder is the output folder.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ OUT = Path(__file__).parent / "out"
 
 
 def say(line: str) -> None:
-    """Progress, on a terminal only: nothing when piped."""
+    """Show progress, on a terminal only."""
     if sys.stderr.isatty():
         print(f"\r\033[K{line[:150]}", end="", file=sys.stderr, flush=True)
 
 
 def setting_from(environment: dict[str, str]) -> Setting:
-    """What the environment asks for."""
+    """The setting from environment variables."""
     out = Path(environment.get("OUT") or OUT)
 
     def path(name: str) -> Path | None:
@@ -46,12 +46,12 @@ def sections(setting: Setting) -> list[Section]:
 
 
 def results(setting: Setting, parts: Sequence[Section]) -> str:
-    """The page: every claim with its verdict, what does not agree and why, then the experiments."""
+    """The page: every claim with its verdict, the disagreements and their reasons, then the experiments."""
     claims = [claim for part in parts for claim in part.claims]
-    counts = {word: sum(claim.verdict == word for claim in claims) for word in (AGREES, DISAGREES, NOT_RUN)}
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in (AGREES, DISAGREES, NOT_RUN)}
     mode = (
         "**A quick run** (`make paper QUICK=1`): few pairs, steps and draws. It shows that everything runs; "
-        "do not quote it."
+        "do not cite it."
         if setting.quick
         else "A full run of `make paper`."
     )
@@ -59,8 +59,8 @@ def results(setting: Setting, parts: Sequence[Section]) -> str:
         "# The paper, reproduced",
         "*Integer Subspace Differential Privacy* (Dharangutte, Gao, Gong, Yu; AAAI 2023): every table, figure and "
         "claim, with Keepsum's exact samplers beside it. Written by `make paper`; verdicts are computed from the "
-        "numbers, not typed. Seeds are fixed, so every number but the seconds repeats. *Where* names the label in the "
-        "paper's source.",
+        "numbers, not typed. Seeds are fixed, so every number except timings is reproducible. *Where* is the label in "
+        "the paper's source.",
         f"{mode} {len(claims)} claims: {counts[AGREES]} agree, {counts[DISAGREES]} disagree, {counts[NOT_RUN]} not "
         f"run.",
         "## Claims",
@@ -74,9 +74,9 @@ def results(setting: Setting, parts: Sequence[Section]) -> str:
 
 
 def _cells(claim: Claim) -> list[str]:
-    """A claim as a row of a file: numbers in full."""
+    """A claim as a row of a CSV file, with numbers in full."""
     ours = "" if claim.ours is None else repr(float(claim.ours))
-    return [claim.what, claim.where, claim.said or repr(claim.paper), ours, claim.tolerance.words, claim.verdict]
+    return [claim.what, claim.where, claim.paper_text or repr(claim.paper), ours, claim.tolerance.rule, claim.verdict]
 
 
 def write_tables(setting: Setting, parts: Sequence[Section]) -> None:
@@ -90,7 +90,7 @@ def write_tables(setting: Setting, parts: Sequence[Section]) -> None:
 
 
 def main() -> int:
-    """Everything; the exit status says only that it ran, for a claim may disagree and be explained."""
+    """Run everything; the exit status only says that it ran, because a claim may disagree and be explained."""
     setting = setting_from(dict(os.environ))
     setting.out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()

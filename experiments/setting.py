@@ -1,4 +1,4 @@
-"""What every experiment is given, and what it returns."""
+"""The input and the output of every experiment."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from experiments.claims import Claim
 
 @dataclass(frozen=True)
 class Setting:
-    """Where results go, how much to run, and which data to read.
+    """The output folder, the amount to run, and the data to read.
 
     Attributes
     ----------
     out
         The folder of figures, tables and ``results.md``.
     quick
-        Fewer pairs, steps and draws: to see that everything runs, not to believe the figures.
+        Fewer pairs, steps and draws: to see that everything runs; the numbers mean little.
     counties, das
         Files of the Census Bureau's counties and of its disclosure avoidance system, or None.
     cache
-        Where slow steps are kept.
+        The cache of slow steps.
     """
 
     out: Path
@@ -33,7 +33,7 @@ class Setting:
     das: Path | None = None
 
     def scaled(self, full: int, quick: int) -> int:
-        """How many of something this run takes."""
+        """One of two sizes, for a full or a quick run."""
         return quick if self.quick else full
 
 
@@ -51,11 +51,11 @@ class Section:
         self.text.extend(paragraphs)
 
     def table(self, name: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Add a table; it is also written to a CSV file of that name."""
+        """Add a table; it is also written to a CSV file with this name."""
         lines = [head, ["---"] * len(head), *rows]
         self.text.append("\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines))
         self.tables[name] = [list(head), *(list(row) for row in rows)]
 
-    def figure(self, name: str, words: str) -> None:
-        """Show a figure, with the words for those who cannot see it."""
-        self.text.append(f"![{words}]({name}.png)\n\n*{words}* ([SVG]({name}.svg))")
+    def figure(self, name: str, caption: str) -> None:
+        """Add a figure with a caption, which is also its alternative text."""
+        self.text.append(f"![{caption}]({name}.png)\n\n*{caption}* ([SVG]({name}.svg))")

@@ -1,6 +1,6 @@
-"""The slow steps: each a function of plain parameters, so that its result can be kept. No drawing, no verdicts.
+"""The slow steps, each a function of plain parameters, so that its result can be cached. No figures, no verdicts.
 
-Seconds are CPU time on one core, so that what else the machine does counts little.
+Seconds are CPU time on one core, so that other processes matter little.
 
 Systems of totals are named by text: "circles", "children", or "sum 102" for one total over 102 cells.
 """
@@ -25,7 +25,7 @@ REGIONS = ("A", "B", "C", "AB", "AC", "BC", "ABC")
 def invariants(system: str) -> ks.Invariants:
     """The totals of a named system."""
     if system == "circles":
-        # The paper's 3 x 14 matrix is only drawn, and the drawing is lost: the seven regions, two records each.
+        # The paper gives its 3 x 14 matrix only as a drawing, which is lost; here each of seven regions has two.
         members = [[2 * r + i for r, name in enumerate(REGIONS) if c in name for i in (0, 1)] for c in "ABC"]
         return ks.Invariants.subsets(14, members)
     if system == "children":
@@ -41,7 +41,7 @@ def lattice(system: str) -> ks.Lattice:
 
 
 def mechanism(kind: str, epsilon: str, delta: str = "1e-6") -> Any:
-    """By name: l1, l2, gaussian (ours) or gaussian paper."""
+    """A mechanism by name: l1, l2, gaussian (ours) or gaussian paper."""
     if kind in ("l1", "l2"):
         return ks.Laplace(epsilon=epsilon, norm=kind)
     calibration = "paper" if kind == "gaussian paper" else "zcdp"
@@ -49,7 +49,7 @@ def mechanism(kind: str, epsilon: str, delta: str = "1e-6") -> Any:
 
 
 def person_mechanism(system: str, kind: str, epsilon: str, delta: str) -> Any:
-    """The same by name, with a loss of epsilon (and delta) for one person, whatever that person's distance is.
+    """A mechanism by name with this per-person epsilon (and delta), whatever the distance of one person.
 
     A Gaussian of epsilon and delta per unit has epsilon r and delta (e^(eps r) - 1)/(e^eps - 1) at distance r.
     """
@@ -62,7 +62,7 @@ def person_mechanism(system: str, kind: str, epsilon: str, delta: str) -> Any:
 
 
 def sizes(system: str, kind: str, epsilon: str, delta: str, draws: int, seed: str) -> dict[str, Any]:
-    """The mean absolute noise of a cell at a loss for one person, and what that is per unit of distance."""
+    """The mean absolute noise of a cell at a per-person epsilon, and that epsilon per unit of distance."""
     plan = ks.plan(invariants(system), person_mechanism(system, kind, epsilon, delta))
     noise = plan.sample(draws, rng=ks.rng(seed=seed))
     return {
@@ -75,8 +75,8 @@ def sizes(system: str, kind: str, epsilon: str, delta: str, draws: int, seed: st
 def meetings(
     system: str, norm: str, epsilon: str, log_a: float, lag: int, pairs: int, max_steps: int, seed: str
 ) -> dict[str, Any]:
-    """When coupled pairs of the paper's chain met (Algorithms 2 and 3)."""
-    found = ks.mcmc.meeting_times(
+    """Meeting times of coupled pairs of the paper's chain (Algorithms 2 and 3)."""
+    meeting = ks.mcmc.meeting_times(
         lattice(system),
         mechanism(norm, epsilon),
         math.exp(log_a),
@@ -85,18 +85,18 @@ def meetings(
         max_steps=max_steps,
         rng=ks.rng(seed=seed),
     )
-    return {"times": found.times, "censored": found.censored, "lag": lag}
+    return {"times": meeting.times, "censored": meeting.censored, "lag": lag}
 
 
 def chain(
     system: str, norm: str, epsilon: str, log_a: float, draws: int, thin: int, burn_in: int, seed: str
 ) -> dict[str, Any]:
-    """Thinned draws of the paper's chain (Algorithm 1), and its steps a second on one core."""
-    where, what, a = lattice(system), mechanism(norm, epsilon), math.exp(log_a)
-    ks.mcmc.metropolis(where, what, 10, a, threads=1)  # compiled
+    """Thinned draws of the paper's chain (Algorithm 1), and its steps per second on one core."""
+    target_lattice, target, a = lattice(system), mechanism(norm, epsilon), math.exp(log_a)
+    ks.mcmc.metropolis(target_lattice, target, 10, a, threads=1)  # compiled
     start = time.process_time()
     runs = ks.mcmc.metropolis(
-        where, what, draws * thin, a, burn_in=burn_in, thin=thin, rng=ks.rng(seed=seed), threads=1
+        target_lattice, target, draws * thin, a, burn_in=burn_in, thin=thin, rng=ks.rng(seed=seed), threads=1
     )
     seconds = time.process_time() - start
     rate = (draws * thin + burn_in) / seconds
@@ -104,7 +104,7 @@ def chain(
 
 
 def exact(system: str, kind: str, epsilon: str, draws: int, seed: str) -> dict[str, Any]:
-    """Draws of the plan's own sampler: how long planning and drawing took, and what the plan promises."""
+    """Draws of the sampler of the plan, the CPU time of planning and drawing, and the exactness of the plan."""
     start = time.process_time()
     plan = ks.plan(invariants(system), mechanism(kind, epsilon))
     level = plan.guarantee.sampling
@@ -128,24 +128,24 @@ def over_dispersed(
     cells: int, epsilon: str, wide: str, log_a: float, steps: int, draws: int, thin: int, seed: str
 ) -> dict[str, Any]:
     """The paper's third experiment for one state: four chains from a wider target, R-hat, then thinned draws."""
-    where, a = lattice(f"sum {cells}"), math.exp(log_a)
-    away = ks.mcmc.metropolis(
-        where, ks.Laplace(epsilon=wide), steps, a, thin=steps, chains=4, rng=ks.rng(seed=f"{seed} wide")
+    target_lattice, a = lattice(f"sum {cells}"), math.exp(log_a)
+    over_dispersed_start = ks.mcmc.metropolis(
+        target_lattice, ks.Laplace(epsilon=wide), steps, a, thin=steps, chains=4, rng=ks.rng(seed=f"{seed} wide")
     )
-    kept = max(1, steps // 5_000)
+    thinning = max(1, steps // 5_000)
     runs = ks.mcmc.metropolis(
-        where,
+        target_lattice,
         ks.Laplace(epsilon=epsilon),
         steps,
         a,
-        start=away.state,
-        thin=kept,
+        start=over_dispersed_start.state,
+        thin=thinning,
         chains=4,
         rng=ks.rng(seed=f"{seed} burn in"),
     )
     start = time.process_time()
     more = ks.mcmc.metropolis(
-        where,
+        target_lattice,
         ks.Laplace(epsilon=epsilon),
         draws * thin,
         a,

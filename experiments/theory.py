@@ -1,4 +1,4 @@
-"""The paper's theorems as numbers: tail bounds, composition, the Gaussian's width, and cost; accuracy stands beside."""
+"""The paper's theorems in numbers: tail bounds, composition, the width of the Gaussian, accuracy and cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from keepsum.accuracy.tails import valid_from
 
 
 def run(setting: Setting, studies: list[Study]) -> Section:
-    """Every theorem, with its number."""
+    """Every theorem with its numbers."""
     section = Section("Claims of the theory")
     _tails(setting, section)
     _composition(section)
@@ -31,7 +31,7 @@ def run(setting: Setting, studies: list[Study]) -> Section:
 
 
 def _tails(setting: Setting, section: Section) -> None:
-    """Pr[|z| >= t] <= K t^m e^(-eps t): the observed share is never above; Gaussian noise is unbiased."""
+    """Pr[|z| >= t] <= K t^m e^(-eps t): the observed share never exceeds it; Gaussian noise is unbiased."""
     draws = setting.scaled(50_000, 5_000)
     figure, panels = new(10, 4.2, 1, 2)
     for axes, kind in zip(panels[0], ("l2", "gaussian"), strict=True):
@@ -46,8 +46,8 @@ def _tails(setting: Setting, section: Section) -> None:
         least = np.where(beyond > 0, stats.beta.ppf(RATE / len(grid), np.maximum(beyond, 1), draws - beyond + 1), 0.0)
         section.claims.append(
             Claim(
-                f"Tail bound of {NAMES[kind].split(',')[0]} noise holds (children; share observed, lower "
-                f"{1 - RATE:.1%} limit, over the bound, at its largest)",
+                f"Tail bound of {NAMES[kind].split(',')[0]} noise holds (children; largest ratio of the observed "
+                f"share, lower {1 - RATE:.1%} limit, to the bound)",
                 "Theorem lap_acc" if kind == "l2" else "Proposition gaussian",
                 1,
                 float((least / bound).max()),
@@ -58,15 +58,18 @@ def _tails(setting: Setting, section: Section) -> None:
             p = unbiased(drawn["draws"])
             section.claims.append(
                 Claim("Gaussian noise is unbiased (children; p-value)", "Theorem gaussian", 0, p, not_rejected(RATE),
-                      said="unbiased")
+                      paper_text="unbiased")
             )  # fmt: skip
         _draw_tail(axes, lengths, grid, bound, NAMES[kind].split(",")[0])
-    note(figure, f"children's table, ε = {EPSILON}, {draws:,} exact draws; the bound is proved from the dotted line on")
+    note(
+        figure,
+        f"children's table, ε = {EPSILON}, {draws:,} exact draws; the bound is proved from the dotted line on",
+    )
     name = save(figure, setting.out, "tails")
     section.figure(name, "Chance of long noise: observed, and the paper's bound")
     peak = max(range(1, 100), key=_ball)
     section.say(
-        f"The paper adds that 2^m V_m goes to 0 as m grows. It does, but first it rises to {_ball(peak):,.0f} at "
+        f"The paper adds that 2^m V_m tends to 0 as m grows. It does, but it first rises to {_ball(peak):,.0f} at "
         f"m = {peak}."
     )
 
@@ -84,26 +87,26 @@ def _draw_tail(axes: Any, lengths: np.ndarray, grid: np.ndarray, bound: np.ndarr
     axes.set_yscale("log")
     axes.set_ylim(0.5 / len(lengths), 2)
     rare = lengths[-max(2, len(lengths) // 1_000)]
-    said = grid[np.argmax(bound <= 1e-3)]
-    axes.set_title(f"{what}: one in 1,000 is longer than {rare:,.0f};\nthe bound says {said:,.0f}")
+    bound_length = grid[np.argmax(bound <= 1e-3)]
+    axes.set_title(f"{what}: one in 1,000 is longer than {rare:,.0f};\nthe bound says {bound_length:,.0f}")
     axes.text(1.08 * np.percentile(lengths, 95), 0.05, "observed", color=BLUE)
-    axes.text(said * 1.02, 2e-3, "bound", color=RED)
-    axes.set_xlim(0, 1.35 * said)
+    axes.text(bound_length * 1.02, 2e-3, "bound", color=RED)
+    axes.set_xlim(0, 1.35 * bound_length)
     axes.set_xlabel("length t of the noise (l2 norm, records)")
     axes.set_ylabel("chance of noise of length t or more")
 
 
 def _composition(section: Section) -> None:
-    """Two releases together, enumerated: the loss is the sum, and no more."""
+    """Two releases together, by enumeration: the loss is at most the sum."""
     first, second, reach = 0.25, 0.5, 160
     places = np.arange(-reach, reach + 1)
     worst = 0.0
-    for moved in (1, 2, 3):  # x' = x + moved (1, -1): distance 2 * moved in l1
-        losses = [np.abs(2 * e * (np.abs(places - moved) - np.abs(places))).max() for e in (first, second)]
-        worst = max(worst, sum(losses) / ((first + second) * 2 * moved))
+    for shift in (1, 2, 3):  # x' = x + shift (1, -1): distance 2 * shift in l1
+        losses = [np.abs(2 * e * (np.abs(places - shift) - np.abs(places))).max() for e in (first, second)]
+        worst = max(worst, sum(losses) / ((first + second) * 2 * shift))
     section.claims.append(
         Claim(
-            "Composition of two Laplace releases: largest loss over (ε1 + ε2) times the distance, enumerated",
+            "Composition of two Laplace releases: largest loss divided by (ε1 + ε2) times the distance, by enumeration",
             "Proposition composition",
             1,
             worst,
@@ -115,7 +118,7 @@ def _composition(section: Section) -> None:
     used = delta_used(sigmas, sum(e for e, _ in parameters), sum(d for _, d in parameters))
     section.claims.append(
         Claim(
-            "Composition of two Gaussian releases: δ used over δ allowed at ε1 + ε2, enumerated, at its largest",
+            "Composition of two Gaussian releases: largest δ divided by the δ allowed at ε1 + ε2, by enumeration",
             "Proposition composition",
             1,
             used,
@@ -125,24 +128,24 @@ def _composition(section: Section) -> None:
 
 
 def delta_used(sigmas: list[float], epsilon: float, delta: float) -> float:
-    """The hockey-stick divergence of two Gaussian releases of two cells with a kept sum, over what is allowed."""
+    """The hockey-stick divergence of two Gaussian releases of two cells with a kept sum, over the delta allowed."""
     reach = math.ceil(12 * max(sigmas))
     grid = np.arange(-reach, reach + 1)
     worst = 0.0
-    for moved in range(1, 30):
-        r = moved * math.sqrt(2)
-        logs = [(-(grid**2) / s**2, -((grid - moved) ** 2) / s**2) for s in sigmas]
+    for shift in range(1, 30):
+        r = shift * math.sqrt(2)
+        logs = [(-(grid**2) / s**2, -((grid - shift) ** 2) / s**2) for s in sigmas]
         loss = [(b - a)[:, None] if i == 0 else (b - a)[None, :] for i, (a, b) in enumerate(logs)]
         masses = [np.exp(a) / np.exp(a).sum() for a, _ in logs]
         gap = 1 - np.exp(np.minimum(0, epsilon * r + loss[0] + loss[1]))
-        found = float((masses[0][:, None] * masses[1][None, :] * gap).sum())
+        used = float((masses[0][:, None] * masses[1][None, :] * gap).sum())
         allowed = math.expm1(epsilon * r) / math.expm1(epsilon) * delta
-        worst = max(worst, found / min(1.0, allowed))
+        worst = max(worst, used / min(1.0, allowed))
     return worst
 
 
 def _sigma(section: Section) -> None:
-    """The Gaussian's width: the paper's factor c_A against none."""
+    """The width of the Gaussian, with and without the paper's factor c_A."""
     rows = []
     for name, system in SYSTEMS.items():
         keep = steps.invariants(system)
@@ -160,7 +163,7 @@ def _sigma(section: Section) -> None:
                 1,
                 within_factor(1.1),
                 "The paper suspects that its factor c_A 'may be due to a lack of symmetry'. It is not needed: a "
-                "shifted lattice never weighs more than the centred one, so σ² = (2 ln(1/δ) + ε)/ε² is enough on every "
+                "shifted lattice never weighs more than the centred one, so σ² = (2 ln(1/δ) + ε)/ε² suffices on every "
                 "lattice (proof in docs/gaussian.md, checked by enumeration in tests/statistical/test_gaussian.py).",
             )
         )
@@ -171,40 +174,41 @@ def _sigma(section: Section) -> None:
 
 
 def _two_digits(number: float) -> str:
-    """More would claim too much of a stopwatch."""
+    """A timing with two significant digits."""
     return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def _cost(setting: Setting, section: Section, studies: list[Study]) -> None:
-    """Seconds a draw: the chain to a bound of 0.1, and the plan's sampler, whose distance is 0."""
+    """Seconds per draw: the chain until its TV bound is 0.1, and the sampler of the plan, which is exact."""
     names = ["circles", "circles", "children", "children"]
-    rows = [timing_rows(found, name) for found, name in zip(studies, names, strict=True)]
+    rows = [timing_rows(study, name) for study, name in zip(studies, names, strict=True)]
     section.say(
-        "**Cost of one draw**, in CPU seconds. The chain stops at a TV bound of 0.1; `plan.sample` has none to stop at:"
+        "**Cost of one draw**, in CPU seconds. The chain stops at a TV bound of 0.1; `plan.sample` needs no "
+        "stopping rule:"
     )
     section.table("cost", TIMING_HEAD, rows)
     figure, panels = new(10, 3.6)
     axes = panels[0, 0]
     ratios = []
-    for row, found in enumerate(studies):
-        each = float(found.exact["seconds"]) / len(found.exact["draws"])
-        chain = (found.crossing or math.nan) / float(found.chain["rate"])
+    for row, study in enumerate(studies):
+        each = float(study.exact["seconds"]) / len(study.exact["draws"])
+        chain = (study.crossing or math.nan) / float(study.chain["rate"])
         ratios.append(chain / each)
         axes.plot([each, chain], [row, row], color="#CCCCCC", linewidth=2, zorder=0)
         axes.plot(each, row, "s", color=BLUE, markersize=9)
         axes.plot(chain, row, "o", color=ORANGE, markersize=9)
         axes.annotate(f"{_two_digits(chain / each)} times", (math.sqrt(each * chain), row), xytext=(0, 5),
                       textcoords="offset points", ha="center", color=GREY)  # fmt: skip
-    labels = [f"{name}, {found.target.norm}" for found, name in zip(studies, names, strict=True)]
+    labels = [f"{name}, {study.target.norm}" for study, name in zip(studies, names, strict=True)]
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.9)
     axes.set_xscale("log")
-    axes.set_xlabel("CPU seconds a draw (log scale)")
+    axes.set_xlabel("CPU seconds per draw (log scale)")
     axes.set_title(
         f"An exact draw costs {_two_digits(min(ratios))} to {_two_digits(max(ratios))} times less than a chain's"
     )
     axes.text(0.01, 0.92, "■ plan.sample, exact", color=BLUE, transform=axes.transAxes)
     axes.text(0.99, 0.92, "● Algorithm 1, to TV 0.1", color="#8A5F00", ha="right", transform=axes.transAxes)
     section.figure(
-        save(figure, setting.out, "cost"), "Seconds a draw: the paper's chain, compiled, and the exact sampler"
+        save(figure, setting.out, "cost"), "Seconds per draw: the paper's chain, compiled, and the exact sampler"
     )

@@ -13,7 +13,7 @@ PLAN = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "
 
 
 def test_a_limit_too_small_to_load_the_library_is_one_sentence():
-    """With 300 MB of addresses the library for matrices never came back from being loaded."""
+    """With 300 MB of address space, loading the linear algebra library hung."""
     limit = 300 * 10**6
     done = subprocess.run(
         [sys.executable, "-c", "from keepsum_shell import main; main()", "--version"],
@@ -23,8 +23,7 @@ def test_a_limit_too_small_to_load_the_library_is_one_sentence():
     )
     assert done.returncode == 2
     assert done.stderr == (
-        b"keepsum: Memory must be at least 600 MB to run at all, and this shell allows 300 MB. "
-        b"Raise its limit (ulimit -v).\n"
+        b"keepsum: The memory limit of this shell must be at least 600 MB, got 300 MB. Raise it (ulimit -v).\n"
     )
 
 
@@ -45,7 +44,7 @@ def test_a_library_that_cannot_be_loaded_under_a_limit(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("problem", [MemoryError(), ImportError("libllvm"), RuntimeError("can't start new thread")])
-def test_memory_that_ran_out_is_not_laid_at_the_door_of_a_small_table(monkeypatch, tmp_path, capsys, problem):
+def test_running_out_of_memory_is_not_blamed_on_a_small_table(monkeypatch, tmp_path, capsys, problem):
     def plan(*_):
         raise problem
 
@@ -54,13 +53,13 @@ def test_memory_that_ran_out_is_not_laid_at_the_door_of_a_small_table(monkeypatc
     monkeypatch.setattr(ks, "plan", plan)
     monkeypatch.setattr(memory, "_process", lambda: 5 * 10**6)
     assert app.run(PLAN) == 2
-    words = "keepsum: Memory ran out: of what this shell allows 5 MB can be had. Raise its limit (ulimit -v).\n"
-    assert capsys.readouterr().err.endswith(words)
+    message = "keepsum: Memory ran out: 5 MB of what this shell allows is left. Raise its limit (ulimit -v).\n"
+    assert capsys.readouterr().err.endswith(message)
     monkeypatch.setattr(memory, "_process", lambda: None)
     if isinstance(problem, MemoryError):
         assert app.run(PLAN) == 2
         assert "Memory ran out. Drop an axis" in capsys.readouterr().err
-    else:  # a defect, and not for want of memory
+    else:  # a defect, not a lack of memory
         with pytest.raises(type(problem)):
             app.run(PLAN)
 
@@ -69,7 +68,7 @@ def test_a_table_too_large_for_a_limit_says_which(monkeypatch):
     monkeypatch.setattr(memory, "_machine", lambda: 10**12)
     monkeypatch.setattr(memory, "_container", lambda: None)
     monkeypatch.setattr(memory, "_process", lambda: 5 * 10**6)
-    with pytest.raises(ks.DataError, match=r"5 MB can be had.*raise the limit of this shell \(ulimit -v\)"):
+    with pytest.raises(ks.DataError, match=r"5 MB is available.*raise the memory limit of this shell \(ulimit -v\)"):
         memory.check_room(10**6, "A table of 1,000,000 cells", 200)
     monkeypatch.setattr(memory, "_machine", lambda: 5 * 10**6)
     monkeypatch.setattr(memory, "_process", lambda: None)

@@ -20,13 +20,13 @@ HARMLESS = {"OSError", "FileExistsError", "ImportError", "ModuleNotFoundError"}
 
 def raises_in_handlers(source: str) -> list[int]:
     """The lines of ``raise SomeError`` inside an ``except`` block of errors that may hold data."""
-    found = []
+    lines = []
     for handler in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ExceptHandler)):
         kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
         if not all(isinstance(kind, ast.Name) and kind.id in HARMLESS for kind in kinds):
             inside = [node for statement in handler.body for node in ast.walk(statement)]
-            found += [node.lineno for node in inside if isinstance(node, ast.Raise) and node.exc is not None]
-    return found
+            lines += [node.lineno for node in inside if isinstance(node, ast.Raise) and node.exc is not None]
+    return lines
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
@@ -185,5 +185,5 @@ def test_labels_do_nothing_to_a_terminal(label):
     domain = ks.Domain({"county": [label, "Beta"], f"axis {label}": ["p", "q"]})
     table = ks.Table.from_array(np.ones((2, 2), dtype=int), axes=domain)
     plan = ks.plan(table.keep("county"), ks.Laplace(1))
-    for shown in (repr(domain), repr(table), repr(plan.invariants), *plan.explain().split("\n")):
-        assert shown.isprintable(), shown
+    for text in (repr(domain), repr(table), repr(plan.invariants), *plan.explain().split("\n")):
+        assert text.isprintable(), text

@@ -6,9 +6,9 @@ import pytest
 from keepsum._signals import held_back, let_through
 
 
-def send_and(done, words):
+def send_and(done, step):
     signal.raise_signal(signal.SIGINT)
-    done.append(words)
+    done.append(step)
 
 
 def test_a_signal_waits_for_the_end():
@@ -66,13 +66,13 @@ def test_what_is_ignored_stays_ignored():
 
 
 def test_another_thread_has_nothing_to_hold_back():
-    found = []
+    handlers = []
 
     def work():
         with held_back(), let_through():
-            found.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [signal.default_int_handler]
+    assert handlers == [signal.default_int_handler]

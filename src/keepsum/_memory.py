@@ -1,4 +1,4 @@
-"""Whether a table fits in memory, found out before the machine does."""
+"""Whether a table fits in memory, checked before the memory is taken."""
 
 from __future__ import annotations
 
@@ -7,38 +7,41 @@ from pathlib import Path
 from keepsum.errors import DataError
 
 BYTES_A_CELL = 200  # from counts to a released table, measured at ten million cells under three levels of totals
-BYTES_A_BYTE = 12  # of a text file, as rows of Python's own texts
+BYTES_A_BYTE = 12  # per byte of a text file, once its rows are Python strings
 
 
 def check_room(size: int, what: str, bytes_each: int) -> None:
-    """Refuse what would need more memory than this process may use."""
-    room, own = available(), _process()
-    need = size * bytes_each
-    if room is not None and need > room:
-        larger = "use a larger machine" if own is None or need <= own else "raise the limit of this shell (ulimit -v)"
+    """Refuse what needs more memory than this process can use."""
+    free, free_under_limit = available(), _process()
+    needed = size * bytes_each
+    if free is not None and needed > free:
+        by_ulimit = free_under_limit is not None and needed > free_under_limit
+        remedy = "raise the memory limit of this shell (ulimit -v)" if by_ulimit else "use a larger machine"
         raise DataError(
-            f"{what} must fit in memory: it needs about {_shown(need)}, and {_shown(room)} can be had. "
-            f"Drop an axis, merge categories, or {larger}."
+            f"{what} must fit in memory: it needs about {_readable(needed)}, and {_readable(free)} is available. "
+            f"Drop an axis, merge categories, or {remedy}."
         )
 
 
 def available() -> int | None:
-    """The bytes that this process may still take, as far as the system tells."""
+    """The bytes that this process can still allocate, as far as the system reports them."""
     limits = [limit for limit in (_machine(), _container(), _process()) if limit is not None]
     return min(limits) if limits else None
 
 
 def limited() -> bool:
-    """Whether this process was given a limit of its own (ulimit -v)."""
+    """Whether this process has a memory limit of its own (ulimit -v)."""
     return _process() is not None
 
 
 def ran_out() -> str:
-    """What to say when memory ran out, whatever it was that needed it."""
-    left = _process()
-    if left is None:
+    """The error message when memory runs out, wherever that happens."""
+    free_under_limit = _process()
+    if free_under_limit is None:
         return "Memory ran out. Drop an axis, merge categories, or use a larger machine."
-    return f"Memory ran out: of what this shell allows {_shown(left)} can be had. Raise its limit (ulimit -v)."
+    return (
+        f"Memory ran out: {_readable(free_under_limit)} of what this shell allows is left. Raise its limit (ulimit -v)."
+    )
 
 
 def _machine() -> int | None:
@@ -49,11 +52,11 @@ def _machine() -> int | None:
 
 
 def _container() -> int | None:
-    most = _lines("/sys/fs/cgroup/memory.max")
+    limit = _lines("/sys/fs/cgroup/memory.max")
     used = _lines("/sys/fs/cgroup/memory.current")
-    if not most or not used or not most[0].isdigit():
+    if not limit or not used or not limit[0].isdigit():
         return None
-    return max(0, int(most[0]) - int(used[0]))
+    return max(0, int(limit[0]) - int(used[0]))
 
 
 def _process() -> int | None:
@@ -75,10 +78,10 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def _shown(size: int) -> str:
-    """A number of bytes for people.
+def _readable(size: int) -> str:
+    """A number of bytes in a human-readable unit.
 
-    >>> _shown(2_500_000_000), _shown(40_000_000)
+    >>> _readable(2_500_000_000), _readable(40_000_000)
     ('2.5 GB', '40 MB')
     """
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{max(1, size // 10**6):,} MB"

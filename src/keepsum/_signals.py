@@ -1,8 +1,8 @@
-"""Signals that wait: what must not be left half done is finished before Ctrl-C, SIGTERM or SIGHUP are heard.
+"""Deferred signals: work that must not be interrupted finishes before Ctrl-C, SIGTERM or SIGHUP take effect.
 
-``held_back`` makes them wait, ``let_through`` lets them in for a while inside of it. Handlers are exchanged instead of
-signals blocked, because a signal that one thread blocks is taken by another thread of the process. Python runs handlers
-in its main thread alone, so that in another thread there is nothing to hold back.
+``held_back`` defers them, and ``let_through`` delivers them again for a while inside it. Handlers are replaced rather
+than signals blocked, because a signal blocked in one thread is delivered to another thread of the process. Python runs
+handlers in its main thread only, so in any other thread there is nothing to defer.
 """
 
 from __future__ import annotations
@@ -16,48 +16,48 @@ from typing import Any
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 _Handler = Callable[..., Any] | int | None
-_STACK: list[tuple[dict[int, _Handler], list[int]]] = []  # who would have been called, and what came
+_STACK: list[tuple[dict[int, _Handler], list[int]]] = []  # per block: the original handlers, the signals received
 
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Let signals wait until the end of the block; then they come as if they had been sent there."""
+    """Defer signals to the end of the block, where they are raised again."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    before = {number: handler for number, handler in before.items() if handler not in (None, signal.SIG_IGN)}
-    came: list[int] = []
-    _STACK.append((before, came))
-    _hold(before, came)
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    handlers = {number: handler for number, handler in handlers.items() if handler not in (None, signal.SIG_IGN)}
+    received: list[int] = []
+    _STACK.append((handlers, received))
+    _defer(handlers, received)
     try:
         yield
     finally:
         _STACK.pop()
-        _give_back(before, came)
+        _restore(handlers, received)
 
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """Inside ``held_back``: hear signals again, first those that wait."""
+    """Inside ``held_back``: deliver signals again, those already received first."""
     if not _STACK or threading.current_thread() is not threading.main_thread():
         yield
         return
-    before, came = _STACK[-1]
+    handlers, received = _STACK[-1]
     try:
-        _give_back(before, came)
+        _restore(handlers, received)
         yield
     finally:
-        _hold(before, came)
+        _defer(handlers, received)
 
 
-def _hold(before: dict[int, _Handler], came: list[int]) -> None:
-    for number in before:
-        signal.signal(number, lambda which, _: came.append(which))
+def _defer(handlers: dict[int, _Handler], received: list[int]) -> None:
+    for number in handlers:
+        signal.signal(number, lambda which, _: received.append(which))
 
 
-def _give_back(before: dict[int, _Handler], came: list[int]) -> None:
-    for number, handler in before.items():
+def _restore(handlers: dict[int, _Handler], received: list[int]) -> None:
+    for number, handler in handlers.items():
         signal.signal(number, handler)
-    while came:
-        signal.raise_signal(came.pop(0))
+    while received:
+        signal.raise_signal(received.pop(0))

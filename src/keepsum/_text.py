@@ -1,7 +1,7 @@
-r"""What a message may show: text without control characters, and of what users gave nothing that could be a count.
+"""What a message may show: no control characters, and nothing of the user's input that could be a count.
 
-Every text that comes from outside goes through :func:`printable` before it is put on a terminal; errors and warnings
-do so by themselves.
+Text from outside passes through :func:`printable` before it reaches a terminal; errors and warnings do this
+themselves.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-LONGEST = 60  # characters of a text that a message repeats
-MOST_NAMES = 20  # names that a message lists
+MAX_QUOTED = 60  # characters of a text that a message repeats
+MAX_NAMES = 20  # names that a message lists
 
 
 def printable(text: str) -> str:
-    r"""A text as one line that does what it says: control, format and separator characters are written as escapes.
+    r"""Text on one line that is safe to print: control, format and separator characters are escaped.
 
-    Python's own idea of what can be printed: none of C0, C1, DEL, bidirectional marks and overrides, zero-width
-    characters, line and paragraph separators, unusual spaces and halves of characters.
+    "Printable" is as Python defines it, which excludes C0, C1, DEL, bidirectional marks and overrides, zero-width
+    characters, line and paragraph separators, unusual spaces and lone surrogates.
 
     >>> printable("Cook\nok  signature"), printable("a\x1b[2J\u202eb"), printable("naïve café × 5")
     ('Cook\\nok  signature', 'a\\x1b[2J\\u202eb', 'naïve café × 5')
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 
 def type_of(value: object) -> str:
-    """What sort of value it is, and nothing of what it holds.
+    """The type of a value, without its contents.
 
     >>> type_of([15, 1, 20])
     "a value of type 'list'"
@@ -43,7 +43,7 @@ def type_of(value: object) -> str:
 
 
 def given(value: object) -> str:
-    """An option that a user gave: a short text, a number or none of them as it is; anything else by its kind.
+    """An option as the user gave it if it is text (shortened), a number or None; anything else by its type.
 
     >>> given("l3"), given(-1), given(None), given([15, 1, 20])
     ("'l3'", '-1', 'None', "a value of type 'list'")
@@ -52,20 +52,20 @@ def given(value: object) -> str:
         return str(value)
     if isinstance(value, (str, PathLike)):
         text = value if isinstance(value, str) else str(fspath(value))
-        return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
+        return repr(text) if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]!r}..."
     if isinstance(value, (int, float, Decimal, Fraction, np.integer, np.floating)):
         return _number(value)
     return type_of(value)
 
 
 def _number(value: Any) -> str:
-    """A number, unless it is so long that Python refuses to write it."""
+    """A number, unless it has more digits than Python converts to text."""
     parts = (value.numerator, value.denominator) if isinstance(value, (int, Fraction)) else ()
-    return str(value) if all(abs(part) < 10**LONGEST for part in parts) else "one of very many digits"
+    return str(value) if all(abs(part) < 10**MAX_QUOTED for part in parts) else "a number with too many digits to show"
 
 
 def shown_name(value: object) -> str:
-    """A name that a user gave where a column of data might have been given by mistake: no number is repeated.
+    """A name from the user, who may have passed a column of data by mistake: no number is repeated.
 
     >>> shown_name("county"), shown_name("Alpha;Low;15"), shown_name(15), shown_name([15, 1, 20])
     ("'county'", 'text with a number in it', "a value of type 'int'", "a value of type 'list'")
@@ -76,20 +76,20 @@ def shown_name(value: object) -> str:
 
 
 def shown_names(values: Iterable[object]) -> str:
-    """Several names, if there are few and none may be a row of data.
+    """Several names, if they are few and none could be a row of data.
 
     >>> shown_names(["county", "education"]), shown_names(["Alpha", "15"]), shown_names([])
     ("'county', 'education'", 'others', 'none')
     """
-    listed = list(values)
-    if not listed:
+    names = list(values)
+    if not names:
         return "none"
-    plain = all(isinstance(value, str) and value.strip() and not has_number(value) for value in listed)
-    return ", ".join(map(given, listed)) if plain and len(listed) <= MOST_NAMES else "others"
+    safe = all(isinstance(name, str) and name.strip() and not has_number(name) for name in names)
+    return ", ".join(map(given, names)) if safe and len(names) <= MAX_NAMES else "others"
 
 
 def has_number(text: str) -> bool:
-    """Whether a text may hold a count, so that no message repeats it: a word of digits.
+    """Whether text may contain a count (a word made of digits), in which case no message repeats it.
 
     >>> has_number("Alpha;Low;15"), has_number("population_2010")
     (True, False)

@@ -5,17 +5,17 @@
     KeepsumError
     ├── InputError (also a ValueError)    an argument is wrong
     │   ├── DomainError                   axes, categories, cells
-    │   └── DataError                     a row or a count of the data; never prints the count
-    └── PlanError                         the totals and the mechanism do not make a release
-        └── NoSamplerError                a block that no sampler covers
+    │   └── DataError                     a row or a count of the data; never shows the count
+    └── PlanError                         the totals and the mechanism do not allow a release
+        └── NoSamplerError                no sampler covers a block
 
     KeepsumWarning (also a UserWarning)
-    ├── CategoriesFromDataWarning         the list of categories is itself published
-    └── LargeLossWarning                  the loss of one person is so large that it protects little
+    ├── CategoriesFromDataWarning         the list of categories comes from the data and is published
+    └── LargeLossWarning                  the per-person privacy loss is so large that it protects little
 
-A message says what is wrong and what to do, in one sentence or two, and holds no confidential count. It is one line
-without control characters, whatever the labels and names in it are. Errors are raised outside of ``except`` blocks
-(``tests/test_messages.py`` holds that), so that none carries another with the data in its ``__context__``.
+A message says what is wrong and what to do in one or two sentences, and contains no confidential count. It is one line
+without control characters, whatever labels and names it quotes. Errors are raised outside ``except`` blocks
+(``tests/test_messages.py`` enforces it), so that no ``__context__`` carries the data.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from keepsum._text import printable
 
 
 class KeepsumError(Exception):
-    """The root of every error raised on purpose."""
+    """The base class of every error that Keepsum raises."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(printable(message))
 
 
 class InputError(KeepsumError, ValueError):
-    """An argument is not what it must be."""
+    """An argument is invalid."""
 
 
 class DomainError(InputError):
-    """An axis, a category or a cell does not exist or is declared wrongly."""
+    """An axis, category or cell does not exist or is declared incorrectly."""
 
 
 class DataError(InputError):
-    """A row or a count of the data cannot be used; the message names the place, never the count."""
+    """A row or count of the data cannot be used; the message says where it is, never what it is."""
 
 
 class PlanError(KeepsumError):
-    """The kept totals and the mechanism do not make a meaningful release."""
+    """The kept totals and the mechanism do not allow a meaningful release."""
 
 
 class NoSamplerError(PlanError):
@@ -51,15 +51,15 @@ class NoSamplerError(PlanError):
 
 
 class KeepsumWarning(UserWarning):
-    """The root of every warning."""
+    """The base class of every warning that Keepsum issues."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(printable(message))
 
 
 class CategoriesFromDataWarning(KeepsumWarning):
-    """Categories were taken from the confidential data, so the list itself is published."""
+    """Categories were taken from the confidential data, so the list of them is published."""
 
 
 class LargeLossWarning(KeepsumWarning):
-    """The privacy loss of one person is so large that it protects little."""
+    """The per-person privacy loss is so large that it protects little."""

@@ -1,7 +1,7 @@
-"""What the command ``keepsum`` runs first, before the library and all that it needs are loaded.
+"""The entry point of the command ``keepsum``, which runs before the library and its dependencies are loaded.
 
-Loading takes a second or two, and a command can be stopped in it, started with its streams closed, or given so little
-memory that a library below never comes back. So this stands outside the package and imports nothing of it until then.
+Loading takes a second or two. Meanwhile the command can be interrupted, may have been started with closed streams, or
+may have so little memory that a dependency hangs. So this module lives outside the package and imports it late.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ import threading
 from types import FrameType
 from typing import Any
 
-STOPPED = "Stopped, and nothing was released or written."
-LEAST_MEMORY = 600 * 10**6  # bytes of addresses: with less, libraries that draw and compile cannot be loaded
-FEW_THREADS = 8 * 10**9  # below this a library that takes memory for each processor is told to take it for one
+STOPPED = "Stopped; nothing was released or written."
+LEAST_MEMORY = 600 * 10**6  # bytes of address space; with less, the libraries for plots and compilation do not load
+ONE_THREAD_BELOW = 8 * 10**9  # bytes; below this OpenBLAS, which allocates memory per thread, gets one thread
 
 
 class Stop:
-    """The first of SIGINT, SIGTERM and SIGHUP ends the command by an exception; those after it change nothing.
+    """The first SIGINT, SIGTERM or SIGHUP ends the command by an exception; later ones have no effect.
 
-    So whatever the command puts in order on its way out it does undisturbed. Ignored signals stay ignored (nohup).
+    So the command cleans up without being interrupted. Ignored signals stay ignored (nohup).
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
         self.closed = False
         self._before: dict[int, Any] = {}
-        if threading.current_thread() is not threading.main_thread():  # where no signal is heard
+        if threading.current_thread() is not threading.main_thread():  # only the main thread handles signals
             return
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) not in (None, signal.SIG_IGN):
-                self._before[number] = signal.signal(number, self._heard)
+                self._before[number] = signal.signal(number, self._handle)
 
     def restore(self) -> None:
-        """Let signals do again what they did before."""
+        """Put the previous signal handlers back."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _heard(self, number: int, _: FrameType | None) -> None:
+    def _handle(self, number: int, _: FrameType | None) -> None:
         if self.number is None and not self.closed:
             self.number = number
             raise KeyboardInterrupt
 
     @property
     def status(self) -> int:
-        """What the shell is told of a command that was stopped."""
+        """The exit status of a command that was stopped by a signal."""
         return 128 + (self.number or signal.SIGINT)
 
 
 def main() -> None:
-    """Run ``keepsum``; the shell needs typer and rich, which the library does not."""
+    """Run ``keepsum``; the command line needs typer and rich, which the library does not."""
     open_streams()
     stop = Stop()
     try:
@@ -68,11 +68,11 @@ def _run(stop: Stop) -> int:
     limit = memory_limit()
     if limit is not None and limit < LEAST_MEMORY:
         say(
-            f"Memory must be at least {LEAST_MEMORY // 10**6} MB to run at all, and this shell allows "
-            f"{limit // 10**6} MB. Raise its limit (ulimit -v)."
+            f"The memory limit of this shell must be at least {LEAST_MEMORY // 10**6} MB, got {limit // 10**6} MB. "
+            f"Raise it (ulimit -v)."
         )
         return 2
-    if limit is not None and limit < FEW_THREADS:
+    if limit is not None and limit < ONE_THREAD_BELOW:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from keepsum.cli.app import run
@@ -90,25 +90,25 @@ def _run(stop: Stop) -> int:
 
 
 def open_streams() -> None:
-    """Let closed streams go nowhere, and no file be opened in their place, which would then be written into."""
+    """Point closed streams at the null device, so that no file opened later takes their place and is written into."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, which is this one
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
-def say(words: str) -> None:
-    """One sentence for people; where nobody can read it the status has to do."""
+def say(message: str) -> None:
+    """Print one sentence to standard error; if that fails, the exit status alone has to do."""
     with contextlib.suppress(OSError, ValueError):
-        print(f"keepsum: {words}", file=sys.stderr, flush=True)
+        print(f"keepsum: {message}", file=sys.stderr, flush=True)
 
 
 def memory_limit() -> int | None:
-    """How many bytes of addresses this process may have, if that is limited."""
+    """The limit on the address space of this process in bytes, if there is one."""
     try:
         import resource
     except ImportError:  # not on Windows

@@ -223,7 +223,7 @@ def test_a_signal_at_any_call(folder):
         seen.append(is_whole(folder))
         if not seen[-1]:
             assert status == 128 + number
-            assert complaints == "keepsum: Stopped, and nothing was released or written.\n"
+            assert complaints == "keepsum: Stopped; nothing was released or written.\n"
         elif status == 3:
             assert f"The release is made: '{folder}/out.csv'" in complaints
         else:  # all was said before it came
@@ -270,7 +270,7 @@ def test_a_signal_while_the_library_is_loaded(monkeypatch, capsys):
         for number, handler in handlers.items():
             signal.signal(number, handler)
     assert end.value.code == 130
-    assert capsys.readouterr().err == "keepsum: Stopped, and nothing was released or written.\n"
+    assert capsys.readouterr().err == "keepsum: Stopped; nothing was released or written.\n"
 
 
 # Two runs of one output.

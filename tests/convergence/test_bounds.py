@@ -155,7 +155,7 @@ def test_the_lag_is_raised_until_the_bound_is_about_one():
         ks.mcmc.choose_lag(meet, most=4)
     with pytest.raises(ks.InputError, match="Raise max_steps"):
         ks.mcmc.choose_lag(lambda lag: ks.mcmc.MeetingTimes([lag + 1], lag, [True]))
-    with pytest.raises(ks.InputError, match="factor must be a whole number from 2"):
+    with pytest.raises(ks.InputError, match="factor must be a whole number of at least 2"):
         ks.mcmc.choose_lag(meet, factor=1)
 
 

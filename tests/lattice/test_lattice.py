@@ -156,7 +156,7 @@ def margins(shape, margins_kept) -> sparse.csr_array:
 def test_closed_form_of_tables_is_reduced(shape):
     """The star basis as it is, without flint's reduction behind it."""
     ways = range(len(shape))
-    A = margins(shape, [[a for a in ways if a != left] for left in ways])
+    A = margins(shape, [[a for a in ways if a != summed] for summed in ways])
     block = ks.Lattice(A).structure.blocks[0]
     assert block.system.grid is not None
     assert block.system.grid.shape == shape
@@ -201,7 +201,7 @@ def test_entries_near_the_limit_do_not_wrap():
 
 
 @pytest.mark.parametrize(
-    ("matrix", "words"),
+    ("matrix", "message"),
     [
         ([[2**63, 1]], "64-bit"),
         (np.array([[2**64 - 1, 1]], dtype=np.uint64), "64-bit"),
@@ -215,8 +215,8 @@ def test_entries_near_the_limit_do_not_wrap():
         (np.ma.array([[1, 2]], mask=[[True, False]]), "masked"),
     ],
 )
-def test_bad_matrices(matrix, words):
-    with pytest.raises(ks.InputError, match=words):
+def test_bad_matrices(matrix, message):
+    with pytest.raises(ks.InputError, match=message):
         ks.Lattice(matrix)
 
 
@@ -247,19 +247,19 @@ def test_vectors_of_any_kind_are_compared_as_integers(kind):
     assert ks.Lattice([[1, -1]]).contains(np.array([2**52, 2**52], dtype=kind))
 
 
-def test_entries_too_large_to_separate_are_refused_in_words():
+def test_entries_too_large_to_separate_are_refused():
     U = np.array([[2**61 + 1, 2**61 - 3, 2**60 + 7], [2**60 + 9, 2**61 + 5, 2**59 + 3]])
     A = np.zeros((4, 6), dtype=np.int64)
     A[:2, :3] = U
     A[2:, 3:] = U[:, ::-1] + 2
     mixed = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 0, -1, 0], [0, 1, 0, -1]]) @ A
-    with pytest.raises(ks.InputError, match="do not fit 64-bit"):
+    with pytest.raises(ks.InputError, match="combinations fit 64-bit integers; these do not fit"):
         _ = ks.Lattice(mixed).rank
     with pytest.raises(ks.InputError, match="sum_duplicates"):
         ks.Lattice(sparse.coo_array(([2**62, 2**62], ([0, 0], [0, 0])), shape=(1, 2)))
 
 
-def test_contains_refuses_what_is_no_integer_vector():
+def test_contains_refuses_anything_but_an_integer_vector():
     lattice = ks.Lattice([[1, 1]])
     with pytest.raises(ks.InputError, match="whole numbers"):
         lattice.contains([0.5, -0.5])

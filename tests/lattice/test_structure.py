@@ -1,4 +1,4 @@
-"""Regions, forced sums, matroid blocks, tables in disguise and shortest vectors, against brute force."""
+"""Regions, forced sums, matroid blocks, recognised tables and shortest vectors, against brute force."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def components_by_circuits(A):
 
 def components_of(structure):
     """Our blocks as sets of cells: free cells and forced regions included, pinned cells not."""
-    found = set()
+    components = set()
     for region, part in enumerate(structure.part):
         cells = structure.cells(region).tolist()
         if part == FREE:
-            found |= {frozenset([cell]) for cell in cells}
+            components |= {frozenset([cell]) for cell in cells}
         elif part == FORCED and len(cells) > 1:
-            found.add(frozenset(cells))
+            components.add(frozenset(cells))
     for block in structure.blocks:
-        found.add(frozenset(cell for region in block.regions for cell in structure.cells(region).tolist()))
-    return found
+        components.add(frozenset(cell for region in block.regions for cell in structure.cells(region).tolist()))
+    return components
 
 
 def some_systems():

@@ -14,9 +14,9 @@ from experiments.claims import (
     below,
     equal,
     explanations,
+    formatted,
     not_rejected,
     rejected,
-    shown,
     within_factor,
 )
 
@@ -67,4 +67,4 @@ def test_all_good_needs_no_reason():
 
 
 def test_shown():
-    assert [shown(x) for x in (0.0, 12345.6, 1234.4, 3e-7)] == ["0", "12,346", "1234", "3e-07"]
+    assert [formatted(x) for x in (0.0, 12345.6, 1234.4, 3e-7)] == ["0", "12,346", "1234", "3e-07"]

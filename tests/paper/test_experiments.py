@@ -96,14 +96,14 @@ def test_section_tables():
     assert section.tables == {"t": [["a", "b"], ["1", "2"]]}
 
 
-@pytest.mark.parametrize("kind", accuracy.KINDS)
+@pytest.mark.parametrize("kind", accuracy.EXACT_KINDS)
 @pytest.mark.parametrize(("system", "l1", "l2"), [("children", 4, 2), ("circles", 2, 2**0.5), ("sum 102", 2, 2**0.5)])
 def test_mechanisms_are_compared_at_one_loss_for_one_person(system, l1, l2, kind):
     """Epsilon per unit times that person's distance in the mechanism's own norm; delta likewise."""
-    plan = ks.plan(invariants(system), person_mechanism(system, kind, accuracy.EPSILON, accuracy.DELTA))
+    plan = ks.plan(invariants(system), person_mechanism(system, kind, accuracy.PERSON_EPSILON, accuracy.DELTA))
     unit, distance = float(plan.mechanism.epsilon), l1 if kind == "l1" else l2
     assert plan.person_distance == pytest.approx(distance)
-    assert unit * distance == pytest.approx(float(accuracy.EPSILON), rel=1e-9)
+    assert unit * distance == pytest.approx(float(accuracy.PERSON_EPSILON), rel=1e-9)
     if kind.startswith("gaussian"):
         delta = float(plan.mechanism.delta) * np.expm1(unit * distance) / np.expm1(unit)
         assert 0.999 * float(accuracy.DELTA) < delta <= float(accuracy.DELTA)
@@ -131,8 +131,8 @@ def test_boxes_say_which_is_which(draws, monkeypatch, tmp_path):
     target = small.Target("l1", -1.0, 10, "", ())
     study = small.Study(target, [], {"draws": draws}, {"draws": draws, "level": np.asarray("exact")})
     small.draw_boxes(setting, [study], [str(k) for k in range(14)], "boxes", "Circles")
-    said = [text.get_text() for text in figures[0].axes[0].texts]
-    assert said == ["■ left box of each pair: Algorithm 1", "■ right box of each pair: plan.sample (exact)"]
+    legend = [text.get_text() for text in figures[0].axes[0].texts]
+    assert legend == ["■ left box of each pair: Algorithm 1", "■ right box of each pair: plan.sample (exact)"]
 
 
 def test_a_figure_whose_title_is_cut_is_not_saved(tmp_path):

@@ -39,7 +39,7 @@ def test_a_folder(released, tmp_path):
         released.save(f"{tmp_path}/out/")
     released.save(tmp_path / "out", force=True)
     (tmp_path / "out" / "thesis.docx").touch()
-    with pytest.raises(ks.InputError, match=r"nothing but a release, it holds 'thesis.docx'"):
+    with pytest.raises(ks.InputError, match=r"nothing but a release, but contains 'thesis.docx'"):
         released.save(tmp_path / "out", force=True)
     (tmp_path / "empty").mkdir()
     released.save(tmp_path / "empty")
@@ -52,7 +52,7 @@ def test_other_kinds_of_files(released, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("no/where.csv", "must exist"),
         ("out.xlsx", "must end in"),
@@ -60,8 +60,8 @@ def test_other_kinds_of_files(released, tmp_path, name):
         ("no/folder/", "must exist"),
     ],
 )
-def test_bad_outputs(released, tmp_path, name, words):
-    with pytest.raises(ks.InputError, match=words):
+def test_bad_outputs(released, tmp_path, name, message):
+    with pytest.raises(ks.InputError, match=message):
         released.save(f"{tmp_path}/{name}")
     assert list(tmp_path.iterdir()) == []
 
@@ -216,13 +216,13 @@ def test_a_disk_that_fails_once_leaves_what_it_was_or_what_was_meant(pair, saved
     failures = 0
     for moment, _ in enumerate(operations_of(work, folder), 1):
         afresh()
-        found = Fork(work, folder, moment, fail).wait()
-        failures += found.error is not None
-        assert found.error is None or found.error.startswith("InputError: ")
-        if found.error is not None:
+        outcome = Fork(work, folder, moment, fail).wait()
+        failures += outcome.error is not None
+        assert outcome.error is None or outcome.error.startswith("InputError: ")
+        if outcome.error is not None:
             put_back(Destination.at(f"{folder}/{target}").key)
         held = {name: data for name, data in contents(folder).items() if not name.startswith(".keepsum-")}
-        assert held == (after if found.error is None else before)
+        assert held == (after if outcome.error is None else before)
     assert failures
 
 
@@ -244,8 +244,8 @@ def test_an_interrupt_waits_until_a_release_is_saved(pair, saved, tmp_path, targ
     seen = []
     for moment in changes_of(work, folder):
         afresh()
-        found = Fork(work, folder, moment, interrupt).wait()
-        assert found.error == "KeyboardInterrupt: "
+        outcome = Fork(work, folder, moment, interrupt).wait()
+        assert outcome.error == "KeyboardInterrupt: "
         (state,) = [name for name, held in wholes.items() if held == contents(folder)]
         seen.append(state)
     assert seen[-1] == "new"
@@ -282,7 +282,7 @@ def test_of_two_savers_at_once_one_is_refused(pair, tmp_path, target, force):
     """
     folder = tmp_path / "place"
     name = target.split("/")[-1] or "out/"
-    own = name if name == "out/" else "out.csv"
+    first_name = name if name == "out/" else "out.csv"
 
     def afresh() -> None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -290,7 +290,7 @@ def test_of_two_savers_at_once_one_is_refused(pair, tmp_path, target, force):
         (folder / "link").symlink_to(folder)
 
     def first() -> None:
-        pair[0].save(f"{folder}/{own}", force=force)
+        pair[0].save(f"{folder}/{first_name}", force=force)
 
     def second() -> None:
         pair[1].save(f"{folder}/{target}", force=force)
@@ -309,18 +309,23 @@ def test_of_two_savers_at_once_one_is_refused(pair, tmp_path, target, force):
         os.read(here, 1)
         two = Fork(second, folder).wait()
         os.write(back, b"x")
-        found = one.wait()
+        outcome = one.wait()
         for end in (here, there, again, back):
             os.close(end)
-        assert None in (found.error, two.error)
+        assert None in (outcome.error, two.error)
         if two.error is not None and "another process is writing it" in two.error:
             refused += 1
             assert "still in memory" in two.error
         elif not force:
-            assert len([error for error in (found.error, two.error) if error is not None]) == 1
-        left = {path.name for path in folder.iterdir()} - {"link"}
-        last = own if two.error is not None or name == own else ("out.csv" if found.error is None else name)
-        assert left == ({"out"} if own == "out/" else {last, "out.certificate.json"} | (left & {"out.invariants.json"}))
+            assert len([error for error in (outcome.error, two.error) if error is not None]) == 1
+        remaining = {path.name for path in folder.iterdir()} - {"link"}
+        last = (
+            first_name
+            if two.error is not None or name == first_name
+            else ("out.csv" if outcome.error is None else name)
+        )
+        extra = remaining & {"out.invariants.json"}
+        assert remaining == ({"out"} if first_name == "out/" else {last, "out.certificate.json"} | extra)
         assert ks.verify(folder / last.rstrip("/"))
     assert refused > 5
 
@@ -390,7 +395,7 @@ def test_a_folder_that_got_something_else_meanwhile_comes_back(released, tmp_pat
         real(part, folder, check)
 
     monkeypatch.setattr(saving, "replace_folder", late)
-    with pytest.raises(ks.InputError, match=r"it holds 'thesis.docx'"):
+    with pytest.raises(ks.InputError, match=r"but contains 'thesis.docx'"):
         released.save(place, force=True)
     assert (place / "thesis.docx").read_text() == "a year of work"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

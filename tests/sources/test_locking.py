@@ -6,7 +6,7 @@ import pytest
 
 import keepsum as ks
 from faults import Fork, kill
-from keepsum.sources.locking import claimed, mark
+from keepsum.sources.locking import claimed, name_digest
 
 
 @pytest.mark.parametrize("other", ["./out.csv", "link/out.csv", "sub/../out.csv", "OUT.csv"])
@@ -30,7 +30,7 @@ def test_accents_in_two_forms(tmp_path):
     name = "élève.csv"
     forms = [unicodedata.normalize(form, name) for form in ("NFC", "NFD")]
     assert forms[0] != forms[1]
-    assert mark(tmp_path / forms[0]) == mark(tmp_path / forms[1])
+    assert name_digest(tmp_path / forms[0]) == name_digest(tmp_path / forms[1])
 
 
 def test_whoever_may_write_in_the_folder_may_take_a_lock_that_was_left(tmp_path):
@@ -43,8 +43,8 @@ def test_whoever_may_write_in_the_folder_may_take_a_lock_that_was_left(tmp_path)
                 kill()
 
         Fork(hold, tmp_path).wait()
-        (left,) = tmp_path.iterdir()
-        assert stat.S_IMODE(left.stat().st_mode) == expected
+        (leftover,) = tmp_path.iterdir()
+        assert stat.S_IMODE(leftover.stat().st_mode) == expected
         with claimed(tmp_path / "out.csv"):
             pass
         assert list(tmp_path.iterdir()) == []

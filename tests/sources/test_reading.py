@@ -45,11 +45,11 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "first line is empty"),
         ("\n\n", "first line is empty"),
-        ("state,county,m\nIL,Cook,5\n", "Count column must be one of"),
+        ("state,county,m\nIL,Cook,5\n", "The count column must be one of"),
         ("IL,Cook,98765\nIL,Washington,3\n", "may be data"),
         ("state,county,n\nIL,,5\n", "line 2, column 'county', must not be missing"),
         ("state,county,n\nIL,Cook\n", "Line 2 of 'counties.csv' must have 3 values"),
@@ -61,20 +61,20 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
         ("state,county,n\nIL,Cook,99999999999999999999\n", "fit 64 bits"),
         ("state,county,n\nIL,Cook,1\nIL,Cook,98765\n", "line 2 and line 3 are the same cell"),
         ("state,county,n,n\nIL,Cook,1,2\n", "different names"),
-        ("state,county,n\nTX,Cook,98765\n", "line 2, column 'state', must be one of the declared"),
+        ("state,county,n\nTX,Cook,98765\n", "line 2, column 'state', is not a declared category"),
         ("state,county,n\nIL,Côte,5\n".encode("latin-1"), "UTF-8"),
         ('state,county,n\nIL,"Cook,5\n', "well-formed CSV"),
     ],
 )
-def test_bad_files(tmp_path, text, words):
-    with pytest.raises(ks.DataError, match=words) as caught:
+def test_bad_files(tmp_path, text, message):
+    with pytest.raises(ks.DataError, match=message) as caught:
         read(tmp_path, text)
     assert "98765" not in str(caught.value)
     assert "98,765" not in str(caught.value)
 
 
 def test_not_a_path():
-    with pytest.raises(ks.InputError, match="by its path or opened for bytes, got a value of type 'NoneType'"):
+    with pytest.raises(ks.InputError, match="a path or a file opened in binary mode, got a value of type 'NoneType'"):
         ks.read_table(None, count="n")
 
 

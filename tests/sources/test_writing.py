@@ -102,7 +102,7 @@ def test_parquet_and_arrow(tmp_path):
         assert back.counts.tolist() == table.counts.tolist()
         assert back.to_frame().schema.field("age").type == pa.int16()
         path.write_bytes(path.read_bytes()[:-9])
-        with pytest.raises(ks.DataError, match="whole Parquet or Arrow"):
+        with pytest.raises(ks.DataError, match="complete Parquet or Arrow"):
             ks.read_table(path, "n")
 
 

@@ -150,7 +150,9 @@ def test_keep_order_is_true_or_false(wrong):
 def test_a_column_of_numbers_must_be_named(last_year):
     """It may be another measure. Once its values decided, and with them which rows there were."""
     columns = {"town": ["a", "a", "b", "b"], "sex": ["f", "m", "f", "m"], "last_year": last_year, "n": [5, 8, 3, 1]}
-    with pytest.raises(ks.DataError, match="'last_year' holds numbers, so it may be an axis or another measure"):
+    with pytest.raises(
+        ks.DataError, match="'last_year' must be declared, because it contains numbers: it may be another measure"
+    ):
         table(columns)
     assert table(columns, axes=["town", "sex"]).domain.axes == ("town", "sex")
 
@@ -160,8 +162,8 @@ def test_a_column_of_numbers_that_is_named_or_declared_is_an_axis():
     assert table(ages, axes=["town", "age"]).domain.categories("age") == (9, 10)
     assert table(ages, domain={"age": ["9", "10", "11"]}).domain.categories("age") == (9, 10, 11)
     assert table(ages, within={"age": "town"}).domain.size == 4
-    told = {"town": ["a", "b"], "age": [10, 9], "n": [5, 8]}
-    assert table(told, axes=["town", "age"]).domain.size == 4
+    columns = {"town": ["a", "b"], "age": [10, 9], "n": [5, 8]}
+    assert table(columns, axes=["town", "age"]).domain.size == 4
 
 
 @pytest.mark.parametrize("order", [["z", "a", "m"], ["a", "m", "z"]])

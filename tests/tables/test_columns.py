@@ -72,8 +72,8 @@ def test_bad_offsets_and_indices_are_refused(labels):
 def test_a_bad_offset_does_not_kill_the_shell(tmp_path):
     path = tmp_path / "bad.arrow"
     path.write_bytes(as_arrow(table_of(bad_offsets())))
-    words = ["plan", str(path), "--count", "n", "--keep-total", "--epsilon", "1"]
-    command = [sys.executable, "-c", "from keepsum.cli import main; main()", *words]
+    arguments = ["plan", str(path), "--count", "n", "--keep-total", "--epsilon", "1"]
+    command = [sys.executable, "-c", "from keepsum.cli import main; main()", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be read as one" in done.stderr
@@ -104,7 +104,7 @@ def test_columns_that_are_dropped_are_not_decoded():
     table = table_of(pa.array(LABELS)).append_column("lists", pa.array([[1], [2], [3], [4]]))
     for data in (as_parquet(table), as_arrow(table)):
         assert read(data, drop=["lists"], domain={"county": LABELS}).counts.tolist() == [4, 3, 2, 1]
-        with pytest.raises(ks.DataError, match="'lists' must hold text or numbers"):
+        with pytest.raises(ks.DataError, match="'lists' must contain text or numbers"):
             read(data, axes=["lists"])
 
 
@@ -175,7 +175,7 @@ def test_a_released_table_of_another_size_is_not_decoded(released, tmp_path):
     many = pa.repeat(pa.scalar("Alpha"), 50_000)
     out.write_bytes(as_parquet(pa.table({"county": many, "education": many, "count": pa.repeat(pa.scalar(1), 50_000)})))
     (failed,) = [check for check in ks.verify(out).checks if check.name == "table"]
-    assert failed.words == "The released table must have 16 rows, one for each cell, it has 50,000."
+    assert failed.words == "The released table must have 16 rows, one per cell, got 50,000."
 
 
 def test_a_header_of_many_columns_is_quick_to_refuse(tmp_path):
@@ -183,7 +183,7 @@ def test_a_header_of_many_columns_is_quick_to_refuse(tmp_path):
     path = tmp_path / "wide.csv"
     names = [f"c{k}" for k in range(14_000)]
     path.write_text(",".join([*names, "n"]) + "\n" + ",".join(["x"] * 14_000 + ["1"]) + "\n")
-    with pytest.raises(ks.DataError, match="at most 64 columns, got 14,000"):
+    with pytest.raises(ks.DataError, match="at most 64 axes, got 14,000 columns"):
         ks.read_table(path, count="n")
 
 

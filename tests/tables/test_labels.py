@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keepsum as ks
-from keepsum.tables.labels import as_columns_have_them, as_declared, in_natural_order, natural_order
+from keepsum.tables.labels import as_declared, in_natural_order, match_column_types, natural_order
 
 ORDERS = {
     "ages": ["0-4", "5-9", "10-14", "85+", "Under 5"],
@@ -58,8 +58,8 @@ def test_nested_axes_are_in_order_below_each_parent():
 
 def test_texts_match_whole_numbers_by_the_type_of_the_column():
     declared = {"state": ["17", "x"], "county": [["17", "031"], ["17", "31"]], "sex": ["1"], "odd": 5}
-    found = as_columns_have_them(declared, {"county": "state"}, lambda name: name != "sex")
-    assert found == {"state": [17, "x"], "county": [(17, "031"), (17, 31)], "sex": ["1"], "odd": 5}
+    matched = match_column_types(declared, {"county": "state"}, lambda name: name != "sex")
+    assert matched == {"state": [17, "x"], "county": [(17, "031"), (17, 31)], "sex": ["1"], "odd": 5}
     assert as_declared(["1", "01", "-2"], [[("a"), 1], ["a", -2]]) == [1, "01", -2]
     assert as_declared(["1"], {"a": 5}) == ["1"]
     assert as_declared(["1"], []) == ["1"]

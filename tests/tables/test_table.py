@@ -65,7 +65,7 @@ def test_a_domain_may_be_given_whole():
     frame = pl.DataFrame({"b": [1, 2, 1], "a": ["x", "x", "y"], "n": [0, 7, 8]})
     table = ks.Table.from_frame(frame, count="n", domain=domain)
     assert table.counts.tolist() == [7, 8, 0]
-    with pytest.raises(ks.DataError, match="row 1 is declared a structural zero"):
+    with pytest.raises(ks.DataError, match="row 1 must be empty, because it is declared a structural zero"):
         ks.Table.from_frame(frame.with_columns(n=9), count="n", domain=domain)
 
 
@@ -74,7 +74,7 @@ SECRET = 987654
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"n": [SECRET, -SECRET, 1]}, "row 2, column 'n', .* negative"),
         ({"n": [SECRET, None, 1]}, "row 2, column 'n', .* missing"),
@@ -87,14 +87,14 @@ SECRET = 987654
         ({"n": [float("inf"), 2.0, 3.0]}, "row 1, column 'n', .* too large"),
         ({"n": [2**62, 2**62, 1]}, "sum that fits 64 bits"),
         ({"state": ["IL", None, "WI"]}, "row 2, column 'state', must not be missing"),
-        ({"state": ["IL", "TX", "WI"]}, "row 2, column 'state', must be one of the declared ones"),
+        ({"state": ["IL", "TX", "WI"]}, "row 2, column 'state', is not a declared category"),
         ({"county": ["Cook", "Washington", "Cook"]}, "row 3, column 'county', .* within its state"),
         ({"county": ["Cook", "Cook", "Washington"]}, "row 1 and row 2 are the same cell"),
     ],
 )
-def test_bad_rows_are_named_and_counts_never_shown(make, change, words):
+def test_bad_rows_are_named_and_counts_never_shown(make, change, message):
     frame = make(ROWS | change)
-    with pytest.raises(ks.DataError, match=words) as caught:
+    with pytest.raises(ks.DataError, match=message) as caught:
         ks.Table.from_frame(frame, ["county"], "n", within={"county": "state"}, domain=DECLARED)
     assert str(SECRET) not in str(caught.value)
 
@@ -107,14 +107,14 @@ def test_counts_beyond_64_bits():
 
 
 @pytest.mark.parametrize(
-    ("frame", "words"),
+    ("frame", "message"),
     [
         (pd.DataFrame({"a": ["x", "y"], "n": pd.array([1, None], dtype="Int64")}), "row 2, column 'n', .* missing"),
         (pd.DataFrame({"a": pd.array(["x", None], dtype="string"), "n": [1, 2]}), "row 2, column 'a', .* missing"),
         (pd.DataFrame({"a": ["x", pd.NA], "n": [1, 2]}), "row 2, column 'a', .* missing"),
         (pd.DataFrame({"a": ["x", ""], "n": [1, 2]}), "row 2, column 'a', .* missing"),
         (pd.DataFrame({"a": [["x"], "y"], "n": [1, 2]}), "row 1, column 'a', must be text"),
-        (pd.DataFrame({"a": [10.5, 123456.0], "n": [1, 2]}), "'a' holds numbers"),
+        (pd.DataFrame({"a": [10.5, 123456.0], "n": [1, 2]}), "'a' must be declared, because it contains numbers"),
         (pd.DataFrame({"a": ["x"], "n": pd.Series([Decimal("Infinity")], dtype=object)}), "not a whole number"),
         (pd.DataFrame({"a": ["x"], "n": pd.Series([float("inf")], dtype=object)}), "too large to be exact"),
         (pd.DataFrame({"a": ["x"], "n": pd.Series([1e17], dtype=object)}), "too large to be exact"),
@@ -123,19 +123,22 @@ def test_counts_beyond_64_bits():
         (pd.DataFrame({"a": ["x"], "n": ["9" * 5000]}), "does not fit 64 bits"),
         (pl.DataFrame({"a": ["x"], "n": [2**100]}, schema={"a": pl.String, "n": pl.Int128}), "does not fit 64 bits"),
         (pd.DataFrame([["x", "y", 1]], columns=["a", "a", "n"]), "'a' twice"),
-        (pd.DataFrame([["x", 1]], columns=[0, "n"]), "named by text"),
-        (pd.DataFrame([["x", 1]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("n", "n")])), "named by text"),
+        (pd.DataFrame([["x", 1]], columns=[0, "n"]), "columns must be text, got other names"),
+        (
+            pd.DataFrame([["x", 1]], columns=pd.MultiIndex.from_tuples([("a", "b"), ("n", "n")])),
+            "columns must be text, got other names",
+        ),
     ],
 )
-def test_strange_frames(frame, words):
-    with pytest.raises(ks.InputError, match=words) as caught:
+def test_strange_frames(frame, message):
+    with pytest.raises(ks.InputError, match=message) as caught:
         ks.Table.from_frame(frame, count="n")
     assert "123456" not in str(caught.value)
 
 
 @pytest.mark.parametrize("within", [{"a": "a"}, {"a": "b", "b": "a"}])
 def test_axes_nested_in_a_circle_are_refused(within):
-    with pytest.raises(ks.InputError, match="circle"):
+    with pytest.raises(ks.InputError, match="must not be nested in itself"):
         ks.Table.from_frame(pd.DataFrame({"a": ["x"], "b": ["p"], "n": [1]}), count="n", within=within)
 
 
@@ -153,7 +156,7 @@ def test_masked_and_ragged_arrays_are_refused():
         ks.Table.from_array([[1, 2], [3]], axes)
     with pytest.raises(ks.DataError, match="Use from_array"):
         ks.Table(ks.Domain(axes), np.array([1.5, -2]))
-    with pytest.raises(ks.DataError, match="name of its own"):
+    with pytest.raises(ks.DataError, match="must not have the name of an axis"):
         ks.Table.from_array([1, 2], {"count": ["x", "y"]})
     assert ks.Table.from_array([1, 2], {"count": ["x", "y"]}, count="n").to_frame("polars").columns == ["count", "n"]
 
@@ -177,9 +180,9 @@ def test_whole_floats_are_counts():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
-        ({"count": "m"}, "Count column must be one of the columns 'state', 'county', 'fips', 'n', got 'm'"),
+        ({"count": "m"}, "The count column must be one of the columns 'state', 'county', 'fips', 'n', got 'm'"),
         ({"axes": ["planet"]}, "got 'planet'"),
         ({"axes": ["n"]}, "an axis or the count, not both"),
         ({"axes": []}, "at least one axis"),
@@ -188,8 +191,8 @@ def test_whole_floats_are_counts():
         ({"domain": ks.Domain({"state": ["IL", "WI"]}), "axes": ["state", "fips"]}, "must be those of the domain"),
     ],
 )
-def test_bad_arguments(arguments, words):
-    with pytest.raises(ks.InputError, match=words):
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ks.InputError, match=message):
         ks.Table.from_frame(pd.DataFrame(ROWS), **{"count": "n"} | arguments)
 
 

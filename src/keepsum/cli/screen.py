@@ -1,4 +1,4 @@
-"""What the shell shows: rich on a terminal, plain text when piped, JSON when asked for."""
+"""Output of the commands: rich on a terminal, plain text when piped, JSON on request."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from rich.table import Table
 from keepsum._text import printable
 from keepsum.releasing.explain import as_text
 
-NOT_SHOWN = 3  # the status of a command that has done its work, but not said so where it should
+NOT_SHOWN = 3  # the exit status of a command that has done its work but could not report it
 
 
 class FailedError(Exception):
-    """A check failed: the sentence says which, and the status is 1."""
+    """A check failed: the message says which, and the exit status is 1."""
 
 
 class Done:
-    """What a command has done for good, in words and as a status, should it come to nothing after that."""
+    """What a command has done irrevocably, as a sentence and an exit status, in case it fails after that."""
 
     words: str | None = None
     status: int = NOT_SHOWN
 
 
-def done(words: str | None, status: int = NOT_SHOWN) -> None:
-    """Say that from here on ``words`` are true, whatever happens to the report or to the command; None: nothing yet."""
-    Done.words, Done.status = words, status
+def done(sentence: str | None, status: int = NOT_SHOWN) -> None:
+    """Record that the sentence is true from now on, even if the report or the command fails; None: nothing is done."""
+    Done.words, Done.status = sentence, status
 
 
-def error(words: str) -> None:
-    """One sentence on what is wrong and what to do."""
-    _line("keepsum: ", words, "bold red")
+def error(message: str) -> None:
+    """Show what is wrong and what to do."""
+    _line("keepsum: ", message, "bold red")
 
 
-def warning(words: str) -> None:
-    """Something that the user should know."""
-    _line("warning: ", words, "yellow")
+def warning(message: str) -> None:
+    """Show something that the user should know."""
+    _line("warning: ", message, "yellow")
 
 
-def note(words: str) -> None:
-    """Something that is no failure, said where standard output cannot take it."""
-    _line("keepsum: ", words, "bold")
+def note(message: str) -> None:
+    """Show something that is not a failure where standard output cannot show it."""
+    _line("keepsum: ", message, "bold")
 
 
-def _line(head: str, words: str, style: str) -> None:
-    text = " ".join(printable(words).split())
+def _line(head: str, message: str, style: str) -> None:
+    text = " ".join(printable(message).split())
     console = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
-    with contextlib.suppress(OSError, ValueError):  # nobody can be told, so the status has to do
+    with contextlib.suppress(OSError, ValueError):  # it cannot be shown, so the exit status has to do
         if console.is_terminal:
             console.print(f"[{style}]{head}[/]{escape(text)}")
         else:
@@ -63,20 +63,20 @@ def _line(head: str, words: str, style: str) -> None:
 
 
 def abandon_streams() -> None:
-    """Let what nobody can read go nowhere, so that the interpreter does not try again when it ends."""
+    """Discard output that cannot be written, so that the interpreter does not try again at exit."""
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is None:
             continue
         try:
             stream.flush()
         except (OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
-    """Titles and lines in two columns."""
+    """Show titles and lines in two columns."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
         typer.echo(as_text(sections))
@@ -91,26 +91,26 @@ def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
 
 
 def show_checks(checks: Iterable[tuple[str, bool, str]]) -> None:
-    """What was checked, and how it came out."""
+    """Show checks and their results."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal:
-        for name, passed, words in checks:
-            typer.echo(f"{'ok' if passed else 'FAILED':<8}{name:<20}{printable(words)}")
+        for name, passed, reason in checks:
+            typer.echo(f"{'ok' if passed else 'FAILED':<8}{name:<20}{printable(reason)}")
         return
     grid = Table.grid(padding=(0, 2))
-    for name, passed, words in checks:
-        grid.add_row("[bold green]ok[/]" if passed else "[bold red]FAILED[/]", escape(name), escape(printable(words)))
+    for name, passed, reason in checks:
+        grid.add_row("[bold green]ok[/]" if passed else "[bold red]FAILED[/]", escape(name), escape(printable(reason)))
     console.print(grid)
 
 
 def show_json(result: Any) -> None:
-    """A result for other programs, without a character that would do something to a terminal."""
+    """Print a result as JSON, without control characters."""
     text = msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
     typer.echo("\n".join(line if line.isprintable() else "".join(map(_in_json, line)) for line in text.split("\n")))
 
 
 def _in_json(character: str) -> str:
-    r"""A character of a JSON text, as \u where it cannot be printed; such ones stand in strings only."""
+    r"""A character of JSON text, as \u if it is not printable; such characters occur in strings only."""
     if character.isprintable():
         return character
     units = character.encode("utf-16-be", "surrogatepass")
@@ -118,23 +118,23 @@ def _in_json(character: str) -> str:
 
 
 def shown(path: object) -> str:
-    """A path as text that can be written, whatever bytes it has."""
+    """A path as printable text, whatever bytes it contains."""
     return printable(str(path))
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Any]:
-    """Say what is being done, on a terminal only: ``with progress() as step: step("reading")``."""
+    """Show what is being done, on a terminal only: ``with progress() as step: step("reading")``."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda words: None
+        yield lambda description: None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
-        yield lambda words: bar.update(task, description=words)
+        yield lambda description: bar.update(task, description=description)
 
 
 def pairs_shown(step: Callable[[str], None]) -> Callable[[int, int], None]:
-    """Say how many pairs of chains have been run."""
-    return lambda done, total: step(f"certifying the chains: {done:,} of {total:,} pairs")
+    """Show how many pairs of coupled chains have been run."""
+    return lambda done, total: step(f"running coupled chains: {done:,} of {total:,} pairs")

@@ -1,8 +1,8 @@
 """Exact elimination on sparse rows, unit pivots first.
 
-Rows of kept totals are mostly 0 and 1, so nearly every pivot is +-1 and the rows stay small. What no unit pivot
-can reach is left to python-flint (``kernel``, ``smith``) or, where only the row space matters, eliminated with
-any pivot and the common factor taken out (``structure``).
+Rows of kept totals are mostly 0 and 1, so nearly every pivot is +-1 and the rows stay small. Rows without a unit
+pivot go to python-flint (``kernel``, ``smith``) or, where only the row space matters, are eliminated with any pivot
+and divided by their common factor (``structure``).
 """
 
 from __future__ import annotations
@@ -31,21 +31,31 @@ class Reduced:
 
     @property
     def leftover(self) -> list[int]:
-        """The rows that have no pivot but are not zero."""
+        """The nonzero rows without a pivot."""
         return [i for i, row in enumerate(self.rows) if row and i not in self.pivots]
+
+    def substitutions(self, width: int) -> dict[int, Row]:
+        """For each column without a pivot, the vector that is 1 there and solves for the (unit) pivot columns."""
+        pivots = set(self.pivots.values())
+        solved = {j: {j: 1} for j in range(width) if j not in pivots}
+        for i, pivot in self.pivots.items():
+            for j, entry in self.rows[i].items():
+                if j != pivot and j < width:
+                    solved[j][pivot] = -entry
+        return solved
 
 
 def eliminate(rows: list[Row], width: int, units_only: bool) -> Reduced:
-    """Gauss-Jordan elimination, the lightest rows and the emptiest columns first.
+    """Gauss-Jordan elimination, sparsest rows and columns first.
 
-    Columns from ``width`` on are carried along but never chosen as pivots: append the identity there to
-    record the row operations.
+    Columns from ``width`` on take part in row operations but are never pivots: append the identity there to record
+    the operations.
 
     Parameters
     ----------
     units_only
-        Pivot on +-1 alone, which keeps every row operation unimodular. Otherwise any pivot serves, and a row
-        is divided by the common factor of its entries.
+        Pivot on +-1 only, which keeps every row operation unimodular. Otherwise any pivot is allowed, and each row is
+        divided by the common factor of its entries.
 
     Examples
     --------
@@ -65,7 +75,7 @@ def eliminate(rows: list[Row], width: int, units_only: bool) -> Reduced:
     while queue:
         weight, i = heapq.heappop(queue)
         if i in pivots or weight != len(work[i]):
-            continue  # an old entry: the row has changed since, and stands in the queue again
+            continue  # stale: the row has changed since and is in the queue again
         chosen = _pivot(work[i], holders, width, units_only)
         if chosen is None:
             continue
@@ -79,7 +89,7 @@ def eliminate(rows: list[Row], width: int, units_only: bool) -> Reduced:
 
 
 def _pivot(row: Row, holders: dict[int, set[int]], width: int, units_only: bool) -> int | None:
-    """The smallest entry in the emptiest column, ties to the left."""
+    """The column of the smallest entry; ties go to the sparsest column, then to the first."""
     allowed = [
         (abs(entry), len(holders[j]), j)
         for j, entry in row.items()
@@ -106,10 +116,10 @@ def _subtract(work: list[Row], holders: dict[int, set[int]], k: int, i: int, j: 
             del target[column]
             holders[column].discard(k)
     if not units_only:
-        _take_out_common_factor(target)
+        _divide_by_common_factor(target)
 
 
-def _take_out_common_factor(row: Row) -> None:
+def _divide_by_common_factor(row: Row) -> None:
     common = gcd(*row.values())
     if common > 1:
         for column in row:

@@ -1,7 +1,7 @@
-"""All lattice vectors of l1 length 1, 2, 3, ...: exactly and in integers, as far as that takes no more than a second.
+"""All lattice vectors of l1 length 1, 2, 3, ..., exactly and in integers, for as long as that takes about a second.
 
-A vector of l1 length t splits into two halves of lengths ceil(t/2) and floor(t/2) with equal images under the
-matrix. All short halves are listed by image; two halves that meet make a lattice vector.
+Meet in the middle: a vector of l1 length t is the difference of two halves of lengths ceil(t/2) and floor(t/2) with
+equal images under the matrix. All short halves are listed by image; two halves with one image make a lattice vector.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ from scipy import sparse
 
 from keepsum.lattice.matrix import Row
 
-# Halves listed at most, and pairs of halves with one image that are looked at: a second each.
-HALVES_LIMIT, MEETINGS_LIMIT = 200_000, 200_000
-ORDINARY = 4  # totals that a column stands in, of ordinary tables
+# At most this many halves are listed, and this many pairs of halves with one image compared: a second each.
+HALVES_LIMIT, MATCHES_LIMIT = 200_000, 200_000
+TYPICAL_TOTALS = 4  # totals that contain a column, in a typical table
 
 Half = tuple[tuple[int, int], ...]
 
 
 def vectors_by_length(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[list[Row], int]]:
-    """For t = 1, 2, 3, ...: all lattice vectors of l1 length t up to sign, until the lists grow too long."""
+    """For t = 1, 2, 3, ...: all lattice vectors of l1 length t up to sign, until the lists get too long."""
     columns = matrix.tocsc()
     width = matrix.shape[1]
     entries = [
         tuple(zip(columns.indices[a:b].tolist(), columns.data[a:b].tolist(), strict=True))
         for a, b in zip(columns.indptr[:-1], columns.indptr[1:], strict=True)
     ]
-    shorter: dict[Half, list[Half]] = {(): [()]}
-    shells: list[dict[Half, list[Half]]] = [shorter]
-    listed = meetings = 0
-    weight = 1 + columns.nnz // (ORDINARY * width)  # columns in many totals cost more
+    shells: list[dict[Half, list[Half]]] = [{(): [()]}]
+    listed = matches = 0
+    weight = 1 + columns.nnz // (TYPICAL_TOTALS * width)  # columns in many totals cost more
     for t in range(1, 64):
         size = (t + 1) // 2
         if len(shells) <= size:
@@ -40,39 +39,39 @@ def vectors_by_length(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[li
                 return
             shells.append(_shell(entries, size))
         long, short = shells[size], shells[t // 2]
-        meetings += sum(len(halves) * len(short.get(image, ())) for image, halves in long.items())
-        if meetings > MEETINGS_LIMIT:
+        matches += sum(len(halves) * len(short.get(image, ())) for image, halves in long.items())
+        if matches > MATCHES_LIMIT:
             return
-        yield list(_meet(long, short, t)), t
+        yield list(_match(long, short, t)), t
 
 
 def _shell_size(width: int, length: int) -> int:
-    """How many integer vectors have that l1 length."""
+    """The number of integer vectors of this l1 length."""
     return sum(comb(width, k) * comb(length - 1, k - 1) * 2**k for k in range(1, length + 1))
 
 
 def _shell(entries: list[tuple[tuple[int, int], ...]], length: int) -> dict[Half, list[Half]]:
-    """All integer vectors of that l1 length, by image."""
+    """All integer vectors of this l1 length, by image."""
     shell: dict[Half, list[Half]] = {}
 
-    def extend(start: int, left: int, vector: Half, image: Row) -> None:
-        if left == 0:
+    def extend(start: int, remaining: int, vector: Half, image: Row) -> None:
+        if remaining == 0:
             key = tuple(sorted((i, e) for i, e in image.items() if e))
             shell.setdefault(key, []).append(vector)
             return
         for j in range(start, len(entries)):
-            for value in (*range(1, left + 1), *range(-1, -left - 1, -1)):
+            for value in (*range(1, remaining + 1), *range(-1, -remaining - 1, -1)):
                 moved = dict(image)
                 for i, e in entries[j]:
                     moved[i] = moved.get(i, 0) + value * e
-                extend(j + 1, left - abs(value), (*vector, (j, value)), moved)
+                extend(j + 1, remaining - abs(value), (*vector, (j, value)), moved)
 
     extend(0, length, (), {})
     return shell
 
 
-def _meet(long: dict[Half, list[Half]], short: dict[Half, list[Half]], length: int) -> Iterator[Row]:
-    """The differences of two halves with one image that have the full length: none of it cancelled."""
+def _match(long: dict[Half, list[Half]], short: dict[Half, list[Half]], length: int) -> Iterator[Row]:
+    """The differences of two halves with one image that have the full length, so that nothing cancels."""
     for image, halves in long.items():
         for a in halves:
             for b in short.get(image, ()):

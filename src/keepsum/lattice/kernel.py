@@ -7,16 +7,15 @@ from flint import fmpz_mat
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.matrix import Row, from_flint, to_flint
 
-# LLL takes time that grows with the third power of the dimension and more: 1 s at 400 and 2 s at 500, measured on
-# random 0/1 systems of 20 rows.
+# LLL takes time at least cubic in the dimension: 1 s at 400 and 2 s at 500, measured on random 0/1 systems of 20 rows.
 LLL_LIMIT = 500
 
 
 def kernel(rows: list[Row], width: int) -> list[Row]:
     """A basis of all integer vectors z with ``rows z = 0``, saturated, not yet reduced.
 
-    Unit pivots solve for most columns. What is left has no unit entry, and its kernel is read off the
-    unimodular transform of the Hermite normal form, which is what makes it saturated.
+    Unit pivots solve for most columns. The remaining rows have no unit entry; their kernel is read off the unimodular
+    transform of the Hermite normal form, which is why the basis is saturated.
 
     Examples
     --------
@@ -26,16 +25,11 @@ def kernel(rows: list[Row], width: int) -> list[Row]:
     [{0: 1, 1: 1, 2: -1}, {0: 3, 1: -2}]
     """
     reduced = eliminate(rows, width, units_only=True)
-    pivots = set(reduced.pivots.values())
-    free = [j for j in range(width) if j not in pivots]
-    solved = {j: {j: 1} for j in free}
-    for i, pivot in reduced.pivots.items():
-        for j, entry in reduced.rows[i].items():
-            if j != pivot:
-                solved[j][pivot] = -entry
+    solved = reduced.substitutions(width)
     leftover = [reduced.rows[i] for i in reduced.leftover]
     if not leftover:
-        return [solved[j] for j in free]
+        return list(solved.values())
+    free = list(solved)
     place = {j: n for n, j in enumerate(free)}
     small = _dense_kernel([{place[j]: entry for j, entry in row.items()} for row in leftover], len(free))
     return [combine({free[n]: entry for n, entry in vector.items()}, solved) for vector in small]
@@ -62,16 +56,16 @@ def _dense_kernel(rows: list[Row], width: int) -> list[Row]:
 def reduce(basis: list[Row], width: int) -> list[Row]:
     """An LLL-reduced basis of the same lattice (flint's delta 0.99, eta 0.51).
 
-    The reduction multiplies by unimodular integer matrices only, so that the lattice cannot change. Each vector
-    is turned so that its first entry is positive.
+    The reduction multiplies by unimodular integer matrices only, so the lattice cannot change. Each vector is negated
+    where necessary so that its first entry is positive.
     """
     if not basis:
         return []
     used = sorted({j for vector in basis for j in vector})
     place = {j: n for n, j in enumerate(used)}
     short = to_flint([{place[j]: entry for j, entry in vector.items()} for vector in basis], len(used)).lll()
-    return [_forward({used[n]: entry for n, entry in vector.items()}) for vector in from_flint(short)]
+    return [_first_positive({used[n]: entry for n, entry in vector.items()}) for vector in from_flint(short)]
 
 
-def _forward(vector: Row) -> Row:
+def _first_positive(vector: Row) -> Row:
     return vector if vector[min(vector)] > 0 else {column: -entry for column, entry in vector.items()}

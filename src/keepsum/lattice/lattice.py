@@ -1,4 +1,4 @@
-"""The lattice of all noise that keeps the totals: ``{ z in Z^d : A z = 0 }``."""
+"""The lattice of all noise that keeps the totals, ``{ z in Z^d : A z = 0 }``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keepsum.lattice.matrix import Row, as_integers, as_matrix, dense, matrix_ro
 from keepsum.lattice.smith import smith
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System, decompose
 
-# A dense basis of more entries than this (2 GB) is refused; the sparse one has no such limit.
+# A dense basis with more entries than this (2 GB) is refused; the sparse basis has no such limit.
 DENSE_LIMIT = 2**28
 
 
@@ -38,12 +38,12 @@ class Lattice:
     Parameters
     ----------
     A
-        Any integer matrix, dense or scipy sparse: rank-deficient, with zero rows or with none, as it comes.
+        Any integer matrix, dense or scipy sparse. It may be rank-deficient, contain zero rows, or have no rows.
 
     Notes
     -----
-    Everything is computed in integers. Arrays come back as int64, or as Python integers (dtype object) where
-    an entry does not fit; nothing wraps. Properties are computed at first use and kept.
+    Everything is computed in integers. Arrays are returned as int64, or as Python integers (dtype object) where an
+    entry does not fit; nothing overflows. Properties are computed at first use and cached.
 
     Examples
     --------
@@ -89,10 +89,10 @@ class Lattice:
 
     @cached_property
     def vectors(self) -> list[Row]:
-        """The basis vectors as dictionaries from cell to entry, zeros left out.
+        """The basis vectors as dictionaries from cell to entry, without zeros.
 
-        Up to dimension 500 the whole basis is LLL-reduced. Beyond that each block is by itself, as far as it has
-        a closed form or a dimension up to 500; blocks are orthogonal, so only their order is left open.
+        Up to dimension 500 the whole basis is LLL-reduced. Beyond that each block is reduced separately if it has a
+        closed form or dimension at most 500; blocks are orthogonal, so only the order of the vectors may differ.
         """
         structure = self.structure
         vectors = [{int(cell): 1} for cell in np.flatnonzero((structure.part == FREE)[structure.region])]
@@ -101,26 +101,26 @@ class Lattice:
         for block in structure.blocks:
             vectors += _block_vectors(structure, block)
         if len(structure.blocks) == 1 and (structure.part == 0).all():
-            return vectors  # one block is all there is, and it is reduced already
+            return vectors  # there is only one block, and it is already reduced
         vectors.sort(key=lambda vector: sum(e * e for e in vector.values()))
         return reduce(vectors, self.width) if len(vectors) <= LLL_LIMIT else vectors
 
     @property
     def basis(self) -> npt.NDArray[Any]:
-        """A short basis, one vector a column: d x m, generating every vector of the lattice."""
+        """A short basis as a d x m array, one vector per column; it generates every vector of the lattice."""
         if self.width * self.dimension > DENSE_LIMIT:
             raise InputError(
-                f"A dense basis must have at most {DENSE_LIMIT:,} entries, this one has "
-                f"{self.width:,} x {self.dimension:,}. Use sparse_basis."
+                f"A dense basis must have at most {DENSE_LIMIT:,} entries, got {self.width:,} x {self.dimension:,}. "
+                f"Use sparse_basis."
             )
         return dense(self.vectors, self.width).T
 
     @property
     def sparse_basis(self) -> sparse.csc_array:
-        """The same basis as a sparse matrix of int64."""
+        """The same basis as a sparse int64 matrix."""
         entries = [entry for vector in self.vectors for entry in vector.values()]
         if any(abs(entry) >= 2**63 for entry in entries):
-            raise InputError("A sparse basis must fit 64-bit integers, this one does not. Use vectors or basis.")
+            raise InputError("A sparse basis must fit 64-bit integers, got a larger entry. Use vectors or basis.")
         indptr = np.cumsum([0, *(len(vector) for vector in self.vectors)])
         cells = [cell for vector in self.vectors for cell in vector]
         return sparse.csc_array(
@@ -138,10 +138,10 @@ class Lattice:
 
     @cached_property
     def gram_determinant(self) -> int:
-        """det(B'B) of any basis B: the squared volume of the lattice's cell.
+        """det(B'B) of any basis B, the squared volume of the fundamental cell.
 
         For independent rows it is det(A A') divided by the square of the greatest common divisor of the maximal
-        minors of A, which is the product of the diagonal of its Smith form. Blocks multiply.
+        minors of A, which is the product of the diagonal of its Smith form. The determinants of blocks multiply.
         """
         structure = self.structure
         volume: int = math.prod(structure.sizes[structure.part == FORCED].tolist())
@@ -155,7 +155,7 @@ class Lattice:
         return volume
 
     def contains(self, z: Any) -> Any:
-        """Whether z keeps every total; for rows of vectors an array of answers."""
+        """Whether z leaves every total unchanged; for a two-dimensional array, one answer per row."""
         vectors = as_integers(z, "A vector")
         if vectors.ndim not in (1, 2) or vectors.shape[-1] != self.width:
             raise InputError(f"A vector must have {self.width} entries, got shape {vectors.shape}.")
@@ -167,18 +167,18 @@ class Lattice:
 
 
 def _star(cells: list[int]) -> list[Row]:
-    """The reduced basis e_0 - e_i of the vectors on these cells with sum zero."""
+    """The reduced basis e_0 - e_i of the vectors on these cells that sum to zero."""
     return [{cells[0]: 1, cell: -1} for cell in cells[1:]]
 
 
 def _block_vectors(structure: Structure, block: Block) -> list[Row]:
-    """A basis for the cells of a block: sums of regions on their first cells, and stars inside them."""
+    """A basis for the cells of a block: the basis of the region sums on first cells, and a star within each region."""
     cells = [structure.cells(region).tolist() for region in block.regions.tolist()]
     lifted = [{cells[j][0]: entry for j, entry in vector.items()} for vector in block.system.basis]
     vectors = lifted + [vector for members in cells for vector in _star(members)]
-    single = len(vectors) == len(lifted)
-    if single or len(vectors) > LLL_LIMIT:
-        return vectors  # regions of one cell each: the system's own basis, reduced already
+    one_cell_each = len(vectors) == len(lifted)
+    if one_cell_each or len(vectors) > LLL_LIMIT:
+        return vectors  # with one cell per region this is the basis of the system, already reduced
     return reduce(vectors, structure.region.size)
 
 

@@ -1,7 +1,7 @@
-"""Integer matrices: checked on the way in, multiplied without ever wrapping.
+"""Integer matrices: validated on input, multiplied without overflow.
 
-A matrix is a ``scipy.sparse.csr_array`` of int64 without stored zeros. Small exact work goes through rows
-as dictionaries of Python integers, which cannot overflow.
+A matrix is a ``scipy.sparse.csr_array`` of int64 without stored zeros. Small exact computations use rows as
+dictionaries of Python integers, which cannot overflow.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INT64_MAX = 2**63 - 1
 
 
 def as_matrix(values: Any, what: str = "Matrix") -> sparse.csr_array:
-    """Check that values are a two-dimensional integer matrix and bring it into the one form we use."""
+    """Check that values form a two-dimensional integer matrix, and return it in the form used everywhere here."""
     if sparse.issparse(values):
         result = _from_sparse(values, what)
     else:
@@ -47,22 +47,22 @@ def frozen(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def as_integers(values: Any, what: str) -> IntArray:
-    """Values as a new array of int64; anything but whole numbers that fit is an error, never rounded or wrapped."""
+    """Values as a new int64 array; anything but whole numbers that fit is refused, never rounded or wrapped."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(f"{what} must have whole numbers as entries, got a masked array with missing ones.")
+        raise InputError(f"{what} must have whole numbers as entries, got a masked array with missing entries.")
     return _as_int64(_as_array(values, what), what)
 
 
 def _from_sparse(values: Any, what: str) -> sparse.csr_array:
-    """A copy of a sparse matrix; an entry listed several times is the sum of its values."""
+    """A copy of a sparse matrix; duplicate entries are summed."""
     if len(values.shape) != 2 or values.shape[1] == 0:
         raise InputError(f"{what} must have two dimensions and at least one column, got shape {values.shape}.")
     listed = sparse.coo_array(values)
     data = _as_int64(listed.data, what)
-    once = getattr(values, "has_canonical_format", False)
-    if not once and sum(abs(entry) for entry in data.tolist()) > INT64_MAX:
+    without_duplicates = getattr(values, "has_canonical_format", False)
+    if not without_duplicates and sum(abs(entry) for entry in data.tolist()) > INT64_MAX:
         raise InputError(
-            f"{what} may list an entry twice with a sum beyond 64-bit integers. Call sum_duplicates() first."
+            f"{what} must not have duplicate entries whose sum may exceed 64-bit integers. Call sum_duplicates() first."
         )
     return sparse.csr_array((data, (listed.row, listed.col)), shape=listed.shape)
 
@@ -70,17 +70,17 @@ def _from_sparse(values: Any, what: str) -> sparse.csr_array:
 def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
     array = as_array(values)
     if array is None:
-        raise InputError(f"{what} must have rows of one length, got rows of several.")
+        raise InputError(f"{what} must have rows of one length, got rows of different lengths.")
     if isinstance(values, np.ndarray) or array.dtype.kind != "f":
         return array
-    # numpy turns a list with an integer beyond 64 bits into floats: take the list's own integers instead.
+    # numpy converts a list with an integer beyond 64 bits to floats: use the integers of the list instead.
     objects = np.asarray(values, dtype=object)
     return objects if all(isinstance(entry, int) for entry in objects.ravel().tolist()) else array
 
 
 def _as_int64(data: npt.NDArray[Any], what: str) -> IntArray:
-    """Whole numbers within int64, or an error; never a rounding or a wrap."""
-    too_large = f"{what} must have entries within 64-bit integers, got one beyond. Divide the row by a common factor."
+    """Whole numbers within int64, or an error; nothing is rounded or wrapped."""
+    too_large = f"{what} must have entries that fit 64-bit integers, got a larger one. Divide rows by a common factor."
     not_whole = f"{what} must have whole numbers as entries, got something else."
     if data.dtype.kind in "bi":
         return data.astype(np.int64)
@@ -92,7 +92,7 @@ def _as_int64(data: npt.NDArray[Any], what: str) -> IntArray:
         if not np.isfinite(data).all() or (data != np.rint(data)).any():
             raise InputError(not_whole)
         if data.size and np.abs(data).max() >= 2**53:
-            raise InputError(f"{what} must not have floats of 2^53 and more, which hide the last digit. Use integers.")
+            raise InputError(f"{what} must not have floats of 2^53 or more, which lose the last digit. Use integers.")
         return data.astype(np.int64)
     entries = data.ravel().tolist()
     if data.dtype.kind != "O" or not all(isinstance(entry, (int, np.integer)) for entry in entries):
@@ -110,10 +110,10 @@ def magnitude(values: npt.NDArray[Any]) -> int:
 def product(matrix: sparse.csr_array, vectors: IntArray) -> npt.NDArray[Any]:
     """The exact product ``vectors @ matrix.T``, for one vector or for rows of vectors.
 
-    int64 where the sums provably fit, Python integers (dtype object) where they might not.
+    int64 where the sums provably fit, otherwise Python integers (dtype object).
     """
-    heaviest = int(np.diff(matrix.indptr).max(initial=0))
-    if heaviest * magnitude(matrix.data) * magnitude(vectors) <= INT64_MAX:
+    longest_row = int(np.diff(matrix.indptr).max(initial=0))
+    if longest_row * magnitude(matrix.data) * magnitude(vectors) <= INT64_MAX:
         return np.asarray((matrix @ vectors.T).T)
     rows = matrix_rows(matrix)
     stack = np.atleast_2d(vectors).tolist()
@@ -131,10 +131,10 @@ def matrix_rows(matrix: sparse.csr_array) -> list[Row]:
 
 
 def rows_matrix(rows: list[Row], width: int) -> sparse.csr_array:
-    """The matrix with those rows; entries must fit int64."""
+    """The matrix with these rows; entries must fit int64."""
     if any(abs(entry) > INT64_MAX for row in rows for entry in row.values()):
         raise InputError(
-            "The totals have entries so large that their combinations do not fit 64-bit integers. "
+            "Weights of totals must be small enough that their combinations fit 64-bit integers; these do not fit. "
             "Divide each row by its common factor."
         )
     indptr = np.cumsum([0, *(len(row) for row in rows)])
@@ -151,7 +151,7 @@ def to_flint(rows: list[Row], width: int) -> fmpz_mat:
 
 
 def from_flint(matrix: fmpz_mat) -> list[Row]:
-    """The rows of a flint matrix, zeros left out."""
+    """The rows of a flint matrix, without zeros."""
     return [{j: int(entry) for j, entry in enumerate(row) if entry != 0} for row in matrix.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""How long a lattice vector is, in the norm of a mechanism: one whole number that is compared and added."""
+"""The length of a lattice vector in the norm of a mechanism, as one integer that can be compared and added."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 from keepsum.lattice.matrix import IntArray
 
-UNKNOWN = 2**58  # the length of what may exist, but is not known
-NONE = 2**60  # the length of what does not exist
-SHIFT = 31  # a number that holds both lengths is the l1 length so far to the left, less the squared l2 length
+UNKNOWN = 2**58  # the key of a vector that may exist but was not found
+NONE = 2**60  # the key of a vector that does not exist
+SHIFT = 31  # a packed key is the l1 length shifted left by this many bits, minus the squared l2 length
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How long a vector is, as one whole number that adds up over vectors on different columns.
+    """The length of a vector as one integer, its *key*, which is additive over vectors on disjoint columns.
 
-    Under totals of weights 0 and 1 (``fewest_first``) the vectors that change the fewest counts are compared, and of
-    these the longest in the l2 norm stands for all; else vectors are compared by their own length.
+    Under totals with weights 0 and 1 (``fewest_first``) the vectors that change the fewest counts come first, and among
+    them the longest in the l2 norm. Otherwise vectors are compared by length.
 
     Examples
     --------
@@ -35,39 +35,40 @@ class Measure:
 
     @property
     def packed(self) -> bool:
-        """Whether a number holds both lengths."""
+        """Whether a key holds both lengths."""
         return self.norm == "l2" and self.fewest_first
 
     def key(self, l1: int, squared_l2: int) -> int:
-        """The number of a vector of these lengths; the smaller number is the vector that counts."""
-        longest = l1 if self.norm == "l1" else max(l1, squared_l2)
-        if longest >= 2**26:  # so that no sum of two numbers comes near to what is not known
+        """The key of a vector with these lengths; the vector with the smallest key is the one that matters."""
+        larger = l1 if self.norm == "l1" else max(l1, squared_l2)
+        if larger >= 2**26:  # so that the sum of two keys stays below UNKNOWN
             return UNKNOWN
         if self.packed:
             return (l1 << SHIFT) - squared_l2
         return l1 if self.norm == "l1" else squared_l2
 
     def lengths(self, keys: IntArray) -> IntArray:
-        """The l1 lengths, or the squared l2 lengths; ``UNKNOWN`` and ``NONE`` stay, also with something added."""
+        """The l1 lengths or the squared l2 lengths; sums with ``UNKNOWN`` or ``NONE`` become these again."""
         lengths = -keys % (1 << SHIFT) if self.packed else keys
         return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, lengths))
 
     def entries(self, keys: IntArray) -> IntArray:
-        """The least l1 length that vectors of these numbers can have."""
+        """The smallest l1 length that vectors with these keys can have."""
         fewest = -(-keys >> SHIFT) if self.packed else keys
         return np.where(keys >= NONE, NONE, np.where(keys >= UNKNOWN, UNKNOWN, fewest))
 
     def of(self, entries: Iterable[int], sizes: Iterable[int]) -> int:
-        """The number of a vector of sums, each over so many cells.
+        """The key of a vector of region sums, where each region has the given number of cells.
 
-        Vectors that are compared by their l2 length spread a sum evenly over its cells; the longest does not.
+        Where the shortest l2 vector counts, each sum is spread evenly over the cells of its region; where the longest
+        counts, it goes to one cell.
         """
-        counted = [abs(entry) for entry in entries]
-        squares = [n * n if self.fewest_first else _spread(n, size) for n, size in zip(counted, sizes, strict=True)]
-        return self.key(sum(counted), sum(squares))
+        sums = [abs(entry) for entry in entries]
+        squares = [n * n if self.fewest_first else _spread(n, size) for n, size in zip(sums, sizes, strict=True)]
+        return self.key(sum(sums), sum(squares))
 
 
 def _spread(total: int, cells: int) -> int:
-    """The smallest sum of squares of that many whole numbers with that sum."""
-    each, more = divmod(total, cells)
-    return (cells - more) * each**2 + more * (each + 1) ** 2
+    """The smallest sum of squares of this many integers with this sum."""
+    each, remainder = divmod(total, cells)
+    return (cells - remainder) * each**2 + remainder * (each + 1) ** 2

@@ -1,7 +1,7 @@
-"""Within one block: how short a vector can be that takes from a cell and gives to a cell of some class.
+"""Within one block: the shortest vectors that take from a cell and give to a cell of some class.
 
-Cells of one region are alike to the totals, so a vector can always take from one of them and give to another. A region
-of one cell must draw others along, and how many depends on the totals.
+Cells of one region are in the same totals, so a vector can take from one and give to another at no further cost. To
+change a region of one cell, a vector must change other regions too, and how many depends on the totals.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import System
 
-LARGEST = 5 * 10**7  # pairs of a region and a class that are worked out one by one
+MAX_PAIRS = 5 * 10**7  # pairs of a region and a class that are computed one by one
 
 
 @dataclass(frozen=True)
 class Opposite:
-    """For the regions of a block and the classes of their cells, lengths as numbers of a ``Measure``.
+    """Shortest lengths between regions of a block and classes of their cells, as keys of a ``Measure``.
 
     Attributes
     ----------
     through
-        For each region the shortest vector through one of its cells.
+        For each region the shortest vector that changes one of its cells.
     towards
         (regions, classes): the shortest vector that takes from a cell of the region and gives to a cell of the class,
-        the cell itself not being of the class; one column for all classes where they are all alike.
+        where the first cell is not of the class; a single column if it is the same for all classes.
     """
 
     through: IntArray
@@ -46,13 +46,13 @@ def opposite(
     system, sizes
         The block, and the number of cells of each region.
     held
-        Which labels the cells of each region have: ``region * count + label``, in order.
+        The labels that the cells of each region have: ``region * count + label``, in order.
     count
-        How many labels there are.
+        The number of labels.
     measure
-        How lengths are counted.
+        How lengths are measured.
     short
-        The short vectors of the block, made only if they are needed.
+        The short vectors of the block, created only if they are needed.
     """
     move = measure.key(2, 2)
     large = sizes > 1
@@ -65,7 +65,7 @@ def opposite(
             through = np.full(system.width, move if large.all() else box)
             both = Opposite(through, np.full((system.width, 1), min(box, 2 * move) if large.all() else box))
             return both, both
-    if system.width * count > LARGEST:
+    if system.width * count > MAX_PAIRS:
         unknown = Opposite(np.where(large, move, UNKNOWN), np.full((system.width, 1), UNKNOWN))
         return unknown, Opposite(np.where(large, move, measure.key(1, 1)), np.full((system.width, 1), move))
     classes = np.zeros((system.width, count), dtype=bool)
@@ -74,7 +74,7 @@ def opposite(
 
 
 def _along_one_way(system: System, labels: IntArray) -> bool:
-    """Whether the label of a place of a table depends on one of its coordinates alone."""
+    """Whether the label of a cell of the table depends on one of its coordinates only."""
     if system.grid is None:
         return False
     on_grid = labels[system.grid.column]
@@ -89,15 +89,15 @@ def _general(
     system: System, large: BoolArray, classes: BoolArray, measure: Measure, short: Callable[[], ShortVectors]
 ) -> tuple[Opposite, Opposite]:
     move = measure.key(2, 2)
-    alone = np.flatnonzero(~large).tolist()
+    single = np.flatnonzero(~large).tolist()
     grid_box = None
     if system.grid is not None:
         ways = len(system.grid.shape)
         grid_box = measure.key(2**ways, 2**ways)
     if grid_box is not None:
         through = low_through = np.full(system.width, grid_box)
-    elif alone:
-        through, low_through = short().through(measure, alone)
+    elif single:
+        through, low_through = short().through(measure, single)
     else:
         through = low_through = np.full(system.width, NONE)
     moves, low_moves = (np.where(large, move, keys) for keys in (through, low_through))
@@ -108,8 +108,9 @@ def _general(
         reached = _on_a_line(system, classes)
         upper = lower = np.where(reached, grid_box, NONE)
         if (wanted & ~reached & (ceiling > grid_box)).any():
-            found, low = short().opposite(measure, classes, wanted & ~reached, ceiling)
-            upper, lower = np.where(reached, grid_box, found), np.where(reached, grid_box, np.maximum(low, grid_box))
+            at_most, at_least = short().opposite(measure, classes, wanted & ~reached, ceiling)
+            upper = np.where(reached, grid_box, at_most)
+            lower = np.where(reached, grid_box, np.maximum(at_least, grid_box))
     else:
         upper, lower = short().opposite(measure, classes, wanted, ceiling)
     high = Opposite(moves, np.where(classes, move, np.minimum(upper, two)))
@@ -119,14 +120,14 @@ def _general(
 
 
 def _on_a_line(system: System, classes: BoolArray) -> BoolArray:
-    """The classes that a place of a table finds on one of the lines through it: a box of 2^p places joins them."""
+    """The classes on the lines through each cell of the table: a box of 2^p cells connects the cell with them."""
     column = system.grid.column if system.grid is not None else np.empty(0, dtype=np.int64)
     on_grid = classes[column]
-    found = np.zeros_like(on_grid)
+    on_lines = np.zeros_like(on_grid)
     for way in range(column.ndim):
-        found |= on_grid.any(axis=way, keepdims=True)
+        on_lines |= on_grid.any(axis=way, keepdims=True)
     reached = np.empty_like(classes)
-    reached[column.ravel()] = found.reshape(-1, classes.shape[1])
+    reached[column.ravel()] = on_lines.reshape(-1, classes.shape[1])
     return reached
 
 
@@ -137,29 +138,29 @@ def _by_two_vectors(
     measure: Measure,
     short: Callable[[], ShortVectors],
 ) -> tuple[IntArray, IntArray]:
-    """A move within one region and a vector through the other, where one of them has several cells: at most, at least.
+    """Upper and lower bounds by a move within one region of several cells plus a vector that changes the other region.
 
-    The two meet where the vector has an entry m in the region of the move. In the l2 norm that entry may then be m + 1
-    instead of m, or where it was spread over several cells all of it, which is all that is known at most.
+    The two interact where the vector has an entry m in the region of the move. In the l2 norm that entry may become
+    m + 1, or, if it was spread over several cells, may all go to one cell; the upper bound allows for both.
     """
     move = measure.key(2, 2)
     within = np.asarray((classes & large[:, None]).any(axis=0))
-    found = []
-    for passing, at_most in zip(through, (True, False), strict=True):
-        upon = passing + move
+    bounds = []
+    for changing, at_most in zip(through, (True, False), strict=True):
+        with_move = changing + move
         if measure.norm == "l2" and (~large).any() and large.any():
-            plain = upon if measure.fewest_first else passing
-            upon = _stacked(passing, measure, short()) if at_most else plain
-        there = np.where(classes & ~large[:, None], upon[:, None], NONE).min(axis=0)
-        from_large = np.where(within, 2 * move, there)
-        from_alone = np.where(within[None, :], upon[:, None], NONE)
-        found.append(np.minimum(np.where(large[:, None], from_large[None, :], from_alone), NONE))
-    return found[0], found[1]
+            at_least = with_move if measure.fewest_first else changing
+            with_move = _with_move(changing, measure, short()) if at_most else at_least
+        to_single = np.where(classes & ~large[:, None], with_move[:, None], NONE).min(axis=0)
+        from_large = np.where(within, 2 * move, to_single)
+        from_single = np.where(within[None, :], with_move[:, None], NONE)
+        bounds.append(np.minimum(np.where(large[:, None], from_large[None, :], from_single), NONE))
+    return bounds[0], bounds[1]
 
 
-def _stacked(through: IntArray, measure: Measure, short: ShortVectors) -> IntArray:
-    """The longest that a vector through each column can be with a move upon one of its entries."""
-    most = measure.entries(through)  # of any entry, at most
+def _with_move(through: IntArray, measure: Measure, short: ShortVectors) -> IntArray:
+    """An upper bound on vectors that change each column, with a move added to one of their entries."""
+    most = measure.entries(through)  # a bound on every entry
     if measure.fewest_first:
         most = most // 2  # as much is given as taken
         return np.where(through >= UNKNOWN, UNKNOWN, through + measure.key(2, 2) - 2 * most)

@@ -1,4 +1,4 @@
-"""Regions: the classes of cells that stand in exactly the same totals."""
+"""Regions: classes of cells that are part of exactly the same totals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from keepsum.lattice.matrix import IntArray
 
 
 def identical_columns(columns: sparse.csc_array) -> tuple[IntArray, IntArray]:
-    """The class of each column, and the first column of each class; a class holds exactly the equal columns.
+    """The class of each column, and the first column of each class; two columns share a class if they are equal.
 
-    Classes are numbered by their first column. The first entries of all columns are compared at once, then
-    the second ones, and so on: a sort for each level, no hashing, nothing left to chance.
+    Classes are numbered by their first column. The first entries of all columns are compared at once, then the second
+    ones, and so on: one sort per level and no hashing, so there are no collisions.
 
     Examples
     --------
@@ -20,20 +20,20 @@ def identical_columns(columns: sparse.csc_array) -> tuple[IntArray, IntArray]:
     >>> classes.tolist(), first.tolist()
     ([0, 1, 2, 0], [0, 1, 2])
     """
-    weights = np.diff(columns.indptr)
-    deepest = int(weights.max(initial=0))
-    # An entry is its row and its value; values are few, so both go into one number, from 1.
+    lengths = np.diff(columns.indptr)
+    longest = int(lengths.max(initial=0))
+    # An entry is a row and a value; there are few values, so both are encoded in one number, starting at 1.
     entries = columns.indices.astype(np.int64) + 1
     if (columns.data != 1).any():
         values, value_code = np.unique(columns.data, return_inverse=True)
         entries = entries * len(values) + value_code
-    even = bool((weights == deepest).all())
+    equally_long = bool((lengths == longest).all())
     classes = np.zeros(columns.shape[1], dtype=np.int64)
-    for level in range(deepest):
-        if even:
-            code = entries[level::deepest]
+    for level in range(longest):
+        if equally_long:
+            code = entries[level::longest]
         else:
-            reached = np.flatnonzero(weights > level)
+            reached = np.flatnonzero(lengths > level)
             code = np.zeros(len(classes), dtype=np.int64)
             code[reached] = entries[columns.indptr[reached] + level]
         classes = _compress(_pair(classes, code))
@@ -41,7 +41,7 @@ def identical_columns(columns: sparse.csc_array) -> tuple[IntArray, IntArray]:
 
 
 def _pair(a: IntArray, b: IntArray) -> IntArray:
-    """One number for each pair of numbers."""
+    """One number per pair of numbers."""
     width = int(b.max(initial=0)) + 1
     if (int(a.max(initial=0)) + 1) * width >= 2**63:
         b = _compress(b)
@@ -60,7 +60,7 @@ def _compress(values: IntArray) -> IntArray:
 
 
 def _by_first(classes: IntArray) -> tuple[IntArray, IntArray]:
-    """Renumber the classes in the order of their first members, and name those members."""
+    """Renumber the classes in the order of their first members, and return these members."""
     count = int(classes.max(initial=-1)) + 1
     first = np.empty(count, dtype=np.int64)
     first[classes[::-1]] = np.arange(len(classes) - 1, -1, -1)  # the last value written is the first member

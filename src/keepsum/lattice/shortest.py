@@ -1,7 +1,7 @@
-"""How short a lattice vector can be that passes through a column, or falls at one column and rises at another.
+"""The shortest lattice vectors that are nonzero at a column, or negative at one column and positive at another.
 
-Short vectors are listed by length (``halves.py``) until they decide, or until that would take too long: then a length
-is an upper bound, of vectors put together from others, and is called one.
+Short vectors are listed by length (``halves.py``) until they settle the question or the search takes too long. In that
+case the length of a combination of known vectors is an upper bound, and is reported as one.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from keepsum.lattice.halves import HALVES_LIMIT, Half, vectors_by_length
 from keepsum.lattice.matrix import BoolArray, IntArray, Row
 from keepsum.lattice.measure import NONE, SHIFT, UNKNOWN, Measure
 
-# Columns whose pairs are looked at: two million pairs, half a second.
+# Four-cycles are searched for among at most this many columns: two million pairs, half a second.
 PAIRS_LIMIT = 2_000
-# Pairs of a column and a class for which a vector is put together of two others one by one, and how many are tried.
-MENDED_LIMIT, TRIED = 300, 12
-NEAR = 30  # vectors of the basis that are put together for one pair
-SUMMED = 4  # columns of a class whose vectors are added to those of all others
-CYCLES = 20_000  # four-cycles that are looked at for it
-# Under totals of 0 and 1 without equal columns, vectors up to this l1 length have no entry of 2: 2a = b + c means
-# a = b = c, and 2a + b = c, 2a = b mean that a is 0.
+# At most this many pairs of a column and a class are treated one by one, with this many columns of the class each.
+MENDED_LIMIT, COLUMNS_TRIED = 300, 12
+BASIS_TRIED = 30  # vectors of the basis that are combined for one pair
+COLUMNS_SUMMED = 4  # columns of a class whose vectors are added to the vectors of all other columns
+CYCLES_TRIED = 20_000  # four-cycles that are combined
+# Under totals of 0 and 1 without equal columns, vectors up to this l1 length have no entry of 2: 2a = b + c implies
+# a = b = c, and 2a + b = c or 2a = b imply a = 0.
 ALL_ONES = 4
 
 
 @dataclass(eq=False)
 class ShortVectors:
-    """The short vectors of the lattice of a connected block without two equal columns, found as they are needed.
+    """The short vectors of the lattice of a connected block without equal columns, found as they are needed.
 
     Attributes
     ----------
     matrix, basis
-        The totals, and a basis of their lattice: its vectors give the first upper bounds.
+        The totals, and a basis of their lattice, whose vectors give the first upper bounds.
     sizes
-        How many cells each column stands for.
+        The number of cells that each column stands for.
     vectors
-        What is known, up to sign.
+        The vectors known so far, up to sign.
     unseen
-        The least l1 length of a vector that may not be known.
+        All vectors of a smaller l1 length than this are known.
     """
 
     matrix: sparse.csr_array
@@ -60,7 +60,7 @@ class ShortVectors:
         self.vectors = []
         self._learn(self.basis)
         self.cycles = four_cycles(self.matrix)
-        self._advance(1)  # two equal columns are ruled out
+        self._advance(1)  # without zero columns no vector has length 1
 
     @property
     def width(self) -> int:
@@ -69,29 +69,30 @@ class ShortVectors:
 
     def extend(self) -> bool:
         """List the vectors of the next length; False if that would take too long."""
-        found = next(self._search, None)
-        if found is None:
+        listing = next(self._search, None)
+        if listing is None:
             return False
-        self._learn(found[0])
-        self._advance(found[1])
+        vectors, length = listing
+        self._learn(vectors)
+        self._advance(length)
         return True
 
     def _advance(self, known: int) -> None:
-        """An l1 length is odd only if the sum of the entries is."""
+        """Record that all vectors up to an l1 length are known; it is odd only if the sum of the entries is."""
         self.unseen = known + 1 + (known + 1) % 2 * self._even
 
     def _learn(self, vectors: Iterable[Row]) -> None:
         for vector in vectors:
-            half = tuple(sorted(vector.items()))
-            name = half if half[0][1] > 0 else tuple((j, -entry) for j, entry in half)
-            if name not in self._seen:
-                self._seen.add(name)
+            entries = tuple(sorted(vector.items()))
+            up_to_sign = entries if entries[0][1] > 0 else tuple((j, -entry) for j, entry in entries)
+            if up_to_sign not in self._seen:
+                self._seen.add(up_to_sign)
                 self.vectors.append(vector)
 
     def through(self, measure: Measure, columns: list[int]) -> tuple[IntArray, IntArray]:
-        """For each column the length of the shortest vector through it: an upper and a lower bound.
+        """Upper and lower bounds on the shortest vector that is nonzero at each column.
 
-        Only that of the columns named is looked for any further than the basis goes.
+        Beyond the basis, the search goes on only for the given columns.
         """
         upper = np.full(self.width, UNKNOWN)
         upper[np.unique(self.cycles)] = measure.key(4, 4)
@@ -107,26 +108,26 @@ class ShortVectors:
     def opposite(
         self, measure: Measure, classes: BoolArray, wanted: BoolArray, ceiling: IntArray
     ) -> tuple[IntArray, IntArray]:
-        """The shortest vector that falls at a column and rises at one of a class: an upper and a lower bound.
+        """Upper and lower bounds on the shortest vector that is negative at a column and positive in a class.
 
         Parameters
         ----------
         classes
-            Which columns belong to which class: (columns, classes).
+            Which columns belong to which class, of shape (columns, classes).
         wanted
             The pairs of a column and a class that matter.
         ceiling
-            For each pair a length beyond which it does not matter.
+            For each pair the length beyond which it does not matter.
         """
         upper = np.where(self._by_cycles(classes), measure.key(4, 4), UNKNOWN)
         done = 0
         while True:
             for key, vector in self._weighed(measure, done):
-                down = [j for j, entry in vector.items() if entry < 0]
-                up = [j for j, entry in vector.items() if entry > 0]
-                for fall, rise in ((down, up), (up, down)):
-                    if fall and rise:
-                        place = np.ix_(np.array(fall), np.flatnonzero(classes[rise].any(axis=0)))
+                negative = [j for j, entry in vector.items() if entry < 0]
+                positive = [j for j, entry in vector.items() if entry > 0]
+                for taken, given in ((negative, positive), (positive, negative)):
+                    if taken and given:
+                        place = np.ix_(np.array(taken), np.flatnonzero(classes[given].any(axis=0)))
                         upper[place] = np.minimum(upper[place], key)
             done = len(self.vectors)
             if not (wanted & self._open(np.minimum(upper, ceiling), measure)).any() or not self.extend():
@@ -143,7 +144,7 @@ class ShortVectors:
         return np.where(impossible, NONE, high), np.where(impossible, NONE, low)
 
     def _open(self, keys: IntArray, measure: Measure) -> BoolArray:
-        """Whether a vector not seen yet could count instead."""
+        """Whether a vector not yet known could be shorter (or as short, and longer in the l2 norm)."""
         fewest = measure.entries(keys)
         longer = measure.packed & (fewest == self.unseen) & (fewest > ALL_ONES)
         return np.asarray((fewest > self.unseen) | longer)
@@ -154,21 +155,21 @@ class ShortVectors:
             yield measure.of(vector.values(), (sizes[j] for j in vector)), vector
 
     def _by_cycles(self, classes: BoolArray) -> BoolArray:
-        """The pairs of a column and a class that one of the four-cycles joins."""
+        """The pairs of a column and a class that a four-cycle connects."""
         if not len(self.cycles):
             return np.zeros(classes.shape, dtype=bool)
         first, second = self.cycles[:, :2], self.cycles[:, 2:]
-        fall = np.concatenate([np.repeat(first, 2, axis=1), np.repeat(second, 2, axis=1)]).ravel()
-        rise = np.concatenate([np.tile(second, 2), np.tile(first, 2)]).ravel()
+        taken = np.concatenate([np.repeat(first, 2, axis=1), np.repeat(second, 2, axis=1)]).ravel()
+        given = np.concatenate([np.tile(second, 2), np.tile(first, 2)]).ravel()
         if (classes.sum(axis=1) == 1).all():  # one class each
             reached = np.zeros(classes.shape, dtype=bool)
-            reached[fall, classes.argmax(axis=1)[rise]] = True
+            reached[taken, classes.argmax(axis=1)[given]] = True
             return reached
-        joined = sparse.csr_array((np.ones(len(fall), dtype=np.int32), (fall, rise)), shape=(self.width,) * 2)
+        joined = sparse.csr_array((np.ones(len(taken), dtype=np.int32), (taken, given)), shape=(self.width,) * 2)
         return np.asarray((joined @ sparse.csr_array(classes.astype(np.int32))).toarray() > 0)
 
     def _impossible(self, classes: BoolArray) -> BoolArray:
-        """Pairs with no vector at all: where the entries of the class are positive multiples of that of the column."""
+        """Pairs without any vector: in every vector, entries of the class are positive multiples of the column's."""
         rows: list[list[int]] = [[] for _ in range(self.width)]
         for k, vector in enumerate(self.basis):
             for j, entry in vector.items():
@@ -184,25 +185,25 @@ class ShortVectors:
         return np.asarray((first == last)[None, :] & (direction[:, None] == first[None, :]))
 
     def _add_two(self, upper: IntArray, measure: Measure, classes: BoolArray) -> None:
-        """Sums of the shortest vector known through a column and one through a column of the class, where they fit."""
-        passing = self._passing()
-        own = passing.diagonal()
-        l1 = np.asarray(abs(passing).sum(axis=1)).ravel()
-        squares = np.asarray(passing.power(2).sum(axis=1)).ravel()
-        by_column = passing.tocsc()
+        """Try sums of the shortest known vectors at a column and at a column of the class, where the signs fit."""
+        shortest = self._shortest()
+        at_own = shortest.diagonal()
+        l1 = np.asarray(abs(shortest).sum(axis=1)).ravel()
+        squares = np.asarray(shortest.power(2).sum(axis=1)).ravel()
+        by_column = shortest.tocsc()
         length = squares if measure.norm == "l2" and not measure.fewest_first else l1
         for label in range(classes.shape[1]):
-            inside = np.flatnonzero(classes[:, label] & (own != 0))
-            for other in inside[np.argsort(l1[inside], kind="stable")[:SUMMED]].tolist():
+            inside = np.flatnonzero(classes[:, label] & (at_own != 0))
+            for other in inside[np.argsort(l1[inside], kind="stable")[:COLUMNS_SUMMED]].tolist():
                 if (upper[:, label] < UNKNOWN).all():
                     break
-                rising = -passing[[other]].toarray()[0]
+                positive = -shortest[[other]].toarray()[0]
                 at_other = by_column[:, [other]].toarray()[:, 0]
-                fits = (own < 0) & (own + rising < 0) & (at_other + rising[other] > 0)
+                fits = (at_own < 0) & (at_own + positive < 0) & (at_other + positive[other] > 0)
                 upper[:, label] = np.minimum(upper[:, label], np.where(fits, _sums(measure, length, other), UNKNOWN))
 
-    def _passing(self) -> sparse.csr_array:
-        """For each column the shortest vector known through it, falling there: as rows of a matrix."""
+    def _shortest(self) -> sparse.csr_array:
+        """The shortest known vector at each column, negative there, as the rows of a matrix."""
         best: dict[int, Row] = {}
         for cycle in self.cycles[np.unique(self.cycles.ravel(), return_index=True)[1] // 4].tolist():
             vector = dict(zip(cycle, (1, 1, -1, -1), strict=True))
@@ -226,56 +227,57 @@ class ShortVectors:
         return sparse.csr_array(entries, shape=(self.width,) * 2)
 
     def _add_cycles(self, upper: IntArray, measure: Measure, classes: BoolArray, wanted: BoolArray) -> None:
-        """Try sums of two four-cycles for pairs that may have something shorter: where they share a column, six."""
-        falling: dict[int, list[Row]] = {}
-        for cycle in np.random.default_rng(0).permutation(self.cycles)[:CYCLES].tolist():
+        """Try sums of two four-cycles where a shorter vector may exist: if they share a column, length 6."""
+        negative_at: dict[int, list[Row]] = {}
+        for cycle in np.random.default_rng(0).permutation(self.cycles)[:CYCLES_TRIED].tolist():
             for place, column in enumerate(cycle):
-                near = falling.setdefault(column, [])
-                if len(near) < 2 * TRIED:
+                through_column = negative_at.setdefault(column, [])
+                if len(through_column) < 2 * COLUMNS_TRIED:
                     sign = -1 if place < 2 else 1
-                    near.append(dict(zip(cycle, (sign, sign, -sign, -sign), strict=True)))
+                    through_column.append(dict(zip(cycle, (sign, sign, -sign, -sign), strict=True)))
         for column, label in zip(*map(np.ndarray.tolist, np.nonzero(wanted)), strict=True):
-            for other in np.flatnonzero(classes[:, label])[:TRIED].tolist():
-                pairs = product(falling.get(column, ()), falling.get(other, ()))
+            for other in np.flatnonzero(classes[:, label])[:COLUMNS_TRIED].tolist():
+                pairs = product(negative_at.get(column, ()), negative_at.get(other, ()))
                 sums = (_sum(first, _scaled(second, -1)) for first, second in pairs)
-                both = next((z for z in sums if z.get(column, 0) < 0 < z.get(other, 0) and _l1(z) <= 6), None)
-                if both is not None:
-                    key = measure.of(both.values(), self.sizes[list(both)].tolist())
+                vector = next((z for z in sums if z.get(column, 0) < 0 < z.get(other, 0) and _l1(z) <= 6), None)
+                if vector is not None:
+                    key = measure.of(vector.values(), self.sizes[list(vector)].tolist())
                     upper[column, label] = min(int(upper[column, label]), key)
                     break
 
     def _mend(self, upper: IntArray, measure: Measure, classes: BoolArray, missing: BoolArray) -> None:
-        """Put vectors of the basis together for pairs that none is known of yet."""
+        """Combine vectors of the basis for pairs without a known vector."""
         for column, label in zip(*map(np.ndarray.tolist, np.nonzero(missing)), strict=True):
-            found = (self._put_together(column, other) for other in np.flatnonzero(classes[:, label])[:TRIED].tolist())
-            vector = next((vector for vector in found if vector is not None), None)
+            others = np.flatnonzero(classes[:, label])[:COLUMNS_TRIED].tolist()
+            candidates = (self._combination(column, other) for other in others)
+            vector = next((vector for vector in candidates if vector is not None), None)
             if vector is not None:
                 upper[column, label] = measure.of(vector.values(), self.sizes[list(vector)].tolist())
 
-    def _put_together(self, fall: int, rise: int) -> Row | None:
-        """A vector that falls at one column and rises at another, of two of the basis whose determinant is not 0."""
-        near = sorted((v for v in self.basis if fall in v or rise in v), key=_l1)[:NEAR]
-        entries = [(v.get(fall, 0), v.get(rise, 0)) for v in near]
-        pairs = zip(near, entries, strict=True)
-        found = [vector if a < 0 else _scaled(vector, -1) for vector, (a, b) in pairs if a * b < 0]
+    def _combination(self, taken: int, given: int) -> Row | None:
+        """A vector negative at one column and positive at another, from two of the basis with nonzero determinant."""
+        nonzero = sorted((v for v in self.basis if taken in v or given in v), key=_l1)[:BASIS_TRIED]
+        entries = [(v.get(taken, 0), v.get(given, 0)) for v in nonzero]
+        pairs = zip(nonzero, entries, strict=True)
+        candidates = [vector if a < 0 else _scaled(vector, -1) for vector, (a, b) in pairs if a * b < 0]
         for (p, (a, b)), (q, (c, d)) in combinations(enumerate(entries), 2):
             determinant = c * b - d * a
-            if len(found) >= TRIED:
+            if len(candidates) >= COLUMNS_TRIED:
                 break
             if determinant:
                 sign = 1 if determinant > 0 else -1
-                found.append(_sum(_scaled(near[q], -sign * (b + a)), _scaled(near[p], sign * (c + d))))
-        return min(found, key=_l1, default=None)
+                candidates.append(_sum(_scaled(nonzero[q], -sign * (b + a)), _scaled(nonzero[p], sign * (c + d))))
+        return min(candidates, key=_l1, default=None)
 
     def _bounds(self, upper: IntArray, measure: Measure) -> tuple[IntArray, IntArray]:
-        """What was found, and how short what was not seen could be."""
+        """The lengths found, and lower bounds given that a shorter vector may not be known."""
         fewest = measure.entries(upper)
         least = np.minimum(fewest, self.unseen)
         if not measure.packed:
             return upper, np.where(fewest > self.unseen, least, upper)
-        # Of the vectors of this l1 length another may be longer in the l2 norm. No entry m is as large as half of n: in
-        # each of its totals as much is given as taken, so m at least on the other side, and if that were all, then
-        # m times one column would be a sum of m columns: all of them equal. So its square is at most m n.
+        # Another vector of this l1 length n may be longer in the l2 norm. No entry m is as large as n / 2: in each of
+        # its totals as much is added as removed, so the other side has at least m, and if it had no more, then m times
+        # one column would be a sum of m columns, all of them equal. So the squared l2 length is at most m n.
         doubtful = (fewest >= self.unseen) & (fewest > ALL_ONES) & (fewest < UNKNOWN)
         sure = np.where(doubtful, fewest, 0)
         longest = (sure << SHIFT) - (sure - 1) // 2 * sure
@@ -284,12 +286,12 @@ class ShortVectors:
 
 
 def _sums(measure: Measure, length: IntArray, other: int) -> IntArray:
-    """The numbers of the sums of vectors of these lengths with one of them, at most."""
-    both = length + length[other]
-    both = np.where(both < 2**26, both, UNKNOWN >> SHIFT)
+    """Upper bounds on the keys of the sums of vectors of these lengths with one of them."""
+    total = length + length[other]
+    total = np.where(total < 2**26, total, UNKNOWN >> SHIFT)
     if measure.packed:
-        return (both << SHIFT) - both  # in the l2 norm more, as of anything that is not known to be the shortest
-    return np.where(both >= 2**26, UNKNOWN, both if measure.norm == "l1" else 2 * both)
+        return (total << SHIFT) - total  # longer in the l2 norm: _bounds corrects it, as the vector may not be shortest
+    return np.where(total >= 2**26, UNKNOWN, total if measure.norm == "l1" else 2 * total)
 
 
 def _l1(vector: Row) -> int:
@@ -308,27 +310,27 @@ def _sum(a: Row, b: Row) -> Row:
 
 
 def four_cycles(matrix: sparse.csr_array) -> IntArray:
-    """Vectors ``e_i + e_j - e_k - e_l`` of the lattice, as rows (i, j, k, l), so that each pair of columns is in one.
+    """Vectors ``e_i + e_j - e_k - e_l`` of the lattice as rows (i, j, k, l), one for each pair of columns that has one.
 
-    Columns get random weights, so that equal sums of two columns have equal weights; what looks equal is then
-    checked in integers. Seeing none proves nothing.
+    Each column gets a random weight, so that equal sums of two columns have equal weights; candidates are then checked
+    in integers. Finding none proves nothing.
     """
     width = matrix.shape[1]
-    nothing = np.empty((0, 4), dtype=np.int64)
+    no_cycles = np.empty((0, 4), dtype=np.int64)
     if width > PAIRS_LIMIT or np.abs(matrix.data).max(initial=0) > 2**40:
-        return nothing
+        return no_cycles
     weights = np.random.default_rng(0).integers(-(2**62), 2**62, size=matrix.shape[0])
     with np.errstate(over="ignore"):
-        column_weight = np.asarray(matrix.T @ weights)  # modulo 2^64, as good a weight as any
+        column_weight = np.asarray(matrix.T @ weights)  # modulo 2^64, which serves as well
         i, j = np.triu_indices(width, 1)
         pair_weight = column_weight[i] + column_weight[j]
     order = np.argsort(pair_weight, kind="stable")
-    alike = np.flatnonzero(np.diff(pair_weight[order]) == 0)
-    one, two = order[alike], order[alike + 1]
+    equal = np.flatnonzero(np.diff(pair_weight[order]) == 0)
+    one, two = order[equal], order[equal + 1]
     cycles = np.stack([i[one], j[one], i[two], j[two]], axis=1)
     cycles = cycles[(np.diff(np.sort(cycles, axis=1), axis=1) > 0).all(axis=1)]
     if not len(cycles):
-        return nothing
+        return no_cycles
     signs = np.tile(np.array([1, 1, -1, -1], dtype=np.int64), len(cycles))
     rows = sparse.csr_array((signs, cycles.ravel(), np.arange(0, 4 * len(cycles) + 1, 4)), shape=(len(cycles), width))
     image = (rows @ matrix.T).tocsr()

@@ -14,8 +14,8 @@ from keepsum.lattice.matrix import Row, from_flint, to_flint
 def smith(rows: list[Row], width: int, kernel_basis: list[Row]) -> tuple[list[Row], list[int], list[Row]]:
     """Bring a matrix to Smith normal form.
 
-    Unit pivots give the ones of the diagonal; what they leave over goes through alternate Hermite forms.
-    The last columns of V may be any basis of the kernel lattice, so the caller's short one is used.
+    Unit pivots give the ones of the diagonal; the remaining rows are reduced by alternating Hermite forms. The last
+    columns of V may be any basis of the kernel lattice, so the caller's short basis is used.
 
     Returns
     -------
@@ -26,49 +26,44 @@ def smith(rows: list[Row], width: int, kernel_basis: list[Row]) -> tuple[list[Ro
     recorded = [row | {width + i: 1} for i, row in enumerate(rows)]
     reduced = eliminate(recorded, width, units_only=True)
     order = [*reduced.pivots, *(i for i in range(height) if i not in reduced.pivots)]
-    left = [{j - width: entry for j, entry in reduced.rows[i].items() if j >= width} for i in order]
+    operations = [{j - width: entry for j, entry in reduced.rows[i].items() if j >= width} for i in order]
     units = len(reduced.pivots)
 
-    pivots = set(reduced.pivots.values())
-    free = [j for j in range(width) if j not in pivots]
+    solved = reduced.substitutions(width)
+    free = list(solved)
     place = {j: n for n, j in enumerate(free)}
     rest = [{place[j]: e for j, e in reduced.rows[i].items() if j < width} for i in order[units:]]
-    rest_left, diagonal, rest_right = _dense_smith(rest, len(free))
+    rest_u, diagonal, rest_v = _dense_smith(rest, len(free))
 
-    u = left[:units] + [combine(row, dict(enumerate(left[units:]))) for row in rest_left]
-    solved = {j: {j: 1} for j in free}
-    for i, pivot in reduced.pivots.items():
-        for j, entry in reduced.rows[i].items():
-            if j != pivot and j < width:
-                solved[j][pivot] = -entry
-    lifted = [combine({free[n]: e for n, e in column.items()}, solved) for column in rest_right[: len(diagonal)]]
+    u = operations[:units] + [combine(row, dict(enumerate(operations[units:]))) for row in rest_u]
+    lifted = [combine({free[n]: e for n, e in column.items()}, solved) for column in rest_v[: len(diagonal)]]
     v = [{j: 1} for j in reduced.pivots.values()] + lifted + kernel_basis
     return u, [1] * units + diagonal, v
 
 
 def _dense_smith(rows: list[Row], width: int) -> tuple[list[Row], list[int], list[Row]]:
-    """Rows of U, diagonal and columns of V of a small system, by flint."""
+    """Rows of U, the diagonal and columns of V of a small system, by flint."""
     height = len(rows)
     if not any(rows):
         return [{i: 1} for i in range(height)], [], []
     work = to_flint(rows, width)
-    left, right = _identity(height), _identity(width)
+    u, v = _identity(height), _identity(width)
     while True:
         work, step = work.hnf(True)
-        left = step * left
+        u = step * u
         if _is_diagonal(work):
             break
-        turned, step = work.transpose().hnf(True)
-        work, right = turned.transpose(), right * step.transpose()
+        transposed, step = work.transpose().hnf(True)
+        work, v = transposed.transpose(), v * step.transpose()
         if _is_diagonal(work):
             break
-    return _divisibility_chain(work, left, right)
+    return _divisibility_chain(work, u, v)
 
 
-def _divisibility_chain(work: fmpz_mat, left: fmpz_mat, right: fmpz_mat) -> tuple[list[Row], list[int], list[Row]]:
+def _divisibility_chain(work: fmpz_mat, U: fmpz_mat, V: fmpz_mat) -> tuple[list[Row], list[int], list[Row]]:
     """Make each entry of the diagonal divide the next: (a, b) becomes (gcd, lcm) by a two-by-two step."""
     diagonal = [int(work[i, i]) for i in range(min(work.nrows(), work.ncols())) if work[i, i] != 0]
-    u, v = from_flint(left), from_flint(right.transpose())
+    u, v = from_flint(U), from_flint(V.transpose())
     for i in range(len(diagonal)):
         for j in range(i + 1, len(diagonal)):
             a, b = diagonal[i], diagonal[j]

@@ -1,8 +1,8 @@
-"""From a matrix of totals to its parts: regions, forced sums, and the blocks where totals overlap.
+"""The parts of a matrix of totals: regions, forced sums, and the blocks where totals overlap.
 
-Cells with identical columns form a *region*. A region under no total is *free*. Where the totals leave a region's
-sum no freedom it is *forced* (a forced region of one cell is *pinned*). The other regions fall into *blocks*, the
-connected components of the matroid of the matrix: noise in one block says nothing about another.
+Cells with identical columns form a *region*. A region that is in no total is *free*. A region whose sum the totals
+determine is *forced* (a forced region of one cell is *pinned*). The other regions form *blocks*, the connected
+components of the matroid of the matrix: the lattice is the direct sum of its parts.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from keepsum.lattice.regions import identical_columns
 from keepsum.lattice.tables import Grid, recognise
 
 FREE, FORCED = -1, -2
-# Bits of weights, and totals, that are no matter; and the bits of all weights together: 40 dense totals of 62 bits over
-# 80 cells take seven seconds, 60 over 120 forty.
-LIGHT, FEW, HEAVIEST = 8, 10, 250_000
+# Weights of at most SMALL_WEIGHT bits, or at most FEW_TOTALS totals, are always accepted; beyond that, all weights
+# together may have WEIGHT_BITS bits: 40 dense totals of 62 bits over 80 cells take 7 seconds, 60 over 120 take 40.
+SMALL_WEIGHT, FEW_TOTALS, WEIGHT_BITS = 8, 10, 250_000
 
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The totals of one block, over its regions: what blocks of the same form share."""
+    """The totals of one block over its regions, shared by all blocks of the same form."""
 
     matrix: sparse.csr_array
     rank: int
@@ -43,7 +43,7 @@ class System:
 
     @cached_property
     def basis(self) -> list[Row]:
-        """A basis of the region sums that the totals allow: closed form for tables, LLL up to a size."""
+        """A basis of the region sums that keep the totals: a closed form for tables, else LLL up to a limit."""
         if self.grid is not None:
             return self.grid.basis()
         vectors = kernel(matrix_rows(self.matrix), self.width)
@@ -69,7 +69,7 @@ class Structure:
     sizes
         The number of cells of each region.
     part
-        For each region the number of its block, or ``FREE`` or ``FORCED``.
+        For each region the number of its block, ``FREE`` or ``FORCED``.
     blocks
         The blocks.
     """
@@ -86,7 +86,7 @@ class Structure:
 
     @property
     def pinned(self) -> IntArray:
-        """The cells that are zero in every vector of the lattice."""
+        """The cells in which every vector of the lattice is zero."""
         return np.flatnonzero(((self.part == FORCED) & (self.sizes == 1))[self.region])
 
     @cached_property
@@ -106,7 +106,7 @@ def decompose(matrix: sparse.csr_array) -> Structure:
 
     Examples
     --------
-    Two totals that share a cell, and their grand total, which says nothing new about the rest:
+    Two totals that share a cell:
 
     >>> parts = decompose(sparse.csr_array([[1, 1, 1, 0, 0], [0, 0, 1, 1, 1]]))
     >>> parts.region.tolist(), parts.sizes.tolist(), len(parts.blocks), parts.rank
@@ -129,28 +129,28 @@ def decompose(matrix: sparse.csr_array) -> Structure:
 
 
 def _peel(matrix: sparse.csr_array) -> IntArray:
-    """The regions that are left when totals of a single region are taken away, again and again.
+    """The regions that remain when totals of a single region are removed, repeatedly.
 
-    Every hierarchy of totals peels away whole, level by level.
+    A hierarchy of totals is removed entirely, level by level.
     """
     pattern = sparse.csr_array((np.ones_like(matrix.data), matrix.indices, matrix.indptr), shape=matrix.shape)
     by_column = pattern.tocsc()
-    left = np.diff(pattern.indptr).astype(np.int64)  # regions left in each total
-    index_sum = np.asarray(pattern @ np.arange(matrix.shape[1], dtype=np.int64))  # and the sum of their numbers
+    remaining = np.diff(pattern.indptr).astype(np.int64)  # the number of regions still in each total
+    index_sum = np.asarray(pattern @ np.arange(matrix.shape[1], dtype=np.int64))  # and the sum of their indices
     present = np.diff(by_column.indptr) > 0
     while True:
-        # A total with one region left names it by the sum.
-        gone = np.unique(index_sum[left == 1])
-        if not len(gone):
+        # For a total with one region left, the sum of indices is the index of that region.
+        determined = np.unique(index_sum[remaining == 1])
+        if not len(determined):
             return np.flatnonzero(present)
-        present[gone] = False
-        removed = by_column[:, gone]
-        left -= np.bincount(removed.indices, minlength=len(left))
-        index_sum -= np.asarray(removed @ gone)
+        present[determined] = False
+        removed = by_column[:, determined]
+        remaining -= np.bincount(removed.indices, minlength=len(remaining))
+        index_sum -= np.asarray(removed @ determined)
 
 
 def _blocks(matrix: sparse.csr_array, regions: IntArray) -> Iterator[Block]:
-    """The blocks among the regions that peeling left, by connected parts; equal parts are solved once."""
+    """The blocks among the regions that remain after peeling, part by connected part; equal parts are solved once."""
     if not len(regions):
         return
     rest = matrix.tocsc()[:, regions].tocsr()
@@ -161,13 +161,13 @@ def _blocks(matrix: sparse.csr_array, regions: IntArray) -> Iterator[Block]:
         if key not in solved:
             solved[key] = _solve(part)
         for members, system in solved[key]:
-            own = regions[columns[members]]
-            own.setflags(write=False)
-            yield Block(own, system)
+            block_regions = regions[columns[members]]
+            block_regions.setflags(write=False)
+            yield Block(block_regions, system)
 
 
 def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, sparse.csr_array]]:
-    """The connected components of totals and columns: the columns of each, and its own matrix."""
+    """The connected components of totals and columns: the columns and the matrix of each."""
     from scipy.sparse.csgraph import connected_components
 
     height, width = matrix.shape
@@ -206,7 +206,7 @@ def _grouped(labels: npt.NDArray[np.int32], count: int) -> tuple[IntArray, IntAr
 
 
 def _solve(matrix: sparse.csr_array) -> list[tuple[IntArray, System]]:
-    """The matroid components of a connected part that have more than one column: forced ones drop out."""
+    """The matroid components of a connected part with more than one column; the others are forced."""
     width = matrix.shape[1]
     grid = recognise(matrix)
     if grid is not None:
@@ -221,23 +221,23 @@ def _solve(matrix: sparse.csr_array) -> list[tuple[IntArray, System]]:
     for members in components:
         inside = set(members)
         pivots = [i for i, j in reduced.pivots.items() if j in inside]
-        system = _own_system(rows, [reduced.rows[i] for i in pivots], members)
+        system = _component_system(rows, [reduced.rows[i] for i in pivots], members)
         result.append((np.array(members), system))
     return result
 
 
 def _check_weights(matrix: sparse.csr_array) -> None:
-    """Refuse weights whose algebra would take minutes: entries grow to the bits of all totals together."""
+    """Refuse weights whose elimination would take minutes: entries can grow to the bits of all totals together."""
     bits = int(np.abs(matrix.data).max(initial=0)).bit_length()
-    if bits > LIGHT and min(matrix.shape) > FEW and bits * matrix.nnz > HEAVIEST:
+    if bits > SMALL_WEIGHT and min(matrix.shape) > FEW_TOTALS and bits * matrix.nnz > WEIGHT_BITS:
         raise InputError(
-            f"Weights of totals that overlap must be smaller, or the totals fewer: {matrix.shape[0]:,} totals with "
-            f"weights of {bits} bits would take minutes."
+            f"Overlapping totals must be fewer or have smaller weights: {matrix.shape[0]:,} totals with weights of "
+            f"{bits} bits would take minutes."
         )
 
 
-def _own_system(rows: list[Row], reduced: list[Row], members: list[int]) -> System:
-    """The totals of one component: those that lie inside it if they suffice, else the reduced rows."""
+def _component_system(rows: list[Row], reduced: list[Row], members: list[int]) -> System:
+    """The totals of one component: the original rows inside it if they suffice, else the reduced rows."""
     place = {j: n for n, j in enumerate(members)}
     rank = len(reduced)
     inside = [row for row in rows if row.keys() <= place.keys()]

@@ -1,4 +1,4 @@
-"""Tables in disguise: systems of totals that are all the (p-1)-way margins of a full p-way table.
+"""Full tables recognised from their totals: systems that are all the (p-1)-way margins of a full p-way table.
 
 They have closed forms: the lattice is a tensor product of root lattices A_n, its basis is a tensor product of
 "star" bases, and its shortest vectors through any cell have 2^p entries of +-1.
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from keepsum.lattice.matrix import IntArray, Row
 
-# Directions are followed column by column in Python: a second at most.
+# Directions are traced column by column in Python: at most one second.
 DIRECTION_LIMIT = 20_000
 
 
@@ -24,7 +24,7 @@ DIRECTION_LIMIT = 20_000
 class Grid:
     """A full p-way table whose kept totals are all its (p-1)-way margins.
 
-    ``column[i, j, ...]`` is the column of the matrix at that place of the table.
+    ``column[i, j, ...]`` is the column of the matrix for that cell of the table.
     """
 
     column: IntArray
@@ -43,8 +43,8 @@ class Grid:
         """The tensor product of the star bases ``e_0 - e_i``; it is LLL-reduced.
 
         The star basis of A_n has Gram-Schmidt coefficients 1/(i+1) <= 1/2 and squared norms (i+1)/i, so it is
-        size-reduced and satisfies Lovasz's condition even with delta = 1. In a tensor product coefficients and
-        norms multiply, and where one factor wraps around the norm rises.
+        size-reduced and satisfies Lovász's condition even with delta = 1. In a tensor product, coefficients and
+        norms multiply, and where one factor wraps around the norm increases.
         """
         vectors = []
         for place in product(*(range(1, n) for n in self.shape)):
@@ -54,26 +54,26 @@ class Grid:
 
 
 def table_matrix(shape: tuple[int, ...]) -> sparse.csr_array:
-    """All margins of one way less of a table, its columns in row-major order.
+    """All (p-1)-way margins of a p-way table, columns in row-major order.
 
     >>> table_matrix((2, 3)).toarray().tolist()
     [[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1], [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     """
-    whole = [sparse.csr_array(np.ones((1, n), dtype=np.int64)) for n in shape]
-    apart = [sparse.csr_array(sparse.eye_array(n, dtype=np.int64)) for n in shape]
+    ones = [sparse.csr_array(np.ones((1, n), dtype=np.int64)) for n in shape]
+    identities = [sparse.csr_array(sparse.eye_array(n, dtype=np.int64)) for n in shape]
     margins = []
     for axis in range(len(shape)):
-        factors = [whole[a] if a == axis else apart[a] for a in range(len(shape))]
+        factors = [ones[a] if a == axis else identities[a] for a in range(len(shape))]
         margins.append(reduce(sparse.kron, factors))
     return sparse.csr_array(sparse.vstack(margins))
 
 
 def recognise(matrix: sparse.csr_array) -> Grid | None:
-    """The table that a system of totals stands for, if it is one.
+    """The full table whose margins a system of totals is, if there is one.
 
-    The rows are sorted into classes that each divide all columns; classes coarser than another say nothing new.
-    If the rest are the margins of a table, then joining the columns by all classes but one leaves the layers
-    along one axis, and the layers of all axes tell the cells apart.
+    The rows are sorted into classes that each partition the columns; a class coarser than another is redundant. If the
+    remaining classes are the margins of a table, joining columns by all classes but one gives the layers along one
+    axis, and the layers of all axes identify the cells.
 
     Examples
     --------
@@ -82,9 +82,9 @@ def recognise(matrix: sparse.csr_array) -> Grid | None:
     (2, 2)
     """
     matrix = matrix[np.flatnonzero(np.diff(matrix.indptr))]
-    weights = np.diff(matrix.indptr)
-    if not len(weights) or (matrix.data != np.repeat(matrix.data[matrix.indptr[:-1]], weights)).any():
-        return None  # a margin weighs all its columns alike
+    lengths = np.diff(matrix.indptr)
+    if not len(lengths) or (matrix.data != np.repeat(matrix.data[matrix.indptr[:-1]], lengths)).any():
+        return None  # a margin gives all its columns the same weight
     for find in (_classes_by_overlap, _classes_by_direction):
         classes = find(matrix)
         grid = _grid_of(classes) if classes is not None else None
@@ -94,7 +94,7 @@ def recognise(matrix: sparse.csr_array) -> Grid | None:
 
 
 def _grid_of(classes: list[IntArray]) -> Grid | None:
-    """The table whose lines these classes are, if they are."""
+    """The table whose lines these classes are, if there is one."""
     if len(classes) < 2:
         return None
     layers = [_layers([c for b, c in enumerate(classes) if b != a]) for a in range(len(classes))]
@@ -113,9 +113,9 @@ def _grid_of(classes: list[IntArray]) -> Grid | None:
 
 
 def _classes_by_overlap(matrix: sparse.csr_array) -> list[IntArray] | None:
-    """Put each row into the first class that it does not overlap, light rows first.
+    """Put each row into the first class that it does not overlap, rows with few entries first.
 
-    Right for two-way tables in any order of rows, and for others when their margins come one after the other.
+    Correct for two-way tables with rows in any order, and for others if their margins follow one another.
     """
     width = matrix.shape[1]
     classes: list[IntArray] = []
@@ -137,10 +137,10 @@ def _classes_by_overlap(matrix: sparse.csr_array) -> list[IntArray] | None:
 
 
 def _classes_by_direction(matrix: sparse.csr_array) -> list[IntArray] | None:
-    """Follow the directions of a table from one column to all, whatever the order of its rows.
+    """Trace the directions of a table from one column to all others, whatever the order of its rows.
 
-    Let e be a neighbour of c along a row. Another row of e runs in the direction of that row of c which has a
-    further column d such that a row of d meets both. In a table there is exactly one.
+    Let e be a neighbour of c along a row. Any other row of e has the direction of the row of c that has a further
+    column d such that a row of d meets both. In a table there is exactly one such row.
     """
     columns = matrix.tocsc()
     ways = np.diff(columns.indptr)
@@ -182,7 +182,7 @@ def _classes_of(direction: dict[int, int], matrix: sparse.csr_array, ways: int) 
 
 
 def _finest(classes: list[IntArray], sizes: list[int]) -> list[IntArray]:
-    """Leave out each class whose rows are unions of the rows of another class."""
+    """Drop each class whose rows are unions of the rows of another class."""
     kept: list[int] = []
     for a in sorted(range(len(classes)), key=lambda k: -sizes[k]):
         pairs = (classes[b] * sizes[a] + classes[a] for b in kept)

@@ -1,4 +1,4 @@
-"""What users declare in files: categories, totals that are not margins, and figures already published."""
+"""Declarations in files: categories, kept totals that are not margins, and published figures."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
-    """The categories of axes from a TOML file.
+    """Read the categories of axes from a TOML file.
 
-    An axis has a list; a nested axis has a table from parent to list, or a list of [parent, label] pairs::
+    An axis has a list; a nested axis has a table from parents to lists, or a list of [parent, label] pairs::
 
         sex = ["f", "m"]
 
@@ -48,17 +48,17 @@ def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def read_keep(path: str | PathLike[str], table: Table) -> Invariants:
-    """Totals that are not margins, from a file.
+    """Read totals that are not margins from a file.
 
     Parameters
     ----------
     path
-        Either TOML, with one ``[[total]]`` for each total: its ``cells`` are a list of mappings from axes to a label or
-        a list of labels, and every cell that matches one of them belongs to it; ``name`` is optional, ``weight`` a
-        whole number, by default 1. Or CSV: a matrix of whole numbers without a header, one line a total, one number
-        for each row of the table in its order, which must be public (``keep_order``).
+        Either TOML, with one ``[[total]]`` per total: its ``cells`` are a list of mappings from axes to a label or a
+        list of labels, and every cell that matches one of them is included; ``name`` is optional; ``weight`` is a whole
+        number, by default 1. Or CSV: a matrix of whole numbers without a header, with one line per total and one number
+        per row of the table, in the order of the rows, which must be public (``keep_order``).
     table
-        The table that the totals are of.
+        The table whose totals they are.
     """
     if Path(path).suffix.lower() == ".toml":
         return _subsets(_toml(path, "of totals"), table.domain, fspath(path))
@@ -68,19 +68,19 @@ def read_keep(path: str | PathLike[str], table: Table) -> Invariants:
 def _subsets(declared: Mapping[str, Any], domain: Domain, name: str) -> Invariants:
     totals = declared.get("total")
     if not isinstance(totals, list) or not totals or set(declared) != {"total"}:
-        raise InputError(f"File {name!r} must have a [[total]] for each total to keep, and nothing else.")
+        raise InputError(f"File {name!r} must contain a [[total]] for each total to keep, and nothing else.")
     chosen: list[IntArray] = []
     weights: list[int] = []
     names: list[str] = []
     for k, total in enumerate(totals):
-        where = f"Total {k + 1} of {name!r}"
+        where = f"[[total]] {k + 1} of {name!r}"
         if not isinstance(total, Mapping) or not set(total) <= {"name", "cells", "weight"} or "cells" not in total:
-            raise InputError(f"{where} must have cells, and may have a name and a weight, and nothing else.")
+            raise InputError(f"{where} must have cells, optionally a name and a weight, and nothing else.")
         weight = total.get("weight", 1)
         if isinstance(weight, bool) or not isinstance(weight, int) or not 0 < abs(weight) < 2**31:
-            raise InputError(f"{where} must have a weight that is a whole number of at most 31 bits and not 0.")
+            raise InputError(f"The weight of {where} must be a nonzero whole number of at most 31 bits.")
         if not isinstance(total.get("name", ""), str):
-            raise InputError(f"{where} must have a name that is text.")
+            raise InputError(f"The name of {where} must be text.")
         chosen.append(_chosen(total["cells"], domain, where))
         weights.append(weight)
         names.append(str(total.get("name", f"total {k + 1}")))
@@ -94,64 +94,64 @@ def _subsets(declared: Mapping[str, Any], domain: Domain, name: str) -> Invarian
 
 
 def _chosen(cells: Any, domain: Domain, where: str) -> IntArray:
-    """The cells that match any of some mappings from axes to labels."""
+    """The cells that match at least one mapping from axes to labels."""
     if not isinstance(cells, list) or not cells or not all(isinstance(cell, Mapping) and cell for cell in cells):
-        raise InputError(f"{where} must have cells as a list such as [{{{domain.axes[0]} = ...}}].")
+        raise InputError(f"The cells of {where} must be a list such as [{{{domain.axes[0]} = ...}}].")
     for wanted in (value for cell in cells for value in cell.values()):
         if not all(isinstance(label, (str, int)) for label in (wanted if isinstance(wanted, list) else [wanted])):
-            raise InputError(f"{where} must have labels that are text or whole numbers, or lists of these.")
+            raise InputError(f"The labels of {where} must be text or whole numbers, or lists of these.")
     problem = ""
     try:
-        found = np.unique(np.concatenate([np.flatnonzero(domain.matching(cell)) for cell in cells]))
+        matching = np.unique(np.concatenate([np.flatnonzero(domain.matching(cell)) for cell in cells]))
     except DomainError as error:
         problem = str(error)
     if problem:
         raise InputError(f"{where}: {problem}")
-    if not len(found):
-        raise InputError(f"{where} must have at least one cell, none matches.")
-    return found
+    if not len(matching):
+        raise InputError(f"{where} must match at least one cell, but matches none.")
+    return matching
 
 
 def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
     name = Path(path).name
     if table.rows is None and table.origin is not None:
         raise InputError(
-            f"A matrix such as {name!r} must go with keep_order=True, because it numbers the rows of the table and so "
-            f"makes their order public. Or name the cells in a .toml file."
+            f"A matrix such as {name!r} must be used with keep_order=True, because it refers to rows of the table by "
+            f"position and so makes their order public. Or name the cells in a .toml file."
         )
     lines = [line.split(",") for line in _text(path).splitlines() if line.strip()]
     for k, line in enumerate(lines):
         if len(line) != table.domain.size:
             raise InputError(
-                f"Line {k + 1} of {name!r} must have {table.domain.size:,} numbers, one for each row of the table, "
-                f"it has {len(line):,}."
+                f"Line {k + 1} of {name!r} must have {table.domain.size:,} numbers, one per row of the table, "
+                f"got {len(line):,}."
             )
     rows = np.zeros((len(lines), table.domain.size), dtype=np.int64)
     for k, line in enumerate(lines):
         if not all(INTEGER.fullmatch(value) and len(value) < 16 for value in line):
-            raise InputError(f"Line {k + 1} of {name!r} must be whole numbers, without a header.")
+            raise InputError(f"Line {k + 1} of {name!r} must contain whole numbers only; there is no header.")
         if not any(int(value) for value in line):
-            raise InputError(f"Line {k + 1} of {name!r} must have a number but 0.")
+            raise InputError(f"Line {k + 1} of {name!r} must contain a number other than 0.")
         cells = slice(None) if table.rows is None else table.rows
         rows[k, cells] = [int(value) for value in line]
     if not len(rows):
-        raise InputError(f"File {name!r} must have a line for each total to keep, it is empty.")
+        raise InputError(f"File {name!r} must have one line per total to keep, but it is empty.")
     return Invariants.matrix(rows).over(table.domain)
 
 
 def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -> dict[int, int]:
-    """Published figures by the number of the kept total that they belong to.
+    """Read published figures, by the index of the kept total.
 
     Parameters
     ----------
     path
-        A file with a row for each figure and the same count column as the table. Columns that are axes say which
-        total it is, an empty one meaning all of that axis (CSV only); or a column ``total`` has its name.
+        A file with one row per figure and the same count column as the table. Columns of axes identify the total, where
+        an empty value means all categories of that axis (CSV only); or a column ``total`` contains its name.
     """
     source = open_columns(path, count).source
     name = Path(path).name
     if count not in source.names:
-        raise DataError(f"Totals in {name!r} must have the count column {count!r}, got {source.found()}.")
+        raise DataError(f"File {name!r} must have the count column {count!r}, got {source.actual_columns()}.")
     values = check_counts(source.counts(count), source.where, count, negative=True)
     axes = [column for column in source.names if column != count]
     by_name = axes == ["total"] and "total" not in (invariants.domain.axes if invariants.domain else ())
@@ -161,18 +161,23 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
     for line, labels in enumerate(zip(*columns, strict=True) if columns else [()] * len(values)):
         row = find(labels)
         if row is None:
-            raise DataError(f"Figure in {source.where(line)} of {name!r} must be that of a kept total, it is none.")
+            raise DataError(
+                f"The figure in {source.where(line)} of {name!r} must belong to a kept total, but does not."
+            )
         if figures.setdefault(row, int(values[line])) != int(values[line]):
-            raise DataError(f"Figures in {name!r} must agree, {source.where(line)} repeats a total with another one.")
+            raise DataError(
+                f"Figures in {name!r} must be consistent, but {source.where(line)} gives another figure for the same "
+                f"total."
+            )
     if not figures:
-        raise DataError(f"Totals in {name!r} must have at least one row, there is none.")
+        raise DataError(f"File {name!r} must have at least one figure, but it has no rows.")
     return figures
 
 
 def _by_name(invariants: Invariants) -> Any:
     rows = {name: row for row, name in enumerate(invariants.names)}
     if len(rows) < invariants.height:
-        raise InputError("Totals must have different names to be told apart by name. Rename those of the files.")
+        raise InputError("Totals must have different names to be identified by name. Rename the totals in the files.")
     return lambda labels: rows.get(labels[0])
 
 
@@ -181,7 +186,8 @@ def _by_cell(invariants: Invariants, axes: list[str], name: str) -> Any:
     if domain is None or not set(axes) <= set(domain.axes):
         known = () if domain is None else domain.axes
         raise DataError(
-            f"Columns of {name!r} must be axes, {quoted(known)}, or 'total', beside the count, got {shown_names(axes)}."
+            f"Columns of {name!r} other than the count must be axes ({quoted(known)}) or 'total', got "
+            f"{shown_names(axes)}."
         )
     starts: dict[tuple[str, ...], int] = {}
     start = 0
@@ -206,7 +212,7 @@ def _by_cell(invariants: Invariants, axes: list[str], name: str) -> Any:
 
 
 def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any, ...], int]:
-    """The place of each cell of a margin, by its labels as text."""
+    """The index of each cell of a margin, by its labels as text."""
     if not margin:
         return {(): 0}
     cells = domain.project(margin)
@@ -215,12 +221,14 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
 
 
 def read_released(path: str | PathLike[str], domain: Domain, count: str) -> ReleasedTable:
-    """A released table again: exactly the axes and the count, every cell once, whole numbers that may be negative."""
+    """Read a released table: exactly the axes and the count, every cell once, whole numbers that may be negative."""
     file = open_columns(path, count)
     source = file.source
     if sorted(source.names) != sorted([*domain.axes, count]):
-        raise DataError(f"Columns of the released table must be {quoted([*domain.axes, count])}, got {source.found()}.")
-    if source.height is not None and source.height != domain.size:  # before a column is looked at
+        raise DataError(
+            f"Columns of the released table must be {quoted([*domain.axes, count])}, got {source.actual_columns()}."
+        )
+    if source.height is not None and source.height != domain.size:  # before any column is read
         raise _not_all_cells(domain, source.height)
     columns: dict[str, list[Any]] = {}
     for name in domain.axes:
@@ -235,7 +243,7 @@ def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Rele
 
 
 def _not_all_cells(domain: Domain, rows: int) -> DataError:
-    return DataError(f"The released table must have {domain.size:,} rows, one for each cell, it has {rows:,}.")
+    return DataError(f"The released table must have {domain.size:,} rows, one per cell, got {rows:,}.")
 
 
 def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
@@ -243,9 +251,10 @@ def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # Only the place: the file may be one of counts, given by mistake, and the error may repeat some of it.
-        place = re.search(r"at (line \d+, column \d+|end of document)", str(error))
-    raise InputError(f"File {what} {str(path)!r} must be TOML, but it is not{f' at {place[1]}' if place else ''}.")
+        # Only the position: the file may contain counts by mistake, and the error may repeat some of them.
+        position = re.search(r"at (line \d+, column \d+|end of document)", str(error))
+    where = f" ({position[1]})" if position else ""
+    raise InputError(f"File {what} {str(path)!r} must be valid TOML, but is not{where}.")
 
 
 def _text(path: str | PathLike[str]) -> str:

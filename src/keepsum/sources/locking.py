@@ -1,8 +1,9 @@
-"""One lock for each destination: of two that would write it one does, and the other is told.
+"""One lock per destination: if two processes want to write there, one does and the other gets an error.
 
-The lock is a file beside the destination, because nothing else is seen by everybody who can write there: another user,
-another machine on a network file system, another container. The system drops it when its process ends, however it ends.
-Its file is removed at the end; one that a killed process left is empty, holds nobody up, and goes with the next lock.
+The lock is a file beside the destination, because everyone who can write there sees it: another user, another machine
+on a network file system, another container. The system releases the lock when its process ends, however that happens.
+Its file is then removed; a file left behind by a killed process is empty, blocks nobody, and is removed with the next
+lock.
 """
 
 from __future__ import annotations
@@ -19,49 +20,49 @@ from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 from keepsum._signals import held_back
 from keepsum.errors import InputError
 
-BUSY = "Nothing was written. Wait until it is done, or name another."
+BUSY = "Nothing was written. Wait until it finishes, or choose another output."
 
 
-def settled(path: Path) -> Path:
-    """The one spelling of a name in a folder: links to folders and dots are followed, the last name is as given."""
+def canonical_path(path: Path) -> Path:
+    """A path whose folder is resolved (links and dots), with the last name as given."""
     return path.parent.resolve() / path.name
 
 
-def mark(path: Path) -> str:
-    """A short name for a name, the same where a file system may take two names for one (case, accents)."""
+def name_digest(path: Path) -> str:
+    """A short digest of a file name, equal for names that a file system may treat as one (case, accents)."""
     name = unicodedata.normalize("NFC", path.name).casefold()
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @contextlib.contextmanager
 def claimed(path: Path, busy: str = BUSY, shown: Path | None = None) -> Iterator[None]:
-    """Hold the lock of a destination; signals wait (``holding.let_through``), so that it is given back.
+    """Hold the lock of a destination, with signals deferred (``_signals.let_through``) so that it is released.
 
-    ``shown`` is what people call the destination, if the lock is called after another file of it.
+    ``shown`` is the name of the destination in messages, if the lock is named after another of its files.
 
     Raises
     ------
     InputError
-        At once, if another holds it; ``busy`` says what that means.
+        Immediately, if another process holds the lock; ``busy`` says what to do.
     """
-    place = settled(path)
-    file = place.with_name(f".keepsum-{mark(place)}.lock")
+    place = canonical_path(path)
+    file = place.with_name(f".keepsum-{name_digest(place)}.lock")
     with held_back():
         lock = _lock(file, path if shown is None else shown, busy)
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # what was done is done; the system drops the lock in any case
-                if not isinstance(lock, SoftFileLock):  # which removes its file itself
-                    file.unlink(missing_ok=True)  # still held: whoever waits at this file sees that it is gone
+            with contextlib.suppress(OSError):  # the work is done, and the system releases the lock in any case
+                if not isinstance(lock, SoftFileLock):  # a SoftFileLock removes its file itself
+                    file.unlink(missing_ok=True)  # while held, so that another process notices that the file is gone
                 lock.release()
 
 
 def _lock(file: Path, path: Path, busy: str) -> BaseFileLock:
     try:
-        # Whoever may write in the folder may take a lock that another user's killed process left.
-        allowed = stat.S_IMODE(file.parent.stat().st_mode) & 0o666 | 0o600
-        lock = FileLock(file, mode=allowed, blocking=False)
+        # Everyone who can write to the folder may take a lock left behind by another user's killed process.
+        mode = stat.S_IMODE(file.parent.stat().st_mode) & 0o666 | 0o600
+        lock = FileLock(file, mode=mode, blocking=False)
         if _acquired(lock):
             return lock
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Tables from files: CSV, Parquet and Arrow, told apart by their first bytes.
+"""Tables from CSV, Parquet and Arrow files, recognised by their first bytes.
 
 Every value of a CSV file is read as text, so that codes such as 01001 survive.
 """
@@ -38,31 +38,31 @@ def read_table(
     drop: Collection[str] | None = None,
     keep_order: bool = False,
 ) -> Table:
-    r"""Read a table of counts from a file with named columns and one row a cell.
+    r"""Read a table of counts from a file with named columns and one row per cell.
 
-    A release has all cells in the order of the declared categories, else in the natural order of the labels (5-9 before
-    10-14), whatever the order of the rows.
+    A release has all cells in the order of the declared categories, or in the natural order of the labels (5-9 before
+    10-14) where none are declared, whatever the order of the rows.
 
     Parameters
     ----------
     path
-        A CSV file in UTF-8, a Parquet or an Arrow file, or an open one. The delimiter of a CSV file is the one of
-        ``, ; tab |`` with which the header has the count column.
+        A CSV file in UTF-8, a Parquet or an Arrow file, or a file opened in binary mode. The delimiter of a CSV file is
+        the one of ``, ; tab |`` for which the header contains the count column.
     count
         The column of counts, in plain digits.
     axes
-        The columns that are axes; by default all but the count, unless one holds numbers and is not declared: it may
-        be another measure.
+        The columns that are axes. By default all but the count; a column of numbers, which may be another measure, must
+        then be declared.
     within
-        Which axis is nested in which: ``{"county": "state"}``.
+        The parent of each nested axis: ``{"county": "state"}``.
     domain
-        A ``Domain``, or a mapping from axes to their categories, for those that are declared.
+        The categories: a ``Domain``, or a mapping from some axes to their categories.
     drop
-        Columns to leave out. If given, every column must be an axis, the count or named here; if not, columns
-        that are not among ``axes`` are left out.
+        Columns to leave out. If given, every column must be an axis, the count or listed here; otherwise columns
+        that are not in ``axes`` are left out.
     keep_order
-        Say that the order of the rows is public: a release then has its rows, and categories that are not declared,
-        in the order of the file. Every cell must have a row. The certificate records it.
+        Declare that the order of the rows is public: the rows of a release, and undeclared categories, are then in the
+        order of the file. Every cell must have a row. The certificate records it.
 
     Examples
     --------
@@ -76,17 +76,17 @@ def read_table(
     >>> folder.cleanup()
     """
     count = check_text(count, "The count column")
-    left_out = None if drop is None else check_texts(drop, "Columns to drop")
+    dropped = None if drop is None else check_texts(drop, "Columns to drop")
     file = open_columns(path, count)
-    if left_out is not None:
+    if dropped is not None:
         declared = domain if isinstance(domain, (Domain, Mapping)) else {}
-        axes = all_accounted_for(file.source, count, axes, check_within(within), left_out, declared)
+        axes = resolve_axes(file.source, count, axes, check_within(within), dropped, declared)
     return Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The named columns of a file, and what the file was."""
+    """The named columns of a file, and its origin."""
 
     source: Source
     origin: Origin
@@ -101,7 +101,7 @@ def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
-    """The bytes of a file and what to call it in a message."""
+    """The bytes of a file and its name for messages."""
     if isinstance(path, (str, PathLike)):
         file = check_path(path, "The file")
         try:
@@ -111,11 +111,11 @@ def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
             raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
     data = path.read() if callable(getattr(path, "read", None)) else None
     if not isinstance(data, bytes):
-        raise InputError(f"The file must be given by its path or opened for bytes, got {type_of(path)}.")
+        raise InputError(f"The file must be a path or a file opened in binary mode, got {type_of(path)}.")
     return data, "standard input"
 
 
-def all_accounted_for(
+def resolve_axes(
     source: Source,
     count: str,
     axes: str | Sequence[str] | None,
@@ -123,10 +123,10 @@ def all_accounted_for(
     drop: Sequence[str],
     declared: Domain | Collection[str],
 ) -> list[str]:
-    """The axes, if every other column is the count, a parent or named to be dropped."""
+    """The axes, provided that every other column is the count, a parent or dropped explicitly."""
     for name in drop:
         if name not in source.names:
-            raise DataError(f"A column to drop must be {source.one_of_the_columns()}, got {shown_name(name)}.")
+            raise DataError(f"A column to drop must be {source.column_choices()}, got {shown_name(name)}.")
         if name == count:
             raise DataError(f"The count column {shown_name(name)} must not be dropped.")
     if axes is None:
@@ -140,8 +140,8 @@ def all_accounted_for(
     extra = [name for name in source.names if name not in names and name != count and name not in drop]
     if extra:
         raise DataError(
-            f"Every column must be an axis, a parent or the count, {shown_names(extra)} "
-            f"{'is' if len(extra) == 1 else 'are'} none. Drop what is to be left out."
+            f"Every column must be an axis, a parent, the count or dropped, got {shown_names(extra)} as well. "
+            f"Include more columns with axes=, or leave them out with drop=."
         )
     return names
 
@@ -150,9 +150,9 @@ def all_accounted_for(
 
 
 def as_utf8(data: bytes) -> str | None:
-    """The text of a file; None if it is none.
+    """The text of a file; None if it is not UTF-8.
 
-    The error is not passed on: it holds the whole file.
+    The error is not passed on, because it contains the whole file.
     """
     try:
         return data.decode("utf-8")
@@ -164,39 +164,43 @@ def _csv_columns(data: bytes, name: str, count: str) -> Columns:
     text = as_utf8(data)
     if text is None:
         raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
-    marked = text.startswith("\ufeff")
-    text = text[1:] if marked else text
-    first, newline = _first_line(text)
-    if not first.strip():
+    byte_order_mark = text.startswith("\ufeff")
+    text = text[1:] if byte_order_mark else text
+    first_line, newline = _first_line(text)
+    if not first_line.strip():
         raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
-    if "\r" in first or len(first) > LONGEST_HEADER:
-        raise DataError(f"File {name!r} must have lines that end in a line feed, and a header of a line.")
-    delimiter = _delimiter(first, count)
+    if "\r" in first_line or len(first_line) > LONGEST_HEADER:
+        raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
+    delimiter = _delimiter(first_line, count)
     header, rows, lines = _rows(text, delimiter, name)
-    place = {column: k for k, column in enumerate(header)}
+    position = {column: k for k, column in enumerate(header)}
+
+    def values(column: str) -> list[str]:
+        return [row[position[column]] for row in rows]
+
     source = Source(
         names=tuple(header),
-        labels=lambda column: [row[place[column]] for row in rows],
-        counts=lambda column: [row[place[column]] for row in rows],
+        labels=values,
+        counts=values,
         where=lambda row: f"line {lines[row]}",
         height=len(rows),
     )
-    quoted_names = _quoted(first, header, delimiter)
+    quoted_names = _quoted(first_line, header, delimiter)
     origin = Text(
         columns=tuple(header),
         delimiter=delimiter,
         newline=newline,
-        byte_order_mark=marked,
+        byte_order_mark=byte_order_mark,
         ends_with_newline=text.endswith("\n"),
         quoted_names=quoted_names,
-        # Rows would tell which of them there are, and counts how they are written: the header decides.
+        # The header decides: quotes in the rows would reveal which rows there are, or how the counts were written.
         quoted_columns=quoted_names - {count},
     )
     return Columns(source, origin)
 
 
 def _first_line(text: str) -> tuple[str, str]:
-    """The first line, and how it ends."""
+    """The first line and its line ending."""
     line = text.split("\n", 1)[0]
     return line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n"
 
@@ -216,19 +220,19 @@ def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[st
             if len(row) != len(header):
                 raise DataError(
                     f"Line {reader.line_num} of {name!r} must have {len(header)} values like the header, "
-                    f"it has {len(row)}."
+                    f"got {len(row)}."
                 )
             rows.append(row)
             lines.append(reader.line_num)
     except csv.Error as error:
         problem = str(error)
     if problem:
-        raise DataError(f"File {name!r} must be well-formed CSV, but in line {reader.line_num}: {problem}.")
+        raise DataError(f"File {name!r} must be well-formed CSV, but line {reader.line_num} is not: {problem}.")
     return header, rows, lines
 
 
 def _delimiter(header: str, count: str) -> str:
-    """The delimiter with which the header names the count column; a comma if none does."""
+    """The delimiter for which the header contains the count column, else a comma."""
     for delimiter in DELIMITERS:
         if count in next(csv.reader([header], delimiter=delimiter), ()):
             return delimiter
@@ -238,13 +242,13 @@ def _delimiter(header: str, count: str) -> str:
 def _check_header(header: list[str], name: str) -> None:
     twice = sorted(column for column, times in Counter(header).items() if times > 1)
     if twice:
-        shown = shown_names(twice)
-        got = "one" if shown == "others" else shown
-        raise DataError(f"Columns of {name!r} must have different names, got {got} twice. Is there a header?")
+        names = shown_names(twice)
+        repeated = "one" if names == "others" else names
+        raise DataError(f"Columns of {name!r} must have different names, got {repeated} twice. Is there a header?")
 
 
 def _quoted(header: str, names: Sequence[str], delimiter: str) -> frozenset[str]:
-    """Which names of the header stand in quotes."""
+    """The names in the header that are quoted."""
     value = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(delimiter)}]*')
     quoted_names: set[str] = set()
     position = 0

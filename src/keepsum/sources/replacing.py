@@ -1,8 +1,8 @@
-"""Putting one thing in the place of another on disk so that one of the two is there, whenever the process ends.
+"""Replace files and folders on disk so that the old or the new one is there whenever the process ends.
 
-The old one is set aside in a hidden folder beside it, comes back if anything goes wrong, and goes at the end. A process
-that is killed in between leaves that folder, and ``restore`` puts the old one back. The lock of the destination is held
-by whoever calls any of this (``locking.py``).
+The old one is moved to a hidden backup folder beside it, is restored if anything goes wrong, and is deleted at the end.
+A process killed in between leaves the backup behind, and ``restore`` puts the old one back. The caller holds the lock
+of the destination (``locking.py``).
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from keepsum.sources.locking import mark, settled
+from keepsum.sources.locking import canonical_path, name_digest
 
-PART = re.compile(r"\.keepsum-(?P<mark>[0-9a-f]{16})-\d+-\d+\.part")
-# In the folder of what was set aside: files that stood beside the first one, and the names of files that did not.
+TEMPORARY_NAME = re.compile(r"\.keepsum-(?P<digest>[0-9a-f]{16})-\d+-\d+\.part")
+# In the backup folder: the other files of the release, and the names of files that did not exist.
 BESIDE, ABSENT = "beside", "absent"
 
-_NUMBER = itertools.count()
-_NO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # a file system that keeps the names of a folder in its own way
+_TEMPORARY_NUMBERS = itertools.count()
+_NO_SYNC = (errno.EINVAL, errno.ENOTSUP)  # a file system that cannot sync a folder
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # from linux/fcntl.h and linux/fs.h
 
 
-def part_of(path: Path) -> Path:
-    """A name to write under, in the same folder."""
-    return path.with_name(f".keepsum-{mark(path)}-{os.getpid()}-{next(_NUMBER)}.part")
+def temporary_path(path: Path) -> Path:
+    """A temporary name in the same folder."""
+    return path.with_name(f".keepsum-{name_digest(path)}-{os.getpid()}-{next(_TEMPORARY_NUMBERS)}.part")
 
 
-def clear_parts(path: Path) -> None:
-    """Remove what killed processes left of this name; with its lock held nobody else is writing."""
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files of this name left behind by killed processes; the caller holds its lock."""
     for entry in path.absolute().parent.iterdir():
-        match = PART.fullmatch(entry.name)
-        if match and match["mark"] == mark(path):
+        match = TEMPORARY_NAME.fullmatch(entry.name)
+        if match and match["digest"] == name_digest(path):
             remove(entry)
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder as far as that is possible; what is left goes another time."""
+    """Remove a file or a folder as far as possible; a later call removes the rest."""
     with contextlib.suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -50,7 +50,7 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def settle(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Force the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -62,94 +62,94 @@ def settle(folder: Path) -> None:
         os.close(descriptor)
 
 
-def aside_of(path: Path) -> Path:
-    """Where what stands at a destination is set aside."""
-    place = settled(path)
-    return place.with_name(f".keepsum-{mark(place)}.old")
+def backup_path(path: Path) -> Path:
+    """The backup of a destination while it is being replaced."""
+    place = canonical_path(path)
+    return place.with_name(f".keepsum-{name_digest(place)}.old")
 
 
 @contextlib.contextmanager
-def set_aside(destination: Path, first: Path, beside: Iterable[Path]) -> Iterator[None]:
-    """Take files away while others take their places; if that fails they come back.
+def set_aside(destination: Path, table: Path, beside: Iterable[Path]) -> Iterator[None]:
+    """Move the files of a release to the backup while new ones are written; if that fails, restore them.
 
-    ``first`` goes first and comes last: whether it stands tells whether there is anything to put back. The others are
-    in the same folder, and those that are not there will not be there again.
+    ``table`` is moved first and restored last: whether it exists tells whether there is anything to restore. The other
+    files are in the same folder; those that do not exist now will not exist after a restore.
     """
     beside = list(beside)
-    part, aside = part_of(first), aside_of(destination)
+    temporary, backup = temporary_path(table), backup_path(destination)
     try:
         for name in ("", BESIDE, ABSENT):
-            (part / name).mkdir()
+            (temporary / name).mkdir()
         for path in beside:
             if not os.path.lexists(path):
-                (part / ABSENT / path.name).touch(exist_ok=False)
-        for folder in (part / ABSENT, part):
-            settle(folder)
-        part.replace(aside)
-        settle(first.parent)
-        first.replace(aside / first.name)
-        settle(first.parent)
+                (temporary / ABSENT / path.name).touch(exist_ok=False)
+        for folder in (temporary / ABSENT, temporary):
+            sync_folder(folder)
+        temporary.replace(backup)
+        sync_folder(table.parent)
+        table.replace(backup / table.name)
+        sync_folder(table.parent)
         for path in beside:
             if os.path.lexists(path):
-                path.replace(aside / BESIDE / path.name)
+                path.replace(backup / BESIDE / path.name)
         yield
     except BaseException:
-        remove(part)
+        remove(temporary)
         restore(destination)
         raise
     _discard(destination)
 
 
 def restore(destination: Path) -> bool:
-    """Put back what was set aside and has no successor; True if there was such a thing. May be cut off and repeated."""
-    aside = aside_of(destination)
-    if not aside.is_dir():
+    """Restore a backup that was not replaced; True if there was one. May be interrupted and repeated."""
+    backup = backup_path(destination)
+    if not backup.is_dir():
         return False
-    first = next((entry for entry in aside.iterdir() if entry.name not in (BESIDE, ABSENT)), None)
-    if first is None or os.path.lexists(aside.with_name(first.name)):
-        _discard(destination)  # nothing was taken away yet, or all is done
+    table = next((entry for entry in backup.iterdir() if entry.name not in (BESIDE, ABSENT)), None)
+    if table is None or os.path.lexists(backup.with_name(table.name)):
+        _discard(destination)  # nothing had been moved yet, or the replacement was complete
         return False
-    for entry in (aside / ABSENT).iterdir():
-        aside.with_name(entry.name).unlink(missing_ok=True)
-    for entry in (aside / BESIDE).iterdir():
-        entry.replace(aside.with_name(entry.name))
-    settle(aside.parent)
-    first.replace(aside.with_name(first.name))
-    settle(aside.parent)
+    for entry in (backup / ABSENT).iterdir():
+        backup.with_name(entry.name).unlink(missing_ok=True)
+    for entry in (backup / BESIDE).iterdir():
+        entry.replace(backup.with_name(entry.name))
+    sync_folder(backup.parent)
+    table.replace(backup.with_name(table.name))
+    sync_folder(backup.parent)
     _discard(destination)
     return True
 
 
 def _discard(destination: Path) -> None:
-    """Remove what was set aside, by a name first under which nobody takes it for something to put back."""
-    part = part_of(settled(destination))
+    """Delete the backup; it is renamed first, so that no one takes a half-deleted backup for one to restore."""
+    temporary = temporary_path(canonical_path(destination))
     with contextlib.suppress(OSError):
-        aside_of(destination).replace(part)
-        remove(part)
+        backup_path(destination).replace(temporary)
+        remove(temporary)
 
 
-def replace_folder(part: Path, folder: Path, check: Callable[[Path], None]) -> None:
-    """Let a folder take the place of another, which is then at ``part``: at once where the system can, as Linux.
+def replace_folder(new: Path, folder: Path, check: Callable[[Path], None]) -> None:
+    """Replace a folder by ``new``, where the old one is afterwards: in one step where the system can, as on Linux.
 
-    ``check`` looks at the other one when nobody can put anything into it any more; if it raises, nothing has changed.
+    ``check`` inspects the old folder once nobody can add to it any more; if it raises, nothing has changed.
     """
-    if _exchanged(part, folder):
+    if _exchanged(new, folder):
         try:
-            check(part)
+            check(new)
         except BaseException:
-            _exchanged(part, folder)
+            _exchanged(new, folder)
             raise
         return
-    aside = aside_of(folder)
-    folder.replace(aside)
+    backup = backup_path(folder)
+    folder.replace(backup)
     try:
-        check(aside)
-        part.replace(folder)
+        check(backup)
+        new.replace(folder)
     except BaseException:
         restore_folder(folder)
         raise
-    with contextlib.suppress(OSError):  # the new one stands
-        aside.replace(part)
+    with contextlib.suppress(OSError):  # the new folder is in place
+        backup.replace(new)
 
 
 def _exchanged(a: Path, b: Path) -> bool:
@@ -158,13 +158,13 @@ def _exchanged(a: Path, b: Path) -> bool:
 
 
 def restore_folder(folder: Path) -> bool:
-    """Put back a folder that was set aside and has no successor; True if there was one."""
-    aside = aside_of(folder)
-    if not aside.is_dir():
+    """Restore the backup of a folder that was not replaced; True if there was one."""
+    backup = backup_path(folder)
+    if not backup.is_dir():
         return False
     if folder.exists():
         _discard(folder)
         return False
-    aside.replace(settled(folder))
-    settle(aside.parent)
+    backup.replace(canonical_path(folder))
+    sync_folder(backup.parent)
     return True

@@ -1,4 +1,4 @@
-"""Tables as files, in the shape in which they came, and in the one form whose hash a certificate holds."""
+"""Tables as files, in their original form, and in the canonical form whose hash a certificate contains."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ KINDS = {
     ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
-CHUNK = 50_000  # rows turned into text at a time
+ROWS_PER_CHUNK = 50_000  # rows formatted as text at a time
 
 
 def kind_of(path: PurePath) -> str:
-    """What a file of that name holds: csv, parquet or arrow."""
+    """The format of a file with this name: csv, parquet or arrow."""
     kind = KINDS.get(path.suffix.lower())
     if kind is None:
-        raise InputError(f"A table's file must end in .csv, .parquet or .arrow, got {path.name!r}.")
+        raise InputError(f"The file name of a table must end in .csv, .parquet or .arrow, got {path.name!r}.")
     if kind != "csv":
         _pyarrow(path.name)
     return kind
 
 
 def own_kind(table: CountedTable) -> str:
-    """The kind of file that a table came from, or CSV."""
+    """The format of the file that a table came from, by default CSV."""
     return (table.origin.file if isinstance(table.origin, Frame) else None) or "csv"
 
 
@@ -55,10 +55,10 @@ def table_bytes(table: CountedTable, kind: str) -> bytes:
 
 
 def table_hash(table: CountedTable) -> str:
-    r"""The SHA-256 of a table, whatever file it stands in.
+    r"""The SHA-256 of a table, independent of the format of its file.
 
-    It is that of the plainest CSV file: UTF-8, the axes in the domain's order and then the count, every cell in the
-    domain's order, commas, line feeds, quotes only where they are needed.
+    It is the hash of the canonical CSV file: UTF-8, the axes in the order of the domain followed by the count, every
+    cell in the order of the domain, commas, line feeds, quotes only where they are needed.
 
     Examples
     --------
@@ -73,35 +73,35 @@ def table_hash(table: CountedTable) -> str:
     return digest.hexdigest()
 
 
-def _csv_chunks(table: CountedTable, columns: dict[str, list[Any]], shape: Text | None = None) -> Iterator[bytes]:
-    shape = Text(tuple(columns)) if shape is None else shape
-    if shape.byte_order_mark:
+def _csv_chunks(table: CountedTable, columns: dict[str, list[Any]], form: Text | None = None) -> Iterator[bytes]:
+    form = Text(tuple(columns)) if form is None else form
+    if form.byte_order_mark:
         yield b"\xef\xbb\xbf"
-    yield _encoded(shape.delimiter.join(_value(name, shape, name in shape.quoted_names) for name in columns))
+    yield _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in columns))
     labels = [label for name in table.domain.axes for label in table.domain.axis(name).labels]
-    # The csv module leaves a carriage return without quotes where lines end in a line feed.
-    by_hand = bool(shape.quoted_columns) or any("\r" in label for label in labels if isinstance(label, str))
-    quoted = [name in shape.quoted_columns for name in columns] if by_hand else []
+    # The csv module does not quote a carriage return if lines end in a line feed.
+    by_hand = bool(form.quoted_columns) or any("\r" in label for label in labels if isinstance(label, str))
+    quoted = [name in form.quoted_columns for name in columns] if by_hand else []
     rows = zip(*columns.values(), strict=True)
-    while chunk := list(islice(rows, CHUNK)):
-        yield _encoded(shape.newline + _lines(chunk, shape, quoted))
-    if shape.ends_with_newline:
-        yield _encoded(shape.newline)
+    while chunk := list(islice(rows, ROWS_PER_CHUNK)):
+        yield _encoded(form.newline + _lines(chunk, form, quoted))
+    if form.ends_with_newline:
+        yield _encoded(form.newline)
 
 
-def _lines(rows: list[tuple[Any, ...]], shape: Text, quoted: list[bool]) -> str:
+def _lines(rows: list[tuple[Any, ...]], form: Text, quoted: list[bool]) -> str:
     if quoted:
-        return shape.newline.join(
-            shape.delimiter.join(_value(value, shape, q) for value, q in zip(row, quoted, strict=True)) for row in rows
+        return form.newline.join(
+            form.delimiter.join(_value(value, form, q) for value, q in zip(row, quoted, strict=True)) for row in rows
         )
     text = io.StringIO()
-    csv.writer(text, delimiter=shape.delimiter, lineterminator=shape.newline).writerows(rows)
-    return text.getvalue()[: -len(shape.newline)]
+    csv.writer(text, delimiter=form.delimiter, lineterminator=form.newline).writerows(rows)
+    return text.getvalue()[: -len(form.newline)]
 
 
-def _value(value: Any, shape: Text, quoted: bool) -> str:
+def _value(value: Any, form: Text, quoted: bool) -> str:
     text = str(value)
-    if quoted or any(mark in text for mark in (shape.delimiter, '"', "\n", "\r")):
+    if quoted or any(character in text for character in (form.delimiter, '"', "\n", "\r")):
         return '"' + text.replace('"', '""') + '"'
     return text
 
@@ -109,9 +109,9 @@ def _value(value: Any, shape: Text, quoted: bool) -> str:
 def _encoded(text: str) -> bytes:
     try:
         return text.encode("utf-8")
-    except UnicodeEncodeError:  # which holds the text, so it is not passed on
+    except UnicodeEncodeError:  # not passed on, because it contains the text
         pass
-    raise DataError("Labels must be text that UTF-8 can write, but one has half a character. Clean it.")
+    raise DataError("Labels must be text that UTF-8 can encode, but one contains half a character. Correct it.")
 
 
 def _pyarrow(what: str) -> Any:

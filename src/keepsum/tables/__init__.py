@@ -1,1 +1,1 @@
-"""What the user declares: axes, cells, kept totals, and a table with confidential counts."""
+"""What the user declares: axes, cells, kept totals, and a table of confidential counts."""

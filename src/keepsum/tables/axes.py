@@ -17,17 +17,17 @@ from keepsum.errors import DomainError
 Label: TypeAlias = str | int
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
-MOST_AXES = 64  # dimensions of an array
+MAX_AXES = 64  # dimensions of a numpy array
 MAX_CELLS = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One named way of dividing the table.
+    """One named classification of the cells.
 
-    A plain axis has a list of labels. A nested axis has a parent: each of its labels belongs to one
-    category of the parent, and the same label under two parents is two categories. Labels of a nested
-    axis are held in the order of their parents, so that ``parent_codes`` never falls.
+    A plain axis has a list of labels. A nested axis has a parent: each of its labels belongs to one category of the
+    parent, and the same label under two parents is two categories. Labels of a nested axis are in the order of their
+    parents, so that ``parent_codes`` never decreases.
     """
 
     name: str
@@ -49,14 +49,14 @@ class Axis:
         return hash((self.name, len(self.labels)))
 
     def paths(self) -> list[tuple[Label, ...]]:
-        """Each category with its ancestors, the outermost first."""
+        """Each category with its ancestors, outermost first."""
         if self.parent is None or self.parent_codes is None:
             return [(label,) for label in self.labels]
         above = self.parent.paths()
         return [(*above[code], label) for code, label in zip(self.parent_codes.tolist(), self.labels, strict=True)]
 
     def lookup(self) -> dict[Any, int]:
-        """The code of each category: by label, or by (code of the parent, label) for a nested axis."""
+        """The code of each category by label, or by (code of the parent, label) for a nested axis."""
         if self.parent_codes is None:
             return {label: code for code, label in enumerate(self.labels)}
         pairs = zip(self.parent_codes.tolist(), self.labels, strict=True)
@@ -68,26 +68,26 @@ def _same_codes(a: IntArray | None, b: IntArray | None) -> bool:
 
 
 def make_axes(categories: Mapping[str, Any], within: Mapping[str, str] | None) -> tuple[Axis, ...]:
-    """Build and check the axes of a domain, each family of nested axes together and parents first."""
+    """Build and check the axes of a domain, with each family of nested axes together and parents first."""
     if not isinstance(categories, Mapping):
         raise DomainError(f"Axes must be a mapping from names to categories, got {type_of(categories)}.")
     if not categories:
         raise DomainError("A domain must have at least one axis, got none. Name an axis and its categories.")
-    if len(categories) > MOST_AXES:
-        raise DomainError(f"A domain must have at most {MOST_AXES} axes, got {len(categories):,}. Leave some out.")
+    if len(categories) > MAX_AXES:
+        raise DomainError(f"A domain must have at most {MAX_AXES} axes, got {len(categories):,}. Leave some out.")
     within = check_within(within, DomainError)
     check_nesting(list(categories), within)
     axes: dict[str, Axis] = {}
-    for name in families_together(list(categories), within):
+    for name in group_families(list(categories), within):
         parent = axes[within[name]] if name in within else None
         axes[name] = _make_axis(name, categories[name], parent)
     return tuple(axes.values())
 
 
-def families_together(names: Sequence[str], within: Mapping[str, str]) -> Iterator[str]:
-    """Each family of nested axes at the place of its first member, parents before children.
+def group_families(names: Sequence[str], within: Mapping[str, str]) -> Iterator[str]:
+    """Each family of nested axes at the position of its first member, parents before children.
 
-    >>> list(families_together(["county", "sex", "state"], {"county": "state"}))
+    >>> list(group_families(["county", "sex", "state"], {"county": "state"}))
     ['state', 'county', 'sex']
     """
     done: set[str] = set()
@@ -108,12 +108,12 @@ def families_together(names: Sequence[str], within: Mapping[str, str]) -> Iterat
 
 
 def nested_axis(name: str, labels: Sequence[Label], parent: Axis, parent_codes: IntArray) -> Axis:
-    """A nested axis from labels and the codes of their parents, brought into the parents' order."""
+    """A nested axis from labels and the codes of their parents, sorted by parent."""
     childless = np.flatnonzero(np.bincount(parent_codes, minlength=len(parent)) == 0)
     if len(childless):
         raise DomainError(
-            f"Every category of {parent.name!r} must have at least one {name!r} within it, "
-            f"{parent.labels[childless[0]]!r} has none. Declare one, or leave that category out."
+            f"Every category of {parent.name!r} must contain at least one {name!r}, but "
+            f"{parent.labels[childless[0]]!r} contains none. Declare one, or remove that category."
         )
     order = np.argsort(parent_codes, kind="stable")
     codes = parent_codes[order]
@@ -122,92 +122,97 @@ def nested_axis(name: str, labels: Sequence[Label], parent: Axis, parent_codes: 
 
 
 def quoted(names: Iterable[object]) -> str:
-    """Names for a message."""
+    """Names in quotes, for a message."""
     return ", ".join(repr(name) for name in names)
 
 
 def check_label(name: str, label: Any) -> Label:
-    """A category must be text or a whole number; anything else has no one way to be written."""
+    """Return a category, which must be text or a whole number; anything else could be written in several ways."""
     if isinstance(label, np.generic):
         label = label.item()
     if not isinstance(label, (str, int)) or isinstance(label, bool) or label == "":
         raise DomainError(
-            f"A category of axis {name!r} must be text or a whole number, got {_odd(label)}. Convert it to text first."
+            f"A category of axis {name!r} must be text or a whole number, got {_kind_of_label(label)}. "
+            f"Convert it to text first."
         )
     return label
 
 
-def _odd(label: Any) -> str:
-    """What stands where a label must: nothing that may be a count is shown."""
-    return "an empty text" if isinstance(label, str) else type_of(label)
+def _kind_of_label(label: Any) -> str:
+    """An invalid label for a message, without showing anything that may be a count."""
+    return "an empty string" if isinstance(label, str) else type_of(label)
 
 
 def _repeated(label: Label) -> str:
-    """A label that stands twice; a number is not shown, it may be a count among what was taken for labels."""
+    """A repeated label for a message; a number is not shown, because it may be a count passed by mistake."""
     return shown_name(label) if isinstance(label, str) else "one"
 
 
 def check_nesting(axes: Sequence[str], within: Mapping[str, str]) -> None:
-    """Nested axes must exist and must not go round in a circle."""
+    """Check that nested axes and their parents exist, and that no axis is nested in itself."""
     for child, parent in within.items():
         for name in (child, parent):
             if name not in axes:
                 raise DomainError(
-                    f"Axes named in within= must be axes of the domain, got {shown_name(name)}. "
-                    f"Declare its categories too."
+                    f"Axes in within= must be axes of the domain, got {shown_name(name)}. Declare its categories too."
                 )
-        above: str | None = parent
+        ancestor: str | None = parent
         for _ in within:
-            if above == child:
-                raise DomainError(f"Axes must not be nested in a circle, got {shown_name(child)} within itself.")
-            above = within.get(above) if above is not None else None
+            if ancestor == child:
+                raise DomainError(
+                    f"An axis must not be nested in itself, directly or through others, got {shown_name(child)}."
+                )
+            ancestor = within.get(ancestor) if ancestor is not None else None
 
 
 def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
     if not isinstance(name, str) or not name:
-        raise DomainError(f"The name of an axis must be text that is not empty, got {_odd(name)}.")
+        raise DomainError(f"The name of an axis must be non-empty text, got {_kind_of_label(name)}.")
     if isinstance(declared, (str, bytes)):
-        raise DomainError(f"Categories of axis {name!r} must be a list, got one text. Put it in a list.")
+        raise DomainError(f"Categories of axis {name!r} must be a list, got a single text. Put it in a list.")
     if not isinstance(declared, Iterable):
         raise DomainError(f"Categories of axis {name!r} must be a list, got {type_of(declared)}.")
     if isinstance(declared, Mapping) and parent is None:
-        raise DomainError(f"Categories of axis {name!r} are given by parent, so say which: within={{{name!r}: ...}}.")
+        raise DomainError(
+            f"Categories of axis {name!r} must be a list unless it is nested, got a mapping from parents. "
+            f"Name its parent with within=."
+        )
     if parent is None:
         labels = tuple(check_label(name, label) for label in declared)
         _check_labels(name, labels, labels)
         return Axis(name, labels)
     places = {path: code for code, path in enumerate(parent.paths())}
     codes: list[int] = []
-    below: list[Label] = []
-    for above, label in _nested_pairs(name, declared, parent.name):
-        code = places.get(above)
+    nested_labels: list[Label] = []
+    for parent_path, label in _nested_pairs(name, declared, parent.name):
+        code = places.get(parent_path)
         if code is None:
             raise DomainError(
-                f"Categories of axis {name!r} must lie within a category of {parent.name!r}, "
-                f"got {shown_name(above[-1])}, which is none."
+                f"Categories of axis {name!r} must be within a category of {parent.name!r}: "
+                f"{shown_name(parent_path[-1])} is not a declared category."
             )
         codes.append(code)
-        below.append(label)
-    _check_labels(name, below, zip(codes, below, strict=True))
-    return nested_axis(name, below, parent, np.array(codes, dtype=np.int64))
+        nested_labels.append(label)
+    _check_labels(name, nested_labels, zip(codes, nested_labels, strict=True))
+    return nested_axis(name, nested_labels, parent, np.array(codes, dtype=np.int64))
 
 
 def _nested_pairs(name: str, declared: Any, parent: str) -> Iterator[tuple[tuple[Label, ...], Label]]:
     if isinstance(declared, Mapping):
-        for above, labels in declared.items():
+        for key, labels in declared.items():
             if isinstance(labels, str) or not isinstance(labels, Iterable):
                 raise DomainError(
-                    f"Categories of axis {name!r} within {shown_name(above)} must be a list, got {type_of(labels)}."
+                    f"Categories of axis {name!r} within {shown_name(key)} must be a list, got {type_of(labels)}."
                 )
-            path = above if isinstance(above, tuple) and above else (above,)
+            path = key if isinstance(key, tuple) and key else (key,)
             for label in labels:
                 yield path, check_label(name, label)
         return
     for pair in declared:
         if not isinstance(pair, (tuple, list)) or len(pair) < 2:
             raise DomainError(
-                f"Categories of axis {name!r} must be ({parent}, {name}) pairs or a mapping "
-                f"from {parent} to lists, got {type_of(pair)}."
+                f"Categories of nested axis {name!r} must be ({parent}, {name}) pairs or a mapping from {parent} to "
+                f"lists, got {type_of(pair)}."
             )
         yield tuple(check_label(parent, label) for label in pair[:-1]), check_label(name, pair[-1])
 
@@ -217,7 +222,7 @@ def _check_labels(name: str, labels: Sequence[Label], categories: Iterable[objec
         raise DomainError(f"Axis {name!r} must have at least one category, got none.")
     kinds = sorted({kind.__name__ for kind in set(map(type, labels))})
     if len(kinds) > 1:
-        raise DomainError(f"Categories of axis {name!r} must be of one kind, got {' and '.join(kinds)}.")
+        raise DomainError(f"Categories of axis {name!r} must be of one type, got {' and '.join(kinds)}.")
     seen: set[object] = set()
     for label, category in zip(labels, categories, strict=True):
         if category in seen:
@@ -226,10 +231,10 @@ def _check_labels(name: str, labels: Sequence[Label], categories: Iterable[objec
 
 
 def _check_family(cells: int, axes: int) -> None:
-    """Axes side by side within one parent multiply: refused before their cells are listed."""
+    """Refuse too large a family before its cells are listed: sibling axes within one parent multiply."""
     if cells > MAX_CELLS:
         raise DomainError(
-            f"A domain must have at most {MAX_CELLS:,} cells, nested axes give {cells:,}. "
+            f"A domain must have at most {MAX_CELLS:,} cells, got {cells:,} from nested axes. "
             f"Drop an axis or merge categories."
         )
     check_room(cells * axes, f"A family of nested axes with {cells:,} cells", 16)
@@ -237,14 +242,14 @@ def _check_family(cells: int, axes: int) -> None:
 
 @dataclass(frozen=True)
 class Family:
-    """The cells of one family of nested axes: for each axis the codes of the cells, in lexicographic order."""
+    """The cells of a family of nested axes in lexicographic order, as codes per axis."""
 
     codes: dict[str, IntArray]
     size: int
 
     @classmethod
     def of(cls, axes: Sequence[Axis]) -> Family:
-        """Join each row of the parents with every child category below it."""
+        """Combine each category of a parent with every category within it."""
         root, *rest = axes
         codes: dict[str, IntArray] = {root.name: np.arange(len(root))}
         for axis in rest:
@@ -261,7 +266,7 @@ class Family:
         return cls(codes, len(codes[axes[-1].name]))
 
     def project(self, names: Iterable[str]) -> tuple[int, IntArray]:
-        """Keep some axes: how many cells are left, and for each old cell its place among them."""
+        """The margin over some axes: the number of marginal cells, and the marginal cell of each cell."""
         wanted = set(names)
         kept = [name for name in self.codes if name in wanted]
         if len(kept) == len(self.codes):
@@ -280,17 +285,17 @@ class Family:
         return int(place.max()) + 1, place
 
     def rows(self, codes: Mapping[str, IntArray]) -> IntArray:
-        """The cell with each row of codes, -1 where there is none."""
+        """The cell for each row of codes, -1 where there is none."""
         names = list(self.codes)
         if len(names) == 1:
             return codes[names[0]]
-        have = np.zeros(self.size, dtype=np.int64)
-        want = np.zeros(len(codes[names[0]]), dtype=np.int64)
+        cell_keys = np.zeros(self.size, dtype=np.int64)
+        row_keys = np.zeros(len(codes[names[0]]), dtype=np.int64)
         for name in names:
             width = max(int(self.codes[name].max()), int(codes[name].max(initial=0))) + 1
-            both = np.concatenate([have * width + self.codes[name], want * width + codes[name]])
-            key = np.unique(both, return_inverse=True)[1]
-            have, want = key[: self.size], key[self.size :]
-        # The family's cells are in lexicographic order, so `have` never falls.
-        row = np.minimum(np.searchsorted(have, want), self.size - 1)
-        return np.where(have[row] == want, row, -1)
+            both = np.concatenate([cell_keys * width + self.codes[name], row_keys * width + codes[name]])
+            keys = np.unique(both, return_inverse=True)[1]
+            cell_keys, row_keys = keys[: self.size], keys[self.size :]
+        # The cells are in lexicographic order, so their keys never decrease.
+        cell = np.minimum(np.searchsorted(cell_keys, row_keys), self.size - 1)
+        return np.where(cell_keys[cell] == row_keys, cell, -1)

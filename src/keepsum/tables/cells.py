@@ -1,4 +1,4 @@
-"""From columns of labels and counts to the cells of a domain, with every way the data can be wrong.
+"""From columns of labels and counts to the cells of a domain, with a check for everything that can be wrong.
 
 Messages name the row and the column, never a count.
 """
@@ -18,26 +18,26 @@ from keepsum._arguments import check_texts
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
-from keepsum.tables.axes import MOST_AXES, Axis, IntArray, Label, check_nesting, families_together, quoted
+from keepsum.lattice.matrix import INT64_MAX
+from keepsum.tables.axes import MAX_AXES, Axis, IntArray, Label, check_nesting, group_families, quoted
 from keepsum.tables.domain import Domain
 from keepsum.tables.labels import as_declared, natural_order
 
-INT64_MAX = 2**63 - 1
 LONGEST_LABEL = 10_000
 _PLAIN_DIGITS = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # of any script, with marks for thousands
+_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # in any script, with thousands separators
 
 
 @dataclass(frozen=True)
 class Source:
-    """Named columns from anywhere: how to get labels and counts, and what to call a row in a message."""
+    """Named columns of any origin: how to get their labels and counts, and what to call a row in a message."""
 
     names: tuple[str, ...]
     labels: Callable[[str], list[Any]]
     counts: Callable[[str], Any]
     where: Callable[[int], str]
-    whole: Callable[[str], bool] = lambda name: False  # whether a column holds whole numbers by its type
-    height: int | None = None  # how many rows there are, where that is known before a column is looked at
+    whole: Callable[[str], bool] = lambda name: False  # whether the type of a column is an integer type
+    height: int | None = None  # the number of rows, if it is known before any column is read
 
     def axes(
         self,
@@ -46,55 +46,56 @@ class Source:
         within: Mapping[str, str],
         declared: Collection[str] = (),
     ) -> list[str]:
-        """The axis columns: those asked for with the parents of nested ones, or every column but the count."""
+        """The axis columns: the given ones with the parents of nested axes, or every column but the count."""
         known_names = set(self.names)
         if not isinstance(count, str) or count not in known_names:
             raise DataError(
-                f"Count column must be {self.one_of_the_columns()}, got {shown_name(count)}. Name it with count=."
+                f"The count column must be {self.column_choices()}, got {shown_name(count)}. Name it with count=."
             )
-        asked = [name for name in self.names if name != count] if wanted is None else check_texts(wanted, "Axes")
-        for name in [*asked, *within, *within.values()]:
+        axes = [name for name in self.names if name != count] if wanted is None else check_texts(wanted, "Axes")
+        for name in [*axes, *within, *within.values()]:
             if name not in known_names:
-                raise DataError(f"Axis must be {self.one_of_the_columns()}, got {shown_name(name)}.")
+                raise DataError(f"An axis must be {self.column_choices()}, got {shown_name(name)}.")
             if name == count:
                 raise DataError(f"Column {name!r} must be an axis or the count, not both.")
-        if len(set(asked)) > MOST_AXES:
+        if len(set(axes)) > MAX_AXES:
             raise DataError(
-                f"Axes must be at most {MOST_AXES} columns, got {len(set(asked)):,}. Name them, or drop some."
+                f"A table must have at most {MAX_AXES} axes, got {len(set(axes)):,} columns. Choose them with axes=."
             )
         check_nesting(self.names, within)
         if wanted is None:
             known = {*declared, *within, *within.values()}
-            self._refuse_measures(name for name in asked if name not in known)
-        if not asked:
-            raise DataError("A table must have at least one axis, got only the count column. Name the axes.")
-        return with_parents(asked, within)
+            self._refuse_measures(name for name in axes if name not in known)
+        if not axes:
+            raise DataError("A table must have at least one axis, got only the count column. Add a column of labels.")
+        return with_parents(axes, within)
 
-    def _refuse_measures(self, doubtful: Iterable[str]) -> None:
-        """A column of numbers may be another measure, and would be published as it is, so somebody must name it.
+    def _refuse_measures(self, undeclared: Iterable[str]) -> None:
+        """Refuse a column of numbers that nobody declared: it may be another measure, which would be published.
 
-        One number is enough, wherever it stands: the labels alone decide, never how many rows there are or which.
+        One number anywhere is enough: the labels decide, never how many rows there are or which ones.
         """
-        for name in doubtful:
+        for name in undeclared:
             if any(_is_number(label) and not is_missing(label) for label in _distinct(self.labels(name))):
                 raise DataError(
-                    f"Column {name!r} holds numbers, so it may be an axis or another measure, and would be published "
-                    f"as it is. Name the axes, declare its categories, or drop it."
+                    f"Column {name!r} must be declared, because it contains numbers: it may be another measure, and an "
+                    f"axis is published as it is. Choose the axes with axes=, declare its categories with domain=, or "
+                    f"drop the column."
                 )
 
-    def one_of_the_columns(self) -> str:
-        """The columns for a message, unless they look like a row of data: no count is ever shown."""
-        shown = self.shown()
-        return f"one of the columns {shown}" if shown else "named in the header (the first line may be data)"
+    def column_choices(self) -> str:
+        """The columns to choose from, for a message; not if they look like a row of data, which may contain a count."""
+        names = self._safe_names()
+        return f"one of the columns {names}" if names else "named in the header (the first line may be data)"
 
-    def found(self) -> str:
-        """What the header has instead of what it should have, for a message."""
-        return self.shown() or "others (the first line may be data)"
+    def actual_columns(self) -> str:
+        """The columns that the header has, for a message."""
+        return self._safe_names() or "others (the first line may be data)"
 
-    def shown(self) -> str:
+    def _safe_names(self) -> str:
         """The names of the columns, or nothing if they are many or a number in one may be a count."""
-        shown = shown_names(self.names)
-        return "" if shown == "others" else shown
+        names = shown_names(self.names)
+        return "" if names == "others" else names
 
 
 def _is_number(value: Any) -> bool:
@@ -104,9 +105,9 @@ def _is_number(value: Any) -> bool:
 
 
 def check_counts(values: Any, where: Callable[[int], str], column: str, negative: bool = False) -> IntArray:
-    """Counts as int64: whole, from 0 unless released ones may be negative, with a sum within 64 bits.
+    """Counts as int64: whole numbers whose sum fits 64 bits, and not negative unless they are released ones.
 
-    What is refused here depends on the counts. It is said to the curator alone, and nothing is published with it.
+    What is refused here depends on the counts. Only the curator sees the message, and nothing is published with it.
     """
     if isinstance(values, np.ma.MaskedArray):
         _refuse(np.ma.getmaskarray(values), "is missing", where, column)
@@ -120,18 +121,18 @@ def check_counts(values: Any, where: Callable[[int], str], column: str, negative
         _refuse(array != np.rint(array), "is not a whole number", where, column)
         _refuse(np.abs(array) >= 2**53, "is a float too large to be exact", where, column)
     if not negative:
-        _refuse(array < 0, "is negative: counts start at 0", where, column)
+        _refuse(array < 0, "is negative; counts start at 0", where, column)
     if array.dtype.kind == "u":
         _refuse(array > INT64_MAX, "does not fit 64 bits", where, column)
     counts = array.astype(np.int64)
-    # A sum of floats cannot wrap; where it comes near the limit the integers decide.
+    # A sum of floats cannot overflow; near the limit, the sum of integers decides.
     if (
         counts.size
         and float(np.abs(counts.astype(np.float64)).sum()) > 2**62
         and sum(map(abs, counts.tolist())) > INT64_MAX
     ):
         raise DataError(
-            f"Counts in column {column!r} must have a sum that fits 64 bits, theirs does not. Check the units."
+            f"Counts in column {column!r} must have a sum that fits 64 bits; it does not fit. Check the units."
         )
     return counts
 
@@ -147,9 +148,9 @@ def _bad_count(place: str, column: str, problem: str) -> DataError:
 
 
 def _from_objects(values: list[Any], where: Callable[[int], str], column: str) -> IntArray:
-    """Counts from Python objects: texts from a file, decimals, integers of any size."""
+    """Counts from Python objects: text from a file, decimals, integers of any size."""
     if all(type(value) is str and value.isascii() and value.isdigit() and len(value) < 19 for value in values):
-        return np.array(list(map(int, values)), dtype=np.int64)  # what files hold, if nothing is wrong
+        return np.array(list(map(int, values)), dtype=np.int64)  # the usual case for files
     counts = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
         count = _as_int(value)
@@ -166,7 +167,7 @@ def _as_int(value: Any) -> int | str:
     if isinstance(value, str):
         text = value.strip()
         if not _PLAIN_DIGITS.fullmatch(text):
-            return "is not written in plain digits (no thousands separators, no decimal points)"
+            return "is not in plain digits (without thousands separators or decimal points)"
         value = int(text) if len(text) <= 20 else 10**20 * (-1 if text[0] == "-" else 1)
     if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, float, Decimal, np.number)):
         return "is not a number"
@@ -182,7 +183,7 @@ def _as_int(value: Any) -> int | str:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, and what pandas writes for them."""
+    """Whether a value is None, NaN or a missing value of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, Decimal):
@@ -218,10 +219,10 @@ def arrange(
     where: Callable[[int], str],
     keep_order: bool,
 ) -> Arranged:
-    """Put every row in its cell, with the domain declared or taken from the data.
+    """Put every row into its cell, with the domain declared or taken from the data.
 
-    Rows never decide an order, nor does it matter which zeros have one, unless the order of the rows is public; then
-    every cell must have a row, because which cells have none is not.
+    The order of the rows, and which zero cells have a row, have no influence unless the order of the rows is public. In
+    that case every cell must have a row, because which cells lack one is not public.
     """
     if isinstance(declared, Domain):
         columns = {name: as_declared(labels, declared.axis(name).labels) for name, labels in columns.items()}
@@ -234,8 +235,8 @@ def arrange(
     rows = index[index >= 0] if keep_order else None
     if rows is not None and len(rows) < domain.size:
         raise DataError(
-            "Every cell must have a row if the order of the rows is to be kept, but some have none. Add rows with a "
-            "count of 0, or leave keep_order=True out."
+            "Every cell must have a row if the order of the rows is kept, but some have none. Add rows with a count "
+            "of 0, or leave out keep_order=True."
         )
     return Arranged(domain, cells_of(index, counts, domain.size), rows, taken)
 
@@ -246,13 +247,13 @@ def locate(
     domain: Domain,
     where: Callable[[int], str],
 ) -> IntArray:
-    """The cell of each row, -1 for a structural zero; no cell twice."""
+    """The cell of each row, -1 for a structural zero; two rows with the same cell are refused."""
     index = domain.locate(_codes(columns, domain, where))
     stray = np.flatnonzero((index < 0) & (counts != 0))
     if len(stray):
         raise DataError(
-            f"Cell in {where(int(stray[0]))} is declared a structural zero, but it has a count. "
-            f"Correct the row or the declaration."
+            f"Cell in {where(int(stray[0]))} must be empty, because it is declared a structural zero, but it has a "
+            f"count. Correct the row or the declaration."
         )
     rows = np.flatnonzero(index >= 0)
     _refuse_duplicates(index[rows], rows, where)
@@ -276,15 +277,15 @@ def _refuse_duplicates(index: IntArray, rows: IntArray, where: Callable[[int], s
 
 def _same_cell(first: int, second: int, where: Callable[[int], str]) -> DataError:
     return DataError(
-        f"Cells must have one row each, but {where(first)} and {where(second)} are the same cell. "
-        f"Add them up first, or name the axis that tells them apart."
+        f"Each cell must have one row, but {where(first)} and {where(second)} are the same cell. "
+        f"Add them up first, or add the axis that distinguishes them."
     )
 
 
 def refuse_many_rows(columns: Mapping[str, Sequence[Any]], where: Callable[[int], str]) -> None:
-    """Refuse more rows than there are combinations of labels, without looking at more of them than that.
+    """Refuse more rows than there are combinations of labels, without reading more rows than that.
 
-    A small file can stand for millions of rows that are all the same.
+    A small compressed file can expand to millions of identical rows.
     """
     rows = len(next(iter(columns.values())))
     combinations = 1
@@ -301,7 +302,7 @@ def refuse_many_rows(columns: Mapping[str, Sequence[Any]], where: Callable[[int]
 def _distinct(labels: Sequence[Any]) -> Collection[Any]:
     try:
         return dict.fromkeys(labels)
-    except TypeError:  # lists and the like among them, which are refused later
+    except TypeError:  # unhashable values such as lists, which are refused later
         return labels
 
 
@@ -322,20 +323,21 @@ def _encode(keys: Sequence[Any], axis: Axis, where: Callable[[int], str]) -> Int
         return np.fromiter((lookup[key] for key in keys), dtype=np.int64, count=len(keys))
     except KeyError:
         row = next(row for row, key in enumerate(keys) if key not in lookup)
-    above = "" if axis.parent is None else f" within its {axis.parent.name}"
+    within_parent = "" if axis.parent is None else f" within its {axis.parent.name}"
     raise DataError(
-        f"Category in {where(row)}, column {axis.name!r}, must be one of the declared ones{above}, it is none."
+        f"Category in {where(row)}, column {axis.name!r}, is not a declared category{within_parent}. "
+        f"Correct the row, or declare the category."
     )
 
 
 def check_declared(declared: Mapping[str, Any], columns: Collection[str]) -> None:
-    """Categories are declared of axes only."""
+    """Check that categories are declared for axes only."""
     if not isinstance(declared, Mapping):
         raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(declared)}.")
     for name in declared:
         if name not in columns:
             raise DomainError(
-                f"Declared categories must belong to an axis, one of {quoted(columns)}, got {shown_name(name)}."
+                f"Categories must be declared for an axis, one of {quoted(columns)}, got {shown_name(name)}."
             )
 
 
@@ -345,23 +347,22 @@ def domain_from(
     declared: Mapping[str, Any],
     keep_order: bool,
 ) -> tuple[Domain, list[str]]:
-    """The domain of the axis columns, and the axes whose categories had to be taken from the data.
+    """The domain of the axis columns, and the axes whose categories were taken from the data.
 
-    Categories taken from the data stand in the natural order of their labels, or in that of their first rows.
+    Categories taken from the data are in the natural order of their labels or, with ``keep_order``, of their first
+    rows.
     """
     check_declared(declared, columns)
     categories: dict[str, Any] = {}
     taken: list[str] = []
-    for name in families_together(list(columns), within):
+    for name in group_families(list(columns), within):
         if name in declared:
             categories[name] = declared[name]
             continue
         taken.append(name)
-        path = [name]
-        while path[0] in within:
-            path.insert(0, within[path[0]])
+        path = with_parents([name], within)
         if not len(columns[name]):
-            raise DataError(f"Categories of axis {name!r} must be declared when the data has no rows. Pass domain=.")
+            raise DataError(f"Categories of axis {name!r} must be declared if the data has no rows. Pass domain=.")
         distinct = list(dict.fromkeys(zip(*(columns[n] for n in path), strict=True)))
         if not keep_order:
             distinct.sort(key=lambda labels: [natural_order(label) for label in labels])
@@ -370,12 +371,12 @@ def domain_from(
 
 
 def check_labels(values: Sequence[Any], where: Callable[[int], str], column: str) -> list[Label]:
-    """Labels as text or whole numbers; another one is an error that names its row and does not show it."""
+    """Labels as text or whole numbers; the error for anything else names the row and does not show the value."""
     if not all(map(_is_label, _distinct(values))):
         for row, value in enumerate(values):
             if is_missing(value) or (isinstance(value, str) and not value):
                 raise DataError(
-                    f"Category in {where(row)}, column {column!r}, must not be missing. Write a word for it."
+                    f"Category in {where(row)}, column {column!r}, must not be missing. Use a label such as 'unknown'."
                 )
             if not _is_label(value):
                 raise DataError(
@@ -392,7 +393,7 @@ def _is_label(value: Any) -> bool:
 
 
 def with_parents(axes: Sequence[str], within: Mapping[str, str]) -> list[str]:
-    """The axes with the parents that were left unsaid, each right before its child.
+    """The axes with the ancestors of nested ones, each before its children.
 
     >>> with_parents(["county", "sex"], {"county": "state"})
     ['state', 'county', 'sex']

@@ -1,8 +1,8 @@
-"""Columns of Parquet and Arrow files that nobody vouches for: bounded before they are decoded, validated before use.
+"""Columns of untrusted Parquet and Arrow files: size-checked before they are decoded, validated before use.
 
-A bad offset in an Arrow buffer makes whoever follows it crash, or read memory that is not its own; a few bytes can
-stand for millions of rows, or for a long text in each of them. So the number of rows is looked at first, columns are
-decoded one by one when they are asked for, each is validated in full, and equal texts are one object.
+A bad offset in an Arrow buffer can crash the reader or make it read foreign memory; a few bytes can expand to millions
+of rows, or to a long text in each of them. So the number of rows is checked first, columns are decoded one at a time
+when they are needed, each is validated in full, and equal texts share one object.
 """
 
 from __future__ import annotations
@@ -25,53 +25,53 @@ def is_columnar(data: bytes) -> bool:
 
 
 def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
-    """The columns of a Parquet or an Arrow file, and what it was."""
+    """The columns of a Parquet or Arrow file, and its origin."""
     _need_pyarrow(name)
     file = "parquet" if data.startswith(PARQUET) else "arrow"
-    opened = _done(lambda: _parquet(data, name) if file == "parquet" else _arrow(data, name))
+    opened = _attempt(lambda: _parquet(data, name) if file == "parquet" else _arrow(data, name))
     if opened is None:
         raise _unreadable(name)
-    schema, rows, column = opened
-    described = _done(lambda: _described(schema))
-    if described is None:
+    schema, rows, read_column = opened
+    types = _attempt(lambda: _column_types(schema))
+    if types is None:
         raise _unreadable(name)
 
-    def checked(column_name: str) -> Any:
-        found = _done(lambda: column(column_name))
-        if found is None or len(found) != rows or not _is_valid(found):
+    def validated(column_name: str) -> Any:
+        column = _attempt(lambda: read_column(column_name))
+        if column is None or len(column) != rows or not _is_valid(column):
             raise _unreadable(name)
-        return found
+        return column
 
     source = Source(
-        names=tuple(described),
-        labels=lambda column_name: _shared(checked(column_name)),
-        counts=lambda column_name: _counts(checked(column_name)),
+        names=tuple(types),
+        labels=lambda column_name: _values(validated(column_name)),
+        counts=lambda column_name: _counts(validated(column_name)),
         where=lambda row: f"row {row + 1}",
-        whole=lambda column_name: described[column_name].is_integer(),
+        whole=lambda column_name: types[column_name].is_integer(),
         height=rows,
     )
-    return source, Frame("pyarrow", source.names, described, file)
+    return source, Frame("pyarrow", source.names, types, file)
 
 
 def check_frame(frame: Any) -> None:
-    """Refuse a frame over Arrow buffers that do not hold what they say."""
+    """Refuse a frame with invalid Arrow buffers."""
     if not all(map(_is_valid, _arrow_columns(frame))):
-        raise InputError("Columns of the frame must be valid Arrow data, one has offsets or indices that lead astray.")
+        raise InputError("Columns of the frame must be valid Arrow data, but one has offsets or indices out of range.")
 
 
 def _arrow_columns(frame: Any) -> Iterator[Any]:
-    """The columns of a frame that are Arrow data: all of pyarrow's, and those of pandas that say so."""
-    home = type(frame).__module__.partition(".")[0]
-    if home == "pyarrow":
+    """The columns of a frame that are Arrow data: all of a pyarrow table, and the Arrow-backed ones of pandas."""
+    library = type(frame).__module__.partition(".")[0]
+    if library == "pyarrow":
         yield from frame.columns
-    elif home == "pandas":
+    elif library == "pandas":
         for place, dtype in enumerate(frame.dtypes):
             if hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", None) == "pyarrow":
                 yield frame.iloc[:, place].array.__arrow_array__()
 
 
-def _done(step: Callable[[], Any]) -> Any:
-    """What a step gives, or None: of a forged file anything may be wrong, in any of the libraries that read it."""
+def _attempt(step: Callable[[], Any]) -> Any:
+    """The result of a step, or None if it fails: a forged file may cause any error in the libraries that read it."""
     try:
         return step()
     except DataError:
@@ -81,19 +81,19 @@ def _done(step: Callable[[], Any]) -> Any:
 
 
 def _is_valid(column: Any) -> bool:
-    return _done(lambda: column.validate(full=True) or True) is True
+    return _attempt(lambda: column.validate(full=True) or True) is True
 
 
 def _unreadable(name: str) -> DataError:
-    return DataError(f"File {name!r} must be a whole Parquet or Arrow file, but it cannot be read as one.")
+    return DataError(f"File {name!r} must be a complete Parquet or Arrow file, but it cannot be read as one.")
 
 
 def _check_rows(rows: int, name: str) -> None:
-    check_room(rows, f"File {name!r} with {rows:,} rows, one for each cell,", BYTES_A_CELL)
+    check_room(rows, f"File {name!r} with {rows:,} rows, one per cell,", BYTES_A_CELL)
 
 
 def _parquet(data: bytes, name: str) -> tuple[Any, int, Callable[[str], Any]]:
-    """Schema, number of rows, and how to decode a column; texts stay the codes that they are in the file."""
+    """Schema, number of rows, and a function that decodes a column; text columns stay dictionary-encoded."""
     import pyarrow
     from pyarrow import parquet
 
@@ -108,15 +108,15 @@ def _parquet(data: bytes, name: str) -> tuple[Any, int, Callable[[str], Any]]:
     _check_rows(rows, name)
 
     def column(column_name: str) -> Any:
-        _refuse_other(schema.field(column_name).type, column_name)
-        found = opened.read(columns=[column_name])
-        return found.column(found.schema.get_field_index(column_name))
+        _check_type(schema.field(column_name).type, column_name)
+        table = opened.read(columns=[column_name])
+        return table.column(table.schema.get_field_index(column_name))
 
     return schema, rows, column
 
 
 def _arrow(data: bytes, name: str) -> tuple[Any, int, Callable[[str], Any]]:
-    """The same of an Arrow file, whose parts are decoded together."""
+    """The same for an Arrow file, whose record batches are decoded together."""
     import pyarrow
 
     check_room(unpacked_size(data), f"File {name!r}, unpacked,", 1)
@@ -126,62 +126,59 @@ def _arrow(data: bytes, name: str) -> tuple[Any, int, Callable[[str], Any]]:
     for k in range(opened.num_record_batches):
         batches.append(opened.get_batch(k))
         rows += batches[-1].num_rows
-        if rows > 2 * checked:  # a part may be listed many times over
+        if rows > 2 * checked:  # a forged index may list one batch many times
             _check_rows(rows, name)
             checked = rows
     table = pyarrow.Table.from_batches(batches, opened.schema)
 
     def column(column_name: str) -> Any:
-        _refuse_other(table.schema.field(column_name).type, column_name)
+        _check_type(table.schema.field(column_name).type, column_name)
         return table.column(column_name)
 
     return opened.schema, rows, column
 
 
-def _refuse_other(kind: Any, column: str) -> None:
-    """Lists, bytes and the like are neither labels nor counts, and a few of them may stand for very many."""
+def _check_type(column_type: Any, column: str) -> None:
+    """Refuse lists, bytes and the like: they are neither labels nor counts, and a few bytes may expand to very many."""
     from pyarrow import types
 
-    held = kind.value_type if types.is_dictionary(kind) else kind
-    if not (types.is_string(held) or types.is_large_string(held) or types.is_null(held)) and not (
-        types.is_primitive(held) or types.is_decimal(held)
+    value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
+    if not (types.is_string(value_type) or types.is_large_string(value_type) or types.is_null(value_type)) and not (
+        types.is_primitive(value_type) or types.is_decimal(value_type)
     ):
-        raise DataError(f"Column {column!r} must hold text or numbers, it holds something else. Drop it.")
+        raise DataError(f"Column {column!r} must contain text or numbers, got another type. Leave it out.")
 
 
-def _described(schema: Any) -> dict[str, Any]:
-    """The columns and their types, as they are written again."""
+def _column_types(schema: Any) -> dict[str, Any]:
+    """The columns and their types, without indices of pandas."""
     import narwhals as nw
 
-    names = list(schema.names)
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if twice:
+    if len(set(schema.names)) < len(schema.names):
         raise DataError("Columns of the file must have different names, got one twice.")
     columns = nw.from_native(schema.empty_table(), eager_only=True).schema
-    return {name: kind for name, kind in columns.items() if not INDEX.fullmatch(name)}
+    return {name: column_type for name, column_type in columns.items() if not INDEX.fullmatch(name)}
 
 
-def _shared(column: Any) -> list[Any]:
-    """The values of a column, equal texts being one object; None where one is missing."""
+def _values(column: Any) -> list[Any]:
+    """The values of a column, with one object for equal texts and None for a missing value."""
     from pyarrow import types
 
-    kind = column.type
-    if not (types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind)):
+    if not (types.is_dictionary(column.type) or types.is_string(column.type) or types.is_large_string(column.type)):
         return list(column.to_pylist())
     if not len(column):
         return []
-    coded = column if types.is_dictionary(kind) else column.dictionary_encode()
-    whole = coded.unify_dictionaries().combine_chunks()
-    values = [*whole.dictionary.to_pylist(), None]
-    return [values[code] for code in whole.indices.cast("int64").fill_null(-1).to_pylist()]
+    encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
+    encoded = encoded.unify_dictionaries().combine_chunks()
+    values = [*encoded.dictionary.to_pylist(), None]
+    return [values[code] for code in encoded.indices.cast("int64").fill_null(-1).to_pylist()]
 
 
 def _counts(column: Any) -> Any:
     """Machine numbers as an array, anything else as a list."""
     from pyarrow import types
 
-    plain = types.is_integer(column.type) or types.is_float64(column.type)
-    return column.to_numpy() if plain and not column.null_count else _shared(column)
+    is_machine = types.is_integer(column.type) or types.is_float64(column.type)
+    return column.to_numpy() if is_machine and not column.null_count else _values(column)
 
 
 def _need_pyarrow(name: str) -> None:

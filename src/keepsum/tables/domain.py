@@ -1,4 +1,4 @@
-"""What the cells of a table are: named axes, nested where one divides another, less the impossible cells."""
+"""The cells of a table: named axes, possibly nested, without structural zeros."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ import numpy.typing as npt
 
 from keepsum._text import given, printable, shown_name, shown_names, type_of
 from keepsum.errors import DomainError
-from keepsum.tables.axes import MAX_CELLS, MOST_AXES, Axis, Family, IntArray, Label, make_axes, quoted
+from keepsum.tables.axes import MAX_AXES, MAX_CELLS, Axis, Family, IntArray, Label, make_axes, quoted
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Domain:
-    """The cells that a table has, by name.
+    """The cells of a table, by name.
 
     Parameters
     ----------
     categories
-        For each axis its categories, in order. For a nested axis either a mapping from parent to the
-        labels below it, or a sequence of (parent, label) pairs; below a nested parent the parent is
-        itself such a tuple.
+        The categories of each axis, in order. For a nested axis either a mapping from parents to lists of labels, or a
+        sequence of (parent, label) pairs; if the parent is nested too, it is itself such a tuple.
     within
-        Which axis is nested in which: ``{"county": "state"}``.
+        The parent of each nested axis: ``{"county": "state"}``.
 
     Examples
     --------
@@ -36,7 +35,7 @@ class Domain:
     >>> school.size, school.cell(2), school.index({"county": "Beta", "education": "low"})
     (4, {'county': 'Beta', 'education': 'low'}, 2)
 
-    A nested axis has the declared pairs as cells, never their product:
+    The cells of a nested axis are the declared pairs, not a product:
 
     >>> places = ks.Domain(
     ...     {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Lake"], "WI": ["Lake"]}},
@@ -47,7 +46,7 @@ class Domain:
     >>> places.categories("county")
     (('IL', 'Cook'), ('IL', 'Lake'), ('WI', 'Lake'))
 
-    The algebra: a product, a projection, and the marginal cell that each cell belongs to.
+    The algebra: a product, a projection, and the marginal cell of each cell.
 
     >>> both = places * ks.Domain({"sex": ["f", "m"]})
     >>> both
@@ -57,21 +56,21 @@ class Domain:
     >>> both.marginal_index(["state"]).tolist()
     [0, 0, 0, 0, 1, 1]
 
-    Impossible combinations are declared; they are not cells and get no noise:
+    Impossible combinations can be declared structural zeros; they are not cells and get no noise:
 
     >>> ks.Domain({"sex": ["f", "m"], "pregnant": ["no", "yes"]}).without({"sex": "m", "pregnant": "yes"})
     Domain(sex 2, pregnant 2, less 1 structural zero: 3 cells)
     """
 
     _axes: tuple[Axis, ...]
-    _impossible: IntArray  # places of the grid that are not cells, in order
+    _impossible: IntArray  # positions on the grid that are structural zeros, in order
 
     def __init__(self, categories: Mapping[str, Any], within: Mapping[str, str] | None = None) -> None:
         self._fill(make_axes(categories, within), np.empty(0, dtype=np.int64))
 
     @classmethod
     def of(cls, axes: Iterable[Axis], impossible: IntArray | None = None) -> Domain:
-        """A domain of axes that are made already (each family together, parents first)."""
+        """A domain of existing axes (each family together, parents first)."""
         domain = object.__new__(cls)
         domain._fill(tuple(axes), np.empty(0, dtype=np.int64) if impossible is None else impossible)
         return domain
@@ -80,31 +79,31 @@ class Domain:
         impossible.setflags(write=False)
         object.__setattr__(self, "_axes", axes)
         object.__setattr__(self, "_impossible", impossible)
-        if len(axes) > MOST_AXES:
-            raise DomainError(f"A domain must have at most {MOST_AXES} axes, got {len(axes):,}. Leave some out.")
-        places = math.prod(self.shape)
-        if places > MAX_CELLS:
+        if len(axes) > MAX_AXES:
+            raise DomainError(f"A domain must have at most {MAX_AXES} axes, got {len(axes):,}. Leave some out.")
+        positions = math.prod(self.shape)
+        if positions > MAX_CELLS:
             raise DomainError(
-                f"A domain must have at most {MAX_CELLS:,} cells, got {places:,}. Drop an axis or merge categories."
+                f"A domain must have at most {MAX_CELLS:,} cells, got {positions:,}. Drop an axis or merge categories."
             )
-        if places == len(impossible):
-            raise DomainError("A domain must have at least one cell, but every one is declared a structural zero.")
+        if positions == len(impossible):
+            raise DomainError("A domain must have at least one cell, but all are declared structural zeros.")
 
-    # -- what it is ---------------------------------------------------------------------------------
+    # -- axes and cells -----------------------------------------------------------------------------
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names of the axes; a family of nested axes stands together, parents first."""
+        """The names of the axes, with each family of nested axes together, parents first."""
         return tuple(axis.name for axis in self._axes)
 
     @property
     def within(self) -> dict[str, str]:
-        """Which axis is nested in which."""
+        """The parent of each nested axis."""
         return {axis.name: axis.parent.name for axis in self._axes if axis.parent is not None}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The size of the grid along each family of axes, structural zeros included."""
+        """The size of the grid along each family of axes, including structural zeros."""
         return tuple(family.size for family in self._families)
 
     @property
@@ -114,22 +113,22 @@ class Domain:
 
     @property
     def structural_zeros(self) -> int:
-        """How many places of the grid are declared impossible."""
+        """The number of structural zeros."""
         return len(self._impossible)
 
     @property
     def is_cell(self) -> npt.NDArray[np.bool_]:
-        """Which places of the grid, in order, are cells and not structural zeros."""
+        """For each position on the grid, whether it is a cell (and not a structural zero)."""
         mask = np.ones(math.prod(self.shape), dtype=bool)
         mask[self._impossible] = False
         return mask
 
     def axis(self, name: str) -> Axis:
-        """The axis of that name."""
+        """The axis with this name."""
         for axis in self._axes:
             if isinstance(name, str) and axis.name == name:
                 return axis
-        raise DomainError(f"Axis must be one of {quoted(self.axes)}, got {shown_name(name)}. Check the spelling.")
+        raise DomainError(f"An axis must be one of {quoted(self.axes)}, got {shown_name(name)}. Check the spelling.")
 
     def categories(self, name: str) -> tuple[Any, ...]:
         """The categories of an axis; for a nested axis, tuples that start with the outermost parent."""
@@ -137,7 +136,7 @@ class Domain:
         return axis.labels if axis.parent is None else tuple(axis.paths())
 
     def codes(self, name: str) -> IntArray:
-        """For each cell the place of its category on that axis."""
+        """The code of each cell's category on an axis: its position among ``categories``."""
         self.axis(name)
         before, after = 1, math.prod(self.shape)
         for family in self._families:
@@ -149,8 +148,8 @@ class Domain:
 
     def __repr__(self) -> str:
         families = (" > ".join(f"{name} {len(self.axis(name)):,}" for name in f.codes) for f in self._families)
-        gone = self.structural_zeros
-        less = f", less {gone:,} structural zero{'s' * (gone != 1)}" if gone else ""
+        zeros = self.structural_zeros
+        less = f", less {zeros:,} structural zero{'s' * (zeros != 1)}" if zeros else ""
         return printable(f"Domain({', '.join(families)}{less}: {self.size:,} cell{'s' * (self.size != 1)})")
 
     def __eq__(self, other: object) -> bool:
@@ -164,12 +163,12 @@ class Domain:
     # -- cell <-> index -----------------------------------------------------------------------------
 
     def cell(self, index: int) -> dict[str, Label]:
-        """The labels of the cell at that index."""
-        right = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
-        if not right or not 0 <= index < self.size:
-            raise DomainError(f"Cell index must be a whole number from 0 to {self.size - 1}, got {given(index)}.")
-        place = int(self._place_of(np.array([index]))[0])
-        rows = np.unravel_index(place, self.shape)
+        """The labels of the cell at this index."""
+        is_whole = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
+        if not is_whole or not 0 <= index < self.size:
+            raise DomainError(f"A cell index must be a whole number from 0 to {self.size - 1}, got {given(index)}.")
+        position = int(self._positions(np.array([index]))[0])
+        rows = np.unravel_index(position, self.shape)
         return {
             name: self.axis(name).labels[int(codes[row])]
             for family, row in zip(self._families, rows, strict=True)
@@ -177,42 +176,38 @@ class Domain:
         }
 
     def index(self, cell: Mapping[str, Label]) -> int:
-        """The index of the cell with those labels, one for each axis."""
+        """The index of the cell with these labels, one per axis."""
         if not isinstance(cell, Mapping):
             raise DomainError(f"A cell must be a mapping from axes to labels, got {type_of(cell)}.")
-        strangers = [name for name in cell if name not in self.axes]
-        missing = [name for name in self.axes if name not in cell]
-        if strangers or missing:
+        if any(name not in self.axes for name in cell) or any(name not in cell for name in self.axes):
             raise DomainError(
-                f"A cell must have a label on each of {quoted(self.axes)}, got labels on {shown_names(cell)}."
+                f"A cell must have a label for each of {quoted(self.axes)}, got labels for {shown_names(cell)}."
             )
         codes: dict[str, int] = {}
         for axis in self._axes:
             key = cell[axis.name] if axis.parent is None else (codes[axis.parent.name], cell[axis.name])
             code = axis.lookup().get(key) if isinstance(cell[axis.name], Hashable) else None
             if code is None:
-                raise DomainError(
-                    f"A label of axis {axis.name!r} must be one of its categories, got {shown_name(cell[axis.name])}."
-                )
+                raise DomainError(_not_a_category(axis.name, cell[axis.name]))
             codes[axis.name] = code
-        found = int(self.locate({name: np.array([code]) for name, code in codes.items()})[0])
-        if found < 0:
+        index = int(self.locate({name: np.array([code]) for name, code in codes.items()})[0])
+        if index < 0:
             raise DomainError(f"Cell {describe(cell)} is declared a structural zero, so it has no index.")
-        return found
+        return index
 
     def name(self, index: int) -> str:
-        """The cell at that index in words, for messages: ``county=Beta, education=low``."""
+        """The name of the cell at this index: ``county=Beta, education=low``."""
         return describe(self.cell(index))
 
     def locate(self, codes: Mapping[str, IntArray]) -> IntArray:
-        """The index of each cell given by codes, one array for each axis; -1 for a structural zero."""
+        """The index of each cell given by codes, one array per axis; -1 for a structural zero."""
         rows = [family.rows(codes) for family in self._families]
         missing = np.logical_or.reduce([row < 0 for row in rows])
-        place = np.ravel_multi_index([np.maximum(row, 0) for row in rows], self.shape).astype(np.int64)
+        position = np.ravel_multi_index([np.maximum(row, 0) for row in rows], self.shape).astype(np.int64)
         if len(self._impossible):
-            missing |= np.isin(place, self._impossible)
-            place -= np.searchsorted(self._impossible, place)
-        return np.where(missing, -1, place)
+            missing |= np.isin(position, self._impossible)
+            position -= np.searchsorted(self._impossible, position)
+        return np.where(missing, -1, position)
 
     # -- the algebra --------------------------------------------------------------------------------
 
@@ -229,10 +224,10 @@ class Domain:
         return Domain.of(self._axes + other._axes, np.flatnonzero(~both))
 
     def project(self, axes: Iterable[str]) -> Domain:
-        """The domain of a margin: only those axes, with the parents of the nested ones."""
+        """The domain of a margin: the given axes, with the parents of nested ones."""
         names = self.closure(axes)
         if not names:
-            raise DomainError("A projection must keep at least one axis, got none. The grand total has no domain.")
+            raise DomainError("A projection must have at least one axis, got none. The grand total has no domain.")
         kept = Domain.of(axis for axis in self._axes if axis.name in names)
         if not self.structural_zeros:
             return kept
@@ -241,25 +236,25 @@ class Domain:
         return Domain.of(kept._axes, np.flatnonzero(~present))
 
     def marginal_index(self, axes: Iterable[str]) -> IntArray:
-        """For each cell the index, in ``project(axes)``, of the marginal cell that it belongs to."""
+        """The marginal cell of each cell, as an index of ``project(axes)``."""
         margin = self._grid_margin(self.closure(axes))
         if not self.structural_zeros:
             return margin
-        # Marginal cells whose cells are all structural zeros are none: close the gaps.
+        # A marginal cell without cells does not exist: renumber the others.
         return np.unique(margin, return_inverse=True)[1]
 
     def without(self, *combinations: Mapping[str, Any]) -> Domain:
         """Declare structural zeros: each combination maps axes to a label, or to a list of labels."""
-        gone = np.zeros(self.size, dtype=bool)
-        for place, combination in enumerate(combinations, 1):
+        excluded = np.zeros(self.size, dtype=bool)
+        for number, combination in enumerate(combinations, 1):
             matched = self.matching(combination)
             if not matched.any():
-                raise DomainError(f"A structural zero must match at least one cell, number {place} matches none.")
-            gone |= matched
-        return Domain.of(self._axes, np.union1d(self._impossible, self._place_of(np.flatnonzero(gone))))
+                raise DomainError(f"A structural zero must match at least one cell; combination {number} matches none.")
+            excluded |= matched
+        return Domain.of(self._axes, np.union1d(self._impossible, self._positions(np.flatnonzero(excluded))))
 
     def closure(self, axes: Iterable[str]) -> tuple[str, ...]:
-        """The named axes with the ancestors of the nested ones, in the domain's order."""
+        """The given axes with the ancestors of nested ones, in the order of the domain."""
         if not isinstance(axes, Iterable):
             raise DomainError(f"Axes must be a list of names, got {type_of(axes)}.")
         names: set[str] = set()
@@ -270,7 +265,7 @@ class Domain:
                 axis = axis.parent
         return tuple(name for name in self.axes if name in names)
 
-    # -- inside -------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------
 
     @cached_property
     def _families(self) -> tuple[Family, ...]:
@@ -286,38 +281,40 @@ class Domain:
     def _cells_only(self, grid: IntArray) -> IntArray:
         return np.delete(grid, self._impossible) if len(self._impossible) else grid
 
-    def _place_of(self, index: IntArray) -> IntArray:
-        """The place on the grid of each cell; structural zeros have a place but no index."""
+    def _positions(self, index: IntArray) -> IntArray:
+        """The position of each cell on the grid; structural zeros have a position but no index."""
         cells_before_gap = self._impossible - np.arange(len(self._impossible))
         return index + np.searchsorted(cells_before_gap, index, side="right")
 
     def _grid_margin(self, names: Iterable[str]) -> IntArray:
-        """For each cell its place on the grid of the margin."""
+        """The position of each cell on the grid of the margin."""
         margin = np.zeros(1, dtype=np.int64)
         for family in self._families:
-            size, place = family.project(names)
-            margin = (margin[:, None] * size + place[None, :]).ravel()
+            size, marginal_cell = family.project(names)
+            margin = (margin[:, None] * size + marginal_cell[None, :]).ravel()
         return self._cells_only(margin)
 
     def matching(self, combination: Mapping[str, Any]) -> npt.NDArray[np.bool_]:
-        """Which cells have, on each named axis, one of the given labels."""
+        """For each cell, whether it has one of the given labels on every given axis."""
         if not isinstance(combination, Mapping):
             raise DomainError(f"A combination must be a mapping from axes to labels, got {type_of(combination)}.")
-        found = np.ones(self.size, dtype=bool)
+        matches = np.ones(self.size, dtype=bool)
         for name, wanted in combination.items():
             labels = self.axis(name).labels
             chosen = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
             for label in chosen:
                 if label not in labels:
-                    raise DomainError(
-                        f"A label of axis {name!r} must be one of its categories, got {shown_name(label)}."
-                    )
-            found &= np.array([label in chosen for label in labels])[self.codes(name)]
-        return found
+                    raise DomainError(_not_a_category(name, label))
+            matches &= np.array([label in chosen for label in labels])[self.codes(name)]
+        return matches
+
+
+def _not_a_category(axis: str, label: object) -> str:
+    return f"A label of axis {axis!r} must be one of its categories, got {shown_name(label)}."
 
 
 def describe(cell: Mapping[str, Label]) -> str:
-    """A cell, of a table or of a margin, in words.
+    """The name of a cell of a table or of a margin.
 
     >>> describe({"state": "IL", "county": "Cook"})
     'state=IL, county=Cook'

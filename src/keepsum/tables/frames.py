@@ -43,15 +43,15 @@ def check_counted(table: CountedTable) -> None:
     """The parts of a table must fit each other."""
     if not isinstance(table.domain, Domain):
         raise DataError(f"A table must have a Domain, got {type_of(table.domain)}. Use from_array.")
-    right = isinstance(table.counts, np.ndarray) and table.counts.dtype == np.int64
-    if not right or table.counts.shape != (table.domain.size,):
-        raise DataError(f"Counts must be {table.domain.size:,} 64-bit integers in one row. Use from_array.")
+    is_int64 = isinstance(table.counts, np.ndarray) and table.counts.dtype == np.int64
+    if not is_int64 or table.counts.shape != (table.domain.size,):
+        raise DataError(f"Counts must be a flat array of {table.domain.size:,} 64-bit integers. Use from_array.")
     if check_text(table.count, "The name of the count column") in table.domain.axes:
-        raise DataError(f"The count column must have a name of its own, got {table.count!r}, which is an axis.")
+        raise DataError(f"The count column must not have the name of an axis, got {table.count!r}.")
 
 
 def columns_of(table: CountedTable) -> dict[str, list[Any]]:
-    """The labels and the counts of every cell, column by column, in the order in which a release has them."""
+    """The labels and the counts of every cell, column by column, in the order of a release."""
     columns = plain_columns(table, table.rows)
     order = table.origin.columns if table.origin is not None else tuple(columns)
     return {name: columns[name] for name in order if name in columns}
@@ -75,9 +75,12 @@ def frame_of(table: CountedTable, backend: str | None = None) -> Any:
     origin = table.origin if isinstance(table.origin, Frame) else None
     wanted = backend if backend is not None else origin.backend if origin else None
     if wanted is None:
-        raise InputError("This table did not come from a data frame. Say which kind: to_frame('pandas').")
+        raise InputError(
+            "The library must be named for a table that did not come from a data frame. "
+            "Call to_frame('pandas'), for example."
+        )
     if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
-        raise InputError(f"A data frame must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
+        raise InputError(f"The library must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
     frame = nw.from_dict(columns_of(table), backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
     if origin is not None and wanted == origin.backend:
         for name in table.domain.axes:
@@ -86,25 +89,26 @@ def frame_of(table: CountedTable, backend: str | None = None) -> Any:
 
 
 def _cast(frame: Any, name: str, dtype: Any, labels: Sequence[Label]) -> Any:
-    """The labels in the caller's own type, unless that type is of another kind or has no room for one.
+    """The labels in their original type, unless it is of another kind or cannot represent one of them.
 
-    Codes of polars' Categorical are those of the process, in the order in which it first saw a label; no file has them.
-    Counts have no type of their own: whoever chose it may have looked at them, so it would tell how large they are.
+    The codes of polars' Categorical depend on the order in which the process first saw a label, but no file has them.
+    Counts never get their original type: whoever chose it may have looked at them, so it could reveal how large they
+    are.
     """
     import narwhals as nw
 
     if isinstance(dtype, nw.Enum):
-        dtype = nw.Enum(_distinct_texts(labels))  # its list and its order are those of the domain, not of the frame
+        dtype = nw.Enum(_distinct_texts(labels))  # with the categories and the order of the domain, not of the frame
     elif not (dtype.is_integer() if isinstance(labels[0], int) else dtype in (nw.String, nw.Categorical)):
         return frame
     try:
         changed = frame.with_columns(nw.col(name).cast(dtype))
-        # Some libraries wrap or round what has no room, without a word.
+        # Some libraries silently wrap or round values that do not fit.
         return changed if changed[name].to_list() == frame[name].to_list() else frame
     except Exception:
         return frame
 
 
 def _distinct_texts(labels: Sequence[Label]) -> list[str]:
-    """Labels of a nested axis may stand below several parents."""
+    """Distinct labels as text; the same label may occur under several parents."""
     return list(dict.fromkeys(map(str, labels)))

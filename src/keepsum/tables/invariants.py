@@ -1,4 +1,4 @@
-"""The totals to keep, each with a name."""
+"""The totals to keep exactly, each with a name."""
 
 from __future__ import annotations
 
@@ -59,25 +59,25 @@ class Counted(Protocol):
 
 
 class Part(Protocol):
-    """Some rows of the matrix that were declared together."""
+    """Totals that were declared together."""
 
     @property
     def height(self) -> int:
         """The number of totals."""
 
     def all_names(self) -> list[str]:
-        """Every total in words, in order."""
+        """The names of all totals, in order."""
 
     def coefficients(self) -> sparse.csr_array:
         """The totals as rows over the cells."""
 
     def describe(self) -> str:
-        """All of them in words."""
+        """A short description of all totals."""
 
 
 @dataclass(frozen=True)
 class Margin:
-    """The totals over all combinations of some axes; over no axis, the grand total."""
+    """The margin over some axes; over no axis, the grand total."""
 
     domain: Domain
     axes: tuple[str, ...]
@@ -96,7 +96,7 @@ class Margin:
         return [list(labels) for labels in zip(*columns, strict=True)]
 
     def all_names(self) -> list[str]:
-        """Every total in words, in order."""
+        """The names of all totals, in order."""
         if not self.axes:
             return ["grand total"]
         cells = (
@@ -114,7 +114,7 @@ class Margin:
         return by_cell.tocsr()
 
     def describe(self) -> str:
-        """All of them in words."""
+        """A short description of all totals."""
         return describe_margin(self.height, self.axes, {self.domain.within.get(axis) for axis in self.axes})
 
 
@@ -132,7 +132,7 @@ class Rows:
         return len(self.names)
 
     def all_names(self) -> list[str]:
-        """Every total in words, in order."""
+        """The names of all totals, in order."""
         return list(self.names)
 
     def coefficients(self) -> sparse.csr_array:
@@ -140,7 +140,7 @@ class Rows:
         return self.rows
 
     def describe(self) -> str:
-        """All of them in words."""
+        """A short description of all totals."""
         return describe_rows(self.height, self.kind)
 
     def __eq__(self, other: object) -> bool:
@@ -159,10 +159,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Invariants:
-    """A set of totals that a release must keep exactly.
+    """A set of totals that a release keeps exactly.
 
-    Make one from a table (``table.keep``), from the margins of a domain, or over anonymous cells from subsets
-    or from any integer matrix; ``+`` unites two over the same cells.
+    Create one from a table (``table.keep``), from the margins of a domain, or, for cells without names, from subsets or
+    from any integer matrix; ``+`` combines two over the same cells.
 
     Examples
     --------
@@ -187,13 +187,13 @@ class Invariants:
     parts: tuple[Part, ...]
     domain: Domain | None = None
 
-    # -- ways to declare them -----------------------------------------------------------------------
+    # -- ways to declare totals ---------------------------------------------------------------------
 
     @classmethod
     def margins(cls, domain: Domain, margins: Iterable[Iterable[str]]) -> Invariants:
-        """Keep the totals over each of these sets of axes; the empty set is the grand total."""
+        """Keep the margin over each of these sets of axes; the empty set is the grand total."""
         if not isinstance(domain, Domain):
-            raise InputError(f"Margins must be over a Domain, got {type_of(domain)}. A table has table.domain.")
+            raise InputError(f"Margins must be over a Domain, got {type_of(domain)}. Use table.domain for a table.")
         if not isinstance(margins, Iterable):
             raise InputError(f"Margins must be a list of lists of axes, got {type_of(margins)}.")
         parts: list[Part] = []
@@ -205,7 +205,7 @@ class Invariants:
 
     @classmethod
     def subsets(cls, size: int, subsets: Iterable[Iterable[int]], names: Sequence[str] | None = None) -> Invariants:
-        """Keep the total over each of these sets of cells, cells being numbered from 0 to ``size - 1``."""
+        """Keep the total of each of these sets of cells, which are numbered from 0 to ``size - 1``."""
         size = check_whole(size, "The number of cells", 1, MAX_CELLS)
         if not isinstance(subsets, Iterable) or isinstance(subsets, (str, Mapping)):
             raise InputError(f"Subsets must be a list of lists of cells, got {type_of(subsets)}.")
@@ -217,16 +217,16 @@ class Invariants:
 
     @classmethod
     def matrix(cls, A: Any, names: Sequence[str] | None = None) -> Invariants:
-        """Keep A x for any integer matrix A, dense or scipy sparse: one row a kept quantity, one column a cell."""
+        """Keep A x for any integer matrix A, dense or scipy sparse, with one row per total and one column per cell."""
         rows = as_matrix(A, "The matrix of invariants")
         return cls(rows.shape[1], (Rows(rows, _row_names(names, rows.shape[0], "row"), "weighted"),))
 
     def over(self, domain: Domain) -> Invariants:
-        """The same totals with the cells named by a domain of that size."""
+        """The same totals with cells named by a domain of the same size."""
         if not isinstance(domain, Domain):
             raise InputError(f"Cells must be named by a Domain, got {type_of(domain)}.")
         if self.domain is not None and self.domain != domain:
-            raise InputError("These invariants are over a domain of their own; declare them over the other one.")
+            raise InputError("Invariants must not already have another domain. Declare them over the new domain.")
         if domain.size != self.size:
             raise InputError(f"The domain must have {self.size:,} cells like the invariants, got {domain.size:,}.")
         return replace(self, domain=domain)
@@ -235,13 +235,13 @@ class Invariants:
         if not isinstance(other, Invariants):
             return NotImplemented
         if self.size != other.size:
-            raise InputError(f"Invariants to unite must be over the same cells, got {self.size:,} and {other.size:,}.")
+            raise InputError(f"Invariants to add must be over the same cells, got {self.size:,} and {other.size:,}.")
         if self.domain is not None and other.domain is not None and self.domain != other.domain:
-            raise InputError("Invariants to unite must be over the same domain, got two different ones.")
+            raise InputError("Invariants to add must be over the same domain, got two different domains.")
         parts = self.parts + tuple(part for part in other.parts if part not in self.parts)
         return Invariants(self.size, parts, self.domain or other.domain)
 
-    # -- what they say ------------------------------------------------------------------------------
+    # -- the totals ---------------------------------------------------------------------------------
 
     @property
     def height(self) -> int:
@@ -250,25 +250,25 @@ class Invariants:
 
     @cached_property
     def coefficients(self) -> sparse.csr_array:
-        """The matrix A: one row a total, one column a cell."""
+        """The matrix A, with one row per total and one column per cell."""
         if not self.parts:
             return sparse.csr_array((0, self.size), dtype=np.int64)
         return frozen(sparse.vstack([part.coefficients() for part in self.parts], format="csr"))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Every total in words."""
+        """The names of all totals."""
         return tuple(name for part in self.parts for name in part.all_names())
 
     def name(self, row: int) -> str:
-        """One total in words."""
-        return self.names[check_whole(row, "The number of a total", 0, self.height - 1)]
+        """The name of a total."""
+        return self.names[check_whole(row, "The index of a total", 0, self.height - 1)]
 
     def cell_name(self, index: int) -> str:
-        """One cell in words."""
+        """The name of a cell."""
         if self.domain is not None:
             return self.domain.name(index)
-        return f"cell {check_whole(index, 'The number of a cell', 0, self.size - 1)}"
+        return f"cell {check_whole(index, 'The index of a cell', 0, self.size - 1)}"
 
     def totals(self, counts: Counted | npt.ArrayLike) -> npt.NDArray[Any]:
         """The kept totals of a table, exactly."""
@@ -283,17 +283,17 @@ class Invariants:
         return [self.name(int(row)) for row in np.flatnonzero(self.totals(a) != self.totals(b))]
 
     def describe(self) -> str:
-        """All kept totals in words."""
+        """A short description of all kept totals."""
         return ", ".join(part.describe() for part in self.parts) or "nothing"
 
     def __repr__(self) -> str:
         return printable(f"Invariants({self.describe()}; {self.size:,} cells)")
 
     def _values(self, counts: Counted | npt.ArrayLike) -> IntArray:
-        """The counts of a table over our cells, flat."""
+        """The counts of a table over the cells of the invariants, as a flat array."""
         domain = getattr(counts, "domain", None)
         if domain is not None and self.domain is not None and domain != self.domain:
-            raise InputError("The table must have the domain of the invariants, got another one.")
+            raise InputError("The table must have the same domain as the invariants, got another domain.")
         values = as_integers(getattr(counts, "counts", counts), "Counts").reshape(-1)
         if values.size != self.size:
             raise InputError(f"The table must have {self.size:,} cells like the invariants, got {values.size:,}.")
@@ -304,10 +304,10 @@ def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
     if not isinstance(subset, Iterable) or isinstance(subset, (str, Mapping)):
         raise InputError(f"Subset {k} must be a list of cells, got {type_of(subset)}.")
     problem = f"Cells of subset {k} must be whole numbers from 0 to {size - 1}."
-    listed = list(subset)
-    if not all(isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) for cell in listed):
+    members = list(subset)
+    if not all(isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) for cell in members):
         raise InputError(problem)
-    cells = as_integers(listed, f"Subset {k}")
+    cells = as_integers(members, f"Subset {k}")
     if cells.size and (cells.min() < 0 or cells.max() >= size):
         raise InputError(problem)
     if len(np.unique(cells)) != len(cells):
@@ -315,10 +315,11 @@ def _check_subset(k: int, subset: Iterable[int], size: int) -> IntArray:
     return np.sort(cells.astype(np.int64))
 
 
-def _row_names(names: Sequence[str] | None, height: int, word: str) -> tuple[str, ...]:
+def _row_names(names: Sequence[str] | None, height: int, noun: str) -> tuple[str, ...]:
     if names is None:
-        return tuple(f"{word} {k}" for k in range(height))
-    listed = check_texts(names, "Names of totals")
-    if len(listed) != height:
-        raise InputError(f"Names must be one for each of the {height} totals, got {len(listed)}.")
-    return tuple(listed)
+        return tuple(f"{noun} {k}" for k in range(height))
+    row_names = check_texts(names, "Names of totals")
+    if len(row_names) != height:
+        totals, got = f"{height:,} total{'s' * (height != 1)}", f"{len(row_names):,} name{'s' * (len(row_names) != 1)}"
+        raise InputError(f"Each total must have one name: {totals}, got {got}.")
+    return tuple(row_names)

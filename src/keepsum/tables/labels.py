@@ -1,4 +1,4 @@
-"""Labels of categories: the order in which they stand when none is declared, and how texts match whole numbers."""
+"""Labels of categories: their natural order, for when none is declared, and how text matches whole numbers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Any
 
 from keepsum.tables.axes import Axis, Label
 
-# A minus counts only in front of a label: 5-9 is a range, -5 a number.
+# A minus sign counts only at the start of a label: 5-9 is a range, -5 a number.
 _NUMBERS = re.compile(r"(^-?[0-9]+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?)")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def natural_order(label: Label) -> tuple[bool, tuple[Any, ...], str]:
-    """A key that sorts labels as people would: numbers in a text by their value, the rest by code points.
+    """A key that sorts labels as people would: numbers inside text by value, the rest by code point.
 
-    The order of two labels depends on these two alone, never on other labels, the machine or its language. Labels of
-    equal value, such as 1 and 01, are told apart by their code points. Whole numbers come before texts, though no axis
-    may have both.
+    The order of two labels depends on these two only, never on other labels, the machine or its locale. Labels of equal
+    value, such as 1 and 01, are ordered by code point. Whole numbers come before text, though no axis may have both.
 
     Examples
     --------
@@ -31,13 +30,13 @@ def natural_order(label: Label) -> tuple[bool, tuple[Any, ...], str]:
     """
     if not isinstance(label, str):
         return False, (label,), ""
-    parts = _NUMBERS.split(label)  # texts and numbers by turns, a text first
-    # Decimal and not int: its comparisons are exact too, and it reads numbers of any length.
+    parts = _NUMBERS.split(label)  # text and numbers alternate, text first
+    # Decimal rather than int: comparisons are exact as well, and numbers may have any length.
     return True, tuple(Decimal(part) if k % 2 else part for k, part in enumerate(parts)), label
 
 
 def in_natural_order(axis: Axis) -> bool:
-    """Whether the categories of an axis, of a nested one those below each parent, stand in natural order."""
+    """Whether the categories of an axis (within each parent, if it is nested) are in natural order."""
     parents = [0] * len(axis) if axis.parent_codes is None else axis.parent_codes.tolist()
     return all(
         natural_order(a) < natural_order(b)
@@ -47,7 +46,7 @@ def in_natural_order(axis: Axis) -> bool:
 
 
 def as_label(label: Any, whole: bool) -> Any:
-    """A label that is a text, as a whole number where the axis has these and nothing is lost by it.
+    """A label as a whole number, if the axis has whole numbers and the text is the plain form of one.
 
     >>> as_label("7", whole=True), as_label("07", whole=True), as_label("7", whole=False)
     (7, '07', '7')
@@ -58,7 +57,7 @@ def as_label(label: Any, whole: bool) -> Any:
 
 
 def as_declared(labels: Sequence[Any], declared: Any) -> Sequence[Any]:
-    """Labels of a text file as whole numbers, where these are what is declared.
+    """Labels from a text file, as whole numbers if whole numbers are declared.
 
     >>> as_declared(["1", "2"], [1, 2]), as_declared(["1", "2"], {"IL": [1, 2]}), as_declared(["1", "2"], ["1", "2"])
     ([1, 2], [1, 2], ['1', '2'])
@@ -66,34 +65,34 @@ def as_declared(labels: Sequence[Any], declared: Any) -> Sequence[Any]:
     lists = list(declared.values()) if isinstance(declared, Mapping) else [declared]
     if not all(isinstance(categories, (list, tuple)) for categories in lists):
         return labels
-    ends = [item[-1] if isinstance(item, (list, tuple)) and item else item for some in lists for item in some]
+    ends = [item[-1] if isinstance(item, (list, tuple)) and item else item for items in lists for item in items]
     whole = bool(ends) and all(type(label) is int for label in ends)
     return [as_label(label, whole=True) for label in labels] if whole else labels
 
 
-def as_columns_have_them(
+def match_column_types(
     declared: Mapping[str, Any], within: Mapping[str, str], whole: Callable[[str], bool]
 ) -> dict[str, Any]:
-    """Declared categories as whole numbers on the axes whose columns hold these by their type.
+    """Declared categories, as whole numbers on the axes whose columns have an integer type.
 
-    A command line, and the keys of a TOML file, know texts only. What is no list is left for the domain to refuse.
+    Options of a command and keys of a TOML file are always text. Anything but a list is left for the domain to refuse.
 
-    >>> as_columns_have_them({"state": ["17"], "county": {"17": ["31"]}}, {"county": "state"}, lambda name: True)
+    >>> match_column_types({"state": ["17"], "county": {"17": ["31"]}}, {"county": "state"}, lambda name: True)
     {'state': [17], 'county': {17: [31]}}
     """
-    found: dict[str, Any] = {}
+    matched: dict[str, Any] = {}
     for name, categories in declared.items():
         path = [name]
         while path[0] in within and len(path) <= len(within):
             path.insert(0, within[path[0]])
-        found[name] = _converted(categories, [whole(axis) for axis in path])
-    return found
+        matched[name] = _converted(categories, [whole(axis) for axis in path])
+    return matched
 
 
 def _converted(categories: Any, whole: Sequence[bool]) -> Any:
-    """Categories of an axis, given which of its ancestors and itself hold whole numbers."""
+    """Categories of an axis, given for its ancestors and itself whether they have whole numbers."""
     if isinstance(categories, Mapping):
-        return {_path(above, whole[:-1]): _converted(labels, whole[-1:]) for above, labels in categories.items()}
+        return {_path(parent, whole[:-1]): _converted(labels, whole[-1:]) for parent, labels in categories.items()}
     if not isinstance(categories, (list, tuple)):
         return categories
     if len(whole) == 1:

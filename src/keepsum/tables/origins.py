@@ -1,7 +1,7 @@
-"""What a table came as, so that a released one can be given back in the same shape.
+"""The form in which a table was read, so that a release can be written in the same form.
 
-Only the shape is remembered, and only as far as names and types of columns, the header and the end of the file tell it:
-rows would tell which cells have none.
+Only the names and types of columns, the header and the end of the file are recorded: rows would reveal which cells have
+none.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls an index without a name
+INDEX = re.compile(r"__index_level_[0-9]+__")  # the column that pandas writes for an unnamed index
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A data frame of some library, with the types of its columns; that of the count is not used again."""
+    """A data frame of some library, with the types of its columns; the type of the count is not used."""
 
     backend: str
     columns: tuple[str, ...]
     dtypes: Mapping[str, Any]
-    file: str | None = None  # the kind of file that it was read from
+    file: str | None = None  # the format of the file that it was read from
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text file of values between delimiters.
+    """A text file of delimited values.
 
     Attributes
     ----------
     columns
-        The columns in their order.
+        The columns in order.
     delimiter, newline
-        What stands between values, and at the end of a line.
+        The separators of values and of lines.
     byte_order_mark, ends_with_newline
         How the file starts and ends.
     quoted_names, quoted_columns
-        Which names of the header stand in quotes, and which columns of labels below it are to.
+        The names in the header that are quoted, and the columns whose labels are to be quoted.
     """
 
     columns: tuple[str, ...]

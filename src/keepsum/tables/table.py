@@ -1,4 +1,4 @@
-"""A domain with a count for every cell. The counts are confidential: nothing here prints one."""
+"""A domain with a count for every cell. The counts are confidential: nothing here shows one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keepsum.tables.columns import check_frame
 from keepsum.tables.domain import Domain
 from keepsum.tables.frames import check_counted, columns_of, frame_of
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.labels import as_columns_have_them
+from keepsum.tables.labels import match_column_types
 from keepsum.tables.origins import INDEX, Frame, Origin
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Table:
     """Confidential counts over a domain.
 
-    Make one with ``from_frame``, ``from_array`` or ``keepsum.read_table``.
+    Create one with ``from_frame``, ``from_array`` or ``keepsum.read_table``.
 
     Examples
     --------
@@ -67,23 +67,22 @@ class Table:
     ) -> Table:
         """A table from an array and the categories of its axes.
 
-        The categories are declared by this, so a release has them in this order. The array has one dimension for each
-        family of axes (``domain.shape``) or is flat with a count for each cell. On the places of structural zeros the
-        full form must hold 0.
+        This declares the categories, so a release has them in this order. The array has one dimension per family of
+        axes (``domain.shape``), or is flat with one count per cell. In the first form, structural zeros must be 0.
         """
         domain = axes if isinstance(axes, Domain) else Domain(axes, within)
         if isinstance(axes, Domain) and check_within(within) not in ({}, axes.within):
-            raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
+            raise InputError(WITHIN_DIFFERS)
         array = _as_array(counts)
         if array.shape not in (domain.shape, (domain.size,)):
             raise DataError(f"Counts must have shape {domain.shape} or ({domain.size},), got {array.shape}.")
-        values = check_counts(array.ravel(), lambda i: _array_place(i, array.shape), "counts")
+        values = check_counts(array.ravel(), lambda i: _array_cell(i, array.shape), "counts")
         if values.size == domain.size:
             return cls(domain, values, count)
         stray = np.flatnonzero(~domain.is_cell & (values > 0))
         if len(stray):
-            place = _array_place(int(stray[0]), array.shape)
-            raise DataError(f"Count of {place} must be 0, because it is declared a structural zero.")
+            cell = _array_cell(int(stray[0]), array.shape)
+            raise DataError(f"Count of {cell} must be 0, because it is declared a structural zero.")
         return cls(domain, values[domain.is_cell], count)
 
     @classmethod
@@ -97,29 +96,29 @@ class Table:
         domain: Domain | Mapping[str, Any] | None = None,
         keep_order: bool = False,
     ) -> Table:
-        """A table from a data frame (pandas, polars or pyarrow) with one row a cell.
+        """A table from a data frame (pandas, polars or pyarrow) with one row per cell.
 
-        A release has all cells in the order of the declared categories, else in the natural order of the labels,
-        whatever the order of the rows, and its counts as 64-bit integers, whatever their type was: only the noise may
-        depend on the counts.
+        A release has all cells in the order of the declared categories, or in the natural order of the labels where
+        none are declared, whatever the order of the rows. Its counts are 64-bit integers, whatever their type was: only
+        the noise may depend on the counts.
 
         Parameters
         ----------
         frame
-            One row for each cell that is not zero; cells without a row are zero.
+            One row per nonzero cell; cells without a row are zero.
         axes
-            The columns that are axes; by default all but the count, unless one holds numbers and is not declared:
-            it may be another measure. Parents of nested axes are added.
+            The columns that are axes. By default all but the count; a column of numbers, which may be another measure,
+            must then be declared. Parents of nested axes are added.
         count
             The column of counts.
         within
-            Which axis is nested in which.
+            The parent of each nested axis.
         domain
-            The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are
-            not declared are taken from the data, with a warning, because the list is then itself published.
+            The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are not
+            declared are taken from the data, with a warning, because the list of them is published.
         keep_order
-            Say that the order of the rows is public: a release then has its rows, and categories that are not
-            declared, in the order of the frame. Every cell must have a row. The certificate records it.
+            Declare that the order of the rows is public: the rows of a release, and undeclared categories, are then in
+            the order of the frame. Every cell must have a row. The certificate records it.
         """
         source, origin = frame_source(frame)
         return cls.from_source(source, axes, count, within, domain, origin, keep_order)
@@ -135,21 +134,21 @@ class Table:
         origin: Origin | None = None,
         keep_order: bool = False,
     ) -> Table:
-        """A table from named columns, wherever they come from; the rest is as in ``from_frame``."""
+        """A table from named columns of any origin; otherwise like ``from_frame``."""
         check_flag(keep_order, "keep_order=")
         parents = check_within(within)
         if not isinstance(domain, (Domain, Mapping, type(None))):
             raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(domain)}.")
         if isinstance(domain, Domain):
             if within is not None and parents != domain.within:
-                raise InputError("within= must agree with the domain, which says already what is nested. Leave it out.")
+                raise InputError(WITHIN_DIFFERS)
             parents, axes = domain.within, axes if axes is not None else domain.axes
         names = source.axes(count, axes, parents, domain if isinstance(domain, Mapping) else ())
         if isinstance(domain, Mapping):
             check_declared(domain, names)
-            domain = as_columns_have_them(domain, parents, lambda name: name in source.names and source.whole(name))
+            domain = match_column_types(domain, parents, lambda name: name in source.names and source.whole(name))
         labels = {name: source.labels(name) for name in names}
-        if not (isinstance(domain, Domain) and domain.structural_zeros):  # whose rows may stand twice, if they are 0
+        if not (isinstance(domain, Domain) and domain.structural_zeros):  # these may have several rows, all of 0
             refuse_many_rows(labels, source.where)
         columns = {name: check_labels(values, source.where, name) for name, values in labels.items()}
         counts = check_counts(source.counts(count), source.where, count)
@@ -157,39 +156,39 @@ class Table:
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
         cells = arrange(columns, counts, parents, domain or {}, source.where, keep_order)
         if cells.taken:
-            words = PUBLISHED_LIST.format(quoted(cells.taken))
-            warnings.warn(words, CategoriesFromDataWarning, stacklevel=3)
+            message = PUBLISHED_LIST.format(quoted(cells.taken))
+            warnings.warn(message, CategoriesFromDataWarning, stacklevel=3)
         return cls(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken))
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
-        """The totals to keep: each an axis, or a list of axes for a joint margin; ``total`` adds the grand total."""
+        """The totals to keep: an axis, or a list of axes, per margin; ``total`` adds the grand total."""
         return Invariants.margins(self.domain, [*margins, []] if check_flag(total, "total=") else margins)
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """All cells and counts as a data frame of the caller's own kind, or of the kind named.
+        """All cells and counts as a data frame of the library that the table came from, or of another.
 
-        Axes have the types that they came with, where these have room for all categories; counts are 64-bit integers.
+        Axes have their original types, if these can represent all categories; counts are 64-bit integers.
 
         Parameters
         ----------
         backend
-            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; needed if the table did not come from a frame.
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``; required if the table did not come from a frame.
         """
         return frame_of(self, backend)
 
     def columns(self) -> dict[str, list[Any]]:
-        """The labels and the counts of every cell, column by column, in the order in which a release has them."""
+        """The labels and the counts of every cell, column by column, in the order of a release."""
         return columns_of(self)
 
     def __repr__(self) -> str:
         return f"Table({repr(self.domain)[7:-1]}, counts not shown)"
 
     def _repr_html_(self) -> str:
-        return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. Its counts are confidential and not shown.</p>"
+        return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. The counts are confidential and not shown.</p>"
 
 
 def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
-    """The columns of a data frame, and what it was."""
+    """The columns of a data frame, and its origin."""
     import narwhals as nw
 
     _check_column_names(frame)
@@ -197,15 +196,15 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
     if not isinstance(data, nw.DataFrame):
         raise InputError(f"The frame must be a pandas, polars or pyarrow table, got {type_of(frame)}.")
     check_frame(frame)
-    # pandas adds its index as a column to what it writes only where rows were left out or sorted, so that it would
-    # decide by the counts whether a table can be read.
+    # pandas writes its index as a column only if rows were removed or sorted. If it counted as an axis, whether a table
+    # can be read would depend on the counts.
     data = data.drop([name for name in data.columns if INDEX.fullmatch(name)])
     machine = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float64)
 
     def counts(name: str) -> Any:
         series = data[name]
-        plain = series.dtype in machine and not series.null_count()
-        return series.to_numpy() if plain else series.to_list()
+        is_machine = series.dtype in machine and not series.null_count()
+        return series.to_numpy() if is_machine else series.to_list()
 
     source = Source(
         names=tuple(data.columns),
@@ -219,11 +218,11 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
 
 
 def _check_column_names(frame: Any) -> None:
-    """Columns must have names that can be told apart; frames allow more than that."""
-    found = getattr(frame, "column_names", getattr(frame, "columns", ()))
-    names = list(found) if isinstance(found, Iterable) else []
+    """Check that the names of columns are different texts; data frames allow more than that."""
+    columns = getattr(frame, "column_names", getattr(frame, "columns", ()))
+    names = list(columns) if isinstance(columns, Iterable) else []
     if not all(isinstance(name, str) for name in names):
-        raise InputError("Columns of the frame must be named by text, got other names. Rename them first.")
+        raise InputError("Names of the frame's columns must be text, got other names. Rename the columns first.")
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise InputError(f"Columns of the frame must have different names, got {shown_names(sorted(twice))} twice.")
@@ -232,15 +231,16 @@ def _check_column_names(frame: Any) -> None:
 def _as_array(counts: Any) -> npt.NDArray[Any]:
     array = np.ma.asanyarray(counts) if isinstance(counts, np.ma.MaskedArray) else as_array(counts)
     if array is None:
-        raise DataError("Counts must be an array with rows of one length, got rows of several.")
+        raise DataError("Counts must be an array with rows of one length, got rows of different lengths.")
     return array
 
 
-def _array_place(i: int, shape: tuple[int, ...]) -> str:
+def _array_cell(i: int, shape: tuple[int, ...]) -> str:
     return f"cell [{', '.join(str(int(k)) for k in np.unravel_index(i, shape))}]"
 
 
+WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
 PUBLISHED_LIST = (
-    "The categories of {} were taken from the data, so the list itself is published. "
-    "Declare them with domain= if being on it is confidential."
+    "The categories of {} were taken from the data, so the list of them is published. "
+    "Declare them with domain= if being in the list is confidential."
 )

@@ -238,7 +238,7 @@ def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"lag": 0}, "The lag must be a whole number from 1"),
+        ({"lag": 0}, "The lag must be a whole number of at least 1"),
         ({"pairs": 0}, "number of pairs"),
         ({"max_steps": 5}, "max_steps must be larger than the lag"),
     ],

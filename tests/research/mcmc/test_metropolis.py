@@ -157,7 +157,7 @@ def test_cost_grows_with_the_nonzeros_of_the_basis():
         ({"a": 1.0}, "strictly between 0 and 1"),
         ({"a": [0.5, 0.5, 0.5]}, "one number or 2"),
         ({"a": "x"}, "a number between 0 and 1"),
-        ({"steps": 0}, "number of steps must be a whole number from 1"),
+        ({"steps": 0}, "number of steps must be a whole number of at least 1"),
         ({"thin": 11}, "Thinning must be at most"),
         ({"chains": 1.5}, "number of chains"),
         ({"threads": 0}, "number of threads"),
