@@ -241,7 +241,7 @@ def observe(
         meetings=tuple(sorted(excess.items())),
         unmet=sum(time < 0 for time in times),
         confidence=confidence,
-        foretold=chain.foretold(max(WEIGHTS, pairs * chain.lag)),
+        foretold=chain.predicted_distance(max(WEIGHTS, pairs * chain.lag)),
         rounding=chain.rounding,
     )
 

@@ -16,7 +16,8 @@ from keepsum.privacy.mechanisms import Laplace, Mechanism
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
 from keepsum.sampling.gaussian.common_scale import CommonScale
-from keepsum.sampling.gaussian.sums import LatticeGaussian, Part, SumsGaussian, Variances, sum_acceptance
+from keepsum.sampling.gaussian.parts import Part, Variances
+from keepsum.sampling.gaussian.sums import LatticeGaussian, SumsGaussian, sum_acceptance
 from keepsum.sampling.gaussian.tables import TableGaussian
 from keepsum.tables.axes import IntArray
 
