@@ -92,18 +92,18 @@ def test_a_restarted_buffer_fails(monkeypatch):
     honest = driving.Stream.more
 
     def wrong_run(kernel, stream, tables, task, referee=None):
-        state = new_state()
+        states = new_state()
         while True:
-            state.position = stream.position
-            code = kernel(stream.words, state, tables, task)
-            stream.position = int(state.position)
+            states["position"] = stream.position
+            code = kernel(stream.words, states, tables, task)
+            stream.position = int(states[0].position)
             if code == driving.DONE:
-                return state
+                return states[0]
             if code == driving.MORE:
                 stream.position = len(stream.words)
                 honest(stream)
-                state = new_state(job=state.job)
-            state.answer = -1
+                states = new_state(job=states[0].job)
+            states["answer"] = -1
 
     monkeypatch.setattr(compositions, "run", wrong_run)
     monkeypatch.setattr(Rng, "stream", lambda self, words=8: driving.Stream(self._key, self._bump(), 24))

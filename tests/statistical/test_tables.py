@@ -204,7 +204,7 @@ def test_a_chance_that_underflows_is_left_to_the_referee(epsilon, sums):
     made._powers = np.exp(-float(epsilon) * np.arange(5 * made._room))
     room = made._new_room()
     room.sums[:] = sums
-    assert accept_rows(np.zeros(1, dtype=np.uint64), new_state(), made._tables(), room) == TIE_ACCEPT
+    assert accept_rows(np.zeros(1, dtype=np.uint64), new_state()[0], made._tables(), room) == TIE_ACCEPT
 
 
 def test_split_solves_for_the_widest_regions():

@@ -32,8 +32,8 @@ def coupled(problem, basis, v, w, count, seed=1, buffer_words=65536):
     moves = np.zeros((2, len(v)), dtype=np.int64)
     for i in range(count):
         x, y, gaps = basis @ v, basis @ w, w - v
-        state = new_state(WALK_STATE, norm=problem.norm(x), second_norm=problem.norm(y))
-        run(couple, stream, problem.tables, Pair(x, y, gaps, *moves, 1), state=state)
+        states = new_state(WALK_STATE, norm=problem.norm(x), second_norm=problem.norm(y))
+        state = run(couple, stream, problem.tables, Pair(x, y, gaps, *moves, 1), states=states)
         assert state.met == np.array_equal(x, y) == (not gaps.any())
         assert (state.norm, state.second_norm) == (problem.norm(x), problem.norm(y))
         ends[:, i] = x, y

@@ -105,7 +105,7 @@ def test_where_buffers_end_changes_nothing():
         advance(problem, stream, state, z, 2000, None, out)
         ends.append((out, stream.word()))
     assert all(np.array_equal(out, ends[0][0]) and word == ends[0][1] for out, word in ends)
-    assert new_state(WALK_STATE).tolist() == (0, -1, *[0] * 9)  # a state that has done nothing
+    assert new_state(WALK_STATE)[0].tolist() == (0, -1, *[0] * 9)  # a state that has done nothing
 
 
 def test_seeds_repeat_for_any_number_of_threads():

@@ -96,11 +96,11 @@ def test_a_kernel_is_not_fed_with_words_of_the_parent():
     stream = ks.rng(seed=1).stream()
     stream.word()
 
-    def kernel(given, state, tables, task):
-        if len(given) <= state.position:
+    def kernel(given, states, tables, task):
+        if len(given) <= states[0].position:
             return driving.MORE
-        seen.append(int(given[state.position]))
-        state.position += 1
+        seen.append(int(given[states[0].position]))
+        states["position"] += 1
         return driving.DONE
 
     seen: list[int] = []

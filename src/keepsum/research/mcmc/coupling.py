@@ -104,10 +104,10 @@ def meet(problem: Problem, stream: Stream, lag: int, last: int, starts: Any) -> 
     """One pair by Algorithm 3: the step at which it met, or the last one, and whether it met."""
     x, y = (np.zeros(problem.width, dtype=np.int64) if starts is None else starts[0].copy() for _ in range(2))
     v, w = np.zeros((2, problem.dimension), dtype=np.int64)
-    state = begin(problem, x, starts is None, stream, v)
+    states = begin(problem, x, starts is None, stream, v)
     second = begin(problem, y, starts is None, stream, w)
-    advance(problem, stream, state, x, lag, v)
-    state.second_norm = second.norm
+    advance(problem, stream, states, x, lag, v)
+    states["second_norm"] = second["norm"]
     x_moves, y_moves = np.zeros((2, problem.dimension), dtype=np.int64)
-    run(couple, stream, problem.tables, Pair(x, y, w - v, x_moves, y_moves, last), state=state)
+    state = run(couple, stream, problem.tables, Pair(x, y, w - v, x_moves, y_moves, last), states=states)
     return int(state.step), bool(state.met)

@@ -8,8 +8,8 @@ import numpy as np
 
 from keepsum.research.mcmc.kernel_arguments import Columns, Pair, ProblemTables, Start, Walk
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import State
-from keepsum.sampling.core.kernels import DONE, MORE
+from keepsum.sampling.core.kernel_arguments import States
+from keepsum.sampling.core.kernels import DONE, MORE, copy
 
 L1, L2, GAUSSIAN = 0, 1, 2
 
@@ -60,13 +60,6 @@ def add(z, columns: Columns, j, by):
 
 
 @kernel
-def copy(source, target):
-    """Write one vector over another of the same length."""
-    for i in range(len(source)):
-        target[i] = source[i]
-
-
-@kernel
 def l1_norm(z):
     """|z| in l1."""
     norm = np.int64(0)
@@ -95,8 +88,9 @@ def ratio(kind, rate, norm, change):
 
 
 @kernel
-def start_from_g(words, state: State, tables: ProblemTables, start: Start):
+def start_from_g(words, states: States, tables: ProblemTables, start: Start):
     """Z ~ g: one pre-jump away from z. ``coordinates`` gains the pre-jump."""
+    state = states[0]
     jumps, coordinates = tables.jumps, start.coordinates
     while state.coordinate < len(coordinates):
         if state.position >= len(words):
@@ -115,7 +109,7 @@ def start_from_g(words, state: State, tables: ProblemTables, start: Start):
 
 
 @kernel
-def walk(words, state: State, tables: ProblemTables, task: Walk):
+def walk(words, states: States, tables: ProblemTables, task: Walk):
     """Algorithm 1 up to step ``last``; every ``thin``-th state after the burn-in becomes a row of ``out``.
 
     A step begins only when the words at hand would do for the longest step: one word for five coordinates, one for
@@ -125,6 +119,7 @@ def walk(words, state: State, tables: ProblemTables, task: Walk):
 
     The draws stand in the loop itself: a call with that many arrays would cost more than the draws do.
     """
+    state = states[0]
     columns, jumps, target = tables.columns, tables.jumps, tables.target
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
     starts, cells, entries = columns.starts, columns.cells, columns.entries
@@ -196,7 +191,7 @@ def walk(words, state: State, tables: ProblemTables, task: Walk):
         step += 1
         if step == next_kept:
             if kept < len(out):
-                out[kept] = z
+                copy(z, out[kept])
             kept += 1
             next_kept += thin
     state.position, state.step, state.norm = position, step, norm
@@ -223,7 +218,7 @@ def undo_all(z, columns: Columns, moves):
 
 
 @kernel
-def couple(words, state: State, tables: ProblemTables, pair: Pair):
+def couple(words, states: States, tables: ProblemTables, pair: Pair):
     """Algorithm 2 until the chains meet or step ``last``: the proposals are set once, one uniform accepts for both.
 
     ``gaps`` are the coordinates of y less those of x, w_j - v_j: the chains have met when all are 0, for the columns
@@ -231,6 +226,7 @@ def couple(words, state: State, tables: ProblemTables, pair: Pair):
     min(1, eta(v* - w) / eta(v* - v)); otherwise (``state.residual``) it draws proposals w* of its own until the first
     chain fails to take one with chance min(1, eta(w* - v) / eta(w* - w)).
     """
+    state = states[0]
     columns, jumps, kind, rate = tables.columns, tables.jumps, tables.target.kind, tables.target.rate
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
     x, y, gaps, x_moves, y_moves, m = pair.x, pair.y, pair.gaps, pair.x_moves, pair.y_moves, len(pair.gaps)

@@ -17,7 +17,7 @@ from keepsum.research.mcmc.kernels import start_from_g, walk
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
 from keepsum.research.mcmc.running import spread
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.kernel_arguments import State, new_state
+from keepsum.sampling.core.kernel_arguments import States, new_state
 from keepsum.sampling.core.rng import Rng, Stream
 
 
@@ -151,32 +151,31 @@ def metropolis(
     draws = np.empty((chains, steps // thin, lattice.width), dtype=np.int64)
     states = np.zeros((chains, lattice.width), dtype=np.int64) if starts is None else starts
 
-    def work(jobs: range, stream: Stream) -> list[State]:
-        done = []
+    def work(jobs: range, stream: Stream) -> list[States]:
+        ends = []
         for i in jobs:
-            state = begin(problem, states[i], starts is None, stream)
-            advance(problem, stream, state, states[i], steps + burn_in, None, draws[i], burn_in, thin)
-            done.append(state)
-        return done
+            walking = begin(problem, states[i], starts is None, stream)
+            advance(problem, stream, walking, states[i], steps + burn_in, None, draws[i], burn_in, thin)
+            ends.append(walking)
+        return ends
 
-    ends = spread(work, chains, rng, threads)
-    accepted, updates = (np.array([end[name] for end in ends]) for name in ("accepted", "updates"))
-    return Chains(draws, states, ChainInfo(steps, burn_in, thin, accepted, updates))
+    ends = np.concatenate(spread(work, chains, rng, threads))
+    return Chains(draws, states, ChainInfo(steps, burn_in, thin, ends["accepted"], ends["updates"]))
 
 
-def begin(problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None) -> State:
+def begin(problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None) -> States:
     """The state of a chain that starts at z, or one pre-jump from it; z and its coordinates are changed in place."""
-    state = new_state(WALK_STATE, norm=problem.norm(z))
+    states = new_state(WALK_STATE, norm=problem.norm(z))
     if from_g:
         moved = np.zeros(problem.dimension, dtype=np.int64) if coordinates is None else coordinates
-        run(start_from_g, stream, problem.tables, Start(z, moved), state=state)
-    return state
+        run(start_from_g, stream, problem.tables, Start(z, moved), states=states)
+    return states
 
 
 def advance(
     problem: Problem,
     stream: Stream,
-    state: State,
+    states: States,
     z: IntArray,
     last: int,
     coordinates: IntArray | None = None,
@@ -198,4 +197,4 @@ def advance(
         before=np.empty(problem.width, dtype=np.int64),
         whole=problem.touches_most,
     )
-    run(walk, stream, problem.tables, task, state=state)
+    run(walk, stream, problem.tables, task, states=states)

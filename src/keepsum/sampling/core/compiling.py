@@ -24,13 +24,22 @@ from keepsum._cache import is_writable, user_cache
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a loop at its first call: without the interpreter's lock, exactly as written, kept for later runs."""
-    return _kept(function)
+    """Compile a loop at its first call: without the interpreter's lock, exactly as written, kept for later runs.
+
+    It makes no array. So nothing has to count who refers to its arguments, which at calls with tuples of arrays takes
+    more time than many of the calls.
+    """
+    return _kept(function, _nrt=False)
+
+
+def allocating_kernel(function: Callable[..., Any]) -> Any:
+    """The same for a function that makes arrays of its own."""
+    return _kept(function, _nrt=True)
 
 
 def loose_kernel(function: Callable[..., Any]) -> Any:
-    """The same for sums of floats that may be taken in any order: several at a time, and so in other last digits."""
-    return _kept(function, fastmath={"reassoc", "contract"}, error_model="numpy")
+    """A kernel of sums of floats that may be taken in any order: several at a time, and so in other last digits."""
+    return _kept(function, _nrt=False, fastmath={"reassoc", "contract"}, error_model="numpy")
 
 
 def _kept(function: Callable[..., Any], **options: Any) -> Any:
@@ -58,7 +67,7 @@ class _Shelf(FunctionCache):
 
 PACKAGE = Path(__file__).parents[2]
 _THIS = Path(__file__).relative_to(PACKAGE)
-_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_)?kernel\b")
+_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|allocating_)?kernel\b")
 _IMPORTED = re.compile(rb"\b(?:from|import)[ \t]+keepsum\.([\w.]+)(?:[ \t]+import[ \t]+(\([^)]*\)|.*))?")
 
 

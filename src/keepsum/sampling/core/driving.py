@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.sampling.core.geometric import WORD_BITS, Geometric
-from keepsum.sampling.core.kernel_arguments import State, new_state
+from keepsum.sampling.core.kernel_arguments import State, States, new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw
@@ -51,34 +51,37 @@ class Referee:
 
 
 def run(
-    kernel: Callable[[Any, State, Any, Any], int],
+    kernel: Callable[[Any, States, Any, Any], int],
     stream: Stream,
     tables: Any,
     task: Any,
     referee: Referee | None = None,
-    state: State | None = None,
+    states: States | None = None,
 ) -> State:
     """Run a kernel to its end, with as many words as it takes, and return its state.
 
-    ``referee`` settles the ties of kernels that have any; ``state`` is where to go on from.
+    ``referee`` settles the ties of kernels that have any; ``states`` has the state to go on from.
     """
     announce(kernel)
-    state = new_state() if state is None else state
+    states = new_state() if states is None else states
+    position = states["position"]
     stream.renew()
+    if stream.position == len(stream.words):
+        stream.more()
     while True:
-        state.position = stream.position
-        code = kernel(stream.words, state, tables, task)
-        stream.position = int(state.position)
+        position[0] = stream.position
+        code = kernel(stream.words, states, tables, task)
+        stream.position = int(position[0])
         if code == DONE:
-            return state
+            return states[0]
         if code == MORE:
             stream.more()
         elif referee is None:
             raise AssertionError(f"{kernel} left a comparison open")
         elif code == TIE_DRAW:
-            referee.draw(state, stream)
+            referee.draw(states[0], stream)
         else:
-            referee.accept(state, stream)
+            referee.accept(states[0], stream)
 
 
 _ANNOUNCED: set[object] = set()

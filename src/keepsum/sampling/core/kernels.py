@@ -1,9 +1,9 @@
 """Draws inside loops: what every sampling kernel is built on.
 
-Whatever Python runs has one signature, ``kernel(words, state, tables, task)``, and is run by ``driving.run``:
+Whatever Python runs has one signature, ``kernel(words, states, tables, task)``, and is run by ``driving.run``:
 
 - ``words`` are random words at hand, to be read from ``state.position`` on;
-- ``state`` is a record of everything that the kernel has done, changed in place;
+- ``states`` is an array of one record, ``state``: everything that the kernel has done, changed in place;
 - ``tables`` is what it reads: a named tuple of arrays and numbers that nobody changes, so that threads share it;
 - ``task`` says which jobs to do and has the arrays to write to: a ``Task``, or ``Cells`` for a single run of cells.
 
@@ -17,17 +17,15 @@ It returns a code:
 So a draw is never started over, and no float and no rounded threshold decides anything on its own. What a kernel does
 depends on the words alone, never on where a buffer ends.
 
-The functions that kernels are made of start with ``words`` and ``state`` too, and then take what they need. In a loop
-over cells that is single arrays, not whole tables: numba counts the references to each array of a tuple at every call
-that is not inlined.
+The functions that kernels are made of take ``words`` and ``state`` first, and then what they need.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, SumLaw
+from keepsum.sampling.core.compiling import allocating_kernel, kernel
+from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, States, SumLaw
 
 DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 
@@ -41,6 +39,13 @@ def settled(state: State):
     value = state.answer
     state.answer = -1
     return value
+
+
+@kernel
+def copy(source, target):
+    """Write one vector over another of the same length."""
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 @kernel
@@ -316,7 +321,7 @@ def bars_to_parts(parts, start, bars, places):
     parts[start + bars] = places - last - 1
 
 
-@kernel
+@allocating_kernel
 def stars_to_parts(parts, start, size, total):
     """The parts that stars at increasing places fall into: before the j-th star at place p stand p - j bars."""
     stars = parts[start : start + total].copy()
@@ -326,7 +331,7 @@ def stars_to_parts(parts, start, size, total):
         parts[start + stars[j] - j] += 1
 
 
-@kernel
+@allocating_kernel
 def sort_behind(values, start, ordered, count):
     """Sort a run of values of which the first ``ordered`` are in order: sort the others, then merge from the back."""
     sort_run(values, start + ordered, count - ordered)
@@ -345,7 +350,7 @@ def sort_behind(values, start, ordered, count):
             j -= 1
 
 
-@kernel
+@allocating_kernel
 def sort_run(values, start, count):
     """Sort a run of values in place; short runs by insertion."""
     if count > 24:
@@ -369,3 +374,21 @@ def different(values, start, count):
             values[start + kept] = values[i]
             kept += 1
     return kept
+
+
+@kernel
+def fill_cells(words, states: States, table: GeometricTable, cells: Cells):
+    """``fill`` as Python runs it."""
+    return fill(words, states[0], table, cells)
+
+
+@kernel
+def repair_cells(words, states: States, target, cells: Cells):
+    """``repair`` as Python runs it."""
+    return repair(words, states[0], target, cells)
+
+
+@kernel
+def place_bars(words, states: States, total, cells: Cells):
+    """``draw_bars`` as Python runs it."""
+    return draw_bars(words, states[0], total, cells)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, State, Task
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
 from keepsum.sampling.core.kernels import DONE
 from keepsum.sampling.gaussian.integers_kernels import (
     DECIDE,
@@ -73,8 +73,9 @@ def mismatch_of(tables: BlockTables, variance, room: BlockRoom):
 
 
 @kernel
-def fill_blocks(words, state: State, tables: BlockTables, task: Task):
+def fill_blocks(words, states: States, tables: BlockTables, task: Task):
     """Blocks one behind the other in ``out``; the room is a ``BlockRoom``."""
+    state = states[0]
     gaussian, sizes, starts, room, out = tables.gaussian, tables.sizes, tables.starts, task.room, task.out
     steps = np.int64(len(tables.factor.shares)) + tables.width
     while task.first + state.job < task.last and (state.tries < task.most or state.phase != SAMPLE):

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, State, Task
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
 from keepsum.sampling.core.kernels import (
     ACCEPT_BITS,
     DONE,
@@ -272,8 +272,9 @@ def fill_sum(words, state: State, tables: GaussianTables, variance, goal, cells:
 
 
 @kernel
-def fill_free(words, state: State, tables: FreeTables, task: Task):
+def fill_free(words, states: States, tables: FreeTables, task: Task):
     """Independent cells."""
+    state = states[0]
     gaussian, variances, out = tables.gaussian, tables.variances, task.out
     while task.first + state.cell < task.last:
         cell = task.first + state.cell
@@ -288,8 +289,9 @@ def fill_free(words, state: State, tables: FreeTables, task: Task):
 
 
 @kernel
-def fill_sums(words, state: State, tables: SumsTables, task: Task):
+def fill_sums(words, states: States, tables: SumsTables, task: Task):
     """Regions with sum 0: job t is region ``t % R`` of row ``t // R``; the room is for log weights."""
+    state = states[0]
     gaussian, variances, sizes, starts = tables.gaussian, tables.variances, tables.sizes, tables.starts
     out, log_weights, count = task.out, task.room, len(tables.sizes)
     while task.first + state.job < task.last:

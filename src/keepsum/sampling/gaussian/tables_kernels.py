@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.kernel_arguments import State, States, Task
 from keepsum.sampling.core.kernels import DONE
 from keepsum.sampling.gaussian.integers_kernels import DECIDE, SAMPLE, count_theta, draw_integer, finish_block
 from keepsum.sampling.gaussian.kernel_arguments import Acceptance, FullRoom, FullTables
@@ -145,8 +145,9 @@ def close_slabs(row, tables: FullTables, room: FullRoom, out, start):
 
 
 @kernel
-def fill_tables(words, state: State, tables: FullTables, task: Task):
+def fill_tables(words, states: States, tables: FullTables, task: Task):
     """Tables one behind the other in ``out``; the room is a ``FullRoom``."""
+    state = states[0]
     room, out = task.room, task.out
     width = np.int64(1)
     steps = np.int64(1)

@@ -137,7 +137,7 @@ class MixtureRejection(Regions):
     def _run(self, out: IntArray, stream: Stream, most: int) -> State:
         tables = RejectionTables(self.mixture.tables, self.mixture.log_bound)
         task = Task(0, len(out), out, self.mixture.chain_room(0), most)
-        state = run(reject, stream, tables, task, state=new_state(CHAIN_STATE))
+        state = run(reject, stream, tables, task, states=new_state(CHAIN_STATE))
         if state.exceeded:
             raise AssertionError("a weight exceeds its bound")
         return state
@@ -286,12 +286,12 @@ class MixtureChain(Chain):
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         tables = ChainTables(self.proposals.tables, self.log_cap, steps, fresh)
         task = Task(0, len(out), out, self.proposals.chain_room(len(out)))
-        run(chains, stream, tables, task, state=new_state(CHAIN_STATE))
+        run(chains, stream, tables, task, states=new_state(CHAIN_STATE))
 
     def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
         tables = PairTables(self.proposals.tables, self.log_cap, lag, last)
         task = Task(0, len(times), times, self.proposals.chain_room(2))
-        run(couple, stream, tables, task, state=new_state(CHAIN_STATE))
+        run(couple, stream, tables, task, states=new_state(CHAIN_STATE))
 
 
 class HeatBathChain(Chain):
@@ -333,7 +333,7 @@ class HeatBathChain(Chain):
 
     @staticmethod
     def _run(kernel: Callable[..., int], stream: Stream, tables: Any, task: Task) -> None:
-        if run(kernel, stream, tables, task, state=new_state(CHAIN_STATE)).exceeded:
+        if run(kernel, stream, tables, task, states=new_state(CHAIN_STATE)).exceeded:
             raise AssertionError("a move of the heat bath has no room")
 
 

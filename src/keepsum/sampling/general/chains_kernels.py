@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import State, Task
-from keepsum.sampling.core.kernels import DONE, MORE
+from keepsum.sampling.core.kernel_arguments import States, Task
+from keepsum.sampling.core.kernels import DONE, MORE, copy
 from keepsum.sampling.general.kernel_arguments import ChainTables, PairTables, RejectionTables
 from keepsum.sampling.general.mixture_kernels import propose, unit
 
@@ -29,8 +29,9 @@ def thin(word, log_weight, log_cap):
 
 
 @kernel
-def chains(words, state: State, tables: ChainTables, task: Task):
+def chains(words, states: States, tables: ChainTables, task: Task):
     """Chains one after the other: the first candidate, then ``steps`` steps; the last state of each is a row."""
+    state = states[0]
     out, log_weights, candidate = task.out, task.room.log_weights, task.room.candidate
     per, log_cap = tables.mixture.words, tables.log_cap
     while state.job < task.last:
@@ -46,10 +47,10 @@ def chains(words, state: State, tables: ChainTables, task: Task):
         first = state.step == 0 and (tables.fresh or draw == 0)
         if state.step == 0 and not first:
             log_weights[draw] = log_weights[draw - 1]
-            out[draw] = out[draw - 1]
+            copy(out[draw - 1], out[draw])
         if first or log_uniform < log_weight - log_weights[draw]:
             log_weights[draw] = log_weight
-            out[draw] = candidate
+            copy(candidate, out[draw])
         state.step += 1
         if state.step > tables.steps:
             state.step = 0
@@ -58,13 +59,14 @@ def chains(words, state: State, tables: ChainTables, task: Task):
 
 
 @kernel
-def couple(words, state: State, tables: PairTables, task: Task):
+def couple(words, states: States, tables: PairTables, task: Task):
     """Pairs of chains, one ``lag`` steps ahead; both see the same candidates and meet when both accept one.
 
     The second chain starts from the candidate that the first one sees at step ``lag``: most pairs meet there. A met
     pair stays together. All that decides is the weights of the two states, of the candidate, and its uniform number.
     What is written is the step of the leading chain at the meeting, -1 for a pair that had not met at step ``last``.
     """
+    state = states[0]
     times, log_weights = task.out, task.room.log_weights
     per, log_cap, lag = tables.mixture.words, tables.log_cap, tables.lag
     while state.job < task.last:
@@ -93,8 +95,9 @@ def couple(words, state: State, tables: PairTables, task: Task):
 
 
 @kernel
-def reject(words, state: State, tables: RejectionTables, task: Task):
+def reject(words, states: States, tables: RejectionTables, task: Task):
     """Proposals until every row has one accepted with chance w / M, or ``most`` are made."""
+    state = states[0]
     per, log_bound, candidate = tables.mixture.words, tables.log_bound, task.room.candidate
     while state.job < task.last and state.tries < task.most:
         at = state.position
@@ -107,6 +110,6 @@ def reject(words, state: State, tables: RejectionTables, task: Task):
             state.exceeded = 1  # cannot be, but for the rounding of a factor: the draw stops
             return DONE
         if math.log(unit(words[at + per - 1])) < log_weight - log_bound:
-            task.out[state.job] = candidate
+            copy(candidate, task.out[state.job])
             state.job += 1
     return DONE

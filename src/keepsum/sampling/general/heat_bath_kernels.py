@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import State, Task
-from keepsum.sampling.core.kernels import DONE, MORE
+from keepsum.sampling.core.kernel_arguments import States, Task
+from keepsum.sampling.core.kernels import DONE, MORE, copy
 from keepsum.sampling.general.kernel_arguments import BathTables, SweepPairTables, SweepTables
 from keepsum.sampling.general.mixture_kernels import unit
 
@@ -81,6 +79,15 @@ def move(uniform, bath: BathTables, b, sums, weights):
 
 
 @kernel
+def equal(one, other):
+    """Whether two vectors are the same."""
+    for i in range(len(one)):  # noqa: SIM110 - compiled
+        if one[i] != other[i]:
+            return False
+    return True
+
+
+@kernel
 def sweep(words, at, bath: BathTables, sums, weights):
     """Every move once, in order; False if one has no room."""
     for b in range(len(bath.pointers) - 1):  # noqa: SIM110 - compiled
@@ -90,8 +97,9 @@ def sweep(words, at, bath: BathTables, sums, weights):
 
 
 @kernel
-def sweeps(words, state: State, tables: SweepTables, task: Task):
+def sweeps(words, states: States, tables: SweepTables, task: Task):
     """Chains one after the other, each from 0 for ``steps`` sweeps; the room is for the weights of a move."""
+    state = states[0]
     bath, out, weights = tables.bath, task.out, task.room
     per = len(bath.pointers) - 1
     while state.job < task.last:
@@ -103,7 +111,7 @@ def sweeps(words, state: State, tables: SweepTables, task: Task):
             if tables.fresh or draw == 0:
                 out[draw] = 0
             else:
-                out[draw] = out[draw - 1]
+                copy(out[draw - 1], out[draw])
         if not sweep(words, at, bath, out[draw], weights):
             state.exceeded = 1
             return DONE
@@ -115,11 +123,12 @@ def sweeps(words, state: State, tables: SweepTables, task: Task):
 
 
 @kernel
-def couple_sweeps(words, state: State, tables: SweepPairTables, task: Task):
+def couple_sweeps(words, states: States, tables: SweepPairTables, task: Task):
     """Pairs of chains, one ``lag`` sweeps ahead, that share their words until they are equal; -1 if not in time.
 
     The room is a ``SweepPairRoom``.
     """
+    state = states[0]
     bath, times, pair, weights = tables.bath, task.out, task.room.pair, task.room.weights
     per = len(bath.pointers) - 1
     while state.job < task.last:
@@ -137,7 +146,7 @@ def couple_sweeps(words, state: State, tables: SweepPairTables, task: Task):
             if not sweep(words, at, bath, pair[1], weights):
                 state.exceeded = 1
                 return DONE
-            met = np.all(pair[0] == pair[1])
+            met = equal(pair[0], pair[1])
             if met or state.step >= tables.last:
                 times[state.job] = state.step if met else -1
                 state.step = 0

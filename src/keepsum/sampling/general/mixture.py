@@ -122,7 +122,7 @@ class Proposals(ABC):
         """Independent proposals, one row each in the order of the slabs, and their log weights."""
         out = np.empty((count, len(self.slabs.order)), dtype=np.int64)
         room = self.chain_room(count)
-        run(weigh, stream, self.tables, Task(0, count, out, room), state=new_state(CHAIN_STATE))
+        run(weigh, stream, self.tables, Task(0, count, out, room), states=new_state(CHAIN_STATE))
         return out, room.log_weights
 
     def chain_room(self, log_weights: int) -> ChainRoom:

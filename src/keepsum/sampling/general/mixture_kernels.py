@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel, loose_kernel
-from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.kernel_arguments import States, Task
 from keepsum.sampling.core.kernels import DONE, MORE
 from keepsum.sampling.general.kernel_arguments import MixtureRoom, MixtureTables, ScaleTables, SlabTables
 
@@ -347,8 +347,9 @@ def log_target(laws, scales: ScaleTables, squares, out):
 
 
 @kernel
-def weigh(words, state: State, tables: MixtureTables, task: Task):
+def weigh(words, states: States, tables: MixtureTables, task: Task):
     """Independent proposals and their log weights; the room is a ``ChainRoom``."""
+    state = states[0]
     while state.job < task.last:
         at = state.position
         if at + tables.words > len(words):

@@ -25,7 +25,7 @@ from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.driving import TASK_CELLS, Referee, cell_ranges, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS, Geometric, geometric
 from keepsum.sampling.core.kernel_arguments import Cells, PackedTables, State, SumLaw, Task, new_state
-from keepsum.sampling.core.kernels import draw_bars, fill, repair
+from keepsum.sampling.core.kernels import fill_cells, place_bars, repair_cells
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw, pack
 from keepsum.sampling.core.totals import total_law
@@ -211,15 +211,14 @@ class ForcedSums:
         accepted = np.zeros(1, dtype=np.int64)
         while not accepted[0]:
             total, _ = self._fill_parts(cells, self._plus, rng, threads)
-            state = new_state(negative_total=total - goal)
-            run(accept_total, rng.stream(8), law, accepted, referee, state)
+            run(accept_total, rng.stream(8), law, accepted, referee, new_state(negative_total=total - goal))
         negative = Cells(np.empty(size, dtype=np.int64), 0, size)
         if self._methods[r] == BARS:
-            run(draw_bars, rng.stream(), total - goal, negative, referee)
+            run(place_bars, rng.stream(), total - goal, negative, referee)
         else:
             drawn, largest = self._fill_parts(negative.out, self._minus, rng, threads)
-            state = new_state(current_total=drawn, largest=largest)
-            run(repair, rng.stream(), total - goal, negative, referee, state)
+            start = new_state(current_total=drawn, largest=largest)
+            run(repair_cells, rng.stream(), total - goal, negative, referee, start)
         cells -= negative.out
 
     def _fill_parts(self, cells: IntArray, law: Geometric, rng: Rng, threads: int) -> tuple[int, int]:
@@ -227,7 +226,7 @@ class ForcedSums:
         referee = Referee(law.word_bits, lambda _: law, no_acceptance)
 
         def work(first: int, last: int, stream: Stream) -> State:
-            return run(fill, stream, law.table, Cells(cells, first, last - first), referee)
+            return run(fill_cells, stream, law.table, Cells(cells, first, last - first), referee)
 
         states = in_parallel(work, equal_ranges(len(cells), PART), rng, threads)
         return sum(int(state.total) for state in states), max(int(state.largest) for state in states)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, SumLaw, Task
+from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, States, SumLaw, Task
 from keepsum.sampling.core.kernels import (
     DONE,
     MORE,
@@ -107,8 +107,9 @@ def subtract(state: State, cells: Cells, scratch):
 
 
 @kernel
-def fill_regions(words, state: State, tables: RegionTables, task: Task):
+def fill_regions(words, states: States, tables: RegionTables, task: Task):
     """Job t is region ``t % R`` of draw ``t // R``; the room is for the largest region."""
+    state = states[0]
     plus, minus, totals, rate = tables.plus, tables.minus, tables.totals, tables.rate
     sizes, goals, modes, methods = tables.sizes, tables.goals, tables.modes, tables.methods
     table_starts, guide_starts, starts = tables.table_starts, tables.guide_starts, tables.starts
@@ -129,8 +130,9 @@ def fill_regions(words, state: State, tables: RegionTables, task: Task):
 
 
 @kernel
-def fill_free(words, state: State, table: GeometricTable, task: Task):
+def fill_free(words, states: States, table: GeometricTable, task: Task):
     """Independent double geometric draws, cell by cell."""
+    state = states[0]
     first, out, size = task.first, task.out, task.last - task.first
     while state.cell < size:
         if state.stage == 0:
@@ -149,8 +151,9 @@ def fill_free(words, state: State, table: GeometricTable, task: Task):
 
 
 @kernel
-def accept_total(words, state: State, law: SumLaw, verdict):
+def accept_total(words, states: States, law: SumLaw, verdict):
     """Accept the total that is left to the negative parts of a region filled elsewhere, or not."""
+    state = states[0]
     code = accept_mass(words, state, law, state.negative_total)
     if code < 0:
         return code

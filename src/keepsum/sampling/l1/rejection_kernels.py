@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, State, SumLaw, Task
+from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, State, States, SumLaw, Task
 from keepsum.sampling.core.kernels import DONE, draw, fill
 from keepsum.sampling.l1.compositions_kernels import NEGATIVE, accept_positive, fill_negative
 from keepsum.sampling.l1.kernel_arguments import Region, SolvedRoom, SolvedTables
@@ -133,8 +133,9 @@ def fill_wide(words, state: State, tables: SolvedTables, room: SolvedRoom, out, 
 
 
 @kernel
-def fill_blocks(words, state: State, tables: SolvedTables, task: Task):
+def fill_blocks(words, states: States, tables: SolvedTables, task: Task):
     """Blocks one behind the other in ``out``; the room is a ``SolvedRoom``."""
+    state = states[0]
     room, out = task.room, task.out
     while task.first + state.job < task.last and (state.tries < task.most or state.phase > DRAW_FREE):
         base = (task.first + state.job) * tables.width

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, State, Task
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_ACCEPT, TINY, accept, settled
 from keepsum.sampling.l1.compositions_kernels import BARS, fill_region, fill_small
 from keepsum.sampling.l1.kernel_arguments import Entry, Region, TwoRowsRoom, TwoRowsTables
@@ -234,8 +234,9 @@ def draw_rows(words, state: State, tables: TwoRowsTables, scratch, out, start):
 
 
 @kernel
-def fill_tables(words, state: State, tables: TwoRowsTables, task: Task):
+def fill_tables(words, states: States, tables: TwoRowsTables, task: Task):
     """Tables one behind the other in ``out``; the room is a ``TwoRowsRoom``."""
+    state = states[0]
     room, out, rows, columns = task.room, task.out, tables.rows, tables.columns
     while task.first + state.job < task.last and state.tries < task.most:
         start = (task.first + state.job) * rows * columns
