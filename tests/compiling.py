@@ -7,13 +7,12 @@ are. A sampler that is not here is compiled by the first test that draws from it
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.sampling.core.compiling import cache_folder
+from keepsum.sampling.core.compiling import cache_folder, kernel_sources
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth
@@ -30,10 +29,15 @@ MECHANISMS = (ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2"), ks.Gaussi
 
 def main() -> None:
     """Everything, unless it was done since a kernel last changed."""
-    kernels = Path(ks.__file__).parent.rglob("*kernel*.py")
     done = cache_folder() / "compiled"
-    if done.exists() and done.stat().st_mtime > max(path.stat().st_mtime for path in kernels):
+    if done.exists() and done.stat().st_mtime > max(path.stat().st_mtime for path in kernel_sources()):
         return
+    compile_all()
+    done.touch()
+
+
+def compile_all() -> None:
+    """Draw from every sampler, which compiles what is not compiled."""
     for keep in TOTALS.values():
         for mechanism in MECHANISMS:
             ks.plan(keep, mechanism).sample(2)
@@ -42,7 +46,6 @@ def main() -> None:
     for mechanism in MECHANISMS:
         ks.mcmc.metropolis(lattice, mechanism, 10, 0.4)
         ks.mcmc.meeting_times(lattice, mechanism, 0.4, lag=5, pairs=2)
-    done.touch()
 
 
 def general() -> None:

@@ -382,9 +382,9 @@ def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
 def test_too_few_steps_are_predicted(table):
     plan = ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
     (choice,) = plan.samplers
-    assert choice.chain.foretold(20_000) < 1e-6
+    assert choice.chain.predicted_distance(20_000) < 1e-6
     choice.chain.steps = 0  # the first candidate alone, which is meant to be within 0.05
-    assert 0.03 < choice.chain.foretold(20_000) < 0.07
+    assert 0.03 < choice.chain.predicted_distance(20_000) < 0.07
     assert plan.certify(pairs=250).convergence.error.distance > 0.03
 
 

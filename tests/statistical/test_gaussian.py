@@ -15,7 +15,8 @@ from keepsum.sampling.gaussian.blocks import BlockGaussian
 from keepsum.sampling.gaussian.common_scale import CommonScale
 from keepsum.sampling.gaussian.factors import dominated, make_factor
 from keepsum.sampling.gaussian.integers import WIDTHS
-from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian, Variances
+from keepsum.sampling.gaussian.parts import Variances
+from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian
 from keepsum.sampling.gaussian.tables import TableGaussian, table_steps
 
 TWO_BY_TWO = [[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]]

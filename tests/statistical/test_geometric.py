@@ -8,7 +8,8 @@ from scipy import stats
 from keepsum.sampling.core import geometric as geometric_module
 from keepsum.sampling.core.driving import Referee, run
 from keepsum.sampling.core.geometric import Geometric, geometric
-from keepsum.sampling.core.kernels import fill
+from keepsum.sampling.core.kernel_arguments import Cells
+from keepsum.sampling.core.kernels import fill_cells
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.compositions import FreeCells, no_acceptance
 
@@ -16,7 +17,7 @@ from keepsum.sampling.l1.compositions import FreeCells, no_acceptance
 def draw(law, count, seed=1, buffer_words=8192):
     out = np.empty(count, dtype=np.int64)
     referee = Referee(law.word_bits, lambda _: law, no_acceptance)
-    run(fill, rng(seed=seed).stream(buffer_words), referee, (law.table, out, 0, count))
+    run(fill_cells, rng(seed=seed).stream(buffer_words), law.table, Cells(out, 0, count), referee)
     return out
 
 

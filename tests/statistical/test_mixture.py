@@ -130,14 +130,13 @@ def by_hand(keep, epsilon, tau, count):
     """Proposals one at a time: sums in the user's order, log weights, and the variances that they were drawn with."""
     mixture = mixture_of(keep, epsilon, tau)
     _, _, order = block_of(keep)
-    scales, slabs = mixture.tables
     room = mixture.room()
     stream = rng(seed=3).stream()
     sums = np.empty((count, len(mixture.sizes)), dtype=np.int64)
     log_weights, variances, uniforms = np.empty(count), np.empty(sums.shape), np.empty(count)
     for n in range(count):
         words = stream.take(mixture.words)
-        log_weights[n] = propose(words, 0, scales, slabs, room, sums[n])
+        log_weights[n] = propose(words, 0, mixture.tables, room, sums[n])
         variances[n] = room.squares
         uniforms[n] = unit(words[-1])
     cells = np.empty_like(sums)
@@ -171,12 +170,11 @@ def test_a_weight_without_its_determinant_is_rejected():
 def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, epsilon):
     """Against the whole formula in ball arithmetic, factor and all."""
     mixture = mixture_of(keep, epsilon, 0.3)
-    scales, slabs = mixture.tables
     room, stream = mixture.room(), rng(seed=4).stream()
     out = np.empty(len(mixture.sizes), dtype=np.int64)
     for _ in range(60):
         words = stream.take(mixture.words)
-        found = propose(words, 0, scales, slabs, room, out)
+        found = propose(words, 0, mixture.tables, room, out)
         if found < -700:
             continue  # accepted by nobody
         wanted = sum(densities(mixture, room.squares)) + float(log_klein(mixture, room.squares, out))
@@ -320,7 +318,6 @@ def test_pairs_meet_when_two_chains_that_are_followed_do(near):
     sampler, lag = chain(keep, "1", 0.2, steps=1, near=near), 5
     pairs = 200
     found = sampler.meeting_times(pairs, lag, 500, rng(seed=11))
-    scales, slabs = sampler.proposals.tables
     per, room = sampler.proposals.words, sampler.proposals.room()
     out = np.empty(16, dtype=np.int64)
     source = rng(seed=11)
@@ -331,7 +328,7 @@ def test_pairs_meet_when_two_chains_that_are_followed_do(near):
             ahead, behind, step = None, None, -1
             while behind is None or ahead != behind:
                 words = stream.take(per)
-                log_weight = propose(words, 0, scales, slabs, room, out)
+                log_weight = propose(words, 0, sampler.proposals.tables, room, out)
                 passing, uniform = min(1.0, math.exp(log_weight - sampler.log_cap)), unit(words[-1])
                 if uniform >= passing:
                     continue

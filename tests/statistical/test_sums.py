@@ -8,14 +8,14 @@ from scipy import stats
 from keepsum.accuracy.law import free_variance, sum_variance, sum_weights
 from keepsum.sampling.core import driving
 from keepsum.sampling.core.geometric import Geometric
-from keepsum.sampling.core.kernels import JOB
+from keepsum.sampling.core.kernel_arguments import new_state
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.core.totals import TotalLaw
 from keepsum.sampling.l1 import compositions
 from keepsum.sampling.l1.compositions import ForcedSums
-from keepsum.sampling.l1.compositions_kernels import BARS, MEND, TABLE
+from keepsum.sampling.l1.compositions_kernels import BARS, REPAIR, TABLE
 
-WAYS = {"table": TABLE, "bars": BARS, "mending": MEND}
+WAYS = {"table": TABLE, "bars": BARS, "repair": REPAIR}
 
 
 def sampler(epsilon, n, total=0, way=None, word_bits=64):
@@ -42,7 +42,7 @@ def test_forced_sums(n, epsilon, way):
     assert_drawn_from(found, sum_law(n, float(epsilon)))
 
 
-@pytest.mark.parametrize("way", ["bars", "mending"])
+@pytest.mark.parametrize("way", ["bars", "repair"])
 @pytest.mark.parametrize("total", [1, -3, 7])
 def test_other_sums(total, way):
     found = draws(sampler("0.5", 3, total, WAYS[way]), 200_000)
@@ -82,7 +82,7 @@ def test_short_words_without_the_fallback_fail(monkeypatch, way):
 
 def test_a_biased_coin_fails():
     """The chance of acceptance computed with a rate that is off by one part in forty."""
-    made = sampler("0.5", 3, way=MEND)
+    made = sampler("0.5", 3, way=REPAIR)
     made._rate *= 1.025
     assert_not_drawn_from(draws(made, 400_000), sum_law(3, 0.5))
 
@@ -91,26 +91,24 @@ def test_a_restarted_buffer_fails(monkeypatch):
     """A draw that runs out of words starts over with fresh ones: short draws come too often."""
     honest = driving.Stream.more
 
-    def wrong_run(kernel, stream, referee, arguments, start=None):
-        state = np.zeros(driving.STATE_SIZE, dtype=np.int64)
+    def wrong_run(kernel, stream, tables, task, referee=None):
+        states = new_state()
         while True:
-            state[driving.POSITION] = stream.position
-            code = kernel(stream.words, state, *arguments)
-            stream.position = int(state[driving.POSITION])
+            states["position"] = stream.position
+            code = kernel(stream.words, states, tables, task)
+            stream.position = int(states[0].position)
             if code == driving.DONE:
-                return state
+                return states[0]
             if code == driving.MORE:
                 stream.position = len(stream.words)
                 honest(stream)
-                done = state[JOB]
-                state[:] = 0
-                state[JOB] = done
-            state[driving.ANSWER] = -1
+                states = new_state(job=states[0].job)
+            states["answer"] = -1
 
     monkeypatch.setattr(compositions, "run", wrong_run)
     monkeypatch.setattr(Rng, "stream", lambda self, words=8: driving.Stream(self._key, self._bump(), 24))
     monkeypatch.setattr(Rng, "_bump", _counter(), raising=False)
-    assert_not_drawn_from(draws(sampler("0.5", 3, way=MEND), 100_000), sum_law(3, 0.5))
+    assert_not_drawn_from(draws(sampler("0.5", 3, way=REPAIR), 100_000), sum_law(3, 0.5))
 
 
 def _counter():
@@ -178,7 +176,7 @@ def test_cells_of_a_region_are_exchangeable_and_regions_independent():
 
 
 def test_ties_go_to_the_law_of_their_own_region():
-    """Two regions of one size, one with sum 0 (a table) and one without (mended): short words for both."""
+    """Two regions of one size, one with sum 0 (a table) and one without (repaired): short words for both."""
     found = draws(ForcedSums(Fraction(1), [3, 3], [0, 2], word_bits=4), 20_000)
     assert_drawn_from(found[:, :3], sum_law(3, 1.0))
     assert_drawn_from(found[:, 3:], sum_law(3, 1.0, total=2, reach=6))
@@ -186,9 +184,10 @@ def test_ties_go_to_the_law_of_their_own_region():
 
 @pytest.mark.parametrize("epsilon", ["0.02", "1", "20"])
 def test_bars_and_stars(epsilon):
-    """Few stars among many bars, and the other way round: 30 cells by table against 30 cells by mending."""
+    """Few stars among many bars, and the other way round: 30 cells by table against 30 cells by repair."""
     lengths = [
-        np.abs(draws(sampler(epsilon, 30, way=way), 20_000, seed)).sum(axis=1) for seed, way in enumerate((TABLE, MEND))
+        np.abs(draws(sampler(epsilon, 30, way=way), 20_000, seed)).sum(axis=1)
+        for seed, way in enumerate((TABLE, REPAIR))
     ]
     errors = [length.std() / np.sqrt(len(length)) for length in lengths]
     assert abs(lengths[0].mean() - lengths[1].mean()) <= 5 * np.hypot(*errors)
@@ -203,7 +202,7 @@ def test_large_regions_are_filled_in_parts(monkeypatch, epsilon):
     """The path of regions above half a million cells, on small ones: the law, and the same noise for any threads."""
     monkeypatch.setattr(compositions, "LARGE", 2)
     monkeypatch.setattr(compositions, "PART", 2)
-    made = sampler("0.5", 3, way=MEND)
+    made = sampler("0.5", 3, way=REPAIR)
     assert_drawn_from(draws(made, 4_000), sum_law(3, 0.5))
     many = ForcedSums(Fraction(epsilon), [50, 1, 9])
     one, two = (np.empty((4, 60), dtype=np.int64) for _ in range(2))

@@ -8,7 +8,8 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, power, solved_
 from scipy import sparse, stats
 
 import keepsum as ks
-from keepsum.sampling.core.kernels import ANSWER, TIE_ACCEPT
+from keepsum.sampling.core.kernel_arguments import new_state
+from keepsum.sampling.core.kernels import TIE_ACCEPT
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.l1 import rejection, two_rows
 from keepsum.sampling.l1.rejection import SolvedRegions, split
@@ -99,7 +100,7 @@ def test_short_words_without_the_fallback_fail(monkeypatch):
 
 def test_a_biased_coin_fails():
     made = TwoRows(Fraction(1, 2), 3, 3)
-    made._bound, made._ceiling = made._bound * 1.2, made._ceiling * 1.2
+    made._scale_low, made._scale_high = made._scale_low * 1.2, made._scale_high * 1.2
     assert_not_drawn_from(draws(made, 200_000), table_law(3, 3, 0.5, reach=2))
 
 
@@ -199,13 +200,11 @@ def test_an_entry_too_far_out_is_left_to_the_referee():
 def test_a_chance_that_underflows_is_left_to_the_referee(epsilon, sums):
     """A word of zeros may be the start of any small number, so no weight of 0.0 may refuse it."""
     made = TwoRows(Fraction(epsilon), 3, 3)
-    state = np.zeros(16, dtype=np.int64)
-    state[ANSWER] = -1
-    room = 20_001
-    powers = np.exp(-float(epsilon) * np.arange(5 * room))
-    scale = (float(epsilon), made._bound, made._ceiling, made._tails, made._rate, powers)
-    work = (np.array(sums), 3, np.empty((3, room)), np.empty(room))
-    assert accept_rows(np.zeros(1, dtype=np.uint64), state, 0, *scale, *work) == TIE_ACCEPT
+    made._room = 20_001
+    made._powers = np.exp(-float(epsilon) * np.arange(5 * made._room))
+    room = made._new_room()
+    room.sums[:] = sums
+    assert accept_rows(np.zeros(1, dtype=np.uint64), new_state()[0], made._tables(), room) == TIE_ACCEPT
 
 
 def test_split_solves_for_the_widest_regions():

@@ -243,7 +243,7 @@ def observe(
         meetings=tuple(sorted(excess.items())),
         unmet=sum(time < 0 for time in times),
         confidence=confidence,
-        predicted=chain.foretold(max(WEIGHTS, pairs * chain.lag)),
+        predicted=chain.predicted_distance(max(WEIGHTS, pairs * chain.lag)),
         rounding=chain.rounding,
     )
 

@@ -11,11 +11,13 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
 import keepsum as ks
-from keepsum.research.mcmc.kernels import MET, NORM, OTHER, couple
+from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Pair
+from keepsum.research.mcmc.kernels import couple
 from keepsum.research.mcmc.pairs import same
 from keepsum.research.mcmc.problem import pose
 from keepsum.research.mcmc.reference import LatticeState
-from keepsum.research.mcmc.running import feed, fresh_state
+from keepsum.sampling.core.driving import run
+from keepsum.sampling.core.kernel_arguments import new_state
 
 A = np.array([[1, 1, 1]])
 A_PAIR = np.array([[1, 1]])
@@ -29,11 +31,11 @@ def coupled(problem, basis, v, w, count, seed=1, buffer_words=65536):
     ends = np.empty((2, count, len(basis)), dtype=np.int64)
     moves = np.zeros((2, len(v)), dtype=np.int64)
     for i in range(count):
-        state, x, y, gaps = fresh_state(), basis @ v, basis @ w, w - v
-        state[NORM], state[OTHER] = problem.norm(x), problem.norm(y)
-        feed(couple, stream, state, problem.columns, problem.jumps, problem.target, x, y, gaps, *moves, 1)
-        assert state[MET] == np.array_equal(x, y) == (not gaps.any())
-        assert (state[NORM], state[OTHER]) == (problem.norm(x), problem.norm(y))
+        x, y, gaps = basis @ v, basis @ w, w - v
+        states = new_state(WALK_STATE, norm=problem.norm(x), second_norm=problem.norm(y))
+        state = run(couple, stream, problem.tables, Pair(x, y, gaps, *moves, 1), states=states)
+        assert state.met == np.array_equal(x, y) == (not gaps.any())
+        assert (state.norm, state.second_norm) == (problem.norm(x), problem.norm(y))
         ends[:, i] = x, y
     return ends
 

@@ -5,9 +5,10 @@ import pytest
 from laws import assert_drawn_from, assert_not_drawn_from, lattice_law, solved_law, sum_law
 
 import keepsum as ks
+from keepsum.research.mcmc.kernel_arguments import WALK_STATE
 from keepsum.research.mcmc.metropolis import advance, begin
 from keepsum.research.mcmc.problem import pose
-from keepsum.research.mcmc.running import fresh_state
+from keepsum.sampling.core.kernel_arguments import new_state
 
 SUM, OVERLAP, COINS = [[1, 1, 1]], [[1, 1, 1, 0], [0, 1, 1, 1]], [[2, 3, 5]]
 
@@ -104,7 +105,7 @@ def test_where_buffers_end_changes_nothing():
         advance(problem, stream, state, z, 2000, None, out)
         ends.append((out, stream.word()))
     assert all(np.array_equal(out, ends[0][0]) and word == ends[0][1] for out, word in ends)
-    assert not fresh_state().any()
+    assert new_state(WALK_STATE)[0].tolist() == (0, -1, *[0] * 9)  # a state that has done nothing
 
 
 def test_seeds_repeat_for_any_number_of_threads():

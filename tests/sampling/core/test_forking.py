@@ -96,17 +96,17 @@ def test_a_kernel_is_not_fed_with_words_of_the_parent():
     stream = ks.rng(seed=1).stream()
     stream.word()
 
-    def kernel(given, state):
-        if len(given) <= state[driving.POSITION]:
+    def kernel(given, states, tables, task):
+        if len(given) <= states[0].position:
             return driving.MORE
-        seen.append(int(given[state[driving.POSITION]]))
-        state[driving.POSITION] += 1
+        seen.append(int(given[states[0].position]))
+        states["position"] += 1
         return driving.DONE
 
     seen: list[int] = []
 
     def read():
-        driving.run(kernel, stream, None, ())
+        driving.run(kernel, stream, None, None)
         return [seen.pop()]
 
     for fork in (os.fork, past_the_hooks):

@@ -10,7 +10,7 @@ from scipy import sparse, special
 import keepsum as ks
 from keepsum.lattice.structure import decompose
 from keepsum.planning.selection.general import cell_moves
-from keepsum.sampling.core.rng import rng
+from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
 from keepsum.sampling.general.mixture import Mixture, tune
@@ -268,8 +268,9 @@ def made(kind):
 def test_threads_and_buffers_change_nothing(kind, monkeypatch):
     sampler = made(kind)
     found = []
-    for threads, chunk in ((1, 2**16), (2, 2**16), (2, 60)):
-        monkeypatch.setattr("keepsum.sampling.general.chains.CHUNK", chunk)
+    plain = Rng.stream
+    for threads, words in ((1, 2**16), (2, 2**16), (2, 60), (1, 7)):
+        monkeypatch.setattr(Rng, "stream", lambda self, _=0, words=words: plain(self, words))
         out = np.empty((150, sampler.width), dtype=np.int64)
         sampler.draw_into(out, rng(seed=3), threads)
         times = sampler.meeting_times(150, 4, 5_000, rng(seed=4), threads) if kind != "rejection" else 0
@@ -314,11 +315,10 @@ def test_slabs_agree_with_a_dense_factor():
     results = []
     for slabs in (stacked, one):
         mixture = Mixture.of(0.5, slabs, system.matrix, sizes, 0.3)
-        scales, tables = mixture.tables
         room, out = mixture.room(), np.empty(12, dtype=np.int64)
         found = []
         for n in range(100):
-            weight = propose(words, n * mixture.words, scales, tables, room, out)
+            weight = propose(words, n * mixture.words, mixture.tables, room, out)
             found.append((weight, *out.tolist()))
         results.append(np.array(found))
     assert results[0] == pytest.approx(results[1], rel=1e-9)

@@ -15,7 +15,7 @@ from keepsum.sampling.general.chains import MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth
 from keepsum.sampling.general.mixture_bounds import Rounding, _below_law
-from keepsum.sampling.general.mixture_kernels import FLOOR, draw_near, log_theta
+from keepsum.sampling.general.mixture_kernels import FLOOR, draw_integer, log_theta
 from keepsum.sampling.general.scale_bounds import log_excess, mass_defect, mean_square
 from keepsum.sampling.general.scales import (
     log_mixture,
@@ -255,7 +255,7 @@ def test_a_coordinate_is_drawn_as_exactly_as_the_rounding_bound_says(square, phi
             middle = (low + high) / 2
             if middle in (low, high):
                 break
-            inside = place[draw_near(middle, phi, square, log_sum)] <= n and middle < 1
+            inside = place[draw_integer(middle, phi, square, log_sum)] <= n and middle < 1
             low, high = (middle, high) if inside else (low, middle)
         assert abs(low - min(1.0, passed[n])) <= relative + (n + 2) * absolute
 

@@ -14,7 +14,8 @@ from keepsum.planning.selection.gaussian import ROOM, in_part_order, overlap_par
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.gaussian.common_scale import CommonScale
-from keepsum.sampling.gaussian.sums import FreeGaussian, Part, SumsGaussian
+from keepsum.sampling.gaussian.parts import Part
+from keepsum.sampling.gaussian.sums import FreeGaussian, SumsGaussian
 from keepsum.tables.axes import IntArray
 
 PROPOSALS = 400  # of a pilot

@@ -17,14 +17,8 @@ from keepsum.planning.selection.general import choose_narrow
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
-from keepsum.sampling.gaussian.sums import (
-    FreeGaussian,
-    LatticeGaussian,
-    Part,
-    SumsGaussian,
-    Variances,
-    sum_acceptance,
-)
+from keepsum.sampling.gaussian.parts import Part, Variances
+from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian, sum_acceptance
 from keepsum.sampling.gaussian.tables import TableGaussian
 from keepsum.tables.axes import IntArray
 

@@ -11,11 +11,13 @@ from keepsum._arguments import check_whole
 from keepsum.convergence.times import MeetingTimes
 from keepsum.lattice import Lattice
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernels import MET, NORM, OTHER, STEP, couple
+from keepsum.research.mcmc.kernel_arguments import Pair
+from keepsum.research.mcmc.kernels import couple
 from keepsum.research.mcmc.metropolis import advance, begin
 from keepsum.research.mcmc.pairs import MAX_STEPS, as_meeting_times, checked_last
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
-from keepsum.research.mcmc.running import feed, progress, spread
+from keepsum.research.mcmc.running import progress, spread
+from keepsum.sampling.core.driving import run
 from keepsum.sampling.core.rng import Rng, Stream
 
 
@@ -102,10 +104,10 @@ def meet(problem: Problem, stream: Stream, lag: int, last: int, starts: Any) -> 
     """One pair by Algorithm 3: the step at which it met, or the last one, and whether it met."""
     x, y = (np.zeros(problem.width, dtype=np.int64) if starts is None else starts[0].copy() for _ in range(2))
     v, w = np.zeros((2, problem.dimension), dtype=np.int64)
-    state = begin(problem, x, starts is None, stream, v)
+    states = begin(problem, x, starts is None, stream, v)
     second = begin(problem, y, starts is None, stream, w)
-    advance(problem, stream, state, x, lag, v)
-    state[OTHER] = second[NORM]
-    moves = np.zeros((2, problem.dimension), dtype=np.int64)
-    feed(couple, stream, state, problem.columns, problem.jumps, problem.target, x, y, w - v, *moves, last)
-    return int(state[STEP]), bool(state[MET])
+    advance(problem, stream, states, x, lag, v)
+    states["second_norm"] = second["norm"]
+    x_moves, y_moves = np.zeros((2, problem.dimension), dtype=np.int64)
+    state = run(couple, stream, problem.tables, Pair(x, y, w - v, x_moves, y_moves, last), states=states)
+    return int(state.step), bool(state.met)

@@ -1,4 +1,4 @@
-"""What the kernels read: arrays under names. numba knows these classes by name, so they belong to the kernels' text."""
+"""What the kernels of this folder read and write, by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.sampling.core.kernel_arguments import state_type
+
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+
+WALK_STATE = state_type(
+    "step",
+    "accepted",
+    "updates",
+    "norm",  # |z| in l1, or its square in l2
+    "second_norm",  # that of the second chain of a pair
+    "second_accepted",
+    "coordinate",
+    "residual",  # whether the second chain draws a proposal of its own
+    "met",
+)
 
 
 class Columns(NamedTuple):
@@ -43,15 +57,47 @@ class Target(NamedTuple):
     chances: Floats
 
 
-class Scratch(NamedTuple):
-    """Where a step of Algorithm 1 works: its proposal's nonzero coordinates, and the state before it.
+class ProblemTables(NamedTuple):
+    """All that a chain is about."""
 
-    ``coordinates`` follow the chain in the basis, or are none. ``whole``: a proposal touches most of the cells, see
-    ``walk``.
+    columns: Columns
+    jumps: PreJumps
+    target: Target
+
+
+class Start(NamedTuple):
+    """A chain that starts: its cells, and its coordinates in the basis."""
+
+    z: IntArray
+    coordinates: IntArray
+
+
+class Walk(NamedTuple):
+    """A chain that walks to step ``last``: every ``thin``-th state after the burn-in becomes a row of ``out``.
+
+    ``moved``, ``moves`` and ``before`` are for a step's proposal, its coordinates that are not 0, and for the cells
+    before it. ``coordinates`` follow the chain in the basis, or are none. ``whole``: a proposal touches most of the
+    cells, see ``walk``.
     """
 
+    z: IntArray
+    out: IntArray
+    burn_in: int
+    thin: int
+    last: int
     coordinates: IntArray
     moved: IntArray
     moves: IntArray
     before: IntArray
     whole: bool
+
+
+class Pair(NamedTuple):
+    """A pair of chains that is coupled to step ``last``: cells, the second's coordinates less the first's, moves."""
+
+    x: IntArray
+    y: IntArray
+    gaps: IntArray
+    x_moves: IntArray
+    y_moves: IntArray
+    last: int

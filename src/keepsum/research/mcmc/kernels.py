@@ -1,9 +1,4 @@
-"""The loops of Algorithms 1 and 2.
-
-As in ``sampling.kernels`` a loop reads words from a buffer and keeps all that it has done in its arguments. When the
-words run short it returns ``MORE`` and, called again with more of them, goes on where it was. What a step does depends
-on the words alone, never on where a buffer ends.
-"""
+"""The loops of Algorithms 1 and 2, called and run as all kernels are (``sampling/core/kernels.py``)."""
 
 from __future__ import annotations
 
@@ -11,14 +6,12 @@ import math
 
 import numpy as np
 
+from keepsum.research.mcmc.kernel_arguments import Columns, Pair, ProblemTables, Start, Walk
 from keepsum.sampling.core.compiling import kernel
+from keepsum.sampling.core.kernel_arguments import States
+from keepsum.sampling.core.kernels import DONE, MORE, copy
 
-DONE, MORE = 0, -1
 L1, L2, GAUSSIAN = 0, 1, 2
-
-# The state of a loop. NORM is |z| in l1, or its square in l2; OTHER that of the second chain.
-POSITION, STEP, ACCEPTED, UPDATES, NORM, OTHER, OTHER_ACCEPTED, COORDINATE, RESIDUAL, MET = range(10)
-STATE_SIZE = 10
 
 GUIDE_BITS = 11  # of a uniform number, looked up; with the sign a coordinate takes 12 bits, and a word has five
 CHUNK_BITS = GUIDE_BITS + 1
@@ -47,7 +40,7 @@ def tail_of(word):
 
 
 @kernel
-def move(z, columns, j, by, kind):
+def move(z, columns: Columns, j, by, kind):
     """Add a multiple of column j to z; the change of |z| in l1, or of its square."""
     change = np.int64(0)
     for p in range(np.uint64(columns.starts[j]), np.uint64(columns.starts[j + 1])):
@@ -60,17 +53,10 @@ def move(z, columns, j, by, kind):
 
 
 @kernel
-def add(z, columns, j, by):
+def add(z, columns: Columns, j, by):
     """Add a multiple of column j to z."""
     for p in range(np.uint64(columns.starts[j]), np.uint64(columns.starts[j + 1])):
         z[np.uint64(columns.cells[p])] += by * columns.entries[p]
-
-
-@kernel
-def copy(source, target):
-    """Write one vector over another of the same length."""
-    for i in range(len(source)):
-        target[i] = source[i]
 
 
 @kernel
@@ -102,57 +88,62 @@ def ratio(kind, rate, norm, change):
 
 
 @kernel
-def start_from_g(words, state, columns, jumps, kind, z, coordinates):
+def start_from_g(words, states: States, tables: ProblemTables, start: Start):
     """Z ~ g: one pre-jump away from z. ``coordinates`` gains the pre-jump."""
-    while state[COORDINATE] < len(coordinates):
-        if state[POSITION] >= len(words):
+    state = states[0]
+    jumps, coordinates = tables.jumps, start.coordinates
+    while state.coordinate < len(coordinates):
+        if state.position >= len(words):
             return MORE
-        j = state[COORDINATE]
-        word, law = words[state[POSITION]], jumps.law[j]
+        j = state.coordinate
+        word, law = words[state.position], jumps.law[j]
         by = magnitude(tail_of(word), jumps.log_a[law], jumps.half[law])
         if word & np.uint64(1):
             by = -by
-        state[POSITION] += 1
+        state.position += 1
         coordinates[j] += by
-        state[NORM] += move(z, columns, j, by, kind)
-        state[COORDINATE] += 1
-    state[COORDINATE] = 0
+        state.norm += move(start.z, tables.columns, j, by, tables.target.kind)
+        state.coordinate += 1
+    state.coordinate = 0
     return DONE
 
 
 @kernel
-def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, last):
+def walk(words, states: States, tables: ProblemTables, task: Walk):
     """Algorithm 1 up to step ``last``; every ``thin``-th state after the burn-in becomes a row of ``out``.
 
     A step begins only when the words at hand would do for the longest step: one word for five coordinates, one for
     each of these whose first bits leave it open, one for the acceptance. Words left over begin the next buffer.
-    Where a proposal touches most cells anyway (``scratch.whole``), the norm is summed up anew and a refused proposal
+    Where a proposal touches most cells anyway (``task.whole``), the norm is summed up anew and a refused proposal
     is written over; else the change of the norm is summed over the touched cells, and the refused proposal taken off.
 
     The draws stand in the loop itself: a call with that many arrays would cost more than the draws do.
     """
+    state = states[0]
+    columns, jumps, target = tables.columns, tables.jumps, tables.target
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
     starts, cells, entries = columns.starts, columns.cells, columns.entries
-    moved, moves, before, coordinates = scratch.moved, scratch.moves, scratch.before, scratch.coordinates
+    z, moved, moves, before, coordinates = task.z, task.moved, task.moves, task.before, task.coordinates
     kind, rate, chances = target.kind, target.rate, target.chances
-    whole, follow, m = scratch.whole, len(scratch.coordinates) > 0, len(laws)
+    out, burn_in, thin = task.out, task.burn_in, task.thin
+    whole, follow, m = task.whole, len(task.coordinates) > 0, len(laws)
     longest = -(-m // CHUNKS) + m + 1
     tabled = 0 if kind == L2 else len(chances)
     copy(z, before)
-    position, step, norm = np.uint64(state[POSITION]), state[STEP], state[NORM]
-    accepted, updates = state[ACCEPTED], state[UPDATES]
+    position, step, norm = np.uint64(state.position), state.step, state.norm
+    accepted, updates = state.accepted, state.updates
     kept = (step - burn_in) // thin if step > burn_in else 0
     next_kept = burn_in + (kept + 1) * thin
     code = DONE
-    while step < last:
+    while step < task.last:
         if len(words) - np.int64(position) < longest:
             code = MORE
             break
         # Which coordinates are 0 cannot be foreseen: each is written down, and the count tells whether it stays.
-        count, word, left = np.uint64(0), np.uint64(0), 0
+        count, word, chunks = np.uint64(0), np.uint64(0), 0
         for j in range(m):
-            if left == 0:
-                word, left = words[position], CHUNKS
+            if chunks == 0:
+                word, chunks = words[position], CHUNKS
                 position += np.uint64(1)
             chunk, law = word & np.uint64(2**CHUNK_BITS - 1), np.uint64(laws[j])
             by = np.int64(quick[law, chunk])
@@ -164,7 +155,7 @@ def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, l
             moved[count], moves[count] = j, by
             count += np.uint64(by != 0)
             word >>= np.uint64(CHUNK_BITS)
-            left -= 1
+            chunks -= 1
         change = np.int64(0)
         if whole:
             for i in range(count):
@@ -200,16 +191,16 @@ def walk(words, state, columns, jumps, target, z, scratch, out, burn_in, thin, l
         step += 1
         if step == next_kept:
             if kept < len(out):
-                out[kept] = z
+                copy(z, out[kept])
             kept += 1
             next_kept += thin
-    state[POSITION], state[STEP], state[NORM] = position, step, norm
-    state[ACCEPTED], state[UPDATES] = accepted, updates
+    state.position, state.step, state.norm = position, step, norm
+    state.accepted, state.updates = accepted, updates
     return code
 
 
 @kernel
-def move_all(z, columns, moves, kind):
+def move_all(z, columns: Columns, moves, kind):
     """Add every column by its multiple; the change of the norm."""
     change = np.int64(0)
     for j in range(len(moves)):
@@ -219,7 +210,7 @@ def move_all(z, columns, moves, kind):
 
 
 @kernel
-def undo_all(z, columns, moves):
+def undo_all(z, columns: Columns, moves):
     """Take every multiple away again."""
     for j in range(len(moves)):
         if moves[j] != 0:
@@ -227,20 +218,22 @@ def undo_all(z, columns, moves):
 
 
 @kernel
-def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, last):
+def couple(words, states: States, tables: ProblemTables, pair: Pair):
     """Algorithm 2 until the chains meet or step ``last``: the proposals are set once, one uniform accepts for both.
 
     ``gaps`` are the coordinates of y less those of x, w_j - v_j: the chains have met when all are 0, for the columns
     are a basis. Coordinate by coordinate the second chain takes the first one's proposal v* with chance
-    min(1, eta(v* - w) / eta(v* - v)); otherwise (RESIDUAL) it draws proposals w* of its own until one fails to be taken
-    by the first with chance min(1, eta(w* - v) / eta(w* - w)).
+    min(1, eta(v* - w) / eta(v* - v)); otherwise (``state.residual``) it draws proposals w* of its own until the first
+    chain fails to take one with chance min(1, eta(w* - v) / eta(w* - w)).
     """
+    state = states[0]
+    columns, jumps, kind, rate = tables.columns, tables.jumps, tables.target.kind, tables.target.rate
     laws, quick, log_a, half = jumps.law, jumps.quick, jumps.log_a, jumps.half
-    kind, rate, m = target.kind, target.rate, len(gaps)
-    residual = state[RESIDUAL]
-    position, j = state[POSITION], state[COORDINATE]
+    x, y, gaps, x_moves, y_moves, m = pair.x, pair.y, pair.gaps, pair.x_moves, pair.y_moves, len(pair.gaps)
+    residual = state.residual
+    position, j = state.position, state.coordinate
     code = DONE
-    while state[STEP] < last and code == DONE:
+    while state.step < pair.last and code == DONE:
         while j < m:
             if len(words) - position < 2:
                 code = MORE
@@ -267,27 +260,27 @@ def couple(words, state, columns, jumps, target, x, y, gaps, x_moves, y_moves, l
         common = uniform(words[position])
         position += 1
         change = move_all(x, columns, x_moves, kind)
-        x_yes = common < ratio(kind, rate, state[NORM], change)
+        x_yes = common < ratio(kind, rate, state.norm, change)
         if x_yes:
-            state[NORM] += change
-            state[ACCEPTED] += 1
+            state.norm += change
+            state.accepted += 1
         else:
             undo_all(x, columns, x_moves)
         change = move_all(y, columns, y_moves, kind)
-        y_yes = common < ratio(kind, rate, state[OTHER], change)
+        y_yes = common < ratio(kind, rate, state.second_norm, change)
         if y_yes:
-            state[OTHER] += change
-            state[OTHER_ACCEPTED] += 1
+            state.second_norm += change
+            state.second_accepted += 1
         else:
             undo_all(y, columns, y_moves)
         apart = 0
         for i in range(m):
             gaps[i] += (y_moves[i] if y_yes else 0) - (x_moves[i] if x_yes else 0)
             apart += gaps[i] != 0
-        state[STEP] += 1
+        state.step += 1
         j = 0
         if apart == 0:
-            state[MET] = 1
+            state.met = 1
             break
-    state[POSITION], state[COORDINATE], state[RESIDUAL] = position, j, residual
+    state.position, state.coordinate, state.residual = position, j, residual
     return code

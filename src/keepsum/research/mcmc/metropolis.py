@@ -12,10 +12,12 @@ from keepsum._arguments import check_whole
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import Floats, IntArray, Scratch
-from keepsum.research.mcmc.kernels import ACCEPTED, NORM, UPDATES, start_from_g, walk
+from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Floats, IntArray, Start, Walk
+from keepsum.research.mcmc.kernels import start_from_g, walk
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
-from keepsum.research.mcmc.running import feed, fresh_state, spread
+from keepsum.research.mcmc.running import spread
+from keepsum.sampling.core.driving import run
+from keepsum.sampling.core.kernel_arguments import States, new_state
 from keepsum.sampling.core.rng import Rng, Stream
 
 
@@ -149,32 +151,31 @@ def metropolis(
     draws = np.empty((chains, steps // thin, lattice.width), dtype=np.int64)
     states = np.zeros((chains, lattice.width), dtype=np.int64) if starts is None else starts
 
-    def work(jobs: range, stream: Stream) -> list[IntArray]:
-        done = []
+    def work(jobs: range, stream: Stream) -> list[States]:
+        ends = []
         for i in jobs:
-            state = begin(problem, states[i], starts is None, stream)
-            advance(problem, stream, state, states[i], steps + burn_in, None, draws[i], burn_in, thin)
-            done.append(state)
-        return done
+            walking = begin(problem, states[i], starts is None, stream)
+            advance(problem, stream, walking, states[i], steps + burn_in, None, draws[i], burn_in, thin)
+            ends.append(walking)
+        return ends
 
-    done = np.array(spread(work, chains, rng, threads))
-    return Chains(draws, states, ChainInfo(steps, burn_in, thin, done[:, ACCEPTED], done[:, UPDATES]))
+    ends = np.concatenate(spread(work, chains, rng, threads))
+    return Chains(draws, states, ChainInfo(steps, burn_in, thin, ends["accepted"], ends["updates"]))
 
 
-def begin(problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None) -> IntArray:
+def begin(problem: Problem, z: IntArray, from_g: bool, stream: Stream, coordinates: IntArray | None = None) -> States:
     """The state of a chain that starts at z, or one pre-jump from it; z and its coordinates are changed in place."""
-    state = fresh_state()
-    state[NORM] = problem.norm(z)
+    states = new_state(WALK_STATE, norm=problem.norm(z))
     if from_g:
         moved = np.zeros(problem.dimension, dtype=np.int64) if coordinates is None else coordinates
-        feed(start_from_g, stream, state, problem.columns, problem.jumps, problem.target.kind, z, moved)
-    return state
+        run(start_from_g, stream, problem.tables, Start(z, moved), states=states)
+    return states
 
 
 def advance(
     problem: Problem,
     stream: Stream,
-    state: IntArray,
+    states: States,
     z: IntArray,
     last: int,
     coordinates: IntArray | None = None,
@@ -184,7 +185,16 @@ def advance(
 ) -> None:
     """Walk to step ``last``; z, its coordinates and the state are changed in place."""
     moved, moves = np.zeros((2, problem.dimension), dtype=np.int64)
-    followed = np.zeros(0, dtype=np.int64) if coordinates is None else coordinates
-    scratch = Scratch(followed, moved, moves, np.empty(problem.width, dtype=np.int64), problem.touches_most)
-    kept = np.empty((0, problem.width), dtype=np.int64) if out is None else out
-    feed(walk, stream, state, problem.columns, problem.jumps, problem.target, z, scratch, kept, burn_in, thin, last)
+    task = Walk(
+        z=z,
+        out=np.empty((0, problem.width), dtype=np.int64) if out is None else out,
+        burn_in=burn_in,
+        thin=thin,
+        last=last,
+        coordinates=np.zeros(0, dtype=np.int64) if coordinates is None else coordinates,
+        moved=moved,
+        moves=moves,
+        before=np.empty(problem.width, dtype=np.int64),
+        whole=problem.touches_most,
+    )
+    run(walk, stream, problem.tables, task, states=states)

@@ -20,7 +20,7 @@ from keepsum.lattice.kernel import LLL_LIMIT
 from keepsum.lattice.matrix import as_matrix
 from keepsum.privacy import as_mechanism
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, Target
+from keepsum.research.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, ProblemTables, Target
 from keepsum.research.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
 
 LARGEST_ENTRY = 2**20  # of a basis, and of a start: squares and their sums then stay far below 2^63
@@ -46,6 +46,11 @@ class Problem:
     target: Target
     a: Floats
     width: int
+
+    @property
+    def tables(self) -> ProblemTables:
+        """What the kernels read."""
+        return ProblemTables(self.columns, self.jumps, self.target)
 
     @property
     def dimension(self) -> int:

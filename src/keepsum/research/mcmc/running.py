@@ -1,4 +1,4 @@
-"""Between Python and the loops of this folder: feeding words, sharing work between threads, showing progress."""
+"""Jobs shared between threads, and their progress on a terminal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
-
-import numpy as np
+from typing import TypeVar
 
 from keepsum._arguments import check_flag, check_whole
-from keepsum.research.mcmc.kernel_arguments import IntArray
-from keepsum.research.mcmc.kernels import MORE, POSITION, STATE_SIZE
-from keepsum.sampling.core.driving import announce, in_parallel
+from keepsum.sampling.core.driving import equal_ranges, in_parallel
 from keepsum.sampling.core.rng import Rng, Stream, checked_rng
 
 Result = TypeVar("Result")
@@ -22,37 +18,10 @@ Result = TypeVar("Result")
 TASKS = 64  # work is cut into so many tasks whatever the number of threads, so that a seed gives the same result
 
 
-def fresh_state() -> IntArray:
-    """The state of a loop that has done nothing."""
-    return np.zeros(STATE_SIZE, dtype=np.int64)
-
-
-def feed(kernel: Callable[..., int], stream: Stream, state: IntArray, *arguments: Any) -> None:
-    """Run a loop to its end, with as many words as it takes."""
-    announce(kernel)
-    stream.renew()
-    state[POSITION] = stream.position
-    while kernel(stream.words, state, *arguments) == MORE:
-        stream.position = int(state[POSITION])
-        stream.more()
-        state[POSITION] = 0
-    stream.position = int(state[POSITION])
-
-
 def cores() -> int:
     """How many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def shares(count: int) -> list[range]:
-    """So many jobs cut into tasks: nearly equal runs that depend on the count alone.
-
-    >>> [len(jobs) for jobs in shares(3)], len(shares(1000))
-    ([1, 1, 1], 63)
-    """
-    size = -(-count // TASKS)
-    return [range(first, min(first + size, count)) for first in range(0, count, size)]
 
 
 def spread(
@@ -62,17 +31,17 @@ def spread(
     threads: int | None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> list[Result]:
-    """Do ``count`` jobs, each task of them on a stream of its own; the results in the order of the jobs."""
+    """Do ``count`` jobs, each run of them on a stream of its own; the results in the order of the jobs."""
     source = checked_rng(rng)
     workers = cores() if threads is None else check_whole(threads, "The number of threads", 1)
 
-    def task(jobs: range, stream: Stream) -> Sequence[Result]:
-        results = work(jobs, stream)
-        advance(len(jobs))
+    def run(first: int, last: int, stream: Stream) -> Sequence[Result]:
+        results = work(range(first, last), stream)
+        advance(last - first)
         return results
 
-    tasks = [lambda stream, jobs=jobs: task(jobs, stream) for jobs in shares(count)]
-    return [one for some in in_parallel(tasks, source, workers) for one in some]
+    parts = in_parallel(run, equal_ranges(count, -(-count // TASKS)), source, workers)
+    return [result for part in parts for result in part]
 
 
 @contextmanager

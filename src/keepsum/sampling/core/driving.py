@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from keepsum.sampling.core.geometric import WORD_BITS, Geometric
-from keepsum.sampling.core.kernels import ACCEPT_BITS, ANSWER, DONE, MORE, POSITION, STATE_SIZE, TIE_DRAW
+from keepsum.sampling.core.kernel_arguments import State, States, new_state
+from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw
 
-State: TypeAlias = npt.NDArray[np.int64]
-
 TASK_CELLS = 2**16  # about a millisecond of work
 PILOT_DRAWS = 100  # accepted draws that tell a rejection sampler's rate well enough
-UNLIMITED = 2**62
 
 
 @dataclass(frozen=True)
@@ -41,43 +39,49 @@ class Referee:
         """Settle a geometric draw."""
         law = self.law(state)
         words = stream.words[stream.position : stream.position + law.words_per_draw]
-        state[ANSWER] = law.resolve(words, stream.extra)
+        state.answer = law.resolve(words, stream.extra)
         stream.position += law.words_per_draw
 
     def accept(self, state: State, stream: Stream) -> None:
         """Settle an acceptance."""
         count = min(ACCEPT_BITS, self.word_bits)
         bits = int(stream.words[stream.position]) >> (WORD_BITS - count)
-        state[ANSWER] = self.answer(state, LazyUniform(stream.extra, bits, count))
+        state.answer = self.answer(state, LazyUniform(stream.extra, bits, count))
         stream.position += 1
 
 
 def run(
-    kernel: Callable[..., int],
+    kernel: Callable[[Any, States, Any, Any], int],
     stream: Stream,
-    referee: Referee,
-    arguments: Sequence[Any],
-    start: Mapping[int, int] | None = None,
+    tables: Any,
+    task: Any,
+    referee: Referee | None = None,
+    states: States | None = None,
 ) -> State:
-    """Run a kernel to its end and return its state; ``start`` sets places of the state beforehand."""
+    """Run a kernel to its end, with as many words as it takes, and return its state.
+
+    ``referee`` settles the ties of kernels that have any; ``states`` has the state to go on from.
+    """
     announce(kernel)
-    state = np.zeros(STATE_SIZE, dtype=np.int64)
-    state[ANSWER] = -1
-    for place, value in (start or {}).items():
-        state[place] = value
+    states = new_state() if states is None else states
+    position = states["position"]
     stream.renew()
+    if stream.position == len(stream.words):
+        stream.more()
     while True:
-        state[POSITION] = stream.position
-        code = kernel(stream.words, state, *arguments)
-        stream.position = int(state[POSITION])
+        position[0] = stream.position
+        code = kernel(stream.words, states, tables, task)
+        stream.position = int(position[0])
         if code == DONE:
-            return state
+            return states[0]
         if code == MORE:
             stream.more()
+        elif referee is None:
+            raise AssertionError(f"{kernel} left a comparison open")
         elif code == TIE_DRAW:
-            referee.draw(state, stream)
+            referee.draw(states[0], stream)
         else:
-            referee.accept(state, stream)
+            referee.accept(states[0], stream)
 
 
 _ANNOUNCED: set[object] = set()
@@ -94,27 +98,40 @@ def announce(kernel: Any) -> None:
         print("keepsum: compiling a sampler, a few seconds the first time", file=sys.stderr)
 
 
-def in_parallel(tasks: Sequence[Callable[[Stream], Any]], rng: Rng, threads: int) -> list[Any]:
-    """Run tasks, each on a stream of its own that depends on its place alone: threads change nothing but time."""
-    streams = [rng.stream() for _ in tasks]
-    if threads == 1 or len(tasks) == 1:
-        return [task(stream) for task, stream in zip(tasks, streams, strict=True)]
+def in_parallel(
+    work: Callable[[int, int, Stream], Any], ranges: Sequence[tuple[int, int]], rng: Rng, threads: int
+) -> list[Any]:
+    """Work through ranges of jobs, from the first to before the last of each, and return the results in order.
+
+    Each range has a stream of its own that depends on its place alone: threads change nothing but time.
+    """
+    streams = [rng.stream() for _ in ranges]
+    if threads == 1 or len(ranges) == 1:
+        return [work(first, last, stream) for (first, last), stream in zip(ranges, streams, strict=True)]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda pair: pair[0](pair[1]), zip(tasks, streams, strict=True)))
+        return list(pool.map(work, *zip(*ranges, strict=True), streams))
 
 
-def ranges(sizes: npt.NDArray[np.int64], draws: int, most: int = TASK_CELLS) -> list[tuple[int, int]]:
-    """Cut jobs (draw by draw, part by part) into runs of about ``most`` cells.
+def equal_ranges(count: int, step: int) -> list[tuple[int, int]]:
+    """Cut so many jobs into ranges of ``step``.
 
-    >>> ranges(np.array([3, 3, 3]), draws=2, most=6)
+    >>> equal_ranges(5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return [(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+def cell_ranges(sizes: npt.NDArray[np.int64], draws: int, most: int = TASK_CELLS) -> list[tuple[int, int]]:
+    """Cut jobs (draw by draw, part by part) into ranges of about ``most`` cells.
+
+    >>> cell_ranges(np.array([3, 3, 3]), draws=2, most=6)
     [(0, 2), (2, 3), (3, 5), (5, 6)]
-    >>> ranges(np.array([2, 1]), draws=4, most=6)
+    >>> cell_ranges(np.array([2, 1]), draws=4, most=6)
     [(0, 4), (4, 8)]
     """
     count, width = len(sizes), int(sizes.sum())
     if width <= most:
-        step = max(1, most // max(width, 1)) * count
-        return [(first, min(first + step, draws * count)) for first in range(0, draws * count, step)]
+        return equal_ranges(draws * count, max(1, most // max(width, 1)) * count)
     cuts = [0]
     filled = 0
     for job, size in enumerate(sizes.tolist()):

@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb
 
 from keepsum.sampling.core.balls import ball, digits, floor_exact, precision
-from keepsum.sampling.core.kernel_tables import Guide, Table, Words
+from keepsum.sampling.core.kernel_arguments import GeometricTable, Guide, Words
 from keepsum.sampling.core.rng import LazyUniform, Stream
 
 WORD_BITS = 64
@@ -53,7 +53,7 @@ class Geometric:
         high = _thresholds(lambda k: _cdf(epsilon * size, k, None), word_bits, None)
         low = _thresholds(lambda k: _cdf(epsilon, k, size), word_bits, size) if low_bits else high[:0]
         guide_bits = guide_bits_of(word_bits)
-        self.table = Table(
+        self.table = GeometricTable(
             high=high,
             high_guide=guide_of(high, word_bits, guide_bits),
             low=low,

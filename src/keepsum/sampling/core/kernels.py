@@ -1,32 +1,51 @@
 """Draws inside loops: what every sampling kernel is built on.
 
-A kernel reads words from a buffer and keeps everything it has done in an array ``state``. It returns a code:
+Whatever Python runs has one signature, ``kernel(words, states, tables, task)``, and is run by ``driving.run``:
+
+- ``words`` are random words at hand, to be read from ``state.position`` on;
+- ``states`` is an array of one record, ``state``: everything that the kernel has done, changed in place;
+- ``tables`` is what it reads: a named tuple of arrays and numbers that nobody changes, so that threads share it;
+- ``task`` says which jobs to do and has the arrays to write to: a ``Task``, or ``Cells`` for a single run of cells.
+
+It returns a code:
 
 - ``DONE``;
-- ``MORE``: the buffer is empty; call again with more words behind those not used, and it goes on where it was;
+- ``MORE``: the words are used up; call again with more words behind those not used, and it goes on where it was;
 - ``TIE_DRAW``, ``TIE_ACCEPT``: a comparison that its words do not decide; settle it exactly, leave the answer in
-  ``state[ANSWER]``, and call again.
+  ``state.answer``, and call again.
 
-So a draw is never started over, and no float and no rounded threshold decides anything on its own.
+So a draw is never started over, and no float and no rounded threshold decides anything on its own. What a kernel does
+depends on the words alone, never on where a buffer ends.
+
+The functions that kernels are made of take ``words`` and ``state`` first, and then what they need.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from keepsum.sampling.core.compiling import kernel
+from keepsum.sampling.core.compiling import allocating_kernel, kernel
+from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, States, SumLaw
 
 DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 
-# The state of a kernel: where it is, and what it carries from one call to the next.
-POSITION, ANSWER, JOB, TRIES = 0, 1, 2, 3
-STAGE, CELL, TOTAL, OTHER, LARGEST, RATIO_AT = 4, 5, 6, 7, 8, 9  # inside a region
-PHASE, REGION, COLUMN, BEFORE = 10, 11, 12, 13  # inside a block of regions
-NEAR, HIGH, LOW, WHICH, VALUE = 14, 15, 16, 17, 18  # inside a one-dimensional Gaussian draw
-CENTRE_TOP, CENTRE_BOTTOM, SHARE_TOP, SHARE_BOTTOM = 19, 20, 21, 22  # its centre and variance, when it ties
-STATE_SIZE = 24
-
 ACCEPT_BITS = 52  # of an acceptance word; exact in a float
+TINY = 1e-290  # no chance is taken to be smaller than this without the referee: floats may call it 0
+
+
+@kernel
+def settled(state: State):
+    """What a comparison that was left open has been settled to, which is then used up; -1 if there is none."""
+    value = state.answer
+    state.answer = -1
+    return value
+
+
+@kernel
+def copy(source, target):
+    """Write one vector over another of the same length."""
+    for i in range(len(source)):
+        target[i] = source[i]
 
 
 @kernel
@@ -42,19 +61,30 @@ def look_up(word, table, guide, shift, guide_shift):
 
 
 @kernel
-def draw(words, state, table):
+def look_up_packed(word, tables: PackedTables, table_start, guide_start):
+    """The same in one of several tables, which starts there."""
+    bits = word >> np.uint64(tables.shift)
+    k = np.int64(tables.guide[guide_start + np.int64(bits >> np.uint64(tables.guide_shift))])
+    while tables.table[table_start + k] < bits:
+        k += 1
+    if tables.table[table_start + k] == bits:
+        return np.int64(TIE_DRAW)
+    return k
+
+
+@kernel
+def draw(words, state: State, table: GeometricTable):
     """A geometric draw, or MORE, or TIE_DRAW (the words of the draw then still stand at the position)."""
-    if state[ANSWER] >= 0:
-        value = state[ANSWER]
-        state[ANSWER] = -1
+    value = settled(state)
+    if value >= 0:
         return value
-    position = state[POSITION]
+    position = state.position
     if table.low_bits == 0:
         if position >= len(words):
             return np.int64(MORE)
         value = look_up(words[position], table.high, table.high_guide, table.shift, table.guide_shift)
         if value >= 0:
-            state[POSITION] = position + 1
+            state.position = position + 1
         return value
     if position + 2 > len(words):
         return np.int64(MORE)
@@ -62,26 +92,27 @@ def draw(words, state, table):
     low = look_up(words[position + 1], table.low, table.low_guide, table.shift, table.guide_shift)
     if high < 0 or low < 0:
         return np.int64(TIE_DRAW)
-    state[POSITION] = position + 2
+    state.position = position + 2
     return (high << table.low_bits) + low
 
 
 @kernel
-def mass_ratio(n, a, mode, total):
-    """How likely a sum of n geometrics is to be ``total``, against its mode; and the number of factors.
+def mass_ratio(law: SumLaw, total):
+    """How likely a sum of geometrics is to be ``total``, against its mode; and the number of factors.
 
     Each factor carries a relative error below 4 * 2^-53: a itself, a product, a quotient and the running product.
     """
+    n, a = law.size, law.rate
     ratio = 1.0
     steps = 0
-    if total > mode:
-        for i in range(mode, total):
+    if total > law.mode:
+        for i in range(law.mode, total):
             ratio *= a * (i + n) / (i + 1.0)
             steps += 1
             if ratio < 1e-30:
                 break
     else:
-        for i in range(mode - 1, total - 1, -1):
+        for i in range(law.mode - 1, total - 1, -1):
             ratio *= (i + 1.0) / (a * (i + n))
             steps += 1
             if ratio < 1e-30:
@@ -90,13 +121,12 @@ def mass_ratio(n, a, mode, total):
 
 
 @kernel
-def accept(words, state, shift, low, high):
+def accept(words, state: State, shift, low, high):
     """1 or 0 with a probability between ``low`` and ``high``, or MORE, or TIE_ACCEPT."""
-    if state[ANSWER] >= 0:
-        value = state[ANSWER]
-        state[ANSWER] = -1
+    value = settled(state)
+    if value >= 0:
         return value
-    position = state[POSITION]
+    position = state.position
     if position >= len(words):
         return np.int64(MORE)
     count = min(ACCEPT_BITS, 64 - shift)
@@ -104,24 +134,24 @@ def accept(words, state, shift, low, high):
     scale = 2.0**count
     # Of the products only the rounding is in doubt: scale is a power of two, so there is none.
     if bits + 1.0 <= low * scale:
-        state[POSITION] = position + 1
+        state.position = position + 1
         return np.int64(1)
     if bits >= high * scale:
-        state[POSITION] = position + 1
+        state.position = position + 1
         return np.int64(0)
     return np.int64(TIE_ACCEPT)
 
 
 @kernel
-def accept_mass(words, state, shift, n, a, mode, total):
-    """Accept with the chance of a sum of n geometrics being ``total`` relative to its mode."""
+def accept_mass(words, state: State, law: SumLaw, total):
+    """Accept with the chance of a sum of geometrics being ``total`` relative to its mode."""
     if total < 0:
         return np.int64(0)
-    ratio, steps = mass_ratio(n, a, mode, total)
+    ratio, steps = mass_ratio(law, total)
     if ratio < 1e-30:
-        return accept(words, state, shift, 0.0, 1e-29)
+        return accept(words, state, law.shift, 0.0, 1e-29)
     error = (4.001 * steps + 8.0) * 2.0**-53  # the thousandth is for products of errors
-    return accept(words, state, shift, ratio * (1.0 - error), ratio * (1.0 + error))
+    return accept(words, state, law.shift, ratio * (1.0 - error), ratio * (1.0 + error))
 
 
 @kernel
@@ -135,15 +165,16 @@ def bit_length(value):
 
 
 @kernel
-def repair(words, state, parts, size, target):
-    """Turn a uniform composition of ``state[OTHER]`` into one of ``target``, ball by ball, in place.
+def repair(words, state: State, target, cells: Cells):
+    """Turn a uniform composition of ``state.current_total`` into one of ``target``, ball by ball, in place.
 
     A ball is added to part i with weight parts[i] + 1 (a Polya urn), or a ball is taken away at random; both keep
     compositions uniform. A word proposes a part and accepts it: a part with weight w passes with chance
-    w / 2^width. ``state[LARGEST]`` bounds the parts.
+    w / 2^width. ``state.largest`` bounds the parts.
     """
+    parts, start, size = cells.out, cells.start, cells.size
     index_shift = np.uint64(64 - bit_length(size - 1))
-    position, total, largest = state[POSITION], state[OTHER], state[LARGEST]
+    position, total, largest = state.position, state.current_total, state.largest
     width = bit_length(largest)  # weights up to largest + 1 fit into 2^width
     mask = np.uint64((1 << width) - 1)
     while total != target and position < len(words):
@@ -153,6 +184,7 @@ def repair(words, state, parts, size, target):
         if i >= size:
             continue
         coin = np.int64(word & mask)
+        i += start
         if total < target:
             if coin <= parts[i]:
                 parts[i] += 1
@@ -163,62 +195,67 @@ def repair(words, state, parts, size, target):
         elif coin < parts[i]:
             parts[i] -= 1
             total -= 1
-    state[POSITION], state[OTHER], state[LARGEST] = position, total, largest
+    state.position, state.current_total, state.largest = position, total, largest
     return np.int64(DONE) if total == target else np.int64(MORE)
 
 
 @kernel
-def fill(words, state, table, out, start, size):
-    """Fill a run of cells with geometric draws; their sum in TOTAL, their largest in LARGEST, progress in CELL."""
-    while state[CELL] < size:
-        if state[ANSWER] < 0:
+def fill(words, state: State, table: GeometricTable, cells: Cells):
+    """Fill a run of cells with geometric draws; ``state`` has their total, the largest, and the cell it is at."""
+    out, start, size = cells.out, cells.start, cells.size
+    while state.cell < size:
+        if state.answer < 0:
             if table.low_bits == 0:
-                fill_run(words, state, table.high, table.high_guide, table.shift, table.guide_shift, out, start, size)
+                fill_run(words, state, table, cells)
             else:
-                fill_run_in_two(words, state, table, out, start, size)
-            if state[CELL] == size:
+                fill_run_in_two(words, state, table, cells)
+            if state.cell == size:
                 break
         value = draw(words, state, table)
         if value < 0:
             return value
-        out[start + state[CELL]] = value
-        state[TOTAL] += value
-        state[LARGEST] = max(state[LARGEST], value)
-        state[CELL] += 1
-    state[CELL] = 0
+        out[start + state.cell] = value
+        state.total += value
+        state.largest = max(state.largest, value)
+        state.cell += 1
+    state.cell = 0
     return np.int64(DONE)
 
 
 @kernel
-def fill_run(words, state, table, guide, shift, guide_shift, out, start, size):
+def fill_run(words, state: State, law: GeometricTable, cells: Cells):
     """As many cells as the words at hand and the absence of ties allow: the loop where the time goes."""
-    position, cell = state[POSITION], state[CELL]
-    total, largest = state[TOTAL], state[LARGEST]
-    count = min(len(words) - position, size - cell)
+    table, guide, out = law.high, law.high_guide, cells.out
+    shift, guide_shift = np.uint64(law.shift), np.uint64(law.guide_shift)
+    position, cell = state.position, state.cell
+    total, largest = state.total, state.largest
+    place = cells.start + cell
+    count = min(len(words) - position, cells.size - cell)
     for i in range(count):
-        bits = words[position + i] >> np.uint64(shift)
-        k = guide[bits >> np.uint64(guide_shift)]
+        bits = words[position + i] >> shift
+        k = guide[bits >> guide_shift]
         while table[k] < bits:
             k += np.uint64(1)
         if table[k] == bits:
             count = i
             break
         value = np.int64(k)
-        out[start + cell + i] = value
+        out[place + i] = value
         total += value
         largest = max(largest, value)
-    state[POSITION], state[CELL] = position + count, cell + count
-    state[TOTAL], state[LARGEST] = total, largest
+    state.position, state.cell = position + count, cell + count
+    state.total, state.largest = total, largest
 
 
 @kernel
-def fill_run_in_two(words, state, table, out, start, size):
+def fill_run_in_two(words, state: State, law: GeometricTable, cells: Cells):
     """The same for a law of two tables."""
-    high, high_guide, low, low_guide = table.high, table.high_guide, table.low, table.low_guide
-    shift, guide_shift = np.uint64(table.shift), np.uint64(table.guide_shift)
-    position, cell = state[POSITION], state[CELL]
-    total, largest = state[TOTAL], state[LARGEST]
-    count = min((len(words) - position) // 2, size - cell)
+    high, high_guide, low, low_guide, out = law.high, law.high_guide, law.low, law.low_guide, cells.out
+    shift, guide_shift = np.uint64(law.shift), np.uint64(law.guide_shift)
+    position, cell = state.position, state.cell
+    total, largest = state.total, state.largest
+    place = cells.start + cell
+    count = min((len(words) - position) // 2, cells.size - cell)
     for i in range(count):
         bits = words[position + 2 * i] >> shift
         k = high_guide[bits >> guide_shift]
@@ -231,44 +268,45 @@ def fill_run_in_two(words, state, table, out, start, size):
         if high[k] == bits or low[j] == low_word:
             count = i
             break
-        value = (np.int64(k) << table.low_bits) + np.int64(j)
-        out[start + cell + i] = value
+        value = (np.int64(k) << law.low_bits) + np.int64(j)
+        out[place + i] = value
         total += value
         largest = max(largest, value)
-    state[POSITION], state[CELL] = position + 2 * count, cell + count
-    state[TOTAL], state[LARGEST] = total, largest
+    state.position, state.cell = position + 2 * count, cell + count
+    state.total, state.largest = total, largest
 
 
 @kernel
-def draw_bars(words, state, parts, start, size, total):
-    """A uniform composition of ``total`` into ``size`` parts, as bars between stars.
+def draw_bars(words, state: State, total, cells: Cells):
+    """A uniform composition of ``total`` into the cells, as bars between stars.
 
     Among ``total + size - 1`` places either the bars or the stars are placed, whichever are fewer. Places are drawn
-    until enough different ones are there, which makes every set of them equally likely. OTHER counts the places that
-    are drawn, CELL those of them that are different and in order.
+    until enough different ones are there, which makes every set of them equally likely. ``state.places`` counts those
+    that are drawn, ``state.cell`` those of them that are different and in order.
     """
+    parts, start, size = cells.out, cells.start, cells.size
     bars = size - 1
     count = min(bars, total)
     places = bars + total
     place_shift = np.uint64(64 - bit_length(places - 1)) if places > 1 else np.uint64(63)
-    while state[CELL] < count:
-        have, position = state[OTHER], state[POSITION]
+    while state.cell < count:
+        have, position = state.places, state.position
         while have < count and position < len(words):
             place = np.int64(words[position] >> place_shift) if places > 1 else np.int64(0)
             position += 1
             if place < places:
                 parts[start + have] = place
                 have += 1
-        state[POSITION], state[OTHER] = position, have
+        state.position, state.places = position, have
         if have < count:
             return np.int64(MORE)
-        sort_behind(parts, start, state[CELL], count)
-        state[CELL] = state[OTHER] = different(parts, start, count)
+        sort_behind(parts, start, state.cell, count)
+        state.cell = state.places = different(parts, start, count)
     if count == bars:
         bars_to_parts(parts, start, bars, places)
     else:
         stars_to_parts(parts, start, size, total)
-    state[OTHER] = state[CELL] = 0
+    state.places = state.cell = 0
     return np.int64(DONE)
 
 
@@ -283,7 +321,7 @@ def bars_to_parts(parts, start, bars, places):
     parts[start + bars] = places - last - 1
 
 
-@kernel
+@allocating_kernel
 def stars_to_parts(parts, start, size, total):
     """The parts that stars at increasing places fall into: before the j-th star at place p stand p - j bars."""
     stars = parts[start : start + total].copy()
@@ -293,7 +331,7 @@ def stars_to_parts(parts, start, size, total):
         parts[start + stars[j] - j] += 1
 
 
-@kernel
+@allocating_kernel
 def sort_behind(values, start, ordered, count):
     """Sort a run of values of which the first ``ordered`` are in order: sort the others, then merge from the back."""
     sort_run(values, start + ordered, count - ordered)
@@ -312,7 +350,7 @@ def sort_behind(values, start, ordered, count):
             j -= 1
 
 
-@kernel
+@allocating_kernel
 def sort_run(values, start, count):
     """Sort a run of values in place; short runs by insertion."""
     if count > 24:
@@ -336,3 +374,21 @@ def different(values, start, count):
             values[start + kept] = values[i]
             kept += 1
     return kept
+
+
+@kernel
+def fill_cells(words, states: States, table: GeometricTable, cells: Cells):
+    """``fill`` as Python runs it."""
+    return fill(words, states[0], table, cells)
+
+
+@kernel
+def repair_cells(words, states: States, target, cells: Cells):
+    """``repair`` as Python runs it."""
+    return repair(words, states[0], target, cells)
+
+
+@kernel
+def place_bars(words, states: States, total, cells: Cells):
+    """``draw_bars`` as Python runs it."""
+    return draw_bars(words, states[0], total, cells)

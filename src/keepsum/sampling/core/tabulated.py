@@ -14,7 +14,7 @@ from flint import arb
 
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.core.geometric import WORD_BITS, guide_bits_of, guide_of
-from keepsum.sampling.core.kernel_tables import PackedTables, Words
+from keepsum.sampling.core.kernel_arguments import PackedTables, Words
 from keepsum.sampling.core.rng import LazyUniform, Stream
 
 

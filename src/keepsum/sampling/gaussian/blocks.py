@@ -11,17 +11,19 @@ import numpy.typing as npt
 from flint import arb
 
 from keepsum.sampling.core.balls import ball
-from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, State, in_parallel, run
+from keepsum.sampling.core.driving import run
 from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernels import JOB, PHASE, REGION, TRIES
-from keepsum.sampling.core.rng import Rng, Stream
+from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.rng import Stream
 from keepsum.sampling.gaussian.blocks_kernels import fill_blocks
 from keepsum.sampling.gaussian.factors import Factor
 from keepsum.sampling.gaussian.integers_kernels import SAMPLE
-from keepsum.sampling.gaussian.sums import Blocks, Floats, IntArray, Variances, log_thetas, sum_shares, sum_steps
+from keepsum.sampling.gaussian.kernel_arguments import BlockRoom, BlockTables
+from keepsum.sampling.gaussian.parts import CountedBlocks, Floats, IntArray, Variances, log_thetas
+from keepsum.sampling.gaussian.sums import sum_shares, sum_steps
 
 
-class BlockGaussian(Blocks):
+class BlockGaussian(CountedBlocks):
     """Gaussian noise in blocks of regions under overlapping totals.
 
     The cells of a region with sum S have |z|^2 = |z - S/n|^2 + S^2/n, so the sums are drawn first, on their own lattice
@@ -45,12 +47,10 @@ class BlockGaussian(Blocks):
         self._sizes = np.asarray(sizes, dtype=np.int64)
         inside, counts = sum_shares(self._sizes)
         every = np.concatenate([np.ones(len(factor.shares)), counts]) * count
-        super().__init__(word_bits, np.concatenate([factor.shares, inside]), every)
+        shares = np.concatenate([factor.shares, inside])
+        super().__init__(word_bits, shares, every, int(self._sizes.sum()), count)
         self._factor = factor
         self._starts = np.cumsum(self._sizes) - self._sizes
-        self._count = count
-        self._cells = int(self._sizes.sum())
-        self.width = self._cells * count
         self.dimension = (len(factor.shares) + self._cells - len(self._sizes)) * count
 
     @property
@@ -58,76 +58,52 @@ class BlockGaussian(Blocks):
         """What a try costs: cells, and multiplications by the factor, which are quicker."""
         return self._cells + len(self._factor.rows) // 16
 
-    def fill(self, out: IntArray, variances: Variances, deciding: bool, rng: Rng, threads: int) -> Floats:
-        """Fill ``out``, one row a draw, the blocks one after the other, region by region."""
-        jobs = len(out) * self._count
-        thetas = np.zeros(0 if deciding else jobs)
-        step = max(1, TASK_CELLS // (8 * self.cells_per_try))
+    @property
+    def _pilot_draws(self) -> int:
+        return max(1, min(super()._pilot_draws, 10**7 // self._cells))
 
-        def task(first: int, stream: Stream) -> None:
-            self._run(first, min(first + step, jobs), out.reshape(-1), variances, deciding, thetas, stream)
-
-        in_parallel([lambda stream, f=first: task(f, stream) for first in range(0, jobs, step)], rng, threads)  # type: ignore[misc]
-        return thetas if deciding else thetas.reshape(-1, self._count).sum(axis=1)
-
-    def pilot(self, variance: Fraction, rng: Rng, most: int) -> tuple[int, int]:
-        """Draw until a hundred blocks are accepted or ``most`` tries are made; how many of each there were."""
-        draws = max(1, min(PILOT_DRAWS, 10**7 // self._cells))
-        out = np.empty(draws * self._cells, dtype=np.int64)
-        variances = Variances.constant(variance, draws)
-        state = self._run(0, draws, out, variances, True, np.zeros(0), rng.stream(), most)
-        return int(state[JOB]), int(state[TRIES])
-
-    def _run(
-        self,
-        first: int,
-        last: int,
-        flat: IntArray,
-        variances: Variances,
-        deciding: bool,
-        thetas: Floats,
-        stream: Stream,
-        most: int = UNLIMITED,
-    ) -> State:
+    def _run(self, task: Task, variances: Variances, deciding: bool, stream: Stream) -> State:
         factor = self._factor
         count = len(factor.shares)
-        coordinates, centres = np.zeros(count, dtype=np.int64), np.zeros(count)
-        sums = np.zeros(len(self._sizes), dtype=np.int64)
+        room = BlockRoom(
+            log_weights=task.room,
+            coordinates=np.zeros(count, dtype=np.int64),
+            centres=np.zeros(count),
+            sums=np.zeros(len(self._sizes), dtype=np.int64),
+        )
 
         def variance(state: State) -> arb:
-            return variances.exact((first + int(state[JOB])) // self._count)
+            return variances.exact(self._row(task, state))
 
         def centre(state: State) -> tuple[Fraction, Fraction] | None:
-            if state[PHASE] != SAMPLE:
+            if state.phase != SAMPLE:
                 return None
-            j = count - 1 - int(state[REGION])
-            return Fraction(centres[j]) - math.floor(centres[j] + 0.5), Fraction(factor.shares[j])
+            j = count - 1 - int(state.region)
+            drawn_around = room.centres[j]
+            return Fraction(drawn_around) - math.floor(drawn_around + 0.5), Fraction(factor.shares[j])
 
         def chance(state: State) -> arb:
-            start = (first + int(state[JOB])) * self._cells
-            cells = flat[start : start + self._cells]
-            there, centred = log_thetas(self._steps(cells, centres), variance(state))
-            return there - centred - self._mismatch(coordinates, centres, sums, variance(state))
+            there, centred = log_thetas(self._steps(self._block(task, state), room.centres), variance(state))
+            return there - centred - self._mismatch(room.coordinates, room.centres, room.sums, variance(state))
 
-        arguments = (
-            self._tables,
-            variances.floats,
-            *factor.arrays(),
-            self._sizes,
-            self._starts,
-            self._cells,
-            self._count,
+        tables = BlockTables(
+            gaussian=self._tables,
+            variances=variances.floats,
+            deciding=deciding,
+            factor=factor.tables(),
+            sizes=self._sizes,
+            starts=self._starts,
+            width=self._cells,
+            per_row=self._count,
         )
-        jobs = (first, last, flat, deciding, thetas, most)
-        scratch = (coordinates, centres, sums, np.zeros(3))
-        return run(fill_blocks, stream, self.referee(variance, chance, centre), (*arguments, *jobs, *scratch))
+        return run(fill_blocks, stream, tables, task._replace(room=room), self.referee(variance, chance, centre))
 
     def _steps(self, cells: IntArray, centres: Floats) -> Iterable[tuple[Fraction, Fraction]]:
         for centre, share in zip(centres.tolist(), self._factor.shares.tolist(), strict=True):
             yield Fraction(centre), Fraction(share)
         for start, size in zip(self._starts.tolist(), self._sizes.tolist(), strict=True):
-            own = cells[start : start + size]
-            yield from sum_steps(own, int(own.sum()))
+            region = cells[start : start + size]
+            yield from sum_steps(region, int(region.sum()))
 
     def _mismatch(self, coordinates: IntArray, centres: Floats, sums: IntArray, variance: arb) -> arb:
         """Half of the difference of the quadratic forms over sigma^2, exactly."""

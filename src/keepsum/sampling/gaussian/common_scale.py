@@ -26,10 +26,10 @@ import numpy.typing as npt
 from flint import arb, ctx
 
 from keepsum.sampling.core.balls import ball, digits
-from keepsum.sampling.core.kernel_tables import Words
+from keepsum.sampling.core.kernel_arguments import Words
 from keepsum.sampling.core.kernels import ACCEPT_BITS
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.gaussian.sums import Part, Variances
+from keepsum.sampling.gaussian.parts import Part, Variances
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

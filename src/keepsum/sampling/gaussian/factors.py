@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from keepsum.sampling.gaussian.blocks_kernels import centre_of
+from keepsum.sampling.gaussian.kernel_arguments import FactorTables
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -45,16 +45,16 @@ class Factor:
     basis_rows: IntArray
     basis_values: IntArray
 
-    def arrays(self) -> tuple[Any, ...]:
+    def tables(self) -> FactorTables:
         """What the kernels read."""
-        return (
-            self.shares,
-            self.pointers,
-            self.rows,
-            self.factors,
-            self.basis_pointers,
-            self.basis_rows,
-            self.basis_values,
+        return FactorTables(
+            shares=self.shares,
+            pointers=self.pointers,
+            rows=self.rows,
+            factors=self.factors,
+            basis_pointers=self.basis_pointers,
+            basis_rows=self.basis_rows,
+            basis_values=self.basis_values,
         )
 
     def variance(self, region: int) -> float:
@@ -62,8 +62,8 @@ class Factor:
         size = len(self.shares)
         lower = sparse.csc_array((self.factors, self.rows, self.pointers), shape=(size, size)).toarray() + np.eye(size)
         entries = np.zeros(size)
-        own = slice(self.basis_pointers[region], self.basis_pointers[region + 1])
-        entries[self.basis_rows[own]] = self.basis_values[own]
+        places = slice(self.basis_pointers[region], self.basis_pointers[region + 1])
+        entries[self.basis_rows[places]] = self.basis_values[places]
         # b' G^-1 b with G = L D L', D the inverse of the shares.
         solved = np.linalg.solve(lower, entries)
         return float((solved**2 * self.shares).sum())
@@ -75,16 +75,16 @@ class Factor:
 
     def coordinates(self, sums: IntArray) -> IntArray:
         """The coordinates of a vector of the lattice."""
-        found: IntArray = np.rint(self._inverse @ sums).astype(np.int64)
+        rounded: IntArray = np.rint(self._inverse @ sums).astype(np.int64)
         matrix = sparse.csr_array((self.basis_values, self.basis_rows, self.basis_pointers))
-        if not np.array_equal(matrix @ found, sums):
+        if not np.array_equal(matrix @ rounded, sums):
             raise AssertionError("not a vector of the lattice")
-        return found
+        return rounded
 
     def centres(self, coordinates: IntArray) -> Floats:
         """The centres that the kernels came to, the same floats."""
-        count = len(self.shares)
-        return np.array([centre_of(j, self.pointers, self.rows, self.factors, coordinates) for j in range(count)])
+        tables = self.tables()
+        return np.array([centre_of(j, tables, coordinates) for j in range(len(self.shares))])
 
 
 def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor | None:

@@ -10,7 +10,7 @@ proposals have tables of certified thresholds for a fixed family of widths, 2^(1
 s above 48 a proposal is 2^b h + l, h from a table and l a uniform number of b bits; l then counts as a part of the
 centre, and c in the last term is the largest that it can be.
 
-The acceptance is decided by a word and floats with an error bound, or else with ball arithmetic by ``accept_near``.
+The acceptance is decided by a word and floats with an error bound, or else with ball arithmetic by ``accept_integer``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ import numpy.typing as npt
 from flint import arb, ctx
 
 from keepsum.sampling.core.balls import ball, digits, precision
-from keepsum.sampling.core.driving import State
 from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_tables import GaussianTables
-from keepsum.sampling.core.kernels import HIGH, LOW
+from keepsum.sampling.core.kernel_arguments import State
 from keepsum.sampling.core.rng import LazyUniform
 from keepsum.sampling.core.tabulated import TabulatedLaw, pack
+from keepsum.sampling.gaussian.kernel_arguments import GaussianTables
 
 # Widths of the family: from 1/2 in steps of 2^(1/8), in 1/256ths, to beyond 48 + 3/10.
 GAP = 0.3  # how much wider a proposal is at least
@@ -81,26 +80,19 @@ def gaussian_tables(word_bits: int = WORD_BITS) -> GaussianTables:
     return GaussianTables(
         square=np.array([float(sigma) ** 2 for sigma in WIDTHS]),
         largest=np.array([max(0.0, float(sigma) - GAP) ** 2 for sigma in WIDTHS]),
-        table=packed.table,
+        packed=packed,
         table_start=np.array(table_starts, dtype=np.int64),
-        guide=packed.guide,
         guide_start=np.array(guide_starts, dtype=np.int64),
-        shift=packed.shift,
-        guide_shift=packed.guide_shift,
     )
 
 
-def accept_near(
-    state: State, which: int, low_bits: int, centre: Fraction, variance: Callable[[], arb], uniform: LazyUniform
-) -> int:
+def accept_integer(state: State, centre: Fraction, variance: Callable[[], arb], uniform: LazyUniform) -> int:
     """Whether a proposal is accepted, decided exactly.
 
     Parameters
     ----------
     state
-        The kernel's state, with the parts of the proposal.
-    which, low_bits
-        The table and the number of uniform bits that it came from.
+        The kernel's state: the parts of the proposal, the table and the number of uniform bits that it came from.
     centre
         The centre less the whole number nearest to it.
     variance
@@ -108,10 +100,10 @@ def accept_near(
     uniform
         The number to compare with.
     """
-    high, low = int(state[HIGH]), int(state[LOW])
+    high, low, low_bits = int(state.high), int(state.low), int(state.low_bits)
     shifted = centre - low
     reach = abs(centre) if low_bits == 0 else Fraction(3, 4) + 2 ** (low_bits - 1)
-    wide = (WIDTHS[which] * 2**low_bits) ** 2
+    wide = (WIDTHS[state.table] * 2**low_bits) ** 2
 
     def chance() -> arb:
         narrow = variance()
@@ -143,20 +135,20 @@ def log_theta(variance: arb, centre: arb) -> arb:
     reach = 3 + math.ceil(math.sqrt(2 * float(variance) * _working_bits()))
     for x in range(nearest - reach, nearest + reach + 1):
         total += (-((x - centre) ** 2) / (2 * variance)).exp()
-    left = (-(arb(reach - 1) ** 2) / (2 * variance)).exp() * 4
-    return ((total + left * arb(0, 1)) / (2 * pi * variance).sqrt()).log()
+    beyond = (-(arb(reach - 1) ** 2) / (2 * variance)).exp() * 4
+    return ((total + beyond * arb(0, 1)) / (2 * pi * variance).sqrt()).log()
 
 
 def log_theta_floats(variances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The same at centre 0, in floats."""
-    found = np.empty(len(variances))
+    logs = np.empty(len(variances))
     wide = variances >= 0.16
     q = np.exp(-2 * math.pi**2 * variances[wide])
-    found[wide] = np.log1p(2 * (q + q**4 + q**9 + q**16))
+    logs[wide] = np.log1p(2 * (q + q**4 + q**9 + q**16))
     narrow = variances[~wide]
     total = 1 + 2 * sum(np.exp(-x * x / (2 * narrow)) for x in range(1, 6))
-    found[~wide] = np.log(total / np.sqrt(2 * math.pi * narrow))
-    return found
+    logs[~wide] = np.log(total / np.sqrt(2 * math.pi * narrow))
+    return logs
 
 
 def log_return_chance(count: int, sigma: float) -> float:

@@ -8,15 +8,16 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, State, in_parallel, run
+from keepsum.sampling.core.driving import run
 from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernels import JOB, TRIES
-from keepsum.sampling.core.rng import Rng, Stream
-from keepsum.sampling.gaussian.sums import Blocks, Floats, IntArray, Variances, log_thetas
+from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.rng import Stream
+from keepsum.sampling.gaussian.kernel_arguments import FullRoom, FullTables
+from keepsum.sampling.gaussian.parts import CountedBlocks, IntArray, Variances, log_thetas
 from keepsum.sampling.gaussian.tables_kernels import fill_tables, innovations
 
 
-class TableGaussian(Blocks):
+class TableGaussian(CountedBlocks):
     """Gaussian noise in full tables with all margins of one way less kept.
 
     Parameters
@@ -34,75 +35,30 @@ class TableGaussian(Blocks):
 
     def __init__(self, shape: tuple[int, ...], count: int = 1, word_bits: int = WORD_BITS) -> None:
         along = [1 - 1 / np.arange(2, n + 1) for n in shape]
-        super().__init__(word_bits, np.prod(np.meshgrid(*along), axis=0).reshape(-1), count)
+        shares = np.prod(np.meshgrid(*along), axis=0).reshape(-1)
+        super().__init__(word_bits, shares, count, int(np.prod(shape)), count)
         self._shape = np.array(shape, dtype=np.int64)
-        self._count = count
-        self._cells = int(np.prod(self._shape))
-        self.width = self._cells * count
         self.dimension = int(np.prod(self._shape - 1)) * count
         inner = [int(np.prod(self._shape[axis + 1 :])) for axis in range(len(shape) - 1)]
         self._level_start = np.cumsum([0, *inner]).astype(np.int64)
 
-    def fill(self, out: IntArray, variances: Variances, deciding: bool, rng: Rng, threads: int) -> Floats:
-        """Fill ``out``, one row a draw, the tables one after the other, each in row-major order."""
-        jobs = len(out) * self._count
-        thetas = np.zeros(0 if deciding else jobs)
-        step = max(1, TASK_CELLS // (8 * self._cells))
-
-        def task(first: int, stream: Stream) -> None:
-            self._run(first, min(first + step, jobs), out.reshape(-1), variances, deciding, thetas, stream)
-
-        in_parallel([lambda stream, f=first: task(f, stream) for first in range(0, jobs, step)], rng, threads)  # type: ignore[misc]
-        return thetas if deciding else thetas.reshape(-1, self._count).sum(axis=1)
-
-    def pilot(self, variance: Fraction, rng: Rng, most: int) -> tuple[int, int]:
-        """Draw until a hundred tables are accepted or ``most`` tries are made; how many of each there were."""
-        out = np.empty(PILOT_DRAWS * self._cells, dtype=np.int64)
-        variances = Variances.constant(variance, PILOT_DRAWS)
-        state = self._run(0, PILOT_DRAWS, out, variances, True, np.zeros(0), rng.stream(), most)
-        return int(state[JOB]), int(state[TRIES])
-
-    @property
-    def cells_per_try(self) -> int:
-        """What a try costs."""
-        return self._cells
-
-    def _run(
-        self,
-        first: int,
-        last: int,
-        flat: IntArray,
-        variances: Variances,
-        deciding: bool,
-        thetas: Floats,
-        stream: Stream,
-        most: int = UNLIMITED,
-    ) -> State:
+    def _run(self, task: Task, variances: Variances, deciding: bool, stream: Stream) -> State:
         def variance(state: State) -> arb:
-            return variances.exact((first + int(state[JOB])) // self._count)
+            return variances.exact(self._row(task, state))
 
         def chance(state: State) -> arb:
-            start = (first + int(state[JOB])) * self._cells
-            steps = table_steps(flat[start : start + self._cells], self._shape)
-            there, centred = log_thetas(steps, variance(state))
+            there, centred = log_thetas(table_steps(self._block(task, state), self._shape), variance(state))
             return there - centred
 
-        room = int(self._level_start[-1])
-        scratch = (np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64), self._level_start)
-        arguments = (
-            self._tables,
-            variances.floats,
-            self._shape,
-            self._count,
-            first,
-            last,
-            flat,
-            deciding,
-            thetas,
-            most,
+        tables = FullTables(self._tables, variances.floats, deciding, self._shape, self._level_start, self._count)
+        size = int(self._level_start[-1])
+        room = FullRoom(
+            log_weights=task.room,
+            sums=np.zeros(size, dtype=np.int64),
+            innovation=np.zeros(size, dtype=np.int64),
+            indices=np.zeros(len(self._shape), dtype=np.int64),
         )
-        index = np.zeros(len(self._shape), dtype=np.int64)
-        return run(fill_tables, stream, self.referee(variance, chance), (*arguments, *scratch, index, np.zeros(3)))
+        return run(fill_tables, stream, tables, task._replace(room=room), self.referee(variance, chance))
 
     def log_weight(self, row: IntArray, variance: arb) -> arb:
         """Table by table."""
@@ -118,8 +74,8 @@ def table_steps(cells: IntArray, shape: IntArray) -> Iterable[tuple[Fraction, Fr
     numerators = np.empty(len(cells), dtype=np.int64)
     innovations(np.ascontiguousarray(cells), numerators, shape, -1)
     for place, index in enumerate(np.ndindex(*shape.tolist())):
-        left = [int(n) - i for n, i in zip(shape.tolist(), index, strict=True)]
-        if min(left) > 1:
-            bottom = int(np.prod(left))
-            share = Fraction(int(np.prod([n - 1 for n in left])), bottom)
+        remaining = [int(n) - i for n, i in zip(shape.tolist(), index, strict=True)]
+        if min(remaining) > 1:
+            bottom = int(np.prod(remaining))
+            share = Fraction(int(np.prod([n - 1 for n in remaining])), bottom)
             yield int(cells[place]) - Fraction(int(numerators[place]), bottom), share

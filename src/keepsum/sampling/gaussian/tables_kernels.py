@@ -7,29 +7,10 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernels import (
-    CELL,
-    CENTRE_BOTTOM,
-    CENTRE_TOP,
-    DONE,
-    JOB,
-    PHASE,
-    REGION,
-    SHARE_BOTTOM,
-    SHARE_TOP,
-    TOTAL,
-    TRIES,
-    VALUE,
-)
-from keepsum.sampling.gaussian.integers_kernels import (
-    DECIDE,
-    SAMPLE,
-    THETA,
-    THETA_CENTRED,
-    count_theta,
-    decide,
-    draw_near,
-)
+from keepsum.sampling.core.kernel_arguments import State, States, Task
+from keepsum.sampling.core.kernels import DONE
+from keepsum.sampling.gaussian.integers_kernels import DECIDE, SAMPLE, count_theta, draw_integer, finish_block
+from keepsum.sampling.gaussian.kernel_arguments import Acceptance, FullRoom, FullTables
 
 
 @kernel
@@ -59,22 +40,24 @@ def innovations(source, target, shape, level):
 
 
 @kernel
-def fill_table(words, state, tables, variance, shape, out, start, sums, innovation, level_start, index, reals):
+def fill_table(words, state: State, tables: FullTables, variance, room: FullRoom, out, start):
     """A table whose margins of one way less are all 0, cell by cell in row-major order.
 
-    For each axis ``l`` and the indices before it, ``sums`` holds the sum of the finished slabs, and ``innovation`` its
-    innovations D. With r_l cells left along axis l, the mean of the next cell given all before it is minus the sum of
-    D_l / r_l, and its variance s^2 times the product of (r_l - 1) / r_l: those of a tensor product of single sums.
-    A slab at the end of an axis is minus the sum of the others.
+    For each axis ``l`` and the indices before it, ``room.sums`` holds the sum of the finished slabs, and
+    ``room.innovation`` its innovations D. With r_l cells remaining along axis l, the mean of the next cell given all
+    before it is minus the sum of D_l / r_l, and its variance s^2 times the product of (r_l - 1) / r_l: those of a
+    tensor product of single sums. A slab at the end of an axis is minus the sum of the others.
     """
+    gaussian, shape, level_start = tables.gaussian, tables.shape, tables.level_start
+    sums, innovation, index = room.sums, room.innovation, room.indices
     ways = len(shape)
     last_axis = shape[ways - 1]
     rows = 1
     for axis in range(ways - 1):
         rows *= shape[axis]
-    while state[REGION] < rows:
+    while state.region < rows:
         # The indices of this row, and the outermost axis at its end.
-        rest = state[REGION]
+        rest = state.region
         for axis in range(ways - 2, -1, -1):
             index[axis] = rest % shape[axis]
             rest //= shape[axis]
@@ -88,22 +71,22 @@ def fill_table(words, state, tables, variance, shape, out, start, sums, innovati
             for axis in range(ended + 1, ways - 1):
                 size *= shape[axis]
             for i in range(size):
-                out[start + state[REGION] * last_axis + i] = -sums[level_start[ended] + i]
+                out[start + state.region * last_axis + i] = -sums[level_start[ended] + i]
             done = size // last_axis
         else:
-            place = start + state[REGION] * last_axis
-            while state[CELL] < last_axis - 1:
-                left = last_axis - state[CELL]
-                top = state[TOTAL]
+            place = start + state.region * last_axis
+            while state.cell < last_axis - 1:
+                remaining = last_axis - state.cell
+                top = state.total
                 bottom = np.int64(1)
                 share = 1.0
-                top_share, bottom_share = np.int64(left - 1), np.int64(left)
+                top_share, bottom_share = np.int64(remaining - 1), np.int64(remaining)
                 numerator = np.int64(0)
                 for axis in range(ways - 1):
                     inner = np.int64(0)
                     for behind in range(axis + 1, ways - 1):
                         inner = inner * shape[behind] + index[behind]
-                    inner = inner * last_axis + state[CELL]
+                    inner = inner * last_axis + state.cell
                     numerator += innovation[level_start[axis] + inner] * bottom
                     along = shape[axis] - index[axis]
                     bottom *= along
@@ -111,32 +94,33 @@ def fill_table(words, state, tables, variance, shape, out, start, sums, innovati
                     bottom_share *= along
                     share *= (along - 1.0) / along
                 numerator += top * bottom
-                bottom *= left
-                own = variance * share * (left - 1) / left
+                bottom *= remaining
+                conditional = variance * share * (remaining - 1) / remaining
                 nearest = np.int64(math.floor(0.5 - np.float64(numerator) / bottom))
                 phi = np.float64(-numerator - nearest * bottom) / bottom
-                code = draw_near(words, state, tables, own, phi)
+                code = draw_integer(words, state, gaussian, conditional, phi)
                 if code != DONE:
-                    state[CENTRE_TOP], state[CENTRE_BOTTOM] = -numerator - nearest * bottom, bottom
-                    state[SHARE_TOP], state[SHARE_BOTTOM] = top_share, bottom_share
+                    state.centre_numerator, state.centre_denominator = -numerator - nearest * bottom, bottom
+                    state.share_numerator, state.share_denominator = top_share, bottom_share
                     return code
-                count_theta(reals, own, phi)
-                value = nearest + state[VALUE]
-                out[place + state[CELL]] = value
-                state[TOTAL] += value
-                state[CELL] += 1
-            out[place + last_axis - 1] = -state[TOTAL]
-            state[CELL] = state[TOTAL] = 0
+                count_theta(state, conditional, phi)
+                value = nearest + state.value
+                out[place + state.cell] = value
+                state.total += value
+                state.cell += 1
+            out[place + last_axis - 1] = -state.total
+            state.cell = state.total = 0
             done = np.int64(1)
-        state[REGION] += done
-        close_slabs(state[REGION], shape, out, start, sums, innovation, level_start)
-    state[REGION] = 0
+        state.region += done
+        close_slabs(state.region, tables, room, out, start)
+    state.region = 0
     return np.int64(DONE)
 
 
 @kernel
-def close_slabs(row, shape, out, start, sums, innovation, level_start):
+def close_slabs(row, tables: FullTables, room: FullRoom, out, start):
     """Add the slabs that end before this row to the sums of their axes; what lies inside them starts anew."""
+    shape, level_start, sums, innovation = tables.shape, tables.level_start, room.sums, room.innovation
     ways = len(shape)
     size = shape[ways - 1]
     behind = np.int64(1)  # rows of a slab along the axis
@@ -145,15 +129,15 @@ def close_slabs(row, shape, out, start, sums, innovation, level_start):
             return
         along = (row // behind) % shape[axis]
         slab = start + (row - behind) * shape[ways - 1]
+        first = level_start[axis]
         for i in range(size):
-            sums[level_start[axis] + i] = (0 if along == 1 else sums[level_start[axis] + i]) + out[slab + i]
+            sums[first + i] = (0 if along == 1 else sums[first + i]) + out[slab + i]
         if along == 0:  # the axis is at its end: its sums are 0 again
             for i in range(size):
-                sums[level_start[axis] + i] = 0
-                innovation[level_start[axis] + i] = 0
+                sums[first + i] = 0
+                innovation[first + i] = 0
         elif along < shape[axis] - 1:
-            own = sums[level_start[axis] : level_start[axis] + size]
-            innovations(own, innovation[level_start[axis] : level_start[axis] + size], shape, axis)
+            innovations(sums[first : first + size], innovation[first : first + size], shape, axis)
         behind *= shape[axis]
         size *= shape[axis]
         if along != 0:
@@ -161,35 +145,26 @@ def close_slabs(row, shape, out, start, sums, innovation, level_start):
 
 
 @kernel
-def fill_tables(
-    words, state, tables, variances, shape, count, first, last, out, deciding, thetas, most, sums, innovation,
-    level_start, index, reals,
-):  # fmt: skip
-    """Tables ``first`` to ``last``, ``count`` of them in each draw, in at most ``most`` tries."""
+def fill_tables(words, states: States, tables: FullTables, task: Task):
+    """Tables one behind the other in ``out``; the room is a ``FullRoom``."""
+    state = states[0]
+    room, out = task.room, task.out
     width = np.int64(1)
     steps = np.int64(1)
-    for n in shape:
+    for n in tables.shape:
         width *= n
         steps *= n - 1
-    while first + state[JOB] < last and (state[TRIES] < most or state[PHASE] != SAMPLE):
-        job = first + state[JOB]
-        if state[PHASE] == SAMPLE:
-            code = fill_table(
-                words, state, tables, variances[job // count], shape, out, job * width, sums, innovation, level_start,
-                index, reals,
-            )  # fmt: skip
+    while task.first + state.job < task.last and (state.tries < task.most or state.phase != SAMPLE):
+        job = task.first + state.job
+        if state.phase == SAMPLE:
+            variance = tables.variances[job // tables.per_row]
+            code = fill_table(words, state, tables, variance, room, out, job * width)
             if code != DONE:
                 return code
-            state[TRIES] += 1
-            state[PHASE] = DECIDE
-        if deciding:
-            code = decide(words, state, tables, reals, steps, 0.0, 0.0)
-            if code < 0:
-                return code
-        else:
-            code = np.int64(1)
-            thetas[job] = reals[THETA]
-        reals[THETA] = reals[THETA_CENTRED] = 0.0
-        state[PHASE] = SAMPLE
-        state[JOB] += code
+            state.tries += 1
+            state.phase = DECIDE
+        by = Acceptance(tables.gaussian.packed.shift, tables.deciding, steps, 0.0, 0.0)
+        code = finish_block(words, state, by, room.log_weights, job)
+        if code != DONE:
+            return code
     return np.int64(DONE)

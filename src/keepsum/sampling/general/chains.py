@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -16,12 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.sampling.core.compiling import text_of_kernels
-from keepsum.sampling.core.driving import PILOT_DRAWS, UNLIMITED, announce, in_parallel
+from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel, run
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task, new_state
 from keepsum.sampling.core.rng import Rng, Stream, rng
-from keepsum.sampling.general.chains_kernels import BEYOND, DRAW, STEP, TRIES, chains, couple, reject
+from keepsum.sampling.general.chains_kernels import chains, couple, reject
 from keepsum.sampling.general.heat_bath import HeatBath
 from keepsum.sampling.general.heat_bath_kernels import MOST, couple_sweeps, sweeps
-from keepsum.sampling.general.mixture import CHUNK, Mixture, Proposals
+from keepsum.sampling.general.kernel_arguments import (
+    CHAIN_STATE,
+    ChainTables,
+    PairTables,
+    RejectionTables,
+    SweepPairRoom,
+    SweepPairTables,
+    SweepTables,
+)
+from keepsum.sampling.general.mixture import Mixture, Proposals
 from keepsum.sampling.general.mixture_bounds import stated
 from keepsum.sampling.general.weights import Renewal, allowing
 from keepsum.sampling.l1.compositions import ForcedSums
@@ -29,7 +39,7 @@ from keepsum.sampling.l1.compositions import ForcedSums
 IntArray = npt.NDArray[np.int64]
 
 WARM = 8  # rows left out at the start of a simulation
-FORETOLD = 10**9  # what proposals may cost whose weights are looked at
+PREDICTION_COST = 10**9  # what proposals may cost whose weights predict a distance
 TASKS = 64  # tasks that many draws or pairs are cut into: enough for any number of threads
 
 
@@ -55,14 +65,21 @@ class Regions(ABC):
         self.width = self._block * count
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw, the blocks of a draw one after the other, region by region."""
+        """Fill ``out``, one row per draw, the blocks of a draw one after the other, region by region."""
         jobs = len(out) * self.count
-        sums = np.empty((jobs, len(self._order)), dtype=np.int64)
-        own = np.empty_like(sums)
-        parts = cut(jobs, max(1, jobs // TASKS))
-        in_parallel([lambda stream, p=part: self._sums(own[p], stream) for part in parts], rng, threads)  # type: ignore[misc]
-        sums[:, self._order] = own
-        self._fill(out.reshape(jobs, self._block), sums, rng, threads)
+        drawn = np.empty((jobs, len(self._order)), dtype=np.int64)
+
+        def work(first: int, last: int, stream: Stream) -> None:
+            self._sums(drawn[first:last], stream)
+
+        in_parallel(work, equal_ranges(jobs, max(1, jobs // TASKS)), rng, threads)
+        self._fill(out.reshape(jobs, self._block), self._in_order(drawn), rng, threads)
+
+    def _in_order(self, drawn: IntArray) -> IntArray:
+        """Sums in the order of the block's columns."""
+        sums = np.empty_like(drawn)
+        sums[:, self._order] = drawn
+        return sums
 
     @abstractmethod
     def _sums(self, out: IntArray, stream: Stream) -> None:
@@ -112,22 +129,17 @@ class MixtureRejection(Regions):
         """Draw until a hundred blocks are accepted or ``most`` tries are made; how many of each there were."""
         out = np.empty((PILOT_DRAWS, len(self._order)), dtype=np.int64)
         state = self._run(out, rng.stream(), most)
-        return int(state[DRAW]), int(state[TRIES])
+        return int(state.job), int(state.tries)
 
     def _sums(self, out: IntArray, stream: Stream) -> None:
         self._run(out, stream, UNLIMITED)
 
-    def _run(self, out: IntArray, stream: Stream, most: int) -> IntArray:
-        scales, slabs = self.mixture.tables
-        per, room = self.mixture.words, self.mixture.room()
-        candidate = np.empty(len(self._order), dtype=np.int64)
-        announce(reject)
-        state = np.zeros(4, dtype=np.int64)
-        while state[DRAW] < len(out) and state[TRIES] < most:
-            words = stream.take(whole(per, UNLIMITED))
-            reject(words, per, scales, slabs, room, state, self.mixture.log_bound, out, candidate, most)
-            if state[BEYOND]:
-                raise AssertionError("a weight exceeds its bound")
+    def _run(self, out: IntArray, stream: Stream, most: int) -> State:
+        tables = RejectionTables(self.mixture.tables, self.mixture.log_bound)
+        task = Task(0, len(out), out, self.mixture.chain_room(0), most)
+        state = run(reject, stream, tables, task, states=new_state(CHAIN_STATE))
+        if state.exceeded:
+            raise AssertionError("a weight exceeds its bound")
         return state
 
 
@@ -170,11 +182,9 @@ class Chain(Regions):
     def simulate_into(self, out: IntArray, rng: Rng) -> None:
         """Fill ``out`` with rows for estimates, not for release: of one chain, every ``lag`` + 1 steps."""
         jobs = len(out) * self.count
-        own = np.empty((jobs + WARM, len(self._order)), dtype=np.int64)
-        self._advance(own, rng.stream(), self.lag, fresh=False)
-        sums = np.empty((jobs, len(self._order)), dtype=np.int64)
-        sums[:, self._order] = own[WARM:]
-        self._fill(out.reshape(jobs, self._block), sums, rng, 1)
+        drawn = np.empty((jobs + WARM, len(self._order)), dtype=np.int64)
+        self._advance(drawn, rng.stream(), self.lag, fresh=False)
+        self._fill(out.reshape(jobs, self._block), self._in_order(drawn[WARM:]), rng, 1)
 
     def _sums(self, out: IntArray, stream: Stream) -> None:
         self._advance(out, stream, self.steps, fresh=True)
@@ -183,23 +193,33 @@ class Chain(Regions):
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         """Rows by chains of so many steps, each new or going on from the row before."""
 
-    @abstractmethod
     def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
-        """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
+        """The step of the leading chain at which each coupled pair met, -1 if it had not at step ``most``."""
+        times = np.full(pairs, -1, dtype=np.int64)
 
-    def foretold(self, candidates: int) -> float:
+        def work(first: int, last: int, stream: Stream) -> None:
+            self._meet(times[first:last], lag, most, stream)
+
+        in_parallel(work, equal_ranges(pairs, max(1, pairs // TASKS)), rng, threads)
+        return times
+
+    @abstractmethod
+    def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
+        """Couple a pair of chains for each of the times, the leading one to step ``last`` at most."""
+
+    def predicted_distance(self, candidates: int) -> float:
         """The distance after the steps of a draw that the weights of so many candidates give, 0 if there are none."""
         return 0.0
 
     def fingerprint(self) -> str:
         """A hash of everything that decides how chains and pairs run."""
         digest = hashlib.sha256(text_of_kernels().encode())
-        for array in self._tables():
+        for array in leaves(self._tables()):
             digest.update(repr(array).encode() if np.ndim(array) == 0 else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     @abstractmethod
-    def _tables(self) -> Iterable[Any]:
+    def _tables(self) -> tuple[Any, ...]:
         """What the kernels read."""
 
 
@@ -254,43 +274,24 @@ class MixtureChain(Chain):
         """
         return stated(self.proposals.rounding.by_chain(2 * self.tries * (self.steps + 1)))
 
-    def _tables(self) -> Iterable[Any]:
-        scales, slabs = self.proposals.tables
-        return (*scales, *slabs, self.log_cap)
+    def _tables(self) -> tuple[Any, ...]:
+        return self.proposals.tables, self.log_cap
 
-    def foretold(self, candidates: int) -> float:
-        """What the weights of so many candidates foretell of a draw; fewer if they cost a lot."""
-        count = int(max(1000, min(candidates * self.tries, FORETOLD // self.proposals.cost)))
+    def predicted_distance(self, candidates: int) -> float:
+        """The distance that the weights of so many candidates predict for a draw; of fewer if they cost a lot."""
+        count = int(max(1000, min(candidates * self.tries, PREDICTION_COST // self.proposals.cost)))
         _, log_weights = self.proposals.propose(count, rng(seed="keepsum weights").stream())
         return Renewal.of(allowing(log_weights), self.log_cap).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
-        scales, slabs = self.proposals.tables
-        per, room = self.proposals.words, self.proposals.room()
-        log_weights = np.empty(len(out))
-        candidate = np.empty(len(self._order), dtype=np.int64)
-        state = np.zeros(4, dtype=np.int64)
-        announce(chains)
-        while state[DRAW] < len(out):
-            left = (len(out) - state[DRAW]) * (steps + 1) - state[STEP]
-            words = stream.take(whole(per, int(left * self.tries) + 1))
-            chains(words, per, scales, slabs, room, state, self.log_cap, steps, fresh, out, log_weights, candidate)
+        tables = ChainTables(self.proposals.tables, self.log_cap, steps, fresh)
+        task = Task(0, len(out), out, self.proposals.chain_room(len(out)))
+        run(chains, stream, tables, task, states=new_state(CHAIN_STATE))
 
-    def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
-        """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
-        scales, slabs = self.proposals.tables
-        per = self.proposals.words
-
-        def task(times: IntArray, stream: Stream) -> None:
-            room, log_weights = self.proposals.room(), np.empty(2)
-            candidate = np.empty(len(self._order), dtype=np.int64)
-            state = np.zeros(4, dtype=np.int64)
-            while state[DRAW] < len(times):
-                words = stream.take(whole(per, int((lag + 2) * self.tries) + 1))
-                couple(words, per, scales, slabs, room, state, self.log_cap, lag, most, times, log_weights, candidate)
-
-        announce(couple)
-        return in_pairs(task, pairs, rng, threads)
+    def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
+        tables = PairTables(self.proposals.tables, self.log_cap, lag, last)
+        task = Task(0, len(times), times, self.proposals.chain_room(2))
+        run(couple, stream, tables, task, states=new_state(CHAIN_STATE))
 
 
 class HeatBathChain(Chain):
@@ -318,52 +319,32 @@ class HeatBathChain(Chain):
         """The total variation that float64 adds to a draw of one block, beside how near the chain is to its own law."""
         return stated(self.bath.rounding(self.steps))
 
-    def _tables(self) -> Iterable[Any]:
+    def _tables(self) -> tuple[Any, ...]:
         return self.bath.tables
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
-        per, state, weights = self.bath.words, np.zeros(4, dtype=np.int64), np.zeros(2 * MOST + 1)
-        announce(sweeps)
-        left = len(out) * steps
-        while left:
-            words = stream.take(whole(per, left))
-            left -= len(words) // per
-            if not sweeps(words, per, *self.bath.tables, weights, state, steps, fresh, out):
-                raise AssertionError("a move of the heat bath has no room")
+        tables = SweepTables(self.bath.tables, steps, fresh)
+        self._run(sweeps, stream, tables, Task(0, len(out), out, np.zeros(2 * MOST + 1)))
 
-    def meeting_times(self, pairs: int, lag: int, most: int, rng: Rng, threads: int = 1) -> IntArray:
-        """The step of the leading chain at which each pair met, -1 if it had not at step ``most``."""
-        per = self.bath.words
+    def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
+        tables = SweepPairTables(self.bath.tables, lag, last)
+        room = SweepPairRoom(np.zeros((2, self.bath.regions), dtype=np.int64), np.zeros(2 * MOST + 1))
+        self._run(couple_sweeps, stream, tables, Task(0, len(times), times, room))
 
-        def task(times: IntArray, stream: Stream) -> None:
-            state, weights = np.zeros(4, dtype=np.int64), np.zeros(2 * MOST + 1)
-            pair = np.zeros((2, self.bath.regions), dtype=np.int64)
-            while state[DRAW] < len(times):
-                words = stream.take(whole(per, lag + 16))
-                if not couple_sweeps(words, per, *self.bath.tables, weights, state, lag, most, times, pair):
-                    raise AssertionError("a move of the heat bath has no room")
-
-        announce(couple_sweeps)
-        return in_pairs(task, pairs, rng, threads)
+    @staticmethod
+    def _run(kernel: Callable[..., int], stream: Stream, tables: Any, task: Task) -> None:
+        if run(kernel, stream, tables, task, states=new_state(CHAIN_STATE)).exceeded:
+            raise AssertionError("a move of the heat bath has no room")
 
 
-def whole(per: int, wanted: int) -> int:
-    """Words for as many whole steps as are wanted and fit a chunk, at least one."""
-    return per * max(1, min(wanted, CHUNK // per))
+def leaves(nested: Any) -> Iterator[Any]:
+    """The arrays and numbers in tuples of tuples.
 
-
-def cut(count: int, step: int) -> Sequence[slice]:
-    """Runs of ``step`` places.
-
-    >>> cut(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    >>> list(leaves((1, (2, (3,)), ())))
+    [1, 2, 3]
     """
-    return [slice(first, min(first + step, count)) for first in range(0, count, step)]
-
-
-def in_pairs(task: Callable[[IntArray, Stream], Any], pairs: int, rng: Rng, threads: int) -> IntArray:
-    """Cut pairs into tasks, each with a stream of its own."""
-    times = np.full(pairs, -1, dtype=np.int64)
-    parts = cut(pairs, max(1, pairs // TASKS))
-    in_parallel([lambda stream, p=part: task(times[p], stream) for part in parts], rng, threads)  # type: ignore[misc]
-    return times
+    if isinstance(nested, tuple):
+        for part in nested:
+            yield from leaves(part)
+    else:
+        yield nested

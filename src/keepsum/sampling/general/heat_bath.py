@@ -18,6 +18,7 @@ import numpy.typing as npt
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.tables import Grid
 from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST
+from keepsum.sampling.general.kernel_arguments import BathTables
 from keepsum.sampling.general.scales import log_sum_law
 
 IntArray = npt.NDArray[np.int64]
@@ -55,11 +56,6 @@ class HeatBath:
         return len(self.law)
 
     @property
-    def words(self) -> int:
-        """What a sweep takes."""
-        return len(self.moves)
-
-    @property
     def cost(self) -> int:
         """What a sweep costs, in cells drawn freely: a move looks at about four weights."""
         return 2 * sum(len(vector) for vector in self.moves) + 4 * len(self.moves)
@@ -67,7 +63,7 @@ class HeatBath:
     @property
     def has_room(self) -> bool:
         """Whether every law is narrow enough: sums within twelve standard deviations of 0, and so moves within 24."""
-        return max(int((own > -0.5).sum()) for own in self.logs) * 24 <= MOST
+        return max(int((logs > -0.5).sum()) for logs in self.logs) * 24 <= MOST
 
     def rounding(self, sweeps: int) -> float:
         """The total variation that float64 adds to a draw of so many sweeps, at most.
@@ -78,25 +74,25 @@ class HeatBath:
         units for each of the k within e^FAINT of the likeliest: four times as many as sums are that likely, because
         centres may lie apart. What is fainter is less than 2^-56. Each move of a draw may go wrong by that.
         """
-        largest = max(float(-own.min()) for own in self.logs)
-        within = 4 * max(int((own > FAINT).sum()) for own in self.logs) + 2
+        largest = max(float(-logs.min()) for logs in self.logs)
+        within = 4 * max(int((logs > FAINT).sum()) for logs in self.logs) + 2
         lengths = np.array([len(vector) for vector in self.moves], dtype=np.float64)
         move = (lengths**2 + lengths) * largest + 8 + 2 * min(within, 2 * MOST + 1) + 1
         slips = self.regions * (self.slips + 4 * largest * UNIT)
         law = math.expm1(2 * slips) / 2 if slips < 0.1 else 1.0
-        cut = math.fsum(_beyond(own) for own in self.logs) * self.regions
+        cut = math.fsum(_beyond(logs) for logs in self.logs) * self.regions
         return law + cut + sweeps * float(move.sum()) * UNIT
 
     @cached_property
-    def tables(self) -> tuple[IntArray, IntArray, Floats, IntArray, IntArray, IntArray]:
+    def tables(self) -> BathTables:
         """What the kernels read."""
-        return (
-            self.law,
-            np.cumsum([0, *(len(own) for own in self.logs)]).astype(np.int64),
-            np.concatenate(self.logs),
-            np.cumsum([0, *(len(vector) for vector in self.moves)]).astype(np.int64),
-            np.array([region for vector in self.moves for region in vector], dtype=np.int64),
-            np.array([value for vector in self.moves for value in vector.values()], dtype=np.int64),
+        return BathTables(
+            law=self.law,
+            starts=np.cumsum([0, *(len(logs) for logs in self.logs)]).astype(np.int64),
+            logs=np.concatenate(self.logs),
+            pointers=np.cumsum([0, *(len(vector) for vector in self.moves)]).astype(np.int64),
+            regions=np.array([region for vector in self.moves for region in vector], dtype=np.int64),
+            values=np.array([value for vector in self.moves for value in vector.values()], dtype=np.int64),
         )
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.general.chains_kernels import DRAW, STEP
+from keepsum.sampling.core.kernel_arguments import States, Task
+from keepsum.sampling.core.kernels import DONE, MORE, copy
+from keepsum.sampling.general.kernel_arguments import BathTables, SweepPairTables, SweepTables
 from keepsum.sampling.general.mixture_kernels import unit
 
 FAINT = -42.0  # moves less likely than e^-42 of the likeliest are left out
@@ -18,27 +18,28 @@ MOST = 1024  # k on either side of the likeliest; laws so wide that they reach f
 
 
 @kernel
-def log_weight(law, starts, logs, regions, values, first, last, sums, k):
-    """Ln of the weight of the sums that a move by k changes."""
+def log_weight(bath: BathTables, b, sums, k):
+    """Ln of the weight of the sums that move b changes, moved by k."""
+    law, starts, regions, values = bath.law, bath.starts, bath.regions, bath.values
     total = 0.0
-    for a in range(first, last):
+    for a in range(bath.pointers[b], bath.pointers[b + 1]):
         region = regions[a]
         place = starts[law[region]] + abs(sums[region] + k * values[a])
         if place >= starts[law[region] + 1]:
             return -math.inf
-        total += logs[place]
+        total += bath.logs[place]
     return total
 
 
 @kernel
-def move(uniform, law, starts, logs, regions, values, first, last, sums, weights):
+def move(uniform, bath: BathTables, b, sums, weights):
     """Draw k, and move by it; False if its law reaches further than there is room for."""
     # The weight is log-concave in k: climb to the top, then go down both sides.
     top = 0
-    best = log_weight(law, starts, logs, regions, values, first, last, sums, 0)
+    best = log_weight(bath, b, sums, 0)
     for direction in (1, -1):
         while True:
-            following = log_weight(law, starts, logs, regions, values, first, last, sums, top + direction)
+            following = log_weight(bath, b, sums, top + direction)
             if following <= best:
                 break
             top += direction
@@ -47,22 +48,22 @@ def move(uniform, law, starts, logs, regions, values, first, last, sums, weights
     total = 1.0
     low, high = 0, 0
     for n in range(1, MOST + 2):
-        own = log_weight(law, starts, logs, regions, values, first, last, sums, top - n) - best
-        if own < FAINT:
+        log_ratio = log_weight(bath, b, sums, top - n) - best
+        if log_ratio < FAINT:
             break
         if n > MOST:
             return False
         low = n
-        weights[MOST - n] = math.exp(own)
+        weights[MOST - n] = math.exp(log_ratio)
         total += weights[MOST - n]
     for n in range(1, MOST + 2):
-        own = log_weight(law, starts, logs, regions, values, first, last, sums, top + n) - best
-        if own < FAINT:
+        log_ratio = log_weight(bath, b, sums, top + n) - best
+        if log_ratio < FAINT:
             break
         if n > MOST:
             return False
         high = n
-        weights[MOST + n] = math.exp(own)
+        weights[MOST + n] = math.exp(log_ratio)
         total += weights[MOST + n]
     goal = uniform * total
     k = -low
@@ -72,66 +73,82 @@ def move(uniform, law, starts, logs, regions, values, first, last, sums, weights
         passed += weights[MOST + k]
     k += top
     if k != 0:
-        for a in range(first, last):
-            sums[regions[a]] += k * values[a]
+        for a in range(bath.pointers[b], bath.pointers[b + 1]):
+            sums[bath.regions[a]] += k * bath.values[a]
     return True
 
 
 @kernel
-def sweep(words, at, law, starts, logs, pointers, regions, values, sums, weights):
-    """Every move once, in order; False if one has no room."""
-    for b in range(len(pointers) - 1):
-        first, last = pointers[b], pointers[b + 1]
-        if not move(unit(words[at + b]), law, starts, logs, regions, values, first, last, sums, weights):
+def equal(one, other):
+    """Whether two vectors are the same."""
+    for i in range(len(one)):  # noqa: SIM110 - compiled
+        if one[i] != other[i]:
             return False
     return True
 
 
 @kernel
-def sweeps(words, per, law, starts, logs, pointers, regions, values, weights, state, steps, fresh, out):
-    """Chains one after the other, each from 0 for ``steps`` sweeps; goes on where the words ended.
+def sweep(words, at, bath: BathTables, sums, weights):
+    """Every move once, in order; False if one has no room."""
+    for b in range(len(bath.pointers) - 1):  # noqa: SIM110 - compiled
+        if not move(unit(words[at + b]), bath, b, sums, weights):
+            return False
+    return True
 
-    If they are not to be fresh, each goes on from the last state of the one before. False if a move has no room.
-    """
-    for n in range(len(words) // per):
-        draw = state[DRAW]
-        if draw == len(out):
-            return True
-        if state[STEP] == 0:
-            if fresh or draw == 0:
+
+@kernel
+def sweeps(words, states: States, tables: SweepTables, task: Task):
+    """Chains one after the other, each from 0 for ``steps`` sweeps; the room is for the weights of a move."""
+    state = states[0]
+    bath, out, weights = tables.bath, task.out, task.room
+    per = len(bath.pointers) - 1
+    while state.job < task.last:
+        at, draw = state.position, state.job
+        if at + per > len(words):
+            return MORE
+        state.position = at + per
+        if state.step == 0:
+            if tables.fresh or draw == 0:
                 out[draw] = 0
             else:
-                out[draw] = out[draw - 1]
-        if not sweep(words, n * per, law, starts, logs, pointers, regions, values, out[draw], weights):
-            return False
-        state[STEP] += 1
-        if state[STEP] >= steps:
-            state[STEP] = 0
-            state[DRAW] += 1
-    return True
+                copy(out[draw - 1], out[draw])
+        if not sweep(words, at, bath, out[draw], weights):
+            state.exceeded = 1
+            return DONE
+        state.step += 1
+        if state.step >= tables.steps:
+            state.step = 0
+            state.job += 1
+    return DONE
 
 
 @kernel
-def couple_sweeps(words, per, law, starts, logs, pointers, regions, values, weights, state, lag, most, times, pair):
-    """Pairs of chains, the one ``lag`` sweeps ahead, that share their words until they are equal; -1 if not in time.
+def couple_sweeps(words, states: States, tables: SweepPairTables, task: Task):
+    """Pairs of chains, one ``lag`` sweeps ahead, that share their words until they are equal; -1 if not in time.
 
-    False if a move has no room.
+    The room is a ``SweepPairRoom``.
     """
-    for n in range(len(words) // per):
-        place = state[DRAW]
-        if place == len(times):
-            return True
-        if state[STEP] == 0:
+    state = states[0]
+    bath, times, pair, weights = tables.bath, task.out, task.room.pair, task.room.weights
+    per = len(bath.pointers) - 1
+    while state.job < task.last:
+        at = state.position
+        if at + per > len(words):
+            return MORE
+        state.position = at + per
+        if state.step == 0:
             pair[:] = 0
-        if not sweep(words, n * per, law, starts, logs, pointers, regions, values, pair[0], weights):
-            return False
-        state[STEP] += 1
-        if state[STEP] > lag:
-            if not sweep(words, n * per, law, starts, logs, pointers, regions, values, pair[1], weights):
-                return False
-            met = np.all(pair[0] == pair[1])
-            if met or state[STEP] >= most:
-                times[place] = state[STEP] if met else -1
-                state[STEP] = 0
-                state[DRAW] += 1
-    return True
+        state.step += 1
+        if not sweep(words, at, bath, pair[0], weights):
+            state.exceeded = 1
+            return DONE
+        if state.step > tables.lag:
+            if not sweep(words, at, bath, pair[1], weights):
+                state.exceeded = 1
+                return DONE
+            met = equal(pair[0], pair[1])
+            if met or state.step >= tables.last:
+                times[state.job] = state.step if met else -1
+                state.step = 0
+                state.job += 1
+    return DONE

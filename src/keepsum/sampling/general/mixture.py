@@ -41,9 +41,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from keepsum.sampling.core.kernel_tables import MixtureRoom, ScaleTables, SlabTables
+from keepsum.sampling.core.driving import run
+from keepsum.sampling.core.kernel_arguments import Task, new_state
 from keepsum.sampling.core.rng import Rng, Stream
 from keepsum.sampling.core.rng import rng as new_rng
+from keepsum.sampling.general.kernel_arguments import CHAIN_STATE, ChainRoom, MixtureRoom, MixtureTables
 from keepsum.sampling.general.mixture_bounds import MixtureBounds, Rounding, coordinate_rounding
 from keepsum.sampling.general.mixture_kernels import FLOOR, weigh
 from keepsum.sampling.general.scales import (
@@ -64,7 +66,6 @@ Floats = npt.NDArray[np.float64]
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
 STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)
 WORTH = 1.005  # a step of the search must gain so much
-CHUNK = 2**16  # words taken at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class Proposals(ABC):
 
     @property
     @abstractmethod
-    def tables(self) -> tuple[ScaleTables, SlabTables]:
+    def tables(self) -> MixtureTables:
         """What the kernels read."""
 
     @property
@@ -119,16 +120,14 @@ class Proposals(ABC):
 
     def propose(self, count: int, stream: Stream) -> tuple[IntArray, Floats]:
         """Independent proposals, one row each in the order of the slabs, and their log weights."""
-        scales, slabs = self.tables
-        room = self.room()
         out = np.empty((count, len(self.slabs.order)), dtype=np.int64)
-        log_weights = np.empty(count)
-        step = max(1, CHUNK // self.words)
-        for first in range(0, count, step):
-            own = slice(first, min(first + step, count))
-            words = stream.take(self.words * (own.stop - own.start))
-            weigh(words, self.words, scales, slabs, room, out[own], log_weights[own])
-        return out, log_weights
+        room = self.chain_room(count)
+        run(weigh, stream, self.tables, Task(0, count, out, room), states=new_state(CHAIN_STATE))
+        return out, room.log_weights
+
+    def chain_room(self, log_weights: int) -> ChainRoom:
+        """Room for one worker: for proposals, and for so many of their log weights."""
+        return ChainRoom(self.room(), np.empty(log_weights), np.empty(len(self.slabs.order), dtype=np.int64))
 
     def _cost(self, width: float) -> int:
         """Regions, coordinates that are drawn along a law of that width, and the factor."""
@@ -195,10 +194,10 @@ class Mixture(Proposals):
         return [known[int(self.sizes[np.flatnonzero(law == k)[0]])] for k in range(len(self._laws[0]))]
 
     @cached_property
-    def tables(self) -> tuple[ScaleTables, SlabTables]:
+    def tables(self) -> MixtureTables:
         """What the kernels read."""
         laws, law = self._laws
-        return pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law)
+        return MixtureTables(pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law), self.words)
 
     @cached_property
     def bounds(self) -> MixtureBounds:
@@ -239,10 +238,11 @@ class OneWidth(Proposals):
         return self._cost(math.sqrt(self.variance))
 
     @cached_property
-    def tables(self) -> tuple[ScaleTables, SlabTables]:
+    def tables(self) -> MixtureTables:
         """What the kernels read."""
         scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
-        return scales, self.slabs.tables(np.zeros(len(self.slabs.order), dtype=np.int64))
+        law = np.zeros(len(self.slabs.order), dtype=np.int64)
+        return MixtureTables(scales, self.slabs.tables(law), self.words)
 
     @property
     def rounding(self) -> Rounding:

@@ -12,6 +12,9 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel, loose_kernel
+from keepsum.sampling.core.kernel_arguments import States, Task
+from keepsum.sampling.core.kernels import DONE, MORE
+from keepsum.sampling.general.kernel_arguments import MixtureRoom, MixtureTables, ScaleTables, SlabTables
 
 TO_UNIT = 2.0**-53
 ROOT = math.sqrt(2 * math.pi)
@@ -66,7 +69,7 @@ def log_theta(phi, square):
 
 
 @kernel
-def draw_near(uniform, phi, square, log_sum):
+def draw_integer(uniform, phi, square, log_sum):
     """A whole k with weight exp(-(k - phi)^2 / 2 s^2), by inversion from the middle outwards."""
     half = 0.5 / square
     if square >= FLAT:
@@ -102,10 +105,10 @@ def draw_near(uniform, phi, square, log_sum):
 
 
 @kernel
-def draw_variances(
-    words, at, laws, start, edge, height, unheight, slope, passed, guide, power, half, squares, variances
-):  # fmt: skip
-    """A variance for each region, by inversion; ln of its density, wanted over drawn."""
+def draw_variances(words, at, laws, scales: ScaleTables, room: MixtureRoom):
+    """A variance for each region, by inversion; ln of its density, target over proposal."""
+    start, edge, height, unheight, slope = scales.start, scales.edge, scales.height, scales.unheight, scales.slope
+    passed, guide, power, half = scales.passed, scales.guide, scales.power, scales.half
     log_weight = 0.0
     for region in range(len(laws)):
         law = laws[region]
@@ -117,12 +120,12 @@ def draw_variances(
         grown = slope[piece] * (uniform - passed[piece]) * unheight[piece]
         rise = math.log1p(grown)
         y = edge[piece] + rise / slope[piece]
-        own = -half * y * y - height[piece] - rise
+        log_ratio = -half * y * y - height[piece] - rise
         if power[law] > 0:
-            own += power[law] * math.log(y)
-        log_weight += own
-        squares[region] = y * y
-        variances[region] = max(y * y, FLOOR)
+            log_ratio += power[law] * math.log(y)
+        log_weight += log_ratio
+        room.squares[region] = y * y
+        room.variances[region] = max(y * y, FLOOR)
     return log_weight
 
 
@@ -164,8 +167,9 @@ def invert(factor, roots, room, out):
 
 
 @kernel
-def add_form(form, variances, first, pointers, rows, values):
+def add_form(form, variances, first, slabs: SlabTables):
     """Form += B' V^-1 B on and below the diagonal, for the regions of one slab."""
+    pointers, rows, values = slabs.pointers, slabs.rows, slabs.values
     for region in range(len(pointers) - 1):
         weight = 1 / variances[first + region]
         for a in range(pointers[region], pointers[region + 1]):
@@ -199,27 +203,26 @@ def add_row_covariance(sums, variances, first, width):
         whole += variances[first + region]
     share = 1 / whole
     for i in range(width - 1):
-        own = variances[first + i]
-        part = own * share
+        part = variances[first + i] * share
         for j in range(i + 1):
             sums[i, j] -= part * variances[first + j]
-        sums[i, i] += own
+        sums[i, i] += variances[first + i]
 
 
 @kernel
-def inverse_sums(
-    slabs, simple, pointers, rows, values, profile, variances, precisions, form, sums, roots, inverse
-):  # fmt: skip
-    """precisions[k] = (sum over the slabs after k of the covariance of their coordinates)^-1."""
-    width, size = len(pointers) - 1, len(profile)
+def inverse_sums(slabs: SlabTables, room: MixtureRoom):
+    """room.precisions[k] = (sum over the slabs after k of the covariance of their coordinates)^-1."""
+    profile, variances = slabs.profile, room.variances
+    form, sums, roots, inverse = room.form, room.sums, room.roots, room.inverse
+    width, size = len(slabs.pointers) - 1, len(profile)
     clear(sums, profile)
-    for slab in range(slabs - 1, 0, -1):
-        first, out = slab * width, precisions[slab - 1]
-        if simple:
+    for slab in range(slabs.slabs - 1, 0, -1):
+        first, out = slab * width, room.precisions[slab - 1]
+        if slabs.simple:
             add_row_covariance(sums, variances, first, width)
         else:
             clear(form, profile)
-            add_form(form, variances, first, pointers, rows, values)
+            add_form(form, variances, first, slabs)
             cholesky(form, profile, roots)
             invert(form, roots, inverse, out)
             for i in range(size):
@@ -255,22 +258,20 @@ def solve(form, profile, roots, centres):
 
 
 @kernel
-def draw_slab(
-    words, at, slab, slabs, simple, pointers, rows, values, profile, variances, precisions, form, roots, centres,
-    coordinates, passed,
-):  # fmt: skip
+def draw_slab(words, at, slab, slabs: SlabTables, room: MixtureRoom):
     """The coordinates of a slab given those of the slabs before, from the last to the first; ln of the weight."""
-    width, size = len(pointers) - 1, len(profile)
-    if slabs > 1:
-        turn(precisions[slab], passed, centres, form)
+    profile, form, roots, centres, coordinates = slabs.profile, room.form, room.roots, room.centres, room.coordinates
+    width, size = len(slabs.pointers) - 1, len(profile)
+    if slabs.slabs > 1:
+        turn(room.precisions[slab], room.passed, centres, form)
     else:
         clear(form, profile)
         for i in range(size):
             centres[i] = 0.0
-    if simple:
-        add_row_form(form, variances, slab * width, width)
+    if slabs.simple:
+        add_row_form(form, room.variances, slab * width, width)
     else:
-        add_form(form, variances, slab * width, pointers, rows, values)
+        add_form(form, room.variances, slab * width, slabs)
     cholesky(form, profile, roots)
     solve(form, profile, roots, centres)
     log_weight = 0.0
@@ -281,7 +282,7 @@ def draw_slab(
         nearest = math.floor(centre + 0.5)
         phi = centre - nearest
         log_sum = log_theta(phi, square)
-        k = draw_near(unit(words[at]), phi, square, log_sum)
+        k = draw_integer(unit(words[at]), phi, square, log_sum)
         at += 1
         coordinates[i] = nearest + k
         log_weight += log_sum + (k - phi) * (k - phi) / (2 * square)
@@ -291,8 +292,10 @@ def draw_slab(
 
 
 @kernel
-def write_slab(pointers, rows, values, first, coordinates, sign, out):
+def write_slab(slabs: SlabTables, slab, coordinates, sign, out):
     """The sums of a slab's regions from its coordinates."""
+    pointers, rows, values = slabs.pointers, slabs.rows, slabs.values
+    first = slab * (len(pointers) - 1)
     for region in range(len(pointers) - 1):
         total = 0.0
         for a in range(pointers[region], pointers[region + 1]):
@@ -301,45 +304,34 @@ def write_slab(pointers, rows, values, first, coordinates, sign, out):
 
 
 @kernel
-def propose(words, at, scales, slabs, room, out):
-    """Sums of regions into ``out``; ln of their weight: the wanted density over the one drawn from.
+def propose(words, at, tables: MixtureTables, room: MixtureRoom, out):
+    """Sums of regions into ``out``; ln of their weight: the target's density over the one drawn from.
 
-    Whatever the factor's rounding does, the weight is that of the centres and widths which were used. The loops get
-    plain arrays: tuples of arrays cost numba a count of each array at every call.
+    Whatever the factor's rounding does, the weight is that of the centres and widths which were used.
     """
-    law, count, simple = slabs.law, slabs.slabs, slabs.simple
-    pointers, rows, values, profile = slabs.pointers, slabs.rows, slabs.values, slabs.profile
-    squares, variances, precisions, form = room.squares, room.variances, room.precisions, room.form
-    roots, centres, coordinates, passed = room.roots, room.centres, room.coordinates, room.passed
-    log_weight = draw_variances(
-        words, at, law, scales.start, scales.edge, scales.height, scales.unheight, scales.slope, scales.passed,
-        scales.guide, scales.power, scales.half, squares, variances,
-    )  # fmt: skip
-    at += len(law)
-    width, size = len(pointers) - 1, len(profile)
+    scales, slabs = tables.scales, tables.slabs
+    log_weight = draw_variances(words, at, slabs.law, scales, room)
+    at += len(slabs.law)
+    count, size = slabs.slabs, len(slabs.profile)
     for i in range(size):
-        passed[i] = 0.0
+        room.passed[i] = 0.0
     if count > 1:
-        inverse_sums(
-            count, simple, pointers, rows, values, profile, variances, precisions, form, room.sums, roots, room.inverse
-        )
+        inverse_sums(slabs, room)
     for slab in range(max(1, count - 1)):
-        log_weight += draw_slab(
-            words, at, slab, count, simple, pointers, rows, values, profile, variances, precisions, form, roots,
-            centres, coordinates, passed,
-        )  # fmt: skip
+        log_weight += draw_slab(words, at, slab, slabs, room)
         at += size
         for i in range(size):
-            passed[i] += coordinates[i]
-        write_slab(pointers, rows, values, slab * width, coordinates, 1.0, out)
+            room.passed[i] += room.coordinates[i]
+        write_slab(slabs, slab, room.coordinates, 1.0, out)
     if count > 1:
-        write_slab(pointers, rows, values, (count - 1) * width, passed, -1.0, out)
-    return log_weight + log_target(law, scales.ratio_start, scales.ratios, squares, out)
+        write_slab(slabs, count - 1, room.passed, -1.0, out)
+    return log_weight + log_target(slabs.law, scales, room.squares, out)
 
 
 @kernel
-def log_target(laws, starts, ratios, squares, out):
+def log_target(laws, scales: ScaleTables, squares, out):
     """Ln of the weight of the sums given the variances, and of the law of sums over its mixture."""
+    starts, ratios = scales.ratio_start, scales.ratios
     total = 0.0
     for region in range(len(out)):
         law = laws[region]
@@ -355,7 +347,14 @@ def log_target(laws, starts, ratios, squares, out):
 
 
 @kernel
-def weigh(words, per, scales, slabs, room, out, log_weights):
-    """Independent proposals and their log weights."""
-    for n in range(len(log_weights)):
-        log_weights[n] = propose(words, n * per, scales, slabs, room, out[n])
+def weigh(words, states: States, tables: MixtureTables, task: Task):
+    """Independent proposals and their log weights; the room is a ``ChainRoom``."""
+    state = states[0]
+    while state.job < task.last:
+        at = state.position
+        if at + tables.words > len(words):
+            return MORE
+        state.position = at + tables.words
+        task.room.log_weights[state.job] = propose(words, at, tables, task.room.mixture, task.out[state.job])
+        state.job += 1
+    return DONE

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.sampling.core.kernel_tables import ScaleTables
+from keepsum.sampling.general.kernel_arguments import ScaleTables
 from keepsum.sampling.general.mixture_kernels import GUIDE, accumulate, fall
 
 Floats = npt.NDArray[np.float64]

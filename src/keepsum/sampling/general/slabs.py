@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from keepsum.lattice.matrix import Row
-from keepsum.sampling.core.kernel_tables import SlabTables
+from keepsum.sampling.general.kernel_arguments import SlabTables
 from keepsum.sampling.general.verified import verified_form
 
 IntArray = npt.NDArray[np.int64]

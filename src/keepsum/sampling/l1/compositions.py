@@ -22,14 +22,23 @@ import numpy.typing as npt
 from flint import arb
 
 from keepsum.sampling.core.balls import ball, digits, precision
-from keepsum.sampling.core.driving import TASK_CELLS, Referee, State, in_parallel, ranges, run
+from keepsum.sampling.core.driving import TASK_CELLS, Referee, cell_ranges, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS, Geometric, geometric
-from keepsum.sampling.core.kernel_tables import PackedTables
-from keepsum.sampling.core.kernels import JOB, LARGEST, OTHER, RATIO_AT, STAGE, TOTAL, draw_bars, fill, repair
+from keepsum.sampling.core.kernel_arguments import Cells, PackedTables, State, SumLaw, Task, new_state
+from keepsum.sampling.core.kernels import fill_cells, place_bars, repair_cells
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw, pack
 from keepsum.sampling.core.totals import total_law
-from keepsum.sampling.l1.compositions_kernels import BARS, MEND, TABLE, accept_total, fill_free, fill_regions
+from keepsum.sampling.l1.compositions_kernels import (
+    BARS,
+    NEGATIVE,
+    REPAIR,
+    TABLE,
+    accept_total,
+    fill_free,
+    fill_regions,
+)
+from keepsum.sampling.l1.kernel_arguments import RegionTables
 
 IntArray = npt.NDArray[np.int64]
 
@@ -50,9 +59,9 @@ def mode(n: int, epsilon: Fraction) -> int:
     while True:
         with precision(bits):
             a = ball(-epsilon).exp()
-            found = ((a * n - 1) / (1 - a)).ceil().unique_fmpz()
-        if found is not None:
-            return max(0, int(found))
+            ceiling = ((a * n - 1) / (1 - a)).ceil().unique_fmpz()
+        if ceiling is not None:
+            return max(0, int(ceiling))
         bits *= 2
 
 
@@ -81,7 +90,7 @@ def methods(sizes: IntArray, goals: IntArray, epsilon: Fraction, tilt: Fraction)
     balls = np.sqrt(2 * sizes * math.exp(-rate)) / -math.expm1(-rate)
     bars = sizes + 10 * balls > 3 * sizes * np.log2(sizes + 1)
     small = has_table(sizes, epsilon) & (goals == 0) & (tilt == 0)
-    return np.where(small, TABLE, np.where(bars, BARS, MEND))
+    return np.where(small, TABLE, np.where(bars, BARS, REPAIR))
 
 
 def has_table(size: Any, epsilon: Fraction) -> Any:
@@ -106,12 +115,10 @@ class FreeCells:
         """Fill ``out``, one row a draw."""
         flat = out.reshape(-1)
 
-        def task(first: int, stream: Stream) -> None:
-            last = min(first + TASK_CELLS, len(flat))
-            run(fill_free, stream, self._referee, (self._law.table, first, last, flat))
+        def work(first: int, last: int, stream: Stream) -> None:
+            run(fill_free, stream, self._law.table, Task(first, last, flat), self._referee)
 
-        starts = range(0, len(flat), TASK_CELLS)
-        in_parallel([lambda stream, f=first: task(f, stream) for first in starts], rng, threads)  # type: ignore[misc]
+        in_parallel(work, equal_ranges(len(flat), TASK_CELLS), rng, threads)
 
 
 class ForcedSums:
@@ -172,71 +179,80 @@ class ForcedSums:
                 self._draw_large(row[cells], r, rng, threads)
 
     def _draw_small(self, out: IntArray, regions: IntArray, rng: Rng, threads: int) -> None:
-        sizes, goals = self._sizes[regions], self._goals[regions]
-        modes, starts, ways = self._modes[regions], self._starts[regions], self._methods[regions]
+        sizes = self._sizes[regions]
         totals, table_starts, guide_starts = self._packed(sizes)
+        tables = RegionTables(
+            plus=self._plus.table,
+            minus=self._minus.table,
+            rate=self._rate,
+            totals=totals,
+            sizes=sizes,
+            goals=self._goals[regions],
+            modes=self._modes[regions],
+            methods=self._methods[regions],
+            table_starts=table_starts,
+            guide_starts=guide_starts,
+            starts=self._starts[regions],
+            width=self.width,
+        )
         flat, largest = out.reshape(-1), int(sizes.max())
 
-        def task(first: int, last: int, stream: Stream) -> None:
-            referee = self._referee(lambda state: int(regions[(first + state[JOB]) % len(regions)]))
-            laws = (self._plus.table, self._minus.table, self._rate, totals)
-            jobs = (sizes, goals, modes, ways, table_starts, guide_starts, starts, self.width, first, last)
-            run(fill_regions, stream, referee, (*laws, *jobs, flat, np.empty(largest, dtype=np.int64)))
+        def work(first: int, last: int, stream: Stream) -> None:
+            referee = self._referee(lambda state: int(regions[(first + state.job) % len(regions)]))
+            run(fill_regions, stream, tables, Task(first, last, flat, np.empty(largest, dtype=np.int64)), referee)
 
-        cuts = ranges(sizes, len(out))
-        in_parallel([lambda stream, a=a, b=b: task(a, b, stream) for a, b in cuts], rng, threads)  # type: ignore[misc]
+        in_parallel(work, cell_ranges(sizes, len(out)), rng, threads)
 
     def _draw_large(self, cells: IntArray, r: int, rng: Rng, threads: int) -> None:
         """One region in parts, which share nothing but its total."""
         size, goal = int(self._sizes[r]), int(self._goals[r])
         referee = self._referee(lambda _: r)
-        while True:
+        law = SumLaw(size, self._rate, int(self._modes[r]), self._minus.table.shift)
+        accepted = np.zeros(1, dtype=np.int64)
+        while not accepted[0]:
             total, _ = self._fill_parts(cells, self._plus, rng, threads)
-            arguments = (self._minus.table.shift, size, self._rate, int(self._modes[r]))
-            verdict = run(accept_total, rng.stream(8), referee, arguments, {RATIO_AT: total - goal})
-            if verdict[TOTAL]:
-                break
-        negative = np.empty(size, dtype=np.int64)
+            run(accept_total, rng.stream(8), law, accepted, referee, new_state(negative_total=total - goal))
+        negative = Cells(np.empty(size, dtype=np.int64), 0, size)
         if self._methods[r] == BARS:
-            run(draw_bars, rng.stream(), referee, (negative, 0, size, total - goal))
+            run(place_bars, rng.stream(), total - goal, negative, referee)
         else:
-            found, largest = self._fill_parts(negative, self._minus, rng, threads)
-            run(repair, rng.stream(), referee, (negative, size, total - goal), {OTHER: found, LARGEST: largest})
-        cells -= negative
+            drawn, largest = self._fill_parts(negative.out, self._minus, rng, threads)
+            start = new_state(current_total=drawn, largest=largest)
+            run(repair_cells, rng.stream(), total - goal, negative, referee, start)
+        cells -= negative.out
 
     def _fill_parts(self, cells: IntArray, law: Geometric, rng: Rng, threads: int) -> tuple[int, int]:
         """Geometric draws in every cell; their sum and their largest."""
         referee = Referee(law.word_bits, lambda _: law, no_acceptance)
 
-        def task(first: int, stream: Stream) -> State:
-            return run(fill, stream, referee, (law.table, cells, first, min(PART, len(cells) - first)))
+        def work(first: int, last: int, stream: Stream) -> State:
+            return run(fill_cells, stream, law.table, Cells(cells, first, last - first), referee)
 
-        starts = range(0, len(cells), PART)
-        states = in_parallel([lambda stream, f=first: task(f, stream) for first in starts], rng, threads)  # type: ignore[misc]
-        return sum(int(state[TOTAL]) for state in states), max(int(state[LARGEST]) for state in states)
+        states = in_parallel(work, equal_ranges(len(cells), PART), rng, threads)
+        return sum(int(state.total) for state in states), max(int(state.largest) for state in states)
 
     def _referee(self, region_at: Callable[[State], int]) -> Referee:
-        """Totals and positive parts are drawn in stage 0, negative parts in stage 2."""
+        """Settles totals, positive and negative parts of the region that a kernel is at."""
 
         def law(state: State) -> Geometric | TabulatedLaw:
             region = region_at(state)
             if self._methods[region] == TABLE:
                 return self._laws[int(self._sizes[region])]
-            return self._minus if state[STAGE] else self._plus
+            return self._minus if state.stage == NEGATIVE else self._plus
 
         def answer(state: State, uniform: LazyUniform) -> int:
             size = int(self._sizes[region_at(state)])
-            return accept_sum(size, self._minus.epsilon, int(state[RATIO_AT]), uniform)
+            return accept_sum(size, self._minus.epsilon, int(state.negative_total), uniform)
 
         return Referee(self._minus.word_bits, law, answer)
 
     def _packed(self, sizes: IntArray) -> tuple[PackedTables, IntArray, IntArray]:
-        """The tables of totals, and for each region where its own starts (0 where it has none)."""
+        """The tables of totals, and for each region where its table starts (0 where it has none)."""
         known = list(self._laws)
         totals, tables, guides = pack([self._laws[n] for n in known], self._minus.word_bits)
         place = {n: k for k, n in enumerate(known)}
-        own = [place.get(n, 0) for n in sizes.tolist()]
-        return totals, np.array([tables[k] for k in own]), np.array([guides[k] for k in own])
+        places = [place.get(n, 0) for n in sizes.tolist()]
+        return totals, np.array([tables[k] for k in places]), np.array([guides[k] for k in places])
 
 
 def accept_sum(size: int, epsilon: Fraction, total: int, uniform: LazyUniform) -> int:
@@ -246,7 +262,7 @@ def accept_sum(size: int, epsilon: Fraction, total: int, uniform: LazyUniform) -
 
 def no_acceptance(state: State, uniform: LazyUniform) -> int:
     """For kernels that accept every draw."""
-    raise AssertionError(f"no acceptance is open, state {state.tolist()}, {uniform}")
+    raise AssertionError(f"no acceptance is open, state {state!r}, {uniform}")
 
 
 def _tilt(epsilon: Fraction, size: int, total: int) -> Fraction:

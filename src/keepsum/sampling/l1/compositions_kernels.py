@@ -5,161 +5,157 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
+from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, States, SumLaw, Task
 from keepsum.sampling.core.kernels import (
-    ANSWER,
-    CELL,
     DONE,
-    JOB,
-    LARGEST,
     MORE,
-    OTHER,
-    POSITION,
-    RATIO_AT,
-    STAGE,
-    TIE_DRAW,
-    TOTAL,
     accept_mass,
     draw,
     draw_bars,
     fill,
+    look_up_packed,
     repair,
+    settled,
 )
+from keepsum.sampling.l1.kernel_arguments import Region, RegionTables
 
-MEND, BARS, TABLE = 0, 1, 2
+REPAIR, BARS, TABLE = 0, 1, 2  # how a region is drawn
+POSITIVE, ACCEPT, NEGATIVE, REPAIRING = 0, 1, 2, 3  # the stages of a region
 
 
 @kernel
-def draw_positive(words, state, plus, minus, a, size, goal, mode, out, start):
-    """Positive parts until their total is accepted; RATIO_AT is then the total of the negative parts, STAGE is 2."""
-    while state[STAGE] < 2:
-        if state[STAGE] == 0:
-            code = fill(words, state, plus, out, start, size)
+def accept_positive(words, state: State, plus: GeometricTable, region: Region, cells: Cells):
+    """Draw positive parts, and accept them (1) or not (0): their total leaves ``negative_total`` to the others."""
+    if state.stage == POSITIVE:
+        code = fill(words, state, plus, cells)
+        if code != DONE:
+            return code
+        state.stage = ACCEPT
+    state.negative_total = state.total - region.goal
+    code = accept_mass(words, state, region.law, state.negative_total)
+    if code >= 0:
+        state.total = state.largest = 0
+        state.stage = POSITIVE
+    return code
+
+
+@kernel
+def fill_negative(words, state: State, minus: GeometricTable, method, cells: Cells, scratch):
+    """Take negative parts of the total that is left off the positive ones; the region is then done.
+
+    They are drawn freely and repaired to the total, or placed by bars where repairing would move many balls.
+    """
+    negative = Cells(scratch, 0, cells.size)
+    if method == BARS:
+        code = draw_bars(words, state, state.negative_total, negative)
+    else:
+        if state.stage == NEGATIVE:
+            code = fill(words, state, minus, negative)
             if code != DONE:
                 return code
-            state[STAGE] = 1
-        state[RATIO_AT] = state[TOTAL] - goal
-        code = accept_mass(words, state, minus.shift, size, a, mode, state[RATIO_AT])
+            state.current_total = state.total
+            state.stage = REPAIRING
+        code = repair(words, state, state.negative_total, negative)
+    if code == DONE:
+        subtract(state, cells, scratch)
+    return code
+
+
+@kernel
+def fill_region(words, state: State, plus, minus, region: Region, cells: Cells, scratch):
+    """Double geometric noise in one region of any size, given its sum."""
+    while state.stage < NEGATIVE:
+        code = accept_positive(words, state, plus, region, cells)
         if code < 0:
             return code
-        state[TOTAL] = state[LARGEST] = 0
-        state[STAGE] = 2 if code == 1 else 0
-    return np.int64(DONE)
+        if code == 1:
+            state.stage = NEGATIVE
+    return fill_negative(words, state, minus, region.method, cells, scratch)
 
 
 @kernel
-def fill_region(words, state, plus, minus, a, size, goal, mode, by_bars, out, start, scratch):
-    """Double geometric noise in one region of any size, given that its sum is ``goal``.
-
-    Stages: 0 and 1, the positive parts; 2, the negative parts; 3, mend their total. Where mending would move many
-    balls the negative parts are placed by bars instead, total and all.
-    """
-    code = draw_positive(words, state, plus, minus, a, size, goal, mode, out, start)
-    if code != DONE:
-        return code
-    if by_bars:
-        code = draw_bars(words, state, scratch, 0, size, state[RATIO_AT])
-    else:
-        if state[STAGE] == 2:
-            code = fill(words, state, minus, scratch, 0, size)
-            if code != DONE:
-                return code
-            state[OTHER] = state[TOTAL]
-            state[STAGE] = 3
-        code = repair(words, state, scratch, size, state[RATIO_AT])
-    if code != DONE:
-        return code
-    subtract(state, size, out, start, scratch)
-    return np.int64(DONE)
-
-
-@kernel
-def fill_small(words, state, totals, table_start, guide_start, size, out, start, scratch):
+def fill_small(words, state: State, totals: PackedTables, table_start, guide_start, cells: Cells, scratch):
     """The same for a small region with sum 0: its total by a table, both parts by bars."""
-    if state[STAGE] == 0:
-        value = state[ANSWER]
-        if value >= 0:
-            state[ANSWER] = -1
-        else:
-            if state[POSITION] >= len(words):
+    if state.stage == 0:
+        value = settled(state)
+        if value < 0:
+            if state.position >= len(words):
                 return np.int64(MORE)
-            bits = words[state[POSITION]] >> np.uint64(totals.shift)
-            k = np.int64(totals.guide[guide_start + np.int64(bits >> np.uint64(totals.guide_shift))])
-            while totals.table[table_start + k] < bits:
-                k += 1
-            if totals.table[table_start + k] == bits:
-                return np.int64(TIE_DRAW)
-            state[POSITION] += 1
-            value = k
-        state[TOTAL] = value
-        state[STAGE] = 1
-    if state[STAGE] == 1:
-        code = draw_bars(words, state, out, start, size, state[TOTAL])
+            value = look_up_packed(words[state.position], totals, table_start, guide_start)
+            if value < 0:
+                return value
+            state.position += 1
+        state.total = value
+        state.stage = 1
+    if state.stage == 1:
+        code = draw_bars(words, state, state.total, cells)
         if code != DONE:
             return code
-        state[STAGE] = 2
-    code = draw_bars(words, state, scratch, 0, size, state[TOTAL])
-    if code != DONE:
-        return code
-    subtract(state, size, out, start, scratch)
-    return np.int64(DONE)
+        state.stage = 2
+    code = draw_bars(words, state, state.total, Cells(scratch, 0, cells.size))
+    if code == DONE:
+        subtract(state, cells, scratch)
+    return code
 
 
 @kernel
-def subtract(state, size, out, start, scratch):
+def subtract(state: State, cells: Cells, scratch):
     """Positive less negative parts; the region is done."""
-    for i in range(size):
-        out[start + i] -= scratch[i]
-    state[STAGE] = state[TOTAL] = state[OTHER] = state[LARGEST] = 0
+    for i in range(cells.size):
+        cells.out[cells.start + i] -= scratch[i]
+    state.stage = state.total = state.current_total = state.largest = 0
 
 
 @kernel
-def fill_regions(
-    words, state, plus, minus, a, totals, sizes, goals, modes, methods, table_starts, guide_starts, starts, width,
-    first, last, out, scratch,
-):  # fmt: skip
-    """Jobs ``first`` to ``last``: job t is region ``t % R`` of draw ``t // R``, a draw being ``width`` cells."""
-    count = len(sizes)
-    while first + state[JOB] < last:
-        job = first + state[JOB]
+def fill_regions(words, states: States, tables: RegionTables, task: Task):
+    """Job t is region ``t % R`` of draw ``t // R``; the room is for the largest region."""
+    state = states[0]
+    plus, minus, totals, rate = tables.plus, tables.minus, tables.totals, tables.rate
+    sizes, goals, modes, methods = tables.sizes, tables.goals, tables.modes, tables.methods
+    table_starts, guide_starts, starts = tables.table_starts, tables.guide_starts, tables.starts
+    scratch, count = task.room, len(sizes)
+    while task.first + state.job < task.last:
+        job = task.first + state.job
         r = job % count
-        n = sizes[r]
-        start = job // count * width + starts[r]
+        cells = Cells(task.out, job // count * tables.width + starts[r], sizes[r])
         if methods[r] == TABLE:
-            code = fill_small(words, state, totals, table_starts[r], guide_starts[r], n, out, start, scratch)
+            code = fill_small(words, state, totals, table_starts[r], guide_starts[r], cells, scratch)
         else:
-            bars = methods[r] == BARS
-            code = fill_region(words, state, plus, minus, a, n, goals[r], modes[r], bars, out, start, scratch)
+            region = Region(SumLaw(sizes[r], rate, modes[r], minus.shift), goals[r], methods[r])
+            code = fill_region(words, state, plus, minus, region, cells, scratch)
         if code != DONE:
             return code
-        state[JOB] += 1
+        state.job += 1
     return np.int64(DONE)
 
 
 @kernel
-def fill_free(words, state, table, first, last, out):
-    """Independent double geometric draws in cells ``first`` to ``last``."""
-    size = last - first
-    while state[CELL] < size:
-        if state[STAGE] == 0:
+def fill_free(words, states: States, table: GeometricTable, task: Task):
+    """Independent double geometric draws, cell by cell."""
+    state = states[0]
+    first, out, size = task.first, task.out, task.last - task.first
+    while state.cell < size:
+        if state.stage == 0:
             value = draw(words, state, table)
             if value < 0:
                 return value
-            state[TOTAL] = value
-            state[STAGE] = 1
+            state.total = value
+            state.stage = 1
         value = draw(words, state, table)
         if value < 0:
             return value
-        out[first + state[CELL]] = state[TOTAL] - value
-        state[CELL] += 1
-        state[STAGE] = 0
+        out[first + state.cell] = state.total - value
+        state.cell += 1
+        state.stage = 0
     return np.int64(DONE)
 
 
 @kernel
-def accept_total(words, state, shift, size, a, mode):
-    """Accept the total in RATIO_AT of a region filled elsewhere; the answer in TOTAL."""
-    code = accept_mass(words, state, shift, size, a, mode, state[RATIO_AT])
+def accept_total(words, states: States, law: SumLaw, verdict):
+    """Accept the total that is left to the negative parts of a region filled elsewhere, or not."""
+    state = states[0]
+    code = accept_mass(words, state, law, state.negative_total)
     if code < 0:
         return code
-    state[TOTAL] = code
+    verdict[0] = code
     return np.int64(DONE)

@@ -20,12 +20,13 @@ from scipy import sparse
 
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.matrix import Row, matrix_rows
-from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, Referee, State, in_parallel, run
+from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS, geometric
-from keepsum.sampling.core.kernels import JOB, RATIO_AT, REGION, TRIES
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
-from keepsum.sampling.l1.compositions_kernels import BARS, MEND
+from keepsum.sampling.l1.compositions_kernels import BARS, REPAIR
+from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
 from keepsum.sampling.l1.rejection_kernels import fill_blocks
 
 IntArray = npt.NDArray[np.int64]
@@ -67,17 +68,17 @@ class SolvedRegions:
         self._epsilon = epsilon
         self._law = geometric(epsilon, word_bits)
         self._rate = rate_of(epsilon)
-        self._tail, self._free, numerators, self._denominator = split(matrix_rows(matrix), self._sizes.tolist())
+        self._solved, self._free, numerators, self._denominator = split(matrix_rows(matrix), self._sizes.tolist())
         self.usable = (
             max((abs(e) for row in numerators for e in row), default=0) * len(self._free) <= LARGEST_COEFFICIENT
         )
-        shape = (len(self._tail), len(self._free))
+        shape = (len(self._solved), len(self._free))
         self._numerators = np.array(numerators if self.usable else 0, dtype=np.int64).reshape(
             shape if self.usable else (1, 1)
         )
         self._modes = np.array([mode(n, epsilon) for n in self._sizes.tolist()], dtype=np.int64)
         ways = methods(self._sizes, np.ones_like(self._sizes), epsilon, Fraction(0))
-        self._methods = np.where(ways == BARS, BARS, MEND)
+        self._methods = np.where(ways == BARS, BARS, REPAIR)
         self._block = int(self._sizes.sum())
         self.width = self._block * count
 
@@ -88,40 +89,49 @@ class SolvedRegions:
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row a draw, the blocks of a draw one after the other, region by region."""
-        flat = out.reshape(-1)
-        jobs = len(out) * self._count
         step = max(1, TASK_CELLS // (16 * self._block))
 
-        def task(first: int, stream: Stream) -> None:
-            self._run(first, min(first + step, jobs), flat, stream)
+        def work(first: int, last: int, stream: Stream) -> None:
+            self._run(first, last, out.reshape(-1), stream)
 
-        in_parallel([lambda stream, f=first: task(f, stream) for first in range(0, jobs, step)], rng, threads)  # type: ignore[misc]
+        in_parallel(work, equal_ranges(len(out) * self._count, step), rng, threads)
 
     def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
         """Draw until a hundred blocks are accepted or ``most`` tries are made; how many of each there were."""
         draws = max(1, min(PILOT_DRAWS, 10**7 // self._block))
         out = np.empty(draws * self._block, dtype=np.int64)
         state = self._run(0, draws, out, rng.stream(), most)
-        return int(state[JOB]), int(state[TRIES])
+        return int(state.job), int(state.tries)
 
     def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
         referee = Referee(self._law.word_bits, lambda _: self._law, self._answer)
-        regions = (self._sizes, self._starts, self._modes, self._methods)
         singles = int((self._sizes[self._free] == 1).sum())
-        equations = (self._free, singles, self._tail, self._numerators, self._denominator)
-        room = (
-            np.empty(max(int(self._sizes.max()), singles), dtype=np.int64),
-            np.empty(singles, dtype=np.int64),
-            np.empty(len(self._free), dtype=np.int64),
-            np.empty(len(self._tail), dtype=np.int64),
+        tables = SolvedTables(
+            geometric=self._law.table,
+            rate=self._rate,
+            sizes=self._sizes,
+            starts=self._starts,
+            modes=self._modes,
+            methods=self._methods,
+            free=self._free,
+            singles=singles,
+            solved=self._solved,
+            numerators=self._numerators,
+            denominator=self._denominator,
+            width=self._block,
         )
-        jobs = (self._block, first, last, flat, most)
-        return run(fill_blocks, stream, referee, (self._law.table, self._rate, *regions, *equations, *jobs, *room))
+        room = SolvedRoom(
+            scratch=np.empty(max(int(self._sizes.max()), singles), dtype=np.int64),
+            single_sums=np.empty(singles, dtype=np.int64),
+            free_sums=np.empty(len(self._free), dtype=np.int64),
+            solved_sums=np.empty(len(self._solved), dtype=np.int64),
+        )
+        return run(fill_blocks, stream, tables, Task(first, last, flat, room, most), referee)
 
     def _answer(self, state: State, uniform: LazyUniform) -> int:
         """Only the total of a solved region is accepted by comparison."""
-        size = int(self._sizes[self._tail[state[REGION]]])
-        return accept_sum(size, self._epsilon, int(state[RATIO_AT]), uniform)
+        size = int(self._sizes[self._solved[state.region]])
+        return accept_sum(size, self._epsilon, int(state.negative_total), uniform)
 
 
 def split(rows: list[Row], sizes: list[int]) -> tuple[IntArray, IntArray, list[list[int]], int]:
@@ -142,9 +152,9 @@ def split(rows: list[Row], sizes: list[int]) -> tuple[IntArray, IntArray, list[l
     reduced, _, rank = columns.rref()
     table = reduced.tolist()
     pivots = [next(j for j, e in enumerate(row) if e != 0) for row in table[:rank]]
-    tail = [widest[j] for j in pivots]
-    free = sorted(set(range(width)) - set(tail), key=lambda r: (sizes[r] > 1, r))  # single cells first
-    solved = [[Fraction(int(row[place[r]]), int(row[j])) for r in free] for row, j in zip(table, pivots, strict=False)]
-    denominator = lcm(*(f.denominator for row in solved for f in row), 1)
-    numerators = [[int(f * denominator) for f in row] for row in solved]
-    return np.array(tail, dtype=np.int64), np.array(free, dtype=np.int64), numerators, denominator
+    solved = [widest[j] for j in pivots]
+    free = sorted(set(range(width)) - set(solved), key=lambda r: (sizes[r] > 1, r))  # single cells first
+    shares = [[Fraction(int(row[place[r]]), int(row[j])) for r in free] for row, j in zip(table, pivots, strict=False)]
+    denominator = lcm(*(f.denominator for row in shares for f in row), 1)
+    numerators = [[int(f * denominator) for f in row] for row in shares]
+    return np.array(solved, dtype=np.int64), np.array(free, dtype=np.int64), numerators, denominator

@@ -21,13 +21,14 @@ import numpy.typing as npt
 from flint import arb, arb_poly
 
 from keepsum.sampling.core.balls import ball, digits, precision
-from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, UNLIMITED, Referee, State, in_parallel, run
+from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS, geometric
-from keepsum.sampling.core.kernels import BEFORE, COLUMN, JOB, PHASE, RATIO_AT, TRIES
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, SumLaw, Task
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import pack
 from keepsum.sampling.core.totals import total_law, whole_weight
 from keepsum.sampling.l1.compositions import accept_sum, has_table, mode, rate_of
+from keepsum.sampling.l1.kernel_arguments import TwoRowsRoom, TwoRowsTables
 from keepsum.sampling.l1.two_rows_kernels import DRAW_ROWS, LAST_ROWS, OFFSET, fill_tables, reach_of
 
 IntArray = npt.NDArray[np.int64]
@@ -63,26 +64,24 @@ class TwoRows:
         self._powers = _powers(epsilon, 5 * self._room)
         whole = zero_weight(epsilon, columns, 128)
         with precision(192):
-            self._bound, self._ceiling = _below_and_above(1 / whole)
+            self._scale_low, self._scale_high = _below_and_above(1 / whole)
             b = ball(-2 * epsilon).exp()
             _, self._tails = _below_and_above(2 * b / (1 - b))
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row a draw, the tables of a draw one after the other."""
-        flat = out.reshape(-1)
-        jobs = len(out) * self._count
         step = max(1, TASK_CELLS // (16 * self.rows * self.columns))
 
-        def task(first: int, stream: Stream) -> None:
-            self._run(first, min(first + step, jobs), flat, stream)
+        def work(first: int, last: int, stream: Stream) -> None:
+            self._run(first, last, out.reshape(-1), stream)
 
-        in_parallel([lambda stream, f=first: task(f, stream) for first in range(0, jobs, step)], rng, threads)  # type: ignore[misc]
+        in_parallel(work, equal_ranges(len(out) * self._count, step), rng, threads)
 
     def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
         """Draw until a hundred tables are accepted or ``most`` tries are made; how many of each there were."""
         out = np.empty(PILOT_DRAWS * self.rows * self.columns, dtype=np.int64)
         state = self._run(0, PILOT_DRAWS, out, rng.stream(), most)
-        return int(state[JOB]), int(state[TRIES])
+        return int(state.job), int(state.tries)
 
     @property
     def cells_per_try(self) -> int:
@@ -90,25 +89,44 @@ class TwoRows:
         return self.rows * self.columns + self.columns * self._room // 256
 
     def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
-        sums = np.zeros(self.columns, dtype=np.int64)
-        totals, _, _ = pack([self._total] if self._total else [], self._law.word_bits)
-        law = (self._law.table, self._rate, float(self._epsilon), self._mode, totals, self._total is not None)
-        scale = (self._bound, self._ceiling, self._tails, self._powers)
-        room = (np.empty(self.columns, dtype=np.int64), sums)
-        work = (np.empty((self.columns, self._room)), np.empty(self._room))
+        tables, room = self._tables(), self._new_room()
         drawn = self._total or self._law
-        referee = Referee(self._law.word_bits, lambda _: drawn, lambda state, u: self._answer(state, sums, u))
-        arguments = (*law, *scale, self.rows, self.columns, first, last, flat, most, *room, *work)
-        return run(fill_tables, stream, referee, arguments)
+        referee = Referee(self._law.word_bits, lambda _: drawn, lambda state, u: self._answer(state, room.sums, u))
+        return run(fill_tables, stream, tables, Task(first, last, flat, room, most), referee)
+
+    def _tables(self) -> TwoRowsTables:
+        totals, _, _ = pack([self._total] if self._total else [], self._law.word_bits)
+        return TwoRowsTables(
+            geometric=self._law.table,
+            law=SumLaw(self.columns, self._rate, self._mode, self._law.table.shift),
+            totals=totals,
+            by_table=self._total is not None,
+            epsilon=float(self._epsilon),
+            scale_low=self._scale_low,
+            scale_high=self._scale_high,
+            tails=self._tails,
+            powers=self._powers,
+            rows=self.rows,
+            columns=self.columns,
+        )
+
+    def _new_room(self) -> TwoRowsRoom:
+        """Room for the tables of one worker."""
+        return TwoRowsRoom(
+            scratch=np.empty(self.columns, dtype=np.int64),
+            sums=np.zeros(self.columns, dtype=np.int64),
+            suffix=np.empty((self.columns, self._room)),
+            work=np.empty(self._room),
+        )
 
     def _answer(self, state: State, sums: IntArray, uniform: LazyUniform) -> int:
         """What the kernel could not decide: a row's total, the column sums, or an entry of the last rows."""
-        if state[PHASE] == DRAW_ROWS:
-            return accept_sum(self.columns, self._epsilon, int(state[RATIO_AT]), uniform)
+        if state.phase == DRAW_ROWS:
+            return accept_sum(self.columns, self._epsilon, int(state.negative_total), uniform)
         needs = sums.tolist()
-        if state[PHASE] == LAST_ROWS:
-            column = int(state[COLUMN])
-            return draw_entry(self._epsilon, needs[column:], -int(state[BEFORE]), uniform) + OFFSET
+        if state.phase == LAST_ROWS:
+            column = int(state.column)
+            return draw_entry(self._epsilon, needs[column:], -int(state.row_sum), uniform) + OFFSET
 
         def chance(bits: int) -> tuple[int, int]:
             def value() -> arb:

@@ -7,25 +7,12 @@ import math
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernels import (
-    ACCEPT_BITS,
-    ANSWER,
-    BEFORE,
-    COLUMN,
-    DONE,
-    JOB,
-    MORE,
-    PHASE,
-    POSITION,
-    REGION,
-    TIE_ACCEPT,
-    TRIES,
-    accept,
-)
-from keepsum.sampling.l1.compositions_kernels import fill_region, fill_small
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
+from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_ACCEPT, TINY, accept, settled
+from keepsum.sampling.l1.compositions_kernels import BARS, fill_region, fill_small
+from keepsum.sampling.l1.kernel_arguments import Entry, Region, TwoRowsRoom, TwoRowsTables
 
-DRAW_ROWS, ACCEPT_ROWS, LAST_ROWS = 0, 1, 2
-TINY = 1e-290  # no chance is taken to be smaller than this without the referee
+DRAW_ROWS, ACCEPT_ROWS, LAST_ROWS = 0, 1, 2  # the phases of a table
 OFFSET = 1 << 40  # answers must not be negative, entries of a table may be
 
 
@@ -81,14 +68,14 @@ def convolve(g, size, a, t, out, work):
     b = a * a
     ahead = t >= 0
     flat = abs(t)
-    near, far = 0.0, 0.0
+    forward, backward = 0.0, 0.0
     for i in range(size):  # both tails in one loop: two chains of products run side by side
         x = i if ahead else size - 1 - i
         y = size - 1 - x
-        out[x] = near
-        near = b * (g[x] + near)
-        work[y] = far
-        far = b * (g[y] + far)
+        out[x] = forward
+        forward = b * (g[x] + forward)
+        work[y] = backward
+        backward = b * (g[y] + backward)
     for i in range(size - flat):
         x = i if ahead else size - 1 - i
         out[x] += work[x + t]
@@ -99,15 +86,25 @@ def convolve(g, size, a, t, out, work):
 
 
 @kernel
-def suffix_weights(a, powers, sums, columns, reach, suffix, work):
+def spread_of(sums):
+    """|T| in l1."""
+    spread = np.int64(0)
+    for j in range(len(sums)):
+        spread += abs(sums[j])
+    return spread
+
+
+@kernel
+def suffix_weights(tables: TwoRowsTables, room: TwoRowsRoom, reach):
     """suffix[j](x) for j >= 1: the weight of columns j, j + 1, ... with sum x; returned, that of all with sum 0."""
+    powers, sums, suffix = tables.powers, room.sums, room.suffix
     size = 2 * reach + 1
-    last = columns - 1
+    last = tables.columns - 1
     for x in range(size):
         s = x - reach
         suffix[last, x] = powers[abs(s) + abs(s + sums[last])]
     for j in range(last - 1, 0, -1):
-        convolve(suffix[j + 1], size, a, sums[j], suffix[j], work)
+        convolve(suffix[j + 1], size, tables.law.rate, sums[j], suffix[j], room.work)
     total = 0.0
     for x in range(size):
         s = reach - x
@@ -116,64 +113,62 @@ def suffix_weights(a, powers, sums, columns, reach, suffix, work):
 
 
 @kernel
-def pick(words, state, shift, powers, t, rest, goal, reach, total, error):
-    """Draw s with weight a^(|s| + |s + t|) rest(goal - s) by inversion, or MORE, or TIE_ACCEPT; OFFSET is added."""
-    if state[ANSWER] >= 0:
-        value = state[ANSWER]
-        state[ANSWER] = -1
+def pick(words, state: State, shift, powers, rest, entry: Entry):
+    """Draw an entry by inversion, or MORE, or TIE_ACCEPT; OFFSET is added. ``rest`` weighs the columns behind."""
+    value = settled(state)
+    if value >= 0:
         return value
-    position = state[POSITION]
+    position = state.position
     if position >= len(words):
         return np.int64(MORE)
     count = min(ACCEPT_BITS, 64 - shift)
     bits = np.float64(words[position] >> np.uint64(64 - count))
-    unit = total * 2.0**-count
+    unit = entry.total * 2.0**-count
     low, high = bits * unit, (bits + 1.0) * unit
     below = 0.0
-    for x in range(2 * reach, -1, -1):
-        s = goal + reach - x
-        upto = below + powers[abs(s) + abs(s + t)] * rest[x]
-        if upto - error >= high:
-            if below + error <= low:
-                state[POSITION] = position + 1
+    for x in range(2 * entry.reach, -1, -1):
+        s = entry.goal + entry.reach - x
+        upto = below + powers[abs(s) + abs(s + entry.need)] * rest[x]
+        if upto - entry.error >= high:
+            if below + entry.error <= low:
+                state.position = position + 1
                 return np.int64(s + OFFSET)
             break
-        if upto + error > low:
+        if upto + entry.error > low:
             break  # the word does not tell s from its neighbour
         below = upto
     return np.int64(TIE_ACCEPT)
 
 
 @kernel
-def accept_rows(words, state, shift, epsilon, bound, ceiling, tails, a, powers, sums, columns, suffix, work):
-    """Accept column sums T with chance W(T) / W(0), 1 / W(0) lying between ``bound`` and ``ceiling``.
+def accept_rows(words, state: State, tables: TwoRowsTables, room: TwoRowsRoom):
+    """Accept column sums T with chance W(T) / W(0).
 
     First a cheap look: W(T) is at most the product of the whole weights of the columns, a^t (t + 1 + tails).
     """
-    spread = 0
-    for j in range(columns):
-        spread += abs(sums[j])
+    columns, epsilon, shift = tables.columns, tables.epsilon, tables.geometric.shift
+    spread = spread_of(room.sums)
     reach = reach_of(columns, epsilon, spread)
     size = 2 * reach + 1
-    if size > suffix.shape[1]:
+    if size > room.suffix.shape[1]:
         return accept(words, state, shift, 0.0, 1.0)
-    if state[ANSWER] < 0:
-        position = state[POSITION]
+    if state.answer < 0:
+        position = state.position
         if position >= len(words):
             return np.int64(MORE)
-        cheap = ceiling
+        cheap = tables.scale_high
         for j in range(columns):
-            t = abs(sums[j])
-            cheap *= powers[t] * (t + 1.0 + tails)
+            t = abs(room.sums[j])
+            cheap *= tables.powers[t] * (t + 1.0 + tables.tails)
         count = min(ACCEPT_BITS, 64 - shift)
         # Beside the margin for rounding a floor: products may underflow, chances do not.
         if np.float64(words[position] >> np.uint64(64 - count)) >= max(cheap * (1.0 + 1e-12), TINY) * 2.0**count:
-            state[POSITION] = position + 1
+            state.position = position + 1
             return np.int64(0)
-    weight = suffix_weights(a, powers, sums, columns, reach, suffix, work)
+    weight = suffix_weights(tables, room, reach)
     error = (7.0 * size * columns + 16.0) * 2.0**-53
-    low = weight * (1.0 - error) * bound * (1.0 - 1e-14)
-    high = (weight * (1.0 + error) + tail_weight(columns, epsilon, spread, reach)) * ceiling
+    low = weight * (1.0 - error) * tables.scale_low * (1.0 - 1e-14)
+    high = (weight * (1.0 + error) + tail_weight(columns, epsilon, spread, reach)) * tables.scale_high
     return accept(words, state, shift, low, max(high, TINY))
 
 
@@ -188,74 +183,80 @@ def column_sums(out, start, rows, columns, sums):
 
 
 @kernel
-def last_rows(words, state, shift, epsilon, a, powers, sums, rows, columns, out, start, suffix, work):
+def last_rows(words, state: State, tables: TwoRowsTables, room: TwoRowsRoom, out, start):
     """Draw one of the last two rows column by column; the other makes up the column sums."""
-    spread = 0
-    for j in range(columns):
-        spread += abs(sums[j])
-    reach = reach_of(columns, epsilon, spread)
+    rows, columns, sums, suffix = tables.rows, tables.columns, room.sums, room.suffix
+    spread = spread_of(sums)
+    reach = reach_of(columns, tables.epsilon, spread)
     size = 2 * reach + 1
     fits = size <= suffix.shape[1]
-    weight = suffix_weights(a, powers, sums, columns, reach, suffix, work) if fits else 0.0
+    weight = suffix_weights(tables, room, reach) if fits else 0.0
     error = (8.0 * size * columns + 16.0) * 2.0**-53
-    tail = tail_weight(columns, epsilon, spread, reach)
-    while state[COLUMN] < columns:
-        j = state[COLUMN]
-        goal = -state[BEFORE]
+    tail = tail_weight(columns, tables.epsilon, spread, reach)
+    while state.column < columns:
+        j = state.column
+        goal = -state.row_sum
         value = goal + OFFSET
         if j < columns - 1:
             total = weight if j == 0 else (suffix[j, goal + reach] if fits and abs(goal) <= reach else 0.0)
-            slack = (
-                2.0 * (total * error + tail) + TINY
-            )  # once for what is compared, once for the total it is measured by
+            # Once for what is compared, once for the total it is measured by.
+            slack = 2.0 * (total * error + tail) + TINY
             # Without room, or where rounding swallows the weight, every comparison is left to the referee.
-            usable = reach if total > 0.0 else -1
-            value = pick(words, state, shift, powers, sums[j], suffix[j + 1], goal, usable, total, slack)
+            entry = Entry(sums[j], goal, reach if total > 0.0 else -1, total, slack)
+            value = pick(words, state, tables.geometric.shift, tables.powers, suffix[j + 1], entry)
             if value < 0:
                 return value
         value -= OFFSET
         out[start + (rows - 2) * columns + j] = value
         out[start + (rows - 1) * columns + j] = -sums[j] - value
-        state[BEFORE] += value
-        state[COLUMN] += 1
-    state[COLUMN] = state[BEFORE] = 0
+        state.row_sum += value
+        state.column += 1
+    state.column = state.row_sum = 0
     return np.int64(DONE)
 
 
 @kernel
-def fill_tables(
-    words, state, table, a, epsilon, mode, totals, by_table, bound, ceiling, tails, powers, rows, columns, first, last,
-    out, most, scratch, sums, suffix, work,
-):  # fmt: skip
-    """Tables ``first`` to ``last``, each ``rows`` x ``columns`` cells in ``out``, in at most ``most`` tries."""
-    while first + state[JOB] < last and state[TRIES] < most:
-        start = (first + state[JOB]) * rows * columns
-        if state[PHASE] == DRAW_ROWS:
-            while state[REGION] < rows - 2:
-                place = start + state[REGION] * columns
-                if by_table:
-                    code = fill_small(words, state, totals, 0, 0, columns, out, place, scratch)
-                else:
-                    code = fill_region(words, state, table, table, a, columns, 0, mode, True, out, place, scratch)
-                if code != DONE:
-                    return code
-                state[REGION] += 1
-            state[PHASE] = ACCEPT_ROWS
-        column_sums(out, start, rows, columns, sums)
-        if state[PHASE] == ACCEPT_ROWS:
-            code = accept_rows(
-                words, state, table.shift, epsilon, bound, ceiling, tails, a, powers, sums, columns, suffix, work
-            )
-            if code < 0:
-                return code
-            state[REGION] = 0
-            state[TRIES] += 1
-            state[PHASE] = LAST_ROWS if code == 1 else DRAW_ROWS
-            if code == 0:
-                continue
-        code = last_rows(words, state, table.shift, epsilon, a, powers, sums, rows, columns, out, start, suffix, work)
+def draw_rows(words, state: State, tables: TwoRowsTables, scratch, out, start):
+    """All rows but the last two."""
+    geometric = tables.geometric
+    region = Region(tables.law, np.int64(0), np.int64(BARS))
+    while state.region < tables.rows - 2:
+        cells = Cells(out, start + state.region * tables.columns, tables.columns)
+        if tables.by_table:
+            code = fill_small(words, state, tables.totals, 0, 0, cells, scratch)
+        else:
+            code = fill_region(words, state, geometric, geometric, region, cells, scratch)
         if code != DONE:
             return code
-        state[PHASE] = DRAW_ROWS
-        state[JOB] += 1
+        state.region += 1
+    state.region = 0
+    return np.int64(DONE)
+
+
+@kernel
+def fill_tables(words, states: States, tables: TwoRowsTables, task: Task):
+    """Tables one behind the other in ``out``; the room is a ``TwoRowsRoom``."""
+    state = states[0]
+    room, out, rows, columns = task.room, task.out, tables.rows, tables.columns
+    while task.first + state.job < task.last and state.tries < task.most:
+        start = (task.first + state.job) * rows * columns
+        if state.phase == DRAW_ROWS:
+            code = draw_rows(words, state, tables, room.scratch, out, start)
+            if code != DONE:
+                return code
+            state.phase = ACCEPT_ROWS
+        column_sums(out, start, rows, columns, room.sums)
+        if state.phase == ACCEPT_ROWS:
+            code = accept_rows(words, state, tables, room)
+            if code < 0:
+                return code
+            state.tries += 1
+            state.phase = LAST_ROWS if code == 1 else DRAW_ROWS
+            if code == 0:
+                continue
+        code = last_rows(words, state, tables, room, out, start)
+        if code != DONE:
+            return code
+        state.phase = DRAW_ROWS
+        state.job += 1
     return np.int64(DONE)
