@@ -6,27 +6,28 @@ from pathlib import Path
 import pytest
 
 import keepsum
+import keepsum_shell
 
-ROOT = Path(keepsum.__file__).parent
+ROOT, SHELL = Path(keepsum.__file__).parent, Path(keepsum_shell.__file__).parent
 LIST = """
-    _text errors _arguments _memory _cache _signals
+    keepsum_shell.stopping _text errors _arguments _arrays _memory _cache _signals
     lattice sampling.core sampling.l1 sampling.gaussian sampling.general sampling
     tables privacy sources convergence planning accuracy accounting releasing facade research
-    report spark app __init__ cli
+    report spark app __init__ cli keepsum_shell
 """
 HOUSE = LIST.split()
 
 
 def module_of(path: Path) -> str:
-    return ".".join(("keepsum", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+MODULES = {module_of(path): path for folder in (ROOT, SHELL) for path in sorted(folder.rglob("*.py"))}
 
 
 def room(module: str) -> str:
     """The folder of a module: the longest name in the list that it starts with."""
-    inner = module.removeprefix("keepsum").strip(".") or "__init__"
+    inner = "__init__" if module == "keepsum" else module.removeprefix("keepsum.")
     return max((name for name in HOUSE if f"{inner}.".startswith(f"{name}.")), key=len)
 
 
@@ -37,7 +38,7 @@ def imports(path: Path) -> set[str]:
     inner = [(node.module, alias.name) for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names]
     names = [f"{module}.{name}" if f"{module}.{name}" in MODULES else f"{module}" for module, name in inner]
     names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    return {name for name in names if name.split(".")[0] == "keepsum"}
+    return {name for name in names if name.split(".")[0] in ("keepsum", "keepsum_shell")}
 
 
 def allowed(importer: str, imported: str) -> bool:

@@ -136,8 +136,8 @@ def test_published_figures(released, tmp_path):
     (wrong,) = [check for check in ks.verify(path, totals=totals).checks if not check.passed]
     assert (wrong.name, wrong.words) == ("published figures", "1 broken: grand total")
     for text, words in [
-        ("county,count\nOmega,20\n", "line 2 of 'totals.csv' must be that of a kept total"),
-        ("county,education,count\nAlpha,Low,20\n", "must be that of a kept total"),
+        ("county,count\nOmega,20\n", "line 2 of 'totals.csv' must belong to a kept total"),
+        ("county,education,count\nAlpha,Low,20\n", "must belong to a kept total"),
         ("town,count\nAlpha,20\n", "must be axes"),
         ("county,number\nAlpha,20\n", "count column"),
         ("county,count\nAlpha,20\nAlpha,21\n", "repeats a total"),

@@ -73,7 +73,7 @@ def test_a_bad_offset_does_not_kill_the_shell(tmp_path):
     path = tmp_path / "bad.arrow"
     path.write_bytes(as_arrow(table_of(bad_offsets())))
     arguments = ["plan", str(path), "--count", "n", "--keep-total", "--epsilon", "1"]
-    command = [sys.executable, "-c", "from keepsum.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from keepsum_shell import main; main()", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot be read as one" in done.stderr

@@ -17,7 +17,7 @@ from keepsum._memory import limited, ran_out
 from keepsum.cli import commands
 from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
 from keepsum.errors import KeepsumError, KeepsumWarning
-from keepsum_shell import STOPPED, Stop
+from keepsum_shell.stopping import STOPPED, Stop
 
 INTERRUPTED = 130  # what typer returns after a signal
 # Wherever typer keeps it: the root of its errors about how a command was called.

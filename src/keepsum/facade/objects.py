@@ -33,6 +33,7 @@ from keepsum.tables.table import Table
 UNSAVED = "This release is not saved, but still in memory: save it under another name."
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan(CompiledPlan):
     """A compiled release: immutable, free of data, safe to share between threads.
 
