@@ -18,9 +18,9 @@ from keepsum.sampling.general.chains import Chain, HeatBathChain, MixtureChain, 
 from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth, Proposals, Tuned, tune
 from keepsum.sampling.general.mixture_kernels import FLOOR
-from keepsum.sampling.general.scales import LONGEST, log_ratio_error, sum_reach
+from keepsum.sampling.general.scales import LONGEST_LAW, log_ratio_error, sum_reach
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, table_slabs
-from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, winnowed
+from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, thinned
 from keepsum.tables.axes import IntArray
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ PILOT = 4 * 10**7  # what a pilot may cost, in cells drawn freely: about a secon
 LONG_PILOT = 3 * 10**8  # some seconds
 SLOWEST = 2 * 10**10  # a draw that would take minutes is no sampler
 FAR = 1e-9  # the distance that the number of steps is extrapolated to
-NEAR = 0.05  # and the distance of the first candidate, by which proposals are winnowed
+NEAR = 0.05  # and the distance of the first candidate, by which proposals are thinned
 LEFT = 0.005  # the share of pairs which do not meet at once that have not met within a lag either
 ENOUGH = 20_000  # proposals that a pilot should see
 NARROW, SELDOM = 1, 0.3  # from this epsilon on heat-bath moves are tried where mixture proposals are accepted seldom
@@ -79,7 +79,7 @@ def _choose(problem: Problem, cells: IntArray, why: str, wrap: Callable[[Sampler
     slabs = slabs_of(system)
     if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS:
         return Choice(f"no sampler: {why}, and the block is too large for a chain", None, cells)
-    if sum_reach(float(problem.epsilon), int(problem.sizes.max())) > LONGEST:
+    if sum_reach(float(problem.epsilon), int(problem.sizes.max())) > LONGEST_LAW:
         return Choice(f"no sampler: {why}, and its regions are too large for a chain at this epsilon", None, cells)
     mixture = Mixture.of(float(problem.epsilon), slabs, system.matrix, problem.sizes, tau=0.1)
     rejection = _rejection(problem, mixture, slabs)
@@ -137,16 +137,16 @@ def _chain(problem: Problem, mixture: Mixture) -> tuple[Chain | None, str]:
 def mixture_chain(problem: Problem, mixture: Mixture, near: float = NEAR) -> tuple[MixtureChain, Tuned]:
     """The chain of mixture proposals, tuned by a pilot: its first candidates are ``near``, its last ones far nearer."""
     tuned = tune(mixture, rng(seed="keepsum pilot"), max(PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
-    chain = _winnowed(problem.epsilon, tuned.mixture, problem.sizes, problem.count, tuned.log_weights, near)
+    chain = _thinned(problem.epsilon, tuned.mixture, problem.sizes, problem.count, tuned.log_weights, near)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
     return chain, tuned
 
 
-def _winnowed(
+def _thinned(
     epsilon: Fraction | None, proposals: Proposals, sizes: IntArray, count: int, log_weights: Floats, near: float
 ) -> MixtureChain:
     """The chain with the cap and the steps that the weights of a pilot ask for."""
-    renewal = winnowed(log_weights, near)
+    renewal = thinned(log_weights, near)
     steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(FAR))
     lag = _lag(renewal.steps_for(near * LEFT))
     return MixtureChain(epsilon, proposals, sizes, count, steps, lag, renewal.log_cap, renewal.tries)
@@ -224,7 +224,7 @@ def _narrow_chain(system: System, sizes: IntArray, count: int, variance: float) 
     proposals = OneWidth(slabs, variance)
     tries = max(200, min(20_000, LONG_PILOT // proposals.cost))
     _, log_weights = proposals.propose(tries, rng(seed="keepsum pilot").stream())
-    return _winnowed(None, proposals, np.ones(width, dtype=np.int64), count, log_weights, NEAR)
+    return _thinned(None, proposals, np.ones(width, dtype=np.int64), count, log_weights, NEAR)
 
 
 def _narrow_bath(system: System, sizes: IntArray, count: int, variance: float) -> HeatBathChain | None:
