@@ -156,7 +156,7 @@ def test_ties_are_settled_rightly(name, sigma):
 
 def test_ties_of_l2_laplace_noise(monkeypatch):
     """The same, with the acceptance of widths left open by an error bound that is far too large."""
-    monkeypatch.setattr("keepsum.sampling.gaussian.common_scale.SLACK", 0.2)
+    monkeypatch.setattr("keepsum.sampling.gaussian.common_scale.EXTRA_ERROR", 0.2)
     for name, epsilon, box, reach in [("A2", "2", 16, 14), ("two parts", "1", 24, 9), ("overlap", "3", 8, 8)]:
         draws = laplace(LATTICES[name], epsilon, 1500, word_bits=12)
         assert_drawn_from(draws, laplace_law(LATTICES[name], epsilon, box, reach))

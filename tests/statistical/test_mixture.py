@@ -21,7 +21,7 @@ from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, laplace_
 from keepsum.sampling.general.mixture import Mixture, OneWidth
 from keepsum.sampling.general.mixture_kernels import FLOOR, propose, unit
 from keepsum.sampling.general.slabs import lattice_slab, table_slabs
-from keepsum.sampling.general.weights import GeometricTail, Renewal, winnowed
+from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
 from support import margins
 
 # 14 records in the 7 regions of three circles, two each; sums that overlap; a lattice of large determinant.
@@ -64,7 +64,7 @@ def chain(keep, epsilon, tau, steps, near=1.0):
     _, sizes, _ = block_of(keep)
     mixture = mixture_of(keep, Fraction(epsilon), tau)
     _, log_weights = mixture.propose(2_000, rng(seed=2).stream())
-    renewal = winnowed(log_weights, near) if near < 1 else Renewal.of(log_weights)
+    renewal = thinned(log_weights, near) if near < 1 else Renewal.of(log_weights)
     caps = {"log_cap": renewal.log_cap, "tries": renewal.tries}
     return MixtureChain(Fraction(epsilon), mixture, sizes, 1, steps, **caps)
 
@@ -97,7 +97,7 @@ LAWS = {
     ("way", "name", "epsilon"),
     [
         pytest.param(way, *case, marks=[pytest.mark.audit] if way != "rejection" and case[1] != "1" else [])
-        for way in ("rejection", "chain", "winnowed")
+        for way in ("rejection", "chain", "thinned")
         for case in LAWS
     ],
 )
@@ -119,7 +119,7 @@ def test_bare_proposals_are_told_apart(name, epsilon):
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("3 x 3", "0.5"), ("steep", "1"), ("overlap", "1")])
-def test_winnowed_proposals_are_near_the_law_and_not_at_it(name, epsilon):
+def test_thinned_proposals_are_near_the_law_and_not_at_it(name, epsilon):
     """Draws that pass the cap and take no step: told apart where the cap is low; within 0.005, not by fewer draws."""
     keep, law = LAWS[name, epsilon]
     assert_not_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0, near=0.15), keep, 200_000), law())
@@ -135,7 +135,7 @@ def by_hand(keep, epsilon, tau, count):
     sums = np.empty((count, len(mixture.sizes)), dtype=np.int64)
     log_weights, variances, uniforms = np.empty(count), np.empty(sums.shape), np.empty(count)
     for n in range(count):
-        words = stream.take(mixture.words)
+        words = stream.take(mixture.words_per_proposal)
         log_weights[n] = propose(words, 0, mixture.tables, room, sums[n])
         variances[n] = room.squares
         uniforms[n] = unit(words[-1])
@@ -173,7 +173,7 @@ def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, ep
     room, stream = mixture.room(), rng(seed=4).stream()
     out = np.empty(len(mixture.sizes), dtype=np.int64)
     for _ in range(60):
-        words = stream.take(mixture.words)
+        words = stream.take(mixture.words_per_proposal)
         found = propose(words, 0, mixture.tables, room, out)
         if found < -700:
             continue  # accepted by nobody
@@ -318,7 +318,7 @@ def test_pairs_meet_when_two_chains_that_are_followed_do(near):
     sampler, lag = chain(keep, "1", 0.2, steps=1, near=near), 5
     pairs = 200
     found = sampler.meeting_times(pairs, lag, 500, rng(seed=11))
-    per, room = sampler.proposals.words, sampler.proposals.room()
+    per, room = sampler.proposals.words_per_proposal, sampler.proposals.room()
     out = np.empty(16, dtype=np.int64)
     source = rng(seed=11)
     per_task = pairs // 64

@@ -13,14 +13,14 @@ from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.core.totals import TotalLaw
 from keepsum.sampling.l1 import compositions
 from keepsum.sampling.l1.compositions import ForcedSums
-from keepsum.sampling.l1.compositions_kernels import BARS, REPAIR, TABLE
+from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR, BY_TABLE
 
-WAYS = {"table": TABLE, "bars": BARS, "repair": REPAIR}
+WAYS = {"table": BY_TABLE, "bars": BY_BARS, "repair": BY_REPAIR}
 
 
 def sampler(epsilon, n, total=0, way=None, word_bits=64):
     made = ForcedSums(Fraction(epsilon), [n], [total], word_bits=word_bits)
-    if way is not None and way != TABLE:
+    if way is not None and way != BY_TABLE:
         made._methods = np.full(1, way)
         made._laws = {}
     return made
@@ -82,7 +82,7 @@ def test_short_words_without_the_fallback_fail(monkeypatch, way):
 
 def test_a_biased_coin_fails():
     """The chance of acceptance computed with a rate that is off by one part in forty."""
-    made = sampler("0.5", 3, way=REPAIR)
+    made = sampler("0.5", 3, way=BY_REPAIR)
     made._rate *= 1.025
     assert_not_drawn_from(draws(made, 400_000), sum_law(3, 0.5))
 
@@ -108,7 +108,7 @@ def test_a_restarted_buffer_fails(monkeypatch):
     monkeypatch.setattr(compositions, "run", wrong_run)
     monkeypatch.setattr(Rng, "stream", lambda self, words=8: driving.Stream(self._key, self._bump(), 24))
     monkeypatch.setattr(Rng, "_bump", _counter(), raising=False)
-    assert_not_drawn_from(draws(sampler("0.5", 3, way=REPAIR), 100_000), sum_law(3, 0.5))
+    assert_not_drawn_from(draws(sampler("0.5", 3, way=BY_REPAIR), 100_000), sum_law(3, 0.5))
 
 
 def _counter():
@@ -187,7 +187,7 @@ def test_bars_and_stars(epsilon):
     """Few stars among many bars, and the other way round: 30 cells by table against 30 cells by repair."""
     lengths = [
         np.abs(draws(sampler(epsilon, 30, way=way), 20_000, seed)).sum(axis=1)
-        for seed, way in enumerate((TABLE, REPAIR))
+        for seed, way in enumerate((BY_TABLE, BY_REPAIR))
     ]
     errors = [length.std() / np.sqrt(len(length)) for length in lengths]
     assert abs(lengths[0].mean() - lengths[1].mean()) <= 5 * np.hypot(*errors)
@@ -201,8 +201,8 @@ def test_a_region_of_one_cell_is_its_sum():
 def test_large_regions_are_filled_in_parts(monkeypatch, epsilon):
     """The path of regions above half a million cells, on small ones: the law, and the same noise for any threads."""
     monkeypatch.setattr(compositions, "LARGE", 2)
-    monkeypatch.setattr(compositions, "PART", 2)
-    made = sampler("0.5", 3, way=REPAIR)
+    monkeypatch.setattr(compositions, "PART_CELLS", 2)
+    made = sampler("0.5", 3, way=BY_REPAIR)
     assert_drawn_from(draws(made, 4_000), sum_law(3, 0.5))
     many = ForcedSums(Fraction(epsilon), [50, 1, 9])
     one, two = (np.empty((4, 60), dtype=np.int64) for _ in range(2))

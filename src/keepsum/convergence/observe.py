@@ -273,7 +273,7 @@ def _times(chain: Chain, pairs: int, threads: int, add: Callable[[int], None]) -
     """The meeting times of the first pairs of a chain, from the cache as far as it has them."""
     key = chain.fingerprint()
     chunks = -(-pairs // CHUNK)
-    store = MeetingTimeStore(f"{key[:32]}-{chain.lag}-{_give_up(chain)}", chain.lag, _give_up(chain))
+    store = MeetingTimeStore(f"{chain.cache_key()}-{chain.lag}-{_give_up(chain)}", chain.lag, _give_up(chain))
     known = store.read()[:chunks]
     add(CHUNK * len(known))
     while len(known) < chunks:

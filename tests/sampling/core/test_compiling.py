@@ -53,7 +53,7 @@ def test_the_key_of_a_copy_is_the_same(package):
     assert compiling.text_of_kernels.__wrapped__(package) == compiling.text_of_kernels()
 
 
-@pytest.mark.parametrize("decorator", ["kernel", "loose_kernel", "compiling.kernel"])
+@pytest.mark.parametrize("decorator", ["kernel", "loose_kernel", "allocating_kernel", "compiling.kernel"])
 def test_a_kernel_in_a_file_of_any_name_changes_the_key(package, decorator):
     (package / "planning" / "anything.py").write_text(f"@{decorator}\ndef one_more(number):\n    return number + 1\n")
     assert compiling.text_of_kernels.__wrapped__(package) != compiling.text_of_kernels()

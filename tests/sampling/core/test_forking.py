@@ -199,7 +199,7 @@ def test_a_fork_inside_of_a_precision_keeps_it():
 @FORKS
 def test_a_child_does_not_wait_for_a_source_that_a_thread_was_drawing_from(fork):
     source = ks.rng()
-    with Held(lambda: source._lock.own()):
+    with Held(lambda: source._lock.here()):
         assert len(in_child(lambda: words(source.stream(4)), fork)) == 8
         assert in_child(lambda: [source.below(1)], fork) == [0]
 
@@ -207,7 +207,7 @@ def test_a_child_does_not_wait_for_a_source_that_a_thread_was_drawing_from(fork)
 def test_a_child_of_a_child_past_the_hooks_can_fork():
     """Where another thread of the parent was about to fork too."""
     lineage = forking._LINEAGE
-    with Held(lambda: lineage.one_at_a_time.own()):
+    with Held(lambda: lineage.one_at_a_time.here()):
         assert in_child(lambda: in_child(lambda: [7]), past_the_hooks) == [7]
 
 
@@ -225,4 +225,4 @@ def test_a_child_does_not_wait_for_a_property_that_a_thread_was_working_out():
 
 def test_a_lock_is_one_for_all_threads_of_a_process():
     lock = ProcessLock()
-    assert lock.own() is lock.own()
+    assert lock.here() is lock.here()

@@ -19,7 +19,7 @@ from keepsum.sampling.general.scale_bounds import log_excess
 from keepsum.sampling.general.scales import log_mixture, log_ratios, log_sum_law, scale_law, shape_for
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, leverages, table_slabs
 from keepsum.sampling.general.verified import verified_form
-from keepsum.sampling.general.weights import GeometricTail, Renewal, winnowed
+from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
 from support import margins
 
 
@@ -183,8 +183,8 @@ def test_renewal_against_a_chain_of_two_weights():
     assert capped.distance(0) == pytest.approx(3 / 4 * 1 / 3 * 1 / 3)
     assert capped.distance(3) == pytest.approx(3 / 4 * (1 / 9) ** 4)
     # Its candidates have chances 1/3 and 2/3 in the place of 1/4 and 3/4: the distance is 1/12.
-    assert winnowed(np.log(np.repeat([1.0, 2.0, 3.0], [5_000, 1, 4_999])), 0.084).log_cap == math.log(2)
-    assert winnowed(np.log(np.repeat([1.0, 3.0], 5_000)), 0.26).log_cap == 0
+    assert thinned(np.log(np.repeat([1.0, 2.0, 3.0], [5_000, 1, 4_999])), 0.084).log_cap == math.log(2)
+    assert thinned(np.log(np.repeat([1.0, 3.0], 5_000)), 0.26).log_cap == 0
     assert renewal.distance(renewal.steps_for(1e-6)) <= 1e-6 < renewal.distance(renewal.steps_for(1e-6) - 1)
 
 
@@ -256,7 +256,7 @@ def made(kind):
         return MixtureRejection(Fraction(1, 2), mixture, sizes, 2)
     if kind == "chain":
         return MixtureChain(Fraction(1, 2), mixture, sizes, 2, 5)
-    if kind == "winnowed":
+    if kind == "thinned":
         return MixtureChain(Fraction(1, 2), mixture, sizes, 2, 5, log_cap=-8.0, tries=2.0)
     logs = (laplace_logs(0.5, 1),)
     return HeatBathChain(
@@ -264,7 +264,7 @@ def made(kind):
     )
 
 
-@pytest.mark.parametrize("kind", ["rejection", "chain", "winnowed", "bath"])
+@pytest.mark.parametrize("kind", ["rejection", "chain", "thinned", "bath"])
 def test_threads_and_buffers_change_nothing(kind, monkeypatch):
     sampler = made(kind)
     found = []
@@ -318,7 +318,7 @@ def test_slabs_agree_with_a_dense_factor():
         room, out = mixture.room(), np.empty(12, dtype=np.int64)
         found = []
         for n in range(100):
-            weight = propose(words, n * mixture.words, mixture.tables, room, out)
+            weight = propose(words, n * mixture.words_per_proposal, mixture.tables, room, out)
             found.append((weight, *out.tolist()))
         results.append(np.array(found))
     assert results[0] == pytest.approx(results[1], rel=1e-9)

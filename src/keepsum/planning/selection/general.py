@@ -20,9 +20,9 @@ from keepsum.sampling.general.chains import Chain, HeatBathChain, MixtureChain, 
 from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, laplace_logs, short_moves, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth, Proposals, Tuned, tune
 from keepsum.sampling.general.mixture_kernels import FLOOR
-from keepsum.sampling.general.scales import LONGEST, log_ratio_error, sum_reach
+from keepsum.sampling.general.scales import LONGEST_LAW, log_ratio_error, sum_reach
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, table_slabs
-from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, winnowed
+from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, thinned
 from keepsum.tables.axes import IntArray
 
 Floats = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ def _choose(
     slabs = slabs_of(problem.system)
     if slabs.size > COORDINATES or slabs.multiplications > MULTIPLICATIONS:
         return Choice.none(cells, *reasons, Reason("block_too_large"))
-    if sum_reach(float(problem.epsilon), int(problem.sizes.max())) > LONGEST:
+    if sum_reach(float(problem.epsilon), int(problem.sizes.max())) > LONGEST_LAW:
         return Choice.none(cells, *reasons, Reason("regions_too_large"))
     mixture = Mixture.of(float(problem.epsilon), slabs, problem.system.matrix, problem.sizes, tau=0.1)
     rejection = _rejection(problem, mixture, slabs)
@@ -177,7 +177,7 @@ def _thinned(
     candidate_tv: float,
 ) -> MixtureChain:
     """The chain with the cap and the steps that the weights of a pilot ask for."""
-    renewal = winnowed(log_weights, candidate_tv)
+    renewal = thinned(log_weights, candidate_tv)
     steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(TARGET_TV))
     lag = _lag(renewal.steps_for(candidate_tv * UNMET_AFTER_LAG))
     return MixtureChain(epsilon, proposals, sizes, count, steps, lag, renewal.log_cap, renewal.tries)

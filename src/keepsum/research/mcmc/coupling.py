@@ -68,7 +68,7 @@ def meeting_times(
 
     Notes
     -----
-    The paper's errata are mended: the proposals are set once before the loop over coordinates, the second chain's
+    The paper's errata are corrected: the proposals are set once before the loop over coordinates, the second chain's
     acceptance moves w^(l-L), and the first chain walks alone for steps 1 to L.
 
     References

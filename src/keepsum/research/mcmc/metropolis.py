@@ -30,7 +30,7 @@ class ChainInfo:
     steps, burn_in, thin
         As asked for.
     accepted
-        Accepted steps after the burn-in, one figure a chain.
+        Accepted steps after the burn-in, one figure per chain.
     cell_updates
         How many entries of the basis were added to cells, the burn-in included: what the steps cost.
     """
@@ -43,7 +43,7 @@ class ChainInfo:
 
     @property
     def acceptance_rate(self) -> Floats:
-        """The share of accepted steps, one figure a chain."""
+        """The acceptance rate of each chain."""
         return np.asarray(self.accepted / self.steps, dtype=np.float64)
 
 
@@ -96,9 +96,9 @@ def metropolis(
     steps
         Steps of each chain after its burn-in; ``steps // thin`` states are kept.
     a
-        The parameter of the double geometric pre-jumps, P(v) = (1 - a)/(1 + a) a^|v|: one, or one a coordinate.
+        The parameter of the double geometric pre-jumps, P(v) = (1 - a)/(1 + a) a^|v|: one, or one per coordinate.
     start
-        Where to start: a vector of the lattice, or one a chain; by default the law g, one pre-jump from 0.
+        Where to start: a vector of the lattice, or one per chain; by default the law g, one pre-jump from 0.
     burn_in, thin, chains
         Steps that are thrown away first; keep every how manyeth state; how many independent chains.
     basis

@@ -29,7 +29,7 @@ TABLED = 1024  # acceptance chances that are looked up
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A lattice by a basis, one double geometric law a coordinate, and the target.
+    """A lattice by a basis, a double geometric law for each coordinate, and the target.
 
     Attributes
     ----------
@@ -114,9 +114,9 @@ def _checked(lattice: Lattice, basis: Any) -> sparse.csc_array:
 def _parameters(a: float | Sequence[float], dimension: int) -> Floats:
     array = as_array(a)
     if array is None or array.dtype.kind not in "iuf":
-        raise InputError(f"a must be a number between 0 and 1, or one a coordinate, got {given(a)}.")
+        raise InputError(f"a must be a number between 0 and 1, or one per coordinate, got {given(a)}.")
     if array.ndim > 1 or array.size not in (1, dimension):
-        raise InputError(f"a must be one number or {dimension}, one a coordinate, got shape {array.shape}.")
+        raise InputError(f"a must be one number or {dimension}, one per coordinate, got shape {array.shape}.")
     if not np.all((array > 0) & (array < 1)):
         raise InputError(f"a must lie strictly between 0 and 1, got {given(a)}. The paper takes exp(-1) to exp(-2.5).")
     return np.array(np.broadcast_to(array.astype(np.float64).reshape(-1), dimension))
@@ -155,8 +155,8 @@ def as_starts(start: Any, lattice: Lattice, rows: int) -> npt.NDArray[np.int64] 
     array = as_array(start)
     shapes = ((lattice.width,), (rows, lattice.width))
     if array is None or array.shape not in shapes or array.dtype.kind not in "iu":
-        found = "rows of several lengths" if array is None else f"{array.dtype} of shape {array.shape}"
-        raise InputError(f"The start must be whole numbers of shape {shapes[0]} or {shapes[1]}, got {found}.")
+        kind = "rows of several lengths" if array is None else f"{array.dtype} of shape {array.shape}"
+        raise InputError(f"The start must be whole numbers of shape {shapes[0]} or {shapes[1]}, got {kind}.")
     if array.size and np.abs(array).max() > LARGEST_ENTRY:
         raise InputError(f"The entries of the start must be at most {LARGEST_ENTRY:,}, got larger ones.")
     if not np.all(lattice.contains(array)):

@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from keepsum._arguments import check_flag, check_whole
-from keepsum.sampling.core.driving import equal_ranges, in_parallel
+from keepsum.sampling.core.driving import TASKS, equal_ranges, in_parallel
 from keepsum.sampling.core.rng import Rng, Stream, checked_rng
 
 Result = TypeVar("Result")
-
-TASKS = 64  # work is cut into so many tasks whatever the number of threads, so that a seed gives the same result
 
 
 def cores() -> int:

@@ -22,7 +22,7 @@ _INSIDE: list[tuple[int, int]] = []  # the thread that works with other bits tha
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
     """Work with that many bits, alone."""
-    with _LOCK.own():
+    with _LOCK.here():
         before = ctx.prec
         _INSIDE.append((threading.get_ident(), before))
         ctx.prec = bits
@@ -69,9 +69,9 @@ def floor_exact(value: Callable[[], arb], bits: int) -> int:
     work = bits + 64
     while True:
         with precision(work):
-            found = (value() * arb(2) ** bits).floor().unique_fmpz()
-        if found is not None:
-            return int(found)
+            floor = (value() * arb(2) ** bits).floor().unique_fmpz()
+        if floor is not None:
+            return int(floor)
         work *= 2
 
 

@@ -20,6 +20,7 @@ from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw
 
 TASK_CELLS = 2**16  # about a millisecond of work
+TASKS = 64  # tasks that chains or pairs are cut into, for any number of threads: a seed gives the same result
 PILOT_DRAWS = 100  # accepted draws that tell a rejection sampler's rate well enough
 
 

@@ -22,7 +22,7 @@ class ProcessLock:
     def __init__(self) -> None:
         self._locks: dict[int, threading.RLock] = {}
 
-    def own(self) -> threading.RLock:
+    def here(self) -> threading.RLock:
         """The lock of this process."""
         now = generation()
         return self._locks.get(now) or self._locks.setdefault(now, threading.RLock())
@@ -48,7 +48,7 @@ class _Lineage:
         return marks
 
     def before_fork(self) -> None:
-        self.held = self.one_at_a_time.own()
+        self.held = self.one_at_a_time.here()
         self.held.acquire()
         self.forks += 1
 
@@ -87,6 +87,6 @@ def _free_properties() -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "keepsum" and isinstance(module, ModuleType):
             for kind in list(vars(module).values()):
-                for own in list(vars(kind).values()) if isinstance(kind, type) else ():
-                    if isinstance(own, cached_property) and hasattr(own, "lock"):
-                        own.lock = threading.RLock()
+                for member in list(vars(kind).values()) if isinstance(kind, type) else ():
+                    if isinstance(member, cached_property) and hasattr(member, "lock"):
+                        member.lock = threading.RLock()

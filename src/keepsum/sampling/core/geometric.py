@@ -1,4 +1,4 @@
-"""Exact geometric draws: one word against a table of certified thresholds.
+"""Exact geometric draws: one word against a table of exact thresholds.
 
 The geometric law P(G >= k) = e^(-eps k) is what double geometric noise is made of. A word of w bits is the start of
 the binary digits of a uniform U, and G is the smallest k with U < F(k). The table holds floor(2^w F(k)): a word
@@ -38,7 +38,7 @@ class Geometric:
 
     Guarantee
     ---------
-    Exact: the kernels decide by certified thresholds, ``resolve`` settles ties with as many digits as they need.
+    Exact: the kernels decide by exact thresholds, ``resolve`` settles ties with as many digits as they need.
     ``tests/statistical/test_geometric.py``.
     """
 
@@ -108,15 +108,15 @@ def _cdf(epsilon: Fraction, k: int, size: int | None) -> arb:
 def _thresholds(cdf: Callable[[int], arb], word_bits: int, size: int | None) -> Words:
     """floor(2^w F(k)) for k = 0, 1, ... until all words lie below the last one or tie with it."""
     last = 2**word_bits - 1
-    found: list[int] = []
+    thresholds: list[int] = []
     with precision(word_bits + 64):
-        while not found or found[-1] < last:
-            k = len(found)
+        while not thresholds or thresholds[-1] < last:
+            k = len(thresholds)
             if size is not None and k == size - 1:
-                found.append(last)  # F = 1: nothing lies above, so the tie at the last word is none in truth
+                thresholds.append(last)  # F = 1: nothing lies above, so the tie at the last word is none in truth
                 break
-            found.append(floor_exact(lambda k=k: cdf(k), word_bits))  # type: ignore[misc]
-    return np.array(found, dtype=np.uint64)
+            thresholds.append(floor_exact(lambda k=k: cdf(k), word_bits))  # type: ignore[misc]
+    return np.array(thresholds, dtype=np.uint64)
 
 
 def guide_of(table: Words, word_bits: int, guide_bits: int) -> Guide:

@@ -46,7 +46,7 @@ class Key:
 
         A fork past Python's hooks has no number, so that a seed repeats nothing behind it.
         """
-        with self._lock.own():
+        with self._lock.here():
             for mark in marks_since(self._generation):
                 if mark is None or not self.seeded:
                     tail = secrets.token_bytes(32)
@@ -89,10 +89,10 @@ class Stream:
     def more(self) -> None:
         """Get a buffer of further words, behind those not used yet."""
         self.renew()
-        left = self.words[self.position :]
-        words = np.empty(len(left) + self._next_words, dtype=np.uint64)
-        words[: len(left)] = left
-        self._keystream.update_into(_zeros(8 * self._next_words), words[len(left) :].view(np.uint8).data)
+        unused = self.words[self.position :]
+        words = np.empty(len(unused) + self._next_words, dtype=np.uint64)
+        words[: len(unused)] = unused
+        self._keystream.update_into(_zeros(8 * self._next_words), words[len(unused) :].view(np.uint8).data)
         self.words, self.position = words, 0
         self._next_words = min(4 * self._next_words, self._largest)
 
@@ -181,7 +181,7 @@ class Rng:
         self._key = key
         self._lock = ProcessLock()
         self._next = 0
-        self._own = self.stream()
+        self._stream = self.stream()
 
     @property
     def seeded(self) -> bool:
@@ -190,7 +190,7 @@ class Rng:
 
     def stream(self, buffer_words: int = BUFFER_WORDS) -> Stream:
         """A stream that nothing else reads."""
-        with self._lock.own():
+        with self._lock.here():
             stream = Stream(self._key, self._next, buffer_words)
             self._next += 1
         return stream
@@ -199,8 +199,8 @@ class Rng:
         """A uniform integer from 0 to n - 1."""
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise InputError(f"The bound must be a whole number from 1, got {given(n)}.")
-        with self._lock.own():
-            return _below(self._own, int(n))
+        with self._lock.here():
+            return _below(self._stream, int(n))
 
     def bernoulli(self, p: Fraction | int) -> bool:
         """True with probability p exactly, p rational."""

@@ -1,4 +1,4 @@
-"""Laws on 0, 1, 2, ... drawn by one word against a table of certified thresholds.
+"""Laws on 0, 1, 2, ... drawn by one word against a table of exact thresholds.
 
 A word is the start of the binary digits of a uniform U, and the draw is the smallest k with U < F(k). The table holds
 floor(2^w F(k)): a word below it decides "yes", one above "no", and a word equal to it is a tie that more digits settle.
@@ -23,7 +23,7 @@ class TabulatedLaw(ABC):
 
     Guarantee
     ---------
-    Exact: certified thresholds, ties settled by ``resolve``. ``tests/statistical/test_sums.py`` and
+    Exact: thresholds by ball arithmetic, ties settled by ``resolve``. ``tests/statistical/test_sums.py`` and
     ``tests/statistical/test_gaussian.py``.
     """
 
@@ -52,15 +52,15 @@ class TabulatedLaw(ABC):
         extra = 64
         while True:
             shares = self._shares(self.word_bits + extra)
-            found = []
+            thresholds = []
             with precision(self.word_bits + 2 * extra):
                 for share in shares:
                     floor = (share * arb(2) ** self.word_bits).floor().unique_fmpz()
                     if floor is None:
                         break
-                    found.append(int(floor))
-                    if found[-1] == 2**self.word_bits - 1:
-                        return np.array(found, dtype=np.uint64)
+                    thresholds.append(int(floor))
+                    if thresholds[-1] == 2**self.word_bits - 1:
+                        return np.array(thresholds, dtype=np.uint64)
             extra *= 2
 
     def _enclosure(self, k: int, bits: int) -> tuple[int, int]:

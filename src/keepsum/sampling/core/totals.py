@@ -1,7 +1,7 @@
 """The total of the positive parts of a small region whose noise has sum 0, drawn by one word.
 
 Given sum 0, both the positive and the negative parts of double geometric noise have the same total N, with weight
-C(N + n - 1, n - 1)^2 e^(-2 eps N). For small regions this law has a short table of certified thresholds, like a
+C(N + n - 1, n - 1)^2 e^(-2 eps N). For small regions this law has a short table of exact thresholds, like a
 geometric one.
 """
 
@@ -22,7 +22,7 @@ class TotalLaw(TabulatedLaw):
 
     Guarantee
     ---------
-    Exact: certified thresholds, ties settled by ``resolve``. ``tests/statistical/test_sums.py``.
+    Exact: thresholds by ball arithmetic, ties settled by ``resolve``. ``tests/statistical/test_sums.py``.
     """
 
     def __init__(self, size: int, epsilon: Fraction, word_bits: int = WORD_BITS) -> None:

@@ -107,14 +107,12 @@ class BlockGaussian(CountedBlocks):
 
     def _mismatch(self, coordinates: IntArray, centres: Floats, sums: IntArray, variance: arb) -> arb:
         """Half of the difference of the quadratic forms over sigma^2, exactly."""
-        wanted = sum(
-            (Fraction(s * s, n) for s, n in zip(sums.tolist(), self._sizes.tolist(), strict=True)), Fraction(0)
-        )
+        exact = sum((Fraction(s * s, n) for s, n in zip(sums.tolist(), self._sizes.tolist(), strict=True)), Fraction(0))
         steps = zip(coordinates.tolist(), centres.tolist(), self._factor.shares.tolist(), strict=True)
         proposed = sum(((v - Fraction(c)) ** 2 / Fraction(share) for v, c, share in steps), Fraction(0))
-        if proposed > wanted:
+        if proposed > exact:
             raise AssertionError("the factor's quadratic form exceeds the lattice's")
-        return ball(wanted - proposed) / (2 * variance)
+        return ball(exact - proposed) / (2 * variance)
 
     def log_weight(self, row: IntArray, variance: arb) -> arb:
         """Block by block: coordinates are found again from the sums, and centres from the coordinates."""

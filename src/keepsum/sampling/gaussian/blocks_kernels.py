@@ -66,10 +66,10 @@ def mismatch_of(tables: BlockTables, variance, room: BlockRoom):
     for j in range(len(shares)):
         distance = np.float64(coordinates[j]) - centres[j]
         proposed += distance * distance / shares[j]
-    wanted = 0.0
+    exact = 0.0
     for region in range(len(sums)):
-        wanted += np.float64(sums[region]) * np.float64(sums[region]) / tables.sizes[region]
-    return max(0.0, wanted - proposed) / (2.0 * variance), wanted / (2.0 * variance)
+        exact += np.float64(sums[region]) * np.float64(sums[region]) / tables.sizes[region]
+    return max(0.0, exact - proposed) / (2.0 * variance), exact / (2.0 * variance)
 
 
 @kernel

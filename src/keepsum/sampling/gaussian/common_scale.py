@@ -34,12 +34,12 @@ from keepsum.sampling.gaussian.parts import Part, Variances
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-STEPS, WASTE = 4000, 0.03  # how many steps a staircase may have, and what share of it may lie above the curve
-FAR = 60.0  # beyond e^-60 of the top the steps just halve
+MOST_STEPS, WASTE = 4000, 0.03  # how many steps a staircase may have, and what share of it may lie above the curve
+TAIL_DEPTH = 60.0  # beyond e^-60 of the top the steps just halve
 SAFETY = 1e-6  # by how much logarithms of bounds are raised: above what floats err by, up to 7 * 10^7 dimensions
-SLACK = 0.0  # more than floats err by, to test that what is left open is settled rightly
+EXTRA_ERROR = 0.0  # more than floats err by, to test that what is left open is settled rightly
 LEADING = 2**54  # a width must have this many of its digits known
-CHUNK = 2**22  # cells drawn at a time
+CHUNK_CELLS = 2**22  # cells drawn at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class CommonScale:
         self._offsets = np.cumsum([0, *(part.width for part in parts)]).tolist()
         self.width = int(self._offsets[-1])
         self._middle = Fraction(math.sqrt(self._dimension) / float(epsilon))
-        # A logarithm of the curve is right to 8 m + 100 units, and e^-FAR below its top to four times that.
+        # A logarithm of the curve is right to 8 m + 100 units, and e^-TAIL_DEPTH below its top to four times that.
         self._safety = max(SAFETY, 64 * self._dimension * 2.0**-52)
 
     # -- the curve, and the staircase above it ------------------------------------------------------
@@ -146,7 +146,7 @@ class CommonScale:
 
         for low, high in pairwise(np.linspace(0, end, 65).tolist()):
             add(low, high)
-        while len(steps) < STEPS and wasted > WASTE * area:
+        while len(steps) < MOST_STEPS and wasted > WASTE * area:
             waste, low, high, height = heapq.heappop(steps)
             area, wasted = area - height * (high - low), wasted + waste
             add(low, (low + high) / 2)
@@ -154,12 +154,12 @@ class CommonScale:
         return self._settled(sorted(step[1:] for step in steps), end, top)
 
     def _ends(self) -> tuple[float, float]:
-        """The largest logarithm of the curve, about, and where it has fallen by FAR and goes on falling."""
+        """The largest logarithm of the curve, about, and where it has fallen by TAIL_DEPTH and goes on falling."""
         middle = float(self._middle)
         grid = (middle * np.geomspace(1e-3, 2, 100)).tolist()
         top = max(self._curve(w) for w in grid)
         end = max(middle, 1 / float(self._epsilon)) * 1.01
-        while self._curve(end) > top - FAR:
+        while self._curve(end) > top - TAIL_DEPTH:
             end *= 1.2 if self._dimension < 100 else 1 + 2 / math.sqrt(self._dimension)
         return top, end
 
@@ -186,9 +186,9 @@ class CommonScale:
     # -- drawing ------------------------------------------------------------------------------------
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw."""
+        """Fill ``out``, one row per draw."""
         stream = rng.stream()
-        most = max(1, CHUNK // self.width)
+        most = max(1, CHUNK_CELLS // self.width)
         done = 0
         while done < len(out):
             accepted = self._accepted(min(most, len(out) - done), rng, stream, threads)
@@ -197,7 +197,7 @@ class CommonScale:
 
     def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
         """How many of some tries are accepted."""
-        tries = max(1, min(most, 400, CHUNK // self.width))
+        tries = max(1, min(most, 400, CHUNK_CELLS // self.width))
         return len(self._accepted(tries, rng, rng.stream(), 1)), tries
 
     @property
@@ -209,7 +209,7 @@ class CommonScale:
         """The accepted ones of some tries; widths that cannot be accepted are left before any cell is drawn."""
         widths = _Widths(self.staircase, tries, stream)
         logs = self._log_top(widths.floats) - self.staircase.level - widths.heights
-        errors = (8.0 * self._dimension + 100.0) * 2.0**-52 + SLACK
+        errors = (8.0 * self._dimension + 100.0) * 2.0**-52 + EXTRA_ERROR
         hope = logs + widths.thetas
         spare = (1 + errors + self._safety) * 2.0**ACCEPT_BITS
         alive = np.flatnonzero(widths.coins < np.exp(np.minimum(hope, 1.0)) * spare)

@@ -16,8 +16,8 @@ from keepsum.sampling.gaussian.kernel_arguments import FactorTables
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-LARGEST = 3000  # the dimension up to which a dense factor is computed: some seconds
-UNIT = 2.0**-52
+LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some seconds
+MACHINE_EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Factor:
 
 def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor | None:
     """The factor for a basis over regions with the form sum of S^2 / n; None if it is too large or too skew."""
-    if not 0 < len(basis) <= LARGEST:
+    if not 0 < len(basis) <= LARGEST_DIMENSION:
         return None
     matrix = _matrix(basis, len(sizes))
     matrix = matrix[:, _narrow_order(matrix)]
@@ -138,11 +138,11 @@ def dominated(gram: Floats, lower: Floats, shares: Floats, terms: int = 0) -> bo
     size = len(gram)
     t = 2.0**-30
     form = (lower / shares) @ lower.T
-    slips = (1.0 + 1.0 / t) * (size * UNIT) ** 2 * float((lower**2 / shares).sum()) * size
+    slips = (1.0 + 1.0 / t) * (size * MACHINE_EPSILON) ** 2 * float((lower**2 / shares).sum()) * size
     rest = gram - (1.0 + t) * form
     largest = float(np.abs(gram).max() + np.abs(form).max())
-    entries = 4.0 * size * (size + terms + 8.0) * UNIT * largest
-    factoring = 2.0 * (size + 4.0) * UNIT * float(np.abs(np.diag(rest)).sum())
+    entries = 4.0 * size * (size + terms + 8.0) * MACHINE_EPSILON * largest
+    factoring = 2.0 * (size + 4.0) * MACHINE_EPSILON * float(np.abs(np.diag(rest)).sum())
     try:
         np.linalg.cholesky(rest - (slips + entries + factoring) * np.eye(size))
     except np.linalg.LinAlgError:

@@ -6,7 +6,7 @@ centred discrete Gaussian that is a little wider, sigma > s, and accept it with
     exp(-(x - c)^2 / 2 s^2 + x^2 / 2 sigma^2 - c^2 / (2 (sigma^2 - s^2))),
 
 which is at most 1, because the exponent has its largest value at x = c sigma^2 / (sigma^2 - s^2), where it is 0. The
-proposals have tables of certified thresholds for a fixed family of widths, 2^(1/8) apart, made once for all uses. For
+proposals have tables of exact thresholds for a fixed family of widths, 2^(1/8) apart, made once for all uses. For
 s above 48 a proposal is 2^b h + l, h from a table and l a uniform number of b bits; l then counts as a part of the
 centre, and c in the last term is the largest that it can be.
 
@@ -41,7 +41,7 @@ class CentredGaussian(TabulatedLaw):
 
     Guarantee
     ---------
-    Exact: certified thresholds, ties settled by ``resolve``. ``tests/statistical/test_gaussian.py``.
+    Exact: thresholds by ball arithmetic, ties settled by ``resolve``. ``tests/statistical/test_gaussian.py``.
     """
 
     def __init__(self, sigma: Fraction, word_bits: int = WORD_BITS) -> None:
@@ -127,7 +127,7 @@ def log_theta(variance: arb, centre: arb) -> arb:
             k += 1
             term = decay ** (k * k)
             if term < arb(2) ** (-_working_bits()) or k > 10_000:
-                # What is left is below the next term and a geometric series behind it.
+                # The rest is below the next term and a geometric series behind it.
                 return (total + 4 * term * arb(0, 1)).log()
             total += 2 * term * (2 * pi * k * centre).cos()
     nearest = round(float(centre))

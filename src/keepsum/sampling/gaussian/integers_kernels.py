@@ -28,12 +28,12 @@ from keepsum.sampling.gaussian.kernel_arguments import Acceptance, FreeTables, G
 PROPOSE, ADD_LOW, ACCEPT = 0, 1, 2  # the steps of a one-dimensional draw
 SAMPLE, FILL, DECIDE = 0, 1, 2  # the phases of a block
 
-WIDE = 2.89  # s^2 from which on factors are 1 but for 4 exp(-2 pi^2 s^2) < 10^-24
+WIDE_VARIANCE = 2.89  # s^2 from which on factors are 1 but for 4 exp(-2 pi^2 s^2) < 10^-24
 WIDE_LOSS = 1e-24
 THETA_ERROR = 1e-13  # of one logarithm of a factor, far more than its floats err
 TOP = 48.0**2  # s^2 above this gets uniform bits
 SCALE = 2.0**ACCEPT_BITS
-FARTHEST = 0.75  # no centre lies this far from the whole number that floats call nearest
+FARTHEST_CENTRE = 0.75  # no centre lies this far from the whole number that floats call nearest
 # Each term of an acceptance's exponent errs by a few units in its last place, s^2 and the centre included.
 ERROR = 2.0**-46
 
@@ -79,7 +79,7 @@ def draw_wide(words, state: State, tables: GaussianTables, variance, phi):
         low_bits += 1
     state.table = pick(tables, variance * scale, state.table)
     state.low_bits = low_bits
-    reach = FARTHEST + 2.0 ** (low_bits - 1)
+    reach = FARTHEST_CENTRE + 2.0 ** (low_bits - 1)
     offset = reach * reach / (2.0 * (tables.square[state.table] / scale - variance))
     return draw_by_steps(words, state, tables, variance, phi, offset)
 
@@ -112,9 +112,9 @@ def draw_by_steps(words, state: State, tables: GaussianTables, variance, phi, of
             state.step = ACCEPT
         high = np.float64(state.high)
         distance = high + (np.float64(state.low) - phi)
-        wanted, proposed = distance * distance * (0.5 / variance), high * high * wide
-        chance = math.exp(-(wanted - proposed + offset))
-        error = (wanted + proposed + offset + 4.0) * ERROR
+        narrow_term, wide_term = distance * distance * (0.5 / variance), high * high * wide
+        chance = math.exp(-(narrow_term - wide_term + offset))
+        error = (narrow_term + wide_term + offset + 4.0) * ERROR
         code = accept(words, state, tables.packed.shift, chance * (1.0 - error), max(chance, TINY) * (1.0 + error))
         if code < 0:
             return code
@@ -143,7 +143,7 @@ def log_theta(variance, phi):
 @kernel
 def count_theta(state: State, variance, phi):
     """Add the factor of one coordinate to the sums of logarithms, where it can be told from 1."""
-    if variance < WIDE:
+    if variance < WIDE_VARIANCE:
         state.log_theta += log_theta(variance, phi)
         state.log_theta_centred += log_theta(variance, 0.0)
 
@@ -189,7 +189,7 @@ def sum_run(words, state: State, tables: GaussianTables, variance, goal, cells: 
             while conditional * scale > TOP:
                 scale *= 0.25
                 low_bits += 1
-            reach, each = FARTHEST + 2.0 ** (low_bits - 1), np.int64(3 if low_bits > 0 else 2)
+            reach, each = FARTHEST_CENTRE + 2.0 ** (low_bits - 1), np.int64(3 if low_bits > 0 else 2)
             half = np.int64(1) << max(low_bits - 1, 0)
             low_shift = np.uint64(64 - max(low_bits, 1))
         while largest[which] < conditional * scale:
@@ -212,13 +212,13 @@ def sum_run(words, state: State, tables: GaussianTables, variance, goal, cells: 
             k -= first
             x = (k + 1) >> 1
             x = (-x if k & 1 else x) << low_bits
-            proposed = np.float64(x) * x * wide
+            wide_term = np.float64(x) * x * wide
             if low_bits > 0:
                 x += np.int64(words[position + 1] >> low_shift) - half
             distance = x - phi
-            wanted = distance * distance * narrow
-            loss = wanted - proposed + offset
-            error = (wanted + proposed + offset + 4.0) * ERROR
+            narrow_term = distance * distance * narrow
+            loss = narrow_term - wide_term + offset
+            error = (narrow_term + wide_term + offset + 4.0) * ERROR
             coin = np.float64(words[position + each - 1] >> np.uint64(64 - ACCEPT_BITS)) + 1.0
             accepted = coin <= (1.0 - loss - error) * SCALE  # exp(-x) >= 1 - x: mostly enough
             if not accepted:
@@ -228,7 +228,7 @@ def sum_run(words, state: State, tables: GaussianTables, variance, goal, cells: 
                     break  # left open: the words are still there for others to settle
             position += each
             if accepted:
-                if conditional < WIDE:
+                if conditional < WIDE_VARIANCE:
                     state.log_theta += log_theta(conditional, phi)
                     state.log_theta_centred += log_theta(conditional, 0.0)
                 out[start + cell] = nearest + x

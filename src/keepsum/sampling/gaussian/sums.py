@@ -15,7 +15,7 @@ from keepsum.sampling.core.geometric import WORD_BITS
 from keepsum.sampling.core.kernel_arguments import State, Task
 from keepsum.sampling.core.rng import Rng, Stream
 from keepsum.sampling.gaussian.integers import log_return_chance, log_theta, log_theta_floats
-from keepsum.sampling.gaussian.integers_kernels import WIDE, fill_free, fill_sums
+from keepsum.sampling.gaussian.integers_kernels import WIDE_VARIANCE, fill_free, fill_sums
 from keepsum.sampling.gaussian.kernel_arguments import FreeTables, SumsTables
 from keepsum.sampling.gaussian.parts import Blocks, Floats, IntArray, Part, Variances, log_thetas
 
@@ -33,7 +33,7 @@ class FreeGaussian(Blocks):
         self.width = self.dimension = width
 
     def fill(self, out: IntArray, variances: Variances, deciding: bool, rng: Rng, threads: int) -> Floats:
-        """Fill ``out``, one row a draw."""
+        """Fill ``out``, one row per draw."""
         flat = out.reshape(-1)
         tables = FreeTables(self._tables, variances.floats, self.width)
 
@@ -47,7 +47,7 @@ class FreeGaussian(Blocks):
         in_parallel(work, equal_ranges(len(flat), TASK_CELLS), rng, threads)
         if deciding:
             return np.zeros(0)
-        narrow = variances.floats < WIDE
+        narrow = variances.floats < WIDE_VARIANCE
         thetas = np.zeros(len(out))
         thetas[narrow] = self.width * log_theta_floats(variances.floats[narrow])
         return thetas
@@ -74,7 +74,7 @@ class SumsGaussian(Blocks):
         self.dimension = self.width - len(self._sizes)
 
     def fill(self, out: IntArray, variances: Variances, deciding: bool, rng: Rng, threads: int) -> Floats:
-        """Fill ``out``, one row a draw, the cells of the regions one after the other."""
+        """Fill ``out``, one row per draw, the cells of the regions one after the other."""
         flat, count = out.reshape(-1), len(self._sizes)
         log_weights = np.zeros(0 if deciding else len(out) * count)
         tables = SumsTables(self._tables, variances.floats, deciding, self._sizes, self._starts, self.width)
@@ -127,7 +127,7 @@ def sum_acceptance(size: int, variance: float) -> float:
 
     The vectors with sum 0 weigh rho(Z)^n times the chance that n free cells add up to 0.
     """
-    if variance >= WIDE:
+    if variance >= WIDE_VARIANCE:
         return 1.0
     remaining = np.arange(2, size + 1)
     conditional = variance * (remaining - 1) / remaining
@@ -150,5 +150,5 @@ class LatticeGaussian:
         self.width = part.width
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw."""
+        """Fill ``out``, one row per draw."""
         self._part.fill(out, Variances.constant(self._variance, len(out)), True, rng, threads)

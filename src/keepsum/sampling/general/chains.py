@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum.sampling.core.compiling import text_of_kernels
-from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel, run
+from keepsum.sampling.core.driving import PILOT_DRAWS, TASKS, equal_ranges, in_parallel, run
 from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task, new_state
 from keepsum.sampling.core.rng import Rng, Stream, rng
 from keepsum.sampling.general.chains_kernels import chains, couple, reject
 from keepsum.sampling.general.heat_bath import HeatBath
-from keepsum.sampling.general.heat_bath_kernels import MOST, couple_sweeps, sweeps
+from keepsum.sampling.general.heat_bath_kernels import MOST_SHIFT, couple_sweeps, sweeps
 from keepsum.sampling.general.kernel_arguments import (
     CHAIN_STATE,
     ChainTables,
@@ -40,7 +40,6 @@ IntArray = npt.NDArray[np.int64]
 
 WARM = 8  # rows left out at the start of a simulation
 PREDICTION_COST = 10**9  # what proposals may cost whose weights predict a distance
-TASKS = 64  # tasks that many draws or pairs are cut into: enough for any number of threads
 
 
 class Regions(ABC):
@@ -144,7 +143,7 @@ class MixtureRejection(Regions):
 
 
 class Chain(Regions):
-    """A sampler by fresh chains, whose convergence is shown by pairs of chains that meet.
+    """A sampler by fresh chains, whose convergence is shown by the meeting times of coupled pairs.
 
     Attributes
     ----------
@@ -153,7 +152,7 @@ class Chain(Regions):
     lag
         By how many steps the one chain of a pair leads: enough for nearly all pairs to meet within.
     mean_square
-        The mean square of a cell's noise as a pilot found it, where every region is one cell; else None.
+        The mean square of a cell's noise that a pilot saw, where every region is one cell; else None.
     """
 
     mean_square: float | None = None
@@ -212,11 +211,15 @@ class Chain(Regions):
         return 0.0
 
     def fingerprint(self) -> str:
-        """A hash of everything that decides how chains and pairs run."""
-        digest = hashlib.sha256(text_of_kernels().encode())
+        """A hash of everything that the kernels read: what the seeds of its pairs follow from."""
+        digest = hashlib.sha256()
         for array in leaves(self._tables()):
             digest.update(repr(array).encode() if np.ndim(array) == 0 else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
+
+    def cache_key(self) -> str:
+        """The name under which meeting times are kept: other kernels may run other pairs from the same seeds."""
+        return f"{self.fingerprint()[:32]}-{text_of_kernels().removeprefix('kernels-')}"
 
     @abstractmethod
     def _tables(self) -> tuple[Any, ...]:
@@ -226,14 +229,14 @@ class Chain(Regions):
 class MixtureChain(Chain):
     """l1 Laplace noise on any lattice by a Metropolis chain with proposals from the scale mixture.
 
-    With one width in the place of the mixture it draws Gaussian noise. Proposals are winnowed first
+    With one width in the place of the mixture it draws Gaussian noise. Proposals are thinned first
     (``chains_kernels.py``): those below a cap pass with a chance in proportion to their weight, so that already the
-    first candidate is near the law. A cap of M, the proved bound, would make it exact (``MixtureRejection``).
+    first candidate is near the target. A cap of M, the proved bound, would make it exact (``MixtureRejection``).
 
     Guarantee
     ---------
     Estimated: the law after ``steps`` steps from a candidate; how near it is to exp(-eps |z|_1) on the lattice is shown
-    by pairs of chains that meet (``convergence/observe.py``). ``tests/statistical/test_mixture.py``.
+    by the meeting times of coupled pairs (``convergence/observe.py``). ``tests/statistical/test_mixture.py``.
 
     Parameters
     ----------
@@ -268,8 +271,8 @@ class MixtureChain(Chain):
     def rounding(self) -> float:
         """The total variation that float64 adds to a draw of one block, beside how far the chain is from its own law.
 
-        Pairs of chains show how near a chain comes to the law that its weights have, rounded as they are; that law is
-        near the one wanted, and each proposal of a draw may be missed (docs/general.md). All of it is proved but the
+        Coupled pairs show how near a chain comes to the law that its weights have, rounded as they are; that law is
+        near the target, and each proposal of a draw may be missed (docs/general.md). All of it is proved but the
         number of proposals: twice as many are counted as a pilot saw, of at least 50 that passed.
         """
         return stated(self.proposals.rounding.by_chain(2 * self.tries * (self.steps + 1)))
@@ -299,8 +302,8 @@ class HeatBathChain(Chain):
 
     Guarantee
     ---------
-    Estimated: the law after ``steps`` sweeps from 0; how near it is to the wanted one is shown by pairs of chains that
-    meet (``convergence/observe.py``). ``tests/statistical/test_mixture.py``.
+    Estimated: the law after ``steps`` sweeps from 0; how near it is to the target is shown by the meeting times of
+    coupled pairs (``convergence/observe.py``). ``tests/statistical/test_mixture.py``.
     """
 
     def __init__(
@@ -324,11 +327,11 @@ class HeatBathChain(Chain):
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         tables = SweepTables(self.bath.tables, steps, fresh)
-        self._run(sweeps, stream, tables, Task(0, len(out), out, np.zeros(2 * MOST + 1)))
+        self._run(sweeps, stream, tables, Task(0, len(out), out, np.zeros(2 * MOST_SHIFT + 1)))
 
     def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
         tables = SweepPairTables(self.bath.tables, lag, last)
-        room = SweepPairRoom(np.zeros((2, self.bath.regions), dtype=np.int64), np.zeros(2 * MOST + 1))
+        room = SweepPairRoom(np.zeros((2, self.bath.regions), dtype=np.int64), np.zeros(2 * MOST_SHIFT + 1))
         self._run(couple_sweeps, stream, tables, Task(0, len(times), times, room))
 
     @staticmethod

@@ -33,7 +33,7 @@ def chains(words, states: States, tables: ChainTables, task: Task):
     """Chains one after the other: the first candidate, then ``steps`` steps; the last state of each is a row."""
     state = states[0]
     out, log_weights, candidate = task.out, task.room.log_weights, task.room.candidate
-    per, log_cap = tables.mixture.words, tables.log_cap
+    per, log_cap = tables.mixture.words_per_proposal, tables.log_cap
     while state.job < task.last:
         at, draw = state.position, state.job
         if at + per > len(words):
@@ -68,7 +68,7 @@ def couple(words, states: States, tables: PairTables, task: Task):
     """
     state = states[0]
     times, log_weights = task.out, task.room.log_weights
-    per, log_cap, lag = tables.mixture.words, tables.log_cap, tables.lag
+    per, log_cap, lag = tables.mixture.words_per_proposal, tables.log_cap, tables.lag
     while state.job < task.last:
         at, step = state.position, state.step
         if at + per > len(words):
@@ -98,7 +98,7 @@ def couple(words, states: States, tables: PairTables, task: Task):
 def reject(words, states: States, tables: RejectionTables, task: Task):
     """Proposals until every row has one accepted with chance w / M, or ``most`` are made."""
     state = states[0]
-    per, log_bound, candidate = tables.mixture.words, tables.log_bound, task.room.candidate
+    per, log_bound, candidate = tables.mixture.words_per_proposal, tables.log_bound, task.room.candidate
     while state.job < task.last and state.tries < task.most:
         at = state.position
         if at + per > len(words):

@@ -17,16 +17,16 @@ import numpy.typing as npt
 
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.tables import Grid
-from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST
+from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST_SHIFT
 from keepsum.sampling.general.kernel_arguments import BathTables
 from keepsum.sampling.general.scales import log_sum_law
+from keepsum.sampling.general.verified import UNIT
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 MOST_MOVES = 40_000
-UNIT = 2.0**-53
-FAR = 60.0  # a cell's law is tabulated to e^-60
+TABLE_DEPTH = 60.0  # a cell's law is tabulated to e^-60
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class HeatBath:
     @property
     def has_room(self) -> bool:
         """Whether every law is narrow enough: sums within twelve standard deviations of 0, and so moves within 24."""
-        return max(int((logs > -0.5).sum()) for logs in self.logs) * 24 <= MOST
+        return max(int((logs > -0.5).sum()) for logs in self.logs) * 24 <= MOST_SHIFT
 
     def rounding(self, sweeps: int) -> float:
         """The total variation that float64 adds to a draw of so many sweeps, at most.
@@ -77,7 +77,7 @@ class HeatBath:
         largest = max(float(-logs.min()) for logs in self.logs)
         within = 4 * max(int((logs > FAINT).sum()) for logs in self.logs) + 2
         lengths = np.array([len(vector) for vector in self.moves], dtype=np.float64)
-        move = (lengths**2 + lengths) * largest + 8 + 2 * min(within, 2 * MOST + 1) + 1
+        move = (lengths**2 + lengths) * largest + 8 + 2 * min(within, 2 * MOST_SHIFT + 1) + 1
         slips = self.regions * (self.slips + 4 * largest * UNIT)
         law = math.expm1(2 * slips) / 2 if slips < 0.1 else 1.0
         cut = math.fsum(_beyond(logs) for logs in self.logs) * self.regions
@@ -106,12 +106,12 @@ def laplace_logs(epsilon: float, size: int) -> Floats:
     if size > 1:
         law = log_sum_law(epsilon, size)
         return np.asarray(law - law[0])
-    return -epsilon * np.arange(int(FAR / epsilon) + 4, dtype=np.float64)
+    return -epsilon * np.arange(int(TABLE_DEPTH / epsilon) + 4, dtype=np.float64)
 
 
 def gaussian_logs(variance: float) -> Floats:
     """The log law of a cell under Gaussian noise."""
-    return -(np.arange(int(math.sqrt(2 * FAR * variance)) + 4, dtype=np.float64) ** 2) / (2 * variance)
+    return -(np.arange(int(math.sqrt(2 * TABLE_DEPTH * variance)) + 4, dtype=np.float64) ** 2) / (2 * variance)
 
 
 def table_moves(grid: Grid) -> tuple[Row, ...] | None:

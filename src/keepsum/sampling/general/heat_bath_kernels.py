@@ -14,7 +14,7 @@ from keepsum.sampling.general.kernel_arguments import BathTables, SweepPairTable
 from keepsum.sampling.general.mixture_kernels import unit
 
 FAINT = -42.0  # moves less likely than e^-42 of the likeliest are left out
-MOST = 1024  # k on either side of the likeliest; laws so wide that they reach further are not drawn this way
+MOST_SHIFT = 1024  # k on either side of the likeliest; laws so wide that they reach further are not drawn this way
 
 
 @kernel
@@ -44,33 +44,33 @@ def move(uniform, bath: BathTables, b, sums, weights):
                 break
             top += direction
             best = following
-    weights[MOST] = 1.0
+    weights[MOST_SHIFT] = 1.0
     total = 1.0
     low, high = 0, 0
-    for n in range(1, MOST + 2):
+    for n in range(1, MOST_SHIFT + 2):
         log_ratio = log_weight(bath, b, sums, top - n) - best
         if log_ratio < FAINT:
             break
-        if n > MOST:
+        if n > MOST_SHIFT:
             return False
         low = n
-        weights[MOST - n] = math.exp(log_ratio)
-        total += weights[MOST - n]
-    for n in range(1, MOST + 2):
+        weights[MOST_SHIFT - n] = math.exp(log_ratio)
+        total += weights[MOST_SHIFT - n]
+    for n in range(1, MOST_SHIFT + 2):
         log_ratio = log_weight(bath, b, sums, top + n) - best
         if log_ratio < FAINT:
             break
-        if n > MOST:
+        if n > MOST_SHIFT:
             return False
         high = n
-        weights[MOST + n] = math.exp(log_ratio)
-        total += weights[MOST + n]
+        weights[MOST_SHIFT + n] = math.exp(log_ratio)
+        total += weights[MOST_SHIFT + n]
     goal = uniform * total
     k = -low
-    passed = weights[MOST + k]
+    passed = weights[MOST_SHIFT + k]
     while passed < goal and k < high:
         k += 1
-        passed += weights[MOST + k]
+        passed += weights[MOST_SHIFT + k]
     k += top
     if k != 0:
         for a in range(bath.pointers[b], bath.pointers[b + 1]):

@@ -69,11 +69,11 @@ class MixtureRoom(NamedTuple):
 
 
 class MixtureTables(NamedTuple):
-    """Proposals of the scale mixture; each takes so many ``words``, the last of them to accept it by."""
+    """Proposals of the scale mixture; the last of its words accepts a proposal."""
 
     scales: ScaleTables
     slabs: SlabTables
-    words: int
+    words_per_proposal: int
 
 
 class ChainRoom(NamedTuple):

@@ -2,11 +2,11 @@
 
 e^(-eps |z|) is a mixture of e^(-z^2/2v) over v (``scales.py``). So propose a variance for each region, then the region
 sums S as a lattice Gaussian with these variances, coordinate by coordinate (Klein): coordinate j is a discrete
-Gaussian of width s_j around c_j. On the pairs (v, S) the wanted law over the proposed one is the *weight*
+Gaussian of width s_j around c_j. On the pairs (v, S) the target over the proposal's law is the *weight*
 
     w = prod_i t_i(v_i)/g_i(v_i) e^(-S_i^2/2v_i + S_i^2/2f_i) h_i(S_i)  prod_j rho_{s_j}(Z - c_j),
 
-t the wanted density of variances, g the one drawn from, f = max(v, FLOOR) the variances with which S is drawn, h <= H
+t the target density of variances, g the one drawn from, f = max(v, FLOOR) the variances with which S is drawn, h <= H
 the law of a sum of cells over its mixture, and rho_s(Z - c) the sum over whole k of e^(-(k-c)^2/2s^2).
 
 **The bound.** Let t_i <= K_i g_i max(v_i, tau)^(-q_i/2) with tau >= FLOOR, and write V for max(v, tau).
@@ -25,9 +25,9 @@ the law of a sum of cells over its mixture, and rho_s(Z - c) the sum over whole 
 
 Together w <= M = prod K_i H_i (2 pi)^(m/2) det(B' V0^-1 B)^(-1/2) prod v0_i^(-q_i/2) prod theta(sqrt(tau) s_j(1)).
 
-Accepting proposals with chance w/M therefore draws from the law itself. Where M is too large, proposals pass with a
-chance of min(1, w/cap) for a cap that few weights exceed, and those that pass feed a Metropolis chain with what is left
-of their weights, max(1, w/cap) (``chains_kernels.py``). It forgets where it was each time it moves.
+Accepting proposals with chance w/M therefore draws from the target itself. Where M is too large, proposals are thinned:
+they pass with a chance of min(1, w/cap) for a cap that few weights exceed, and those that pass feed a Metropolis chain
+with what remains of their weights, max(1, w/cap) (``chains_kernels.py``). It forgets where it was each time it moves.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Proposals(ABC):
         """What the kernels read."""
 
     @property
-    def words(self) -> int:
+    def words_per_proposal(self) -> int:
         """What a proposal takes: a word for each region and coordinate, and one to accept it by."""
         return len(self.slabs.order) + self.slabs.dimension + 1
 
@@ -165,9 +165,8 @@ class Mixture(Proposals):
     @classmethod
     def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
         """For totals over regions; ``sizes`` in the order of the columns of the matrix."""
-        own = sizes[slabs.order]
         exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
-        return cls(slabs, epsilon, own, np.clip(exponents, 0.0, 1.0), tau)
+        return cls(slabs, epsilon, sizes[slabs.order], np.clip(exponents, 0.0, 1.0), tau)
 
     def at(self, tau: float, stretch: float = 1.0) -> Mixture:
         """The same with another threshold."""
@@ -197,7 +196,9 @@ class Mixture(Proposals):
     def tables(self) -> MixtureTables:
         """What the kernels read."""
         laws, law = self._laws
-        return MixtureTables(pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law), self.words)
+        return MixtureTables(
+            pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law), self.words_per_proposal
+        )
 
     @cached_property
     def bounds(self) -> MixtureBounds:
@@ -242,7 +243,7 @@ class OneWidth(Proposals):
         """What the kernels read."""
         scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
         law = np.zeros(len(self.slabs.order), dtype=np.int64)
-        return MixtureTables(scales, self.slabs.tables(law), self.words)
+        return MixtureTables(scales, self.slabs.tables(law), self.words_per_proposal)
 
     @property
     def rounding(self) -> Rounding:
@@ -252,8 +253,8 @@ class OneWidth(Proposals):
         so that the law moves by at most m SHARP.
         """
         terms = 3 * (len(self.slabs.order) + self.slabs.dimension)
-        own = coordinate_rounding(self.slabs, terms, 64.0, self.variance, self.variance * (1 + 4 * SHARP))
-        return replace(own, lost=self.slabs.dimension * SHARP)
+        coordinates = coordinate_rounding(self.slabs, terms, 64.0, self.variance, self.variance * (1 + 4 * SHARP))
+        return replace(coordinates, lost=self.slabs.dimension * SHARP)
 
 
 @dataclass(frozen=True)
@@ -266,7 +267,7 @@ class Tuned:
 
     @property
     def acceptance(self) -> float:
-        """The share of all proposals that a chain would accept."""
+        """The acceptance rate of a chain that sees all proposals."""
         return Renewal.of(self.log_weights).acceptance
 
 

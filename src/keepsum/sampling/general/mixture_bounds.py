@@ -1,4 +1,4 @@
-"""What is proved of proposals from the scale mixture: their largest weight, the share accepted, what floats do.
+"""What is proved of proposals from the scale mixture: their largest weight, their acceptance rate, what floats do.
 
 docs/general.md has the proofs; here are the numbers, every one of them on the safe side. Nothing comes from a pilot.
 """
@@ -24,12 +24,11 @@ from keepsum.sampling.general.scales import (
     typical_variances,
 )
 from keepsum.sampling.general.slabs import Slabs
-from keepsum.sampling.general.verified import VerifiedForm, verified_form
+from keepsum.sampling.general.verified import UNIT, VerifiedForm, verified_form
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-UNIT = 2.0**-53
 SPARE = 2.0**-40  # of any logarithm that is worked out in floats: a thousand times what it errs by
 SEVERAL = 40.0  # what is less likely than e^-40 is left aside, and counted
 REACH = 10.0  # a Gaussian has less than e^-50 beyond so many standard deviations
@@ -133,19 +132,19 @@ class MixtureBounds:
     def _excess(self) -> Floats:
         """For each law ln K: with the exponents as they are exactly, which floats know to a few digits less."""
         low, high = self._shares
-        used = np.array([own.exponent for own in self.laws])[self.law] / self.stretch
+        used = np.array([law.exponent for law in self.laws])[self.law] / self.stretch
         doubt = np.maximum(high - used, used - low) * self.stretch + 8 * UNIT
         worst = np.zeros(len(self.laws))
         np.maximum.at(worst, self.law, np.maximum(doubt, 0.0))
-        return np.array([log_excess(own, slip) for own, slip in zip(self.laws, worst.tolist(), strict=True)])
+        return np.array([log_excess(law, slip) for law, slip in zip(self.laws, worst.tolist(), strict=True)])
 
     @cached_property
     def _highest(self) -> Floats:
         """For each law ln H: how far the law of sums rises above its mixture, floats included."""
-        own = np.array([max(0.0, ratios.max(initial=0.0)) for ratios in self.ratios])
+        highest = np.array([max(0.0, ratios.max(initial=0.0)) for ratios in self.ratios])
         slips = np.zeros(len(self.laws))
         np.maximum.at(slips, self.law, [log_ratio_error(self.epsilon, n) for n in self.sizes.tolist()])
-        return own + slips
+        return highest + slips
 
     @cached_property
     def log_bound(self) -> float:
@@ -174,13 +173,13 @@ class MixtureBounds:
         """
         if self._form is None:
             return -math.inf
-        powers = np.array([own.power for own in self.laws])[self.law] + 1
+        powers = np.array([law.power for law in self.laws])[self.law] + 1
         whole = gammaln(powers / 2) + powers / 2 * math.log(2 / self.epsilon**2) - math.log(2)
         return float(whole.sum()) * (1 - SPARE) + max(0.0, self._log_sum()) - self.log_bound - 1e-6
 
     @property
     def acceptance(self) -> float:
-        """At most the share of proposals that are accepted by rejection."""
+        """At most the acceptance rate of rejection."""
         return math.exp(self.log_acceptance)
 
     def _log_sum(self) -> float:
@@ -219,40 +218,41 @@ class MixtureBounds:
     @cached_property
     def rounding(self) -> Rounding:
         """What floats do to a draw."""
-        most = FLOOR + max(mean_square(own) for own in self.laws)
-        largest = max(64.0, *(_largest_term(own) for own in self.laws))
+        most = FLOOR + max(mean_square(law) for law in self.laws)
+        largest = max(64.0, *(_largest_term(law) for law in self.laws))
         terms = 3 * (len(self.sizes) + self.slabs.dimension)
-        own = coordinate_rounding(self.slabs, terms, largest, FLOOR, most)
+        coordinates = coordinate_rounding(self.slabs, terms, largest, FLOOR, most)
         tables = math.fsum(log_ratio_error(self.epsilon, n) for n in self.sizes.tolist())
         beyond = math.fsum(math.exp(log_tail(self.epsilon, n)) for n in self.sizes.tolist() if n > 1)
-        defects = np.array([mass_defect(one) for one in self.laws])[self.law]
-        return Rounding(own.relative + tables, beyond + self._grid, own.misses + float(defects.sum()))
+        defects = np.array([mass_defect(law) for law in self.laws])[self.law]
+        misses = coordinates.misses + float(defects.sum())
+        return Rounding(coordinates.relative + tables, beyond + self._grid, misses)
 
     @property
     def _grid(self) -> float:
         """That variances are drawn by numbers of 53 bits: 2^-54 of the variation of integrands (docs/general.md)."""
         total = 0.0
-        for place, own in enumerate(self.laws):
+        for place, law in enumerate(self.laws):
             size = int(self.sizes[np.flatnonzero(self.law == place)[0]])
-            power = own.power + 1
+            power = law.power + 1
             whole = gammaln(power / 2) + power / 2 * math.log(2 / self.epsilon**2) - math.log(2)
-            log_top = float(self._rough_excess[place]) - own.exponent * math.log(own.tau) / 2
-            reach = len(self.ratios[place]) if size > 1 else REACH * float(own.edge[-1])
+            log_top = float(self._rough_excess[place]) - law.exponent * math.log(law.tau) / 2
+            reach = len(self.ratios[place]) if size > 1 else REACH * float(law.edge[-1])
             share = math.exp(min(700.0, log_top - float(whole) + max(0.0, self.ratios[place].max(initial=0.0))))
-            bends = 5 + len(own.edge) / 1000
+            bends = 5 + len(law.edge) / 1000
             total += int((self.law == place).sum()) * bends * share * (2 * reach + 1) * UNIT / 2
         return total
 
     @cached_property
     def _rough_excess(self) -> Floats:
         """Ln K for the exponents that are used, for chains on lattices whose own are not worked out."""
-        return np.array([log_excess(own) for own in self.laws])
+        return np.array([log_excess(law) for law in self.laws])
 
 
 def _largest_term(law: ScaleLaw) -> float:
     """The largest size of a term of a region's log weight."""
-    near, far = float(law.edge[1]), float(law.edge[-1])
-    return max(law.power * max(abs(math.log(near)), abs(math.log(far))), law.half * far**2)
+    first, last = float(law.edge[1]), float(law.edge[-1])
+    return max(law.power * max(abs(math.log(first)), abs(math.log(last))), law.half * last**2)
 
 
 def _below_law(epsilon: float, size: int) -> tuple[float, float]:
@@ -269,8 +269,8 @@ def _below_law(epsilon: float, size: int) -> tuple[float, float]:
     fallen = -log_sum_law(epsilon, size)[1:]
     s = epsilon * np.arange(1, len(fallen) + 1)
     offset = max(0.0, float(((s**2 - fallen**2) / (2 * fallen)).min()) * (1 - SPARE))
-    far = float(s[-1])
-    beyond = 2 * math.exp(offset - math.hypot(offset, far)) / math.expm1(epsilon * far / math.hypot(offset, far))
+    end = float(s[-1])
+    beyond = 2 * math.exp(offset - math.hypot(offset, end)) / math.expm1(epsilon * end / math.hypot(offset, end))
     return offset, beyond + log_ratio_error(epsilon, size)
 
 

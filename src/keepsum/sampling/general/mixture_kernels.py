@@ -20,8 +20,8 @@ TO_UNIT = 2.0**-53
 ROOT = math.sqrt(2 * math.pi)
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 FLOOR = 0.02  # a smaller variance is drawn with like this one: a step by 1 has chance e^-25
-FLAT = 2.0  # from this variance on all centres have the same weight, to 1e-17
-WIDE = 0.5625  # from this variance on, the first term of the dual sum gives the lattice's weight to 1e-19
+FLAT_FROM = 2.0  # from this variance on all centres have the same weight, to 1e-17
+DUAL_FROM = 0.5625  # from this variance on, the first term of the dual sum gives the lattice's weight to 1e-19
 REFRESH = 16  # weights by recurrence are computed anew after so many steps: their errors grow like its square
 GUIDE = 4096  # cells of a guide
 
@@ -40,10 +40,10 @@ def fall(rate, size, start, out):
 @kernel
 def accumulate(fresh, passed_on, last):
     """The largest errors of numbers that follow from each other downwards, a share of each passed on; their sum."""
-    own, total = last, 0.0
+    error, total = last, 0.0
     for n in range(len(passed_on) - 1, -1, -1):
-        own = fresh + passed_on[n] * own
-        total += own
+        error = fresh + passed_on[n] * error
+        total += error
     return total
 
 
@@ -56,9 +56,9 @@ def unit(word):
 @kernel
 def log_theta(phi, square):
     """Ln of the sum over whole k of exp(-(k - phi)^2 / 2 s^2), |phi| <= 1/2."""
-    if square >= FLAT:
+    if square >= FLAT_FROM:
         return LOG_ROOT + 0.5 * math.log(square)
-    if square >= WIDE:
+    if square >= DUAL_FROM:
         dual = 2 * math.exp(-2 * math.pi * math.pi * square) * math.cos(2 * math.pi * phi)
         return LOG_ROOT + 0.5 * math.log(square) + math.log1p(dual)
     # The weight of 0 is taken out: it may be far below the smallest float.
@@ -72,7 +72,7 @@ def log_theta(phi, square):
 def draw_integer(uniform, phi, square, log_sum):
     """A whole k with weight exp(-(k - phi)^2 / 2 s^2), by inversion from the middle outwards."""
     half = 0.5 / square
-    if square >= FLAT:
+    if square >= FLAT_FROM:
         goal = uniform * ROOT * math.sqrt(square) * math.exp(phi * phi * half)  # in units of the weight of 0
     else:
         goal = uniform * math.exp(log_sum + phi * phi * half)
@@ -352,9 +352,9 @@ def weigh(words, states: States, tables: MixtureTables, task: Task):
     state = states[0]
     while state.job < task.last:
         at = state.position
-        if at + tables.words > len(words):
+        if at + tables.words_per_proposal > len(words):
             return MORE
-        state.position = at + tables.words
+        state.position = at + tables.words_per_proposal
         task.room.log_weights[state.job] = propose(words, at, tables, task.room.mixture, task.out[state.job])
         state.job += 1
     return DONE

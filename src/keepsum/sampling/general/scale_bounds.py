@@ -1,6 +1,6 @@
 """What is proved of the laws of scales, as the kernels read them.
 
-How far the wanted density rises above them is enclosed in ball arithmetic.
+How far the target density rises above them is enclosed in ball arithmetic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keepsum.sampling.general.scales import ScaleLaw
 
 Floats = npt.NDArray[np.float64]
 
-BITS = 96
+ENCLOSURE_BITS = 96
 
 
 def log_excess(law: ScaleLaw, doubt: float = 0.0) -> float:
@@ -33,7 +33,7 @@ def log_excess(law: ScaleLaw, doubt: float = 0.0) -> float:
     """
     pieces = _pieces(law, doubt)
     possible = pieces[_may_be_highest(law, doubt, *pieces.T)].tolist()
-    with precision(BITS):
+    with precision(ENCLOSURE_BITS):
         return max(above(_highest(law, doubt, *piece)) for piece in possible)
 
 
@@ -114,8 +114,8 @@ def mean_square(law: ScaleLaw) -> float:
     """At least the mean of y^2: that of the upper edges, and of an exponential tail."""
     fall = -float(law.slope[-1])
     chances = np.diff(law.passed, append=1.0)
-    far = float(law.edge[-1])
-    tail = far**2 + 2 * far / fall + 2 / fall**2
+    end = float(law.edge[-1])
+    tail = end**2 + 2 * end / fall + 2 / fall**2
     return float((chances[:-1] * law.edge[1:] ** 2).sum() + (chances[-1] + mass_defect(law)) * tail) * (1 + 2.0**-40)
 
 

@@ -1,7 +1,7 @@
 """The laws that the scale mixture draws variances from, in pieces that invert in closed form.
 
 A Laplace variable is Gaussian with a random variance v of density proportional to e^(-eps^2 v/2), a sum of n of them
-with density v^(n-1) e^(-eps^2 v/2). In y = sqrt(v), and together with the Gaussian's own factor 1/sqrt(v), the wanted
+with density v^(n-1) e^(-eps^2 v/2). In y = sqrt(v), and together with the Gaussian's own factor 1/sqrt(v), the target
 density is y^(2(n-1)) e^(-eps^2 y^2/2), or with another order in the place of n (``shape_for``).
 It is proposed with a further factor max(v, tau)^(q/2), which makes up for the weight of the lattice (``mixture.py``).
 The log density is then interpolated by straight lines: a line of slope t has its mass, and the inverse of it, in
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from keepsum.sampling.general.kernel_arguments import ScaleTables
 from keepsum.sampling.general.mixture_kernels import GUIDE, accumulate, fall
+from keepsum.sampling.general.verified import UNIT
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,8 +28,7 @@ CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight 
 FINE = 0.04  # pieces are this wide, in units of 1/eps and of y
 SPREAD = 40.0  # sums of regions are tabulated to e^-40
 LEAST = 1.25  # the smallest order of a Gamma law other than 1
-UNIT = 2.0**-53
-LONGEST = 4 * 10**6  # entries of the law of a sum
+LONGEST_LAW = 4 * 10**6  # entries of the law of a sum
 FLATTEST = 1e-12
 SHARP = 1e-12  # the spread of a width that is one number
 
@@ -42,7 +42,7 @@ class ScaleLaw:
     edge, height, slope, passed
         The pieces: log density ``height + slope (y - edge)``, and the mass before each.
     half, power, exponent, tau
-        What is wanted, e^(-half y^2) y^power, and the further factor max(y^2, tau)^(exponent/2) that it is proposed
+        The target, e^(-half y^2) y^power, and the further factor max(y^2, tau)^(exponent/2) that it is proposed
         with. ``scale_bounds.py`` proves how far the lines are below that.
     """
 
@@ -62,8 +62,8 @@ def scale_law(epsilon: float, size: int, exponent: float, tau: float) -> ScaleLa
 
     def log_density(y: Floats) -> Floats:
         with np.errstate(divide="ignore"):
-            own = power * np.log(y) if power else np.zeros_like(y)
-        return np.asarray(-((epsilon * y) ** 2) / 2 + own + exponent * np.log(np.maximum(y, root)))
+            rise = power * np.log(y) if power else np.zeros_like(y)
+        return np.asarray(-((epsilon * y) ** 2) / 2 + rise + exponent * np.log(np.maximum(y, root)))
 
     edge = _edges(epsilon, power, exponent, root)
     at = log_density(edge)
@@ -137,7 +137,7 @@ def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Float
         guide=guide.astype(np.int32),
         power=np.array([law.power for law in laws]),
         half=epsilon**2 / 2,
-        ratio_start=np.cumsum([0, *(len(own) for own in ratios)]).astype(np.int64),
+        ratio_start=np.cumsum([0, *(len(table) for table in ratios)]).astype(np.int64),
         ratios=np.concatenate([*ratios, np.zeros(0)]),
     )
 
@@ -183,17 +183,17 @@ def log_mixture(epsilon: float, shape: float, sums: Floats) -> Floats:
     power = 2 * shape - 1
     result = np.empty(len(sums))
     for first in range(0, len(sums), 4096):
-        own = sums[first : first + 4096, None]
-        square = (power + np.sqrt(power**2 + 4 * (epsilon * own) ** 2)) / (2 * epsilon**2)  # e^2x at the top
-        width = 1 / np.sqrt(2 * epsilon**2 * square + 2 * own**2 / square)
+        chunk = sums[first : first + 4096, None]
+        square = (power + np.sqrt(power**2 + 4 * (epsilon * chunk) ** 2)) / (2 * epsilon**2)  # e^2x at the top
+        width = 1 / np.sqrt(2 * epsilon**2 * square + 2 * chunk**2 / square)
         step = np.minimum(width / 4, 1 / 16)
         # To the left it falls like e^(power x), and once S^2/2y^2 is large much faster.
-        far = np.log(120 * square / np.maximum(own, 1e-100) ** 2 + 1) / 2
-        left = int(np.ceil((12 * width + np.minimum(45 / power, far)) / step).max())
-        right = int(np.ceil(12 * width / step).max())
-        away = step * np.arange(-left, right + 1)
+        fallen = np.log(120 * square / np.maximum(chunk, 1e-100) ** 2 + 1) / 2
+        before = int(np.ceil((12 * width + np.minimum(45 / power, fallen)) / step).max())
+        after = int(np.ceil(12 * width / step).max())
+        away = step * np.arange(-before, after + 1)
         grown = square * np.exp(2 * away)
-        logs = power * away - epsilon**2 * grown / 2 - own**2 / (2 * grown)
+        logs = power * away - epsilon**2 * grown / 2 - chunk**2 / (2 * grown)
         top = logs.max(axis=1)
         tail = np.log((np.exp(logs - top[:, None])).sum(axis=1)) + np.log(step[:, 0])
         result[first : first + 4096] = top + tail + power * np.log(square[:, 0]) / 2

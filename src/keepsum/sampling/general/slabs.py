@@ -115,12 +115,12 @@ class Slabs:
 
         A factor of a Kronecker product is the product of factors. Where floats prove nothing, 0 and infinity.
         """
-        own = verified_form(self.basis.toarray().astype(np.float64), np.ones(self.basis.shape[0]))
-        if own is None:
+        form = verified_form(self.basis.toarray().astype(np.float64), np.ones(self.basis.shape[0]))
+        if form is None:
             return np.zeros(self.dimension), np.full(self.dimension, np.inf)
         j = np.arange(1, self.drawn + 1) if self.slabs > 1 else np.array([np.inf])
         stacked = 1 / np.sqrt(1 + 1 / j)
-        low, high = own.widths
+        low, high = form.widths
         return (
             np.asarray(np.kron(stacked, low) * (1 - 2.0**-50), dtype=np.float64),
             np.asarray(np.kron(stacked, high) * (1 + 2.0**-50), dtype=np.float64),
@@ -144,9 +144,9 @@ def lattice_slab(basis: list[Row], width: int) -> Slabs:
     places = [(region, j, value) for j, vector in enumerate(basis) for region, value in vector.items()]
     rows, columns, values = (np.array(part, dtype=np.int64) for part in zip(*places, strict=True))
     matrix = sparse.csr_array((values, (rows, columns)), shape=(width, len(basis)))
-    near = reverse_cuthill_mckee(sparse.csr_array(abs(matrix).T @ abs(matrix)), symmetric_mode=True)
+    order = reverse_cuthill_mckee(sparse.csr_array(abs(matrix).T @ abs(matrix)), symmetric_mode=True)
     as_given = Slabs(np.arange(width), 1, matrix)
-    ordered = Slabs(np.arange(width), 1, sparse.csr_array(matrix[:, near]))
+    ordered = Slabs(np.arange(width), 1, sparse.csr_array(matrix[:, order]))
     # A reduced basis has its shortest vectors first, which serves the widths: kept unless the order pays well.
     return ordered if ordered.multiplications < as_given.multiplications / 4 else as_given
 

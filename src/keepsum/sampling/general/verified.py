@@ -63,8 +63,8 @@ class VerifiedForm:
     @property
     def widths(self) -> tuple[Floats, Floats]:
         """Below and above the s_j."""
-        own = np.diag(self.inverse)
-        return own / math.sqrt(1 + self.doubt) * (1 - 8 * UNIT), own / math.sqrt(1 - self.doubt) * (1 + 8 * UNIT)
+        about = np.diag(self.inverse)
+        return about / math.sqrt(1 + self.doubt) * (1 - 8 * UNIT), about / math.sqrt(1 - self.doubt) * (1 + 8 * UNIT)
 
 
 def verified_form(basis: Floats, variances: Floats) -> VerifiedForm | None:

@@ -1,15 +1,15 @@
 """What the weights of independent proposals tell of the chain that accepts and rejects them.
 
 Two chains that see the same candidates and the same uniform numbers meet when the one with the larger weight accepts:
-the other then accepts too. Let one start from a candidate, and let the other be under the law wanted and see that
+the other then accepts too. Let one start from a candidate, and let the other be under the target and see that
 candidate too. If it does not accept it, its weight is the larger one, and stays so until it accepts: what it does not
 accept, and the other might, has a smaller weight. So with r(w) = 1 - E min(1, w*/w), the chance that weight w rejects
-a candidate, they have not met after t more steps with chance E r(w)^(t + 1), w being the weight under the law wanted:
-that of a candidate, each counted w times. The distance after t steps is at most that (Liu 1996 has the spectrum of the
-chain; the coupling is Jerrum's). Estimated from weights that were seen, this says nothing of larger ones: a bound from
-it is an extrapolation.
+a candidate, they have not met after t more steps with chance E r(w)^(t + 1), w being the weight under the target: that
+of a candidate, each counted w times. The total variation after t steps is at most that (Liu 1996 has the spectrum of
+the chain; the coupling is Jerrum's). Estimated from weights that were seen, this says nothing of larger ones: a bound
+from it is an extrapolation.
 
-Candidates are proposals winnowed by a cap (``chains_kernels.py``). Let caps be far above the mean weight, 1. Then there
+Candidates are proposals thinned by a cap (``chains_kernels.py``). Let caps be far above the mean weight, 1. Then there
 are about c proposals for a candidate, a weight w above a cap c rejects with a chance of about 1 - c/w, and by
 Bernoulli's inequality (1 - c/nw)^n >= 1 - c/w: a cap of c brings the first candidate nearer than a cap of c/n does
 after n - 1 steps, for as many proposals. What speaks for some steps is that pairs show them.
@@ -25,12 +25,12 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-FEWEST_LEFT = 50  # pairs, or weights, from which a tail is told
+FEWEST_IN_TAIL = 50  # pairs, or weights, from which a tail is told
 
 
 @dataclass(frozen=True)
 class Renewal:
-    """A chain of winnowed proposals as the weights of a pilot show it.
+    """A chain of thinned proposals as the weights of a pilot show it.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Renewal:
     tries
         Proposals for one that passes.
     chances
-        The law of a candidate's weight under the law wanted: a chance for each proposal seen.
+        The law of a weight under the target: a chance for each proposal seen.
     rejects
         The chance that a chain with this weight rejects a candidate.
     """
@@ -66,20 +66,20 @@ class Renewal:
         passing = np.exp(np.minimum(ordered, log_cap) - log_cap) if log_cap > -math.inf else np.ones(len(ordered))
         candidates = passing / passing.sum()
         weights = np.exp(np.maximum(ordered, log_cap) - max(float(ordered[-1]), log_cap))
-        wanted = candidates * weights
-        lower, upper = np.cumsum(wanted), np.cumsum(candidates)
+        target = candidates * weights
+        lower, upper = np.cumsum(target), np.cumsum(candidates)
         # Where a weight is 0 every candidate is accepted.
         share = np.where(weights > 0, lower / np.where(weights > 0, weights, 1.0), upper)
         rejects = np.clip(upper - share, 0.0, 1.0)
-        return cls(log_cap, float(len(ordered) / passing.sum()), wanted / lower[-1], rejects)
+        return cls(log_cap, float(len(ordered) / passing.sum()), target / lower[-1], rejects)
 
     @property
     def acceptance(self) -> float:
-        """The share of candidates that a chain under its own law accepts."""
+        """The acceptance rate of a chain under its target, of candidates."""
         return float(1 - (self.chances * self.rejects).sum())
 
     def distance(self, steps: int) -> float:
-        """The estimated bound of the distance after so many steps: E r(w)^(steps + 1) under the law wanted.
+        """The estimated bound of the distance after so many steps: E r(w)^(steps + 1) under the target.
 
         >>> weights = Renewal.of(np.log(np.arange(1, 101)))
         >>> round(weights.distance(5), 3), weights.distance(20) < 1e-6
@@ -112,21 +112,21 @@ def allowing(log_weights: Floats) -> Floats:
     return raised
 
 
-def winnowed(log_weights: Floats, near: float) -> Renewal:
-    """With the smallest of these weights as a cap by which the first candidate is this near to the law wanted.
+def thinned(log_weights: Floats, distance: float) -> Renewal:
+    """With the smallest of these weights as a cap by which the first candidate is within this distance of the target.
 
-    At least fifty of the weights are left above it, or a quarter, even if it is then not that near: what is beyond a
+    At least fifty of the weights stay above it, or a quarter, even if the distance is then larger: what is beyond a
     cap must have been seen.
 
     >>> seen = np.log(np.arange(1, 1001))
-    >>> [round(math.exp(winnowed(seen, near).log_cap)) for near in (0.1, 0.01, 0.0)]
+    >>> [round(math.exp(thinned(seen, distance).log_cap)) for distance in (0.1, 0.01, 0.0)]
     [598, 894, 950]
     """
-    caps = np.sort(log_weights)[: len(log_weights) - min(FEWEST_LEFT, len(log_weights) // 4)].tolist()
+    caps = np.sort(log_weights)[: len(log_weights) - min(FEWEST_IN_TAIL, len(log_weights) // 4)].tolist()
     low, high = -1, len(caps) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if Renewal.of(log_weights, caps[middle]).distance(0) > near else (low, middle)
+        low, high = (middle, high) if Renewal.of(log_weights, caps[middle]).distance(0) > distance else (low, middle)
     return Renewal.of(log_weights, caps[high])
 
 
@@ -134,7 +134,7 @@ def winnowed(log_weights: Floats, near: float) -> Renewal:
 class GeometricTail:
     """Meeting times whose tail is taken to be geometric: P(T > t) = share * rate^(t - start) from ``start`` on.
 
-    The tail starts where one pair in twenty is left, or fifty of them, but at the median at the earliest. Its rate
+    The tail starts where one pair in twenty has not met, or fifty of them, but at the median at the earliest. Its rate
     comes from the mean excess there, raised by two standard errors. An extrapolation: it holds as far as the tail
     stays geometric.
     """
@@ -152,10 +152,10 @@ class GeometricTail:
         """
         ordered = np.sort(excess)
         count = len(ordered)
-        left = min(count // 2, max(FEWEST_LEFT, count // 20))
-        start = int(ordered[count - left - 1])
+        unmet = min(count // 2, max(FEWEST_IN_TAIL, count // 20))
+        start = int(ordered[count - unmet - 1])
         beyond = (ordered[ordered > start] - start).astype(np.float64)
-        # As if there were one more, which matters where few are left.
+        # As if there were one more, which matters where they are few.
         mean = (float(beyond.sum()) + 1) / (len(beyond) + 1) * (1 + 2 / np.sqrt(len(beyond) + 1))
         return cls(start, (len(beyond) + 1) / (count + 1), float(1 - 1 / max(mean, 1.05)))
 
@@ -165,5 +165,5 @@ class GeometricTail:
 
     def steps_for(self, distance: float, lag: int) -> int:
         """The smallest number of steps with a distance that small."""
-        wanted = np.log(distance * (1 - self.rate**lag) / self.share) / np.log(self.rate)
-        return max(1, self.start + int(np.ceil(wanted)))
+        steps = np.log(distance * (1 - self.rate**lag) / self.share) / np.log(self.rate)
+        return max(1, self.start + int(np.ceil(steps)))

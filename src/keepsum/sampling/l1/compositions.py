@@ -3,10 +3,10 @@
 Double geometric noise is G - H with G, H independent geometric vectors. Given their totals both are uniform weak
 compositions. Given that the totals differ by S, the total N of G has weight nb(N) nb(N - S), nb the law of a sum of n
 geometrics. So draw G and accept it with chance nb(N - S) / nb(mode), about 0.7 for S near 0; then draw H freely and
-mend its total to N - S ball by ball, which keeps it a uniform composition (about sqrt(n)/eps balls).
+repair its total to N - S ball by ball, which keeps it a uniform composition (about sqrt(n)/eps balls).
 
 For a sum far out G and H may have other rates, eps - t and eps + t: their product is what counts, so the law given the
-sum is the same, and the total falls where it is wanted.
+sum is the same, and the total is hit more often.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw, pack
 from keepsum.sampling.core.totals import total_law
 from keepsum.sampling.l1.compositions_kernels import (
-    BARS,
+    BY_BARS,
+    BY_REPAIR,
+    BY_TABLE,
     NEGATIVE,
-    REPAIR,
-    TABLE,
     accept_total,
     fill_free,
     fill_regions,
@@ -44,7 +44,7 @@ IntArray = npt.NDArray[np.int64]
 
 # A region above this size is filled in parts, each on a stream of its own.
 LARGE = 2**19
-PART = 2**18
+PART_CELLS = 2**18
 # Up to this size, and from this epsilon on, a region's total has a table: some 4,000 thresholds at most.
 SMALL = 32
 SMALL_EPSILON = Fraction(1, 50)
@@ -83,14 +83,14 @@ def rate_of(epsilon: Fraction) -> float:
 def methods(sizes: IntArray, goals: IntArray, epsilon: Fraction, tilt: Fraction) -> npt.NDArray[np.int64]:
     """Which way is quickest for each region; all are exact.
 
-    Small regions with sum 0 have a table for their total. Elsewhere mending moves about sqrt(2 n a)/(1 - a) balls, each
-    after some ten proposals, and placing bars takes about log2 n steps a cell to sort them.
+    Small regions with sum 0 have a table for their total. Elsewhere repair moves about sqrt(2 n a)/(1 - a) balls, each
+    after some ten proposals, and placing bars takes about log2 n steps per cell to sort them.
     """
     rate = float(epsilon)
     balls = np.sqrt(2 * sizes * math.exp(-rate)) / -math.expm1(-rate)
     bars = sizes + 10 * balls > 3 * sizes * np.log2(sizes + 1)
     small = has_table(sizes, epsilon) & (goals == 0) & (tilt == 0)
-    return np.where(small, TABLE, np.where(bars, BARS, REPAIR))
+    return np.where(small, BY_TABLE, np.where(bars, BY_BARS, BY_REPAIR))
 
 
 def has_table(size: Any, epsilon: Fraction) -> Any:
@@ -112,7 +112,7 @@ class FreeCells:
         self._referee = Referee(word_bits, lambda _: self._law, no_acceptance)
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw."""
+        """Fill ``out``, one row per draw."""
         flat = out.reshape(-1)
 
         def work(first: int, last: int, stream: Stream) -> None:
@@ -159,7 +159,7 @@ class ForcedSums:
         self._rate = rate_of(epsilon + tilt)
         self._methods = methods(self._sizes, self._goals, epsilon + tilt, tilt)
         self._laws = {
-            n: total_law(n, epsilon, word_bits) for n in np.unique(self._sizes[self._methods == TABLE]).tolist()
+            n: total_law(n, epsilon, word_bits) for n in np.unique(self._sizes[self._methods == BY_TABLE]).tolist()
         }
         self.width = int(self._sizes.sum())
 
@@ -169,7 +169,7 @@ class ForcedSums:
         return cls(epsilon, [size], [total], _tilt(epsilon, size, total), word_bits)
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw, the cells of the regions one after the other."""
+        """Fill ``out``, one row per draw, the cells of the regions one after the other."""
         small = np.flatnonzero(self._sizes <= LARGE)
         if len(small):
             self._draw_small(out, small, rng, threads)
@@ -213,7 +213,7 @@ class ForcedSums:
             total, _ = self._fill_parts(cells, self._plus, rng, threads)
             run(accept_total, rng.stream(8), law, accepted, referee, new_state(negative_total=total - goal))
         negative = Cells(np.empty(size, dtype=np.int64), 0, size)
-        if self._methods[r] == BARS:
+        if self._methods[r] == BY_BARS:
             run(place_bars, rng.stream(), total - goal, negative, referee)
         else:
             drawn, largest = self._fill_parts(negative.out, self._minus, rng, threads)
@@ -228,7 +228,7 @@ class ForcedSums:
         def work(first: int, last: int, stream: Stream) -> State:
             return run(fill_cells, stream, law.table, Cells(cells, first, last - first), referee)
 
-        states = in_parallel(work, equal_ranges(len(cells), PART), rng, threads)
+        states = in_parallel(work, equal_ranges(len(cells), PART_CELLS), rng, threads)
         return sum(int(state.total) for state in states), max(int(state.largest) for state in states)
 
     def _referee(self, region_at: Callable[[State], int]) -> Referee:
@@ -236,7 +236,7 @@ class ForcedSums:
 
         def law(state: State) -> Geometric | TabulatedLaw:
             region = region_at(state)
-            if self._methods[region] == TABLE:
+            if self._methods[region] == BY_TABLE:
                 return self._laws[int(self._sizes[region])]
             return self._minus if state.stage == NEGATIVE else self._plus
 

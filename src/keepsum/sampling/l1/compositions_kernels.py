@@ -19,8 +19,8 @@ from keepsum.sampling.core.kernels import (
 )
 from keepsum.sampling.l1.kernel_arguments import Region, RegionTables
 
-REPAIR, BARS, TABLE = 0, 1, 2  # how a region is drawn
-POSITIVE, ACCEPT, NEGATIVE, REPAIRING = 0, 1, 2, 3  # the stages of a region
+BY_REPAIR, BY_BARS, BY_TABLE = 0, 1, 2  # how a region is drawn
+POSITIVE, ACCEPTING, NEGATIVE, REPAIRING = 0, 1, 2, 3  # the stages of a region
 
 
 @kernel
@@ -30,7 +30,7 @@ def accept_positive(words, state: State, plus: GeometricTable, region: Region, c
         code = fill(words, state, plus, cells)
         if code != DONE:
             return code
-        state.stage = ACCEPT
+        state.stage = ACCEPTING
     state.negative_total = state.total - region.goal
     code = accept_mass(words, state, region.law, state.negative_total)
     if code >= 0:
@@ -46,7 +46,7 @@ def fill_negative(words, state: State, minus: GeometricTable, method, cells: Cel
     They are drawn freely and repaired to the total, or placed by bars where repairing would move many balls.
     """
     negative = Cells(scratch, 0, cells.size)
-    if method == BARS:
+    if method == BY_BARS:
         code = draw_bars(words, state, state.negative_total, negative)
     else:
         if state.stage == NEGATIVE:
@@ -118,7 +118,7 @@ def fill_regions(words, states: States, tables: RegionTables, task: Task):
         job = task.first + state.job
         r = job % count
         cells = Cells(task.out, job // count * tables.width + starts[r], sizes[r])
-        if methods[r] == TABLE:
+        if methods[r] == BY_TABLE:
             code = fill_small(words, state, totals, table_starts[r], guide_starts[r], cells, scratch)
         else:
             region = Region(SumLaw(sizes[r], rate, modes[r], minus.shift), goals[r], methods[r])

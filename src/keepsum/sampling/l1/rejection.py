@@ -3,9 +3,9 @@
 The totals are equations between the sums of regions. Draw all regions but ``rank`` of them freely; the equations give
 the sums of the others. Reject the draw unless these are whole numbers, and accept them with a chance proportional to
 their own probability: for a region of one cell a^|S|, for a larger one by drawing its positive parts and accepting
-that the negative parts have the total that is left (``compositions``). Whatever regions are solved for, the share of
-accepted draws is the chance that free noise keeps the totals, divided by the solved regions' largest probabilities;
-so the widest regions are solved for.
+that the negative parts have the remaining total (``compositions``). Whatever regions are solved for, the acceptance
+rate is the chance that free noise keeps the totals, divided by the solved regions' largest probabilities; so the widest
+regions are solved for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keepsum.sampling.core.geometric import WORD_BITS, geometric
 from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
-from keepsum.sampling.l1.compositions_kernels import BARS, REPAIR
+from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR
 from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
 from keepsum.sampling.l1.rejection_kernels import fill_blocks
 
@@ -78,7 +78,7 @@ class SolvedRegions:
         )
         self._modes = np.array([mode(n, epsilon) for n in self._sizes.tolist()], dtype=np.int64)
         ways = methods(self._sizes, np.ones_like(self._sizes), epsilon, Fraction(0))
-        self._methods = np.where(ways == BARS, BARS, REPAIR)
+        self._methods = np.where(ways == BY_BARS, BY_BARS, BY_REPAIR)
         self._block = int(self._sizes.sum())
         self.width = self._block * count
 
@@ -88,7 +88,7 @@ class SolvedRegions:
         return self._block
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw, the blocks of a draw one after the other, region by region."""
+        """Fill ``out``, one row per draw, the blocks of a draw one after the other, region by region."""
         step = max(1, TASK_CELLS // (16 * self._block))
 
         def work(first: int, last: int, stream: Stream) -> None:

@@ -5,7 +5,7 @@ u + v = -T, so T has weight W(T) = sum over u with sum 0 of a^(|u|_1 + |u + T|_1
 Cauchy-Schwarz (u and u + T range over the same set). So accept T with chance W(T)/W(0), then draw u given T.
 
 W is a convolution along the row: each column contributes a^(|s| + |s + t|), flat over t + 1 values and geometric
-beyond, so a convolution costs a few operations an entry. It is computed in floats from sums and products of positive
+beyond, so a convolution costs a few operations per entry. It is computed in floats from sums and products of positive
 numbers, with a proved bound on rounding and on what was cut off; a comparison that falls within it is settled in
 ball arithmetic.
 """
@@ -69,7 +69,7 @@ class TwoRows:
             _, self._tails = _below_and_above(2 * b / (1 - b))
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row a draw, the tables of a draw one after the other."""
+        """Fill ``out``, one row per draw, the tables of a draw one after the other."""
         step = max(1, TASK_CELLS // (16 * self.rows * self.columns))
 
         def work(first: int, last: int, stream: Stream) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from keepsum.sampling.core.compiling import kernel
 from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_ACCEPT, TINY, accept, settled
-from keepsum.sampling.l1.compositions_kernels import BARS, fill_region, fill_small
+from keepsum.sampling.l1.compositions_kernels import BY_BARS, fill_region, fill_small
 from keepsum.sampling.l1.kernel_arguments import Entry, Region, TwoRowsRoom, TwoRowsTables
 
 DRAW_ROWS, ACCEPT_ROWS, LAST_ROWS = 0, 1, 2  # the phases of a table
@@ -219,7 +219,7 @@ def last_rows(words, state: State, tables: TwoRowsTables, room: TwoRowsRoom, out
 def draw_rows(words, state: State, tables: TwoRowsTables, scratch, out, start):
     """All rows but the last two."""
     geometric = tables.geometric
-    region = Region(tables.law, np.int64(0), np.int64(BARS))
+    region = Region(tables.law, np.int64(0), np.int64(BY_BARS))
     while state.region < tables.rows - 2:
         cells = Cells(out, start + state.region * tables.columns, tables.columns)
         if tables.by_table:
