@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAPER_CELLS = 1000  # its basis comes from a Smith form, and it would not converge
-KINDS = (".png", ".svg", ".pdf")
+PICTURE_KINDS = (".png", ".svg", ".pdf")
 HELP = """Show how near the chains of a plan come to the law of its noise. Needs no data, spends nothing.
 
 Examples:
@@ -68,8 +68,10 @@ def convergence(
     """Show how chains converge."""
     mechanism = declared.noise()
     if output is not None:
-        if output.suffix.lower() not in KINDS:
-            raise InputError(f"Output must end in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {str(output)!r}.")
+        if output.suffix.lower() not in PICTURE_KINDS:
+            raise InputError(
+                f"Output must end in {', '.join(PICTURE_KINDS[:-1])} or {PICTURE_KINDS[-1]}, got {str(output)!r}."
+            )
         check_new(output, force)
     if paper is None and (lag is not None or most is not None):
         raise InputError("Options --lag and --max-steps must go with --paper. Leave them out.")
@@ -87,7 +89,7 @@ def convergence(
     if paper is not None:
         if output is not None:
             _write(output, force, ks.mcmc.plot_bound(times))
-        _say_paper(times, json)
+        _report_paper(times, json)
         return
     convergence = plan.convergence
     if convergence is None:
@@ -96,7 +98,7 @@ def convergence(
         if not convergence.chains:
             raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
         _write(output, force, convergence.plot(_forms(plan)))
-    _say(plan, convergence, json)
+    _report(plan, convergence, json)
 
 
 def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
@@ -115,7 +117,7 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
         done(f"The curve is drawn: {shown(output)!r}.")
 
 
-def _say(plan: ks.Plan, found: Convergence, json: bool) -> None:
+def _report(plan: ks.Plan, measured: Convergence, json: bool) -> None:
     if json:
         show_json(
             {
@@ -123,16 +125,16 @@ def _say(plan: ks.Plan, found: Convergence, json: bool) -> None:
                 "sampling": plan.guarantee.sampling,
                 "blocks": [
                     {"form": form, "sampler": sampler, "convergence": convergence_record(group)}
-                    for form, sampler, group in zip(_forms(plan), _samplers(plan), found.chains, strict=True)
+                    for form, sampler, group in zip(_forms(plan), _samplers(plan), measured.chains, strict=True)
                 ],
             }
         )
         return
     lines = [("Guarantee", [plan.guarantee.words, plan.guarantee.sampling_words])]
-    if not found.chains:
+    if not measured.chains:
         lines.append(("Chains", ["none: no block is drawn by a chain, so there is nothing to converge"]))
-    for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), found.chains, strict=True)):
-        heading = "Chains" if len(found.chains) == 1 else f"Chains {place + 1}"
+    for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), measured.chains, strict=True)):
+        heading = "Chains" if len(measured.chains) == 1 else f"Chains {place + 1}"
         lines.append((heading, [f"{form}: {sampler}", *_figures(group)]))
     show(lines)
 
@@ -159,7 +161,7 @@ def _figures(group: BlockConvergence) -> list[str]:
     ]
 
 
-def _say_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
+def _report_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
     from keepsum.convergence.bounds import first_step_below
 
     step = first_step_below(times, 0.1)

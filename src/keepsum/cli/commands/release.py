@@ -39,7 +39,7 @@ from keepsum.sources.declarations import read_totals
 from keepsum.sources.writing import own_kind
 
 OUTPUT = "The release"
-SHOWN, SHOWN_JSON = 8, 1000
+SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
 HELP = """Release a table: noise on every cell, the kept totals exactly as they are, and a certificate beside it.
 
 Examples:
@@ -182,10 +182,10 @@ def _bounded(ready: Prepared) -> list[str]:
     if not len(bounds.cells):
         return unchecked or ["none"]
     count = len(bounds.cells)
-    more = [f"and {count - SHOWN:,} more"] if count > SHOWN else []
+    more = [f"and {count - SHOWN_BOUNDED:,} more"] if count > SHOWN_BOUNDED else []
     return [
         f"{count:,} cell{'s' * (count != 1)} bounded by kept totals more tightly than the margin of error:",
-        *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN)),
+        *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN_BOUNDED)),
         *more,
         *unchecked,
     ]
@@ -211,7 +211,8 @@ def _as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, 
             "count": len(ready.bounds.cells),
             "not_checked": ready.bounds.not_checked,
             "cells": [
-                {"cell": name(cell), "low": low, "high": high} for cell, low, high in listed(ready.bounds, SHOWN_JSON)
+                {"cell": name(cell), "low": low, "high": high}
+                for cell, low, high in listed(ready.bounds, SHOWN_BOUNDED_JSON)
             ],
         },
         "warnings": certificate.warnings,
