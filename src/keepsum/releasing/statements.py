@@ -158,7 +158,7 @@ class PersonStatements:
         distances = [distance for distance in covered if distance is not None]
         farthest = max(distances, key=lambda distance: (distance.length, not distance.exact), default=None)
         loss = self._loss(farthest or self.person.distance)
-        return f"Requested for a change of {neighbours}: {loss}{self._except(concerned)}"
+        return f"For the requested neighbours, a change of {neighbours}: {loss}{self._except(concerned)}"
 
     def all_exact(self) -> bool:
         """Whether every distance is exact."""
@@ -251,7 +251,8 @@ def concerns(
     if ledger is None:
         yield "No ledger: this release is not charged to a privacy budget. Losses of releases of the same data add up."
     if guarantee.sampling == "estimated":
-        yield f"Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person {guarantee.person_words}."
+        loss = guarantee.person_words
+        yield f"Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person {loss}."
     unmet = sum(block.convergence.unmet for block in record.blocks if block.convergence is not None)
     if unmet:
         yield f"{unmet:,} pairs of chains were given up before they met: no guarantee for their blocks."
