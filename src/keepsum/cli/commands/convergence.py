@@ -34,9 +34,9 @@ Examples:
 
     keepsum convergence counts.csv --count n --keep county --keep race --epsilon 0.25 --paper 0.37 --output curve.svg
 
-Pairs of coupled chains, one a lag ahead of the other, run until they meet; their meeting times bound the total variation
-from the target. Where no block is drawn by a chain there is nothing to show. With --paper A it shows the paper's
-Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan uses.
+Pairs of coupled chains, one a lag ahead of the other, run until they meet; their meeting times bound the total
+variation from the target. Where no block is drawn by a chain there is nothing to show. With --paper A it shows the
+paper's Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan uses.
 
 """
 
@@ -157,8 +157,8 @@ def _figures(group: BlockConvergence) -> list[str]:
     met = unmet if group.unmet else f"all met, the last {last:,} steps after the lag"
     return [
         f"{group.pairs:,} pairs with lag {group.lag:,}: {met}",
-        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {100 * group.confidence:.4g}% confidence "
-        f"limit {three_digits_up(group.upper)}, extrapolation {three_digits_up(group.extrapolated)}",
+        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {100 * group.confidence:.4g}% limit "
+        f"{three_digits_up(group.upper)}, extrapolation {three_digits_up(group.extrapolated)}",
     ]
 
 
