@@ -290,7 +290,7 @@ def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
-    monkeypatch.setattr(observing, "PAIRS", 1_000)
+    monkeypatch.setattr(observing, "DEFAULT_PAIRS", 1_000)
     out = fresh.release(table, accept_delta="0.99")
     assert out.certificate.guarantee.blocks[0].convergence.pairs == 1_000
 

@@ -167,11 +167,11 @@ def test_a_distance_of_two_that_is_no_move():
     """Two counts that are kept equal rise and fall together: nobody can change from the one to the other."""
     plan = ks.plan(ks.Invariants.matrix([[1, -1]]).over(product_domain(a=2)), L1)
     assert as_found(plan.attributes[0]) == (0, 0, 0, 2, 2)
-    assert plan.person == Distance("l1", 2)  # the cheapest change through a cell, said to be that and nothing else
+    assert plan.person == Distance("l1", 2)  # the smallest change through a cell, said to be that and nothing else
     assert "not protected" in plan.explain()
     bare = ks.plan(ks.Invariants.matrix([[1, -1]]), L1)
     assert (bare.attributes, bare.person_distance) == ((), 2)
-    assert "cheapest change through a cell" in bare.explain()
+    assert "smallest change through a cell" in bare.explain()
 
 
 def test_axes_across_a_table():

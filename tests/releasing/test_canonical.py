@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsum.releasing.canonical import LARGEST, canonical, number_text, parse
+from keepsum.releasing.canonical import LARGEST_INTEGER, canonical, number_text, parse
 
 # Appendix B: the bits of a number and its text; minus zero apart, which we refuse.
 NUMBERS = {
@@ -129,7 +129,7 @@ def test_other_spellings_of_the_same_values_are_one():
     spellings = [b'{"a": 16, "b": 0.5}', b'{"b":5e-1,"a":16.0}', b' {\n"\\u0061" : 1.6e1,\t"b": 0.50}\r\n']
     assert {canonical(parse(data)) for data in spellings} == {b'{"a":16,"b":0.5}'}
     assert all(type(parse(data)["a"]) is int for data in spellings)
-    assert parse(b"9007199254740991") == LARGEST
+    assert parse(b"9007199254740991") == LARGEST_INTEGER
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_deep_nesting_ends():
 VALUES = st.recursive(
     st.none()
     | st.booleans()
-    | st.integers(-LARGEST, LARGEST)
+    | st.integers(-LARGEST_INTEGER, LARGEST_INTEGER)
     | st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: x != 0 or math.copysign(1, x) > 0)
     | st.text(st.characters(exclude_categories=["Cs"])),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
@@ -161,7 +161,7 @@ def test_the_canonical_form_reads_back_and_is_its_own(value):
     data = canonical(value)
     assert json.loads(data, parse_int=float) == value
     # A whole number beyond 2^53 - 1 may be a float; parse reads only those that every parser reads exactly.
-    if all(abs(number) <= LARGEST or number != int(number) for number in numbers(value)):
+    if all(abs(number) <= LARGEST_INTEGER or number != int(number) for number in numbers(value)):
         assert canonical(parse(data)) == data
 
 

@@ -141,7 +141,7 @@ def test_published_figures(released, tmp_path):
         ("town,count\nAlpha,20\n", "must be axes"),
         ("county,number\nAlpha,20\n", "count column"),
         ("county,count\nAlpha,20\nAlpha,21\n", "must be consistent, but line 3"),
-        ("county,count\n", "at least one row"),
+        ("county,count\n", "at least one figure"),
         ("county,count\nAlpha,2O\n", "plain digits"),
     ]:
         totals.write_text(text)

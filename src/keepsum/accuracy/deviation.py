@@ -1,4 +1,4 @@
-"""The standard deviation of one cell's noise: known, bounded by that of wide noise, or simulated."""
+"""The standard deviation of one cell's noise: in closed form, that of wide noise, or simulated."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice, simulate_into
 from keepsum.sampling.core.rng import rng
 
-# Draws simulated for l1 noise under overlapping totals, the fewest of them, and the cells that more may take.
-DRAWS, FEWEST, EFFORT = 400, 4, 4 * 10**6
+# Simulated draws of l1 noise under overlapping totals, the fewest of them, and the cells that they may take.
+MOST_DEVIATION_DRAWS, FEWEST_DEVIATION_DRAWS, DEVIATION_CELLS = 400, 4, 4 * 10**6
 
 
 def cell_deviation(blocks: BlockSamplers, cell: int) -> float | None:
-    """The standard deviation of a cell's noise, that of wide noise in the l2 norm; None where it is not known."""
+    """The standard deviation of a cell's noise; in the l2 norm, that of wide noise. None where it is not known."""
     if blocks.mechanism.norm == "l1":
         return _l1_deviation(blocks, cell)
     share = cell_share(blocks.structure, int(blocks.structure.region[cell]))
@@ -49,7 +49,7 @@ def _simulated_deviation(choice: Choice) -> float | None:
         return None
     if choice.chain is not None and choice.chain.mean_square is not None:
         return math.sqrt(choice.chain.mean_square)
-    draws = max(FEWEST, min(DRAWS, EFFORT // max(1, choice.simulation_cost)))
+    draws = max(FEWEST_DEVIATION_DRAWS, min(MOST_DEVIATION_DRAWS, DEVIATION_CELLS // max(1, choice.simulation_cost)))
     noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
     simulate_into(choice.sampler, noise, rng(seed="keepsum comparison"))
     return float(noise[:, choice.first : choice.first + len(choice.cells)].std())

@@ -1,8 +1,8 @@
-"""Cells that the kept totals give away: how far they and the fact that counts are not negative leave a cell free.
+"""Disclosure by the kept totals: the range that they leave a cell, given that counts are not negative.
 
-Kept totals are published, so anybody can work these bounds out; they use nothing else of the table. For a region with
-a forced sum S they are [0, S]; in a two-way table under both margins they are max(0, row + column - all) and
-min(row, column) (Fréchet); elsewhere a linear program gives them, for blocks up to a size.
+Kept totals are published, so anybody can compute these bounds; nothing else of the table enters them. A region with a
+forced sum S has [0, S]; a cell of a two-way table under both margins lies between max(0, row + column - all) and
+min(row, column) (Fréchet); elsewhere linear programs give the bounds, for blocks up to a size.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from keepsum.lattice.tables import Grid
 from keepsum.tables.axes import IntArray
 
 PROGRAM_LIMIT = 2000  # regions of a block that a linear program is solved for
-UNBOUNDED = 3  # the solver's word for it
-SLACK = 1e-6  # how far a bound of the program is moved outward before it is rounded
+UNBOUNDED = 3  # the solver's status
+BOUND_SLACK = 1e-6  # added to the bounds of a linear program, outwards, before rounding
 
 Range = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The cells whose range is smaller than their own margin of error.
+    """The cells whose range is smaller than their margin of error.
 
     Attributes
     ----------
     cells, low, high
-        The cells, and the smallest and largest count that the kept totals allow them.
+        The cells, and the smallest and largest count that the kept totals allow.
     not_checked
         The number of cells in blocks that are too large to check.
     """
@@ -44,7 +44,7 @@ class Bounds:
 
 
 def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> Bounds:
-    """Find the cells that the kept totals bound more tightly than their noise blurs them; pinned ones are left out.
+    """The cells that the kept totals bound more tightly than their margin of error, pinned cells excluded.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> 
     --------
     >>> import numpy as np, keepsum as ks
     >>> plan = ks.plan(ks.Invariants.subsets(4, [[0, 1], [2, 3]]), ks.Laplace(epsilon=0.25))
-    >>> found = bounded_cells(plan.structure, np.array([2, 1, 500, 300]), plan.accuracy().margins)
-    >>> found.cells.tolist(), found.low.tolist(), found.high.tolist()
+    >>> bounds = bounded_cells(plan.structure, np.array([2, 1, 500, 300]), plan.accuracy().margins)
+    >>> bounds.cells.tolist(), bounds.low.tolist(), bounds.high.tolist()
     ([0, 1], [0, 0], [3, 3])
     """
     sums = np.zeros(len(structure.sizes), dtype=np.int64)
@@ -71,11 +71,11 @@ def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> 
     narrow = _narrowest(structure, margins)
     not_checked = 0
     for block in structure.blocks:
-        found = _block_range(block, sums[block.regions], narrow[block.regions], structure.sizes[block.regions])
-        if found is None:
+        bounds = _block_range(block, sums[block.regions], narrow[block.regions], structure.sizes[block.regions])
+        if bounds is None:
             not_checked += int(structure.sizes[block.regions].sum())
         else:
-            low[block.regions], high[block.regions] = found
+            low[block.regions], high[block.regions] = bounds
     low[structure.sizes > 1] = 0
     tight = (high - low)[structure.region] < margins
     tight[structure.pinned] = False
@@ -85,7 +85,7 @@ def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> 
 
 
 def _narrowest(structure: Structure, margins: IntArray) -> IntArray:
-    """For each region the margin of its cells: a wider range need not be worked out."""
+    """The margin of error of the cells of each region: wider ranges need not be computed."""
     narrow = np.zeros(len(structure.sizes), dtype=np.int64)
     np.maximum.at(narrow, structure.region, margins)
     return narrow
@@ -115,7 +115,7 @@ def _two_way(grid: Grid, sums: IntArray) -> Range:
 
 
 def _by_program(system: System, sums: IntArray, narrow: IntArray, sizes: IntArray) -> Range:
-    """Bounds by linear programs; a region is left alone once solutions for others have shown it wide enough."""
+    """Bounds by linear programs; a region is skipped once solutions for others have shown that its range is wide."""
     seen_low = np.full(len(sums), math.inf)
     seen_high = np.full(len(sums), -math.inf)
     low, high = np.zeros(len(sums), dtype=np.int64), np.full(len(sums), np.iinfo(np.int64).max)
@@ -130,7 +130,7 @@ def _by_program(system: System, sums: IntArray, narrow: IntArray, sizes: IntArra
                 break
             np.minimum(seen_low, solution, out=seen_low)
             np.maximum(seen_high, solution, out=seen_high)
-            slack = SLACK * (1 + abs(float(solution[j])))
+            slack = BOUND_SLACK * (1 + abs(float(solution[j])))
             if sign < 0:
                 high[j] = math.floor(float(solution[j]) + slack)
             else:

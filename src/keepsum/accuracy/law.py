@@ -1,4 +1,4 @@
-"""The published law of the noise: how far a cell's noise strays, without drawing any."""
+"""The law of the noise of single cells in closed form: variances and intervals, without drawing any."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from keepsum.privacy.mechanism import Kind, Mechanism
 from keepsum.tables.axes import Label
 from keepsum.tables.invariants import Invariants
 
-# Sums of floats err by far less than this; intervals are chosen to cover their level with it to spare.
+# Floating-point sums err by far less than this; intervals cover their level with this much to spare.
 MARGIN = 1e-9
-WIDE = 10_000  # from this sigma on a Gaussian cannot be told from the continuous one
+WIDE_SIGMA = 10_000  # from this sigma on, a discrete Gaussian is indistinguishable from the continuous one
 TAIL = 32  # weights are followed down to e^-32, far below the margin
 
 Floats = npt.NDArray[np.float64]
@@ -34,10 +34,10 @@ class CellLaw(Protocol):
         """The variance; the mean is 0."""
 
     def weights(self, size: int) -> Floats:
-        """The weights of 0, 1, 2, ..., as far as floats tell them from 0."""
+        """The weights of 0, 1, 2, ..., down to the smallest that matter."""
 
     def wide_deviation(self, size: int) -> float | None:
-        """The standard deviation of noise so wide that it cannot be told from the continuous law; else None."""
+        """The standard deviation, if the noise is so wide that the continuous law applies; else None."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class LaplaceCells:
         return free_variance(self.epsilon) if size == 0 else sum_variance(size, self.epsilon)
 
     def weights(self, size: int) -> Floats:
-        """The weights of 0, 1, 2, ..., as far as floats tell them from 0."""
+        """The weights of 0, 1, 2, ..., down to the smallest that matter."""
         return free_weights(self.epsilon) if size == 0 else sum_weights(size, self.epsilon)
 
     def wide_deviation(self, size: int) -> float | None:
-        """None: the discrete law is followed at every width."""
+        """None: the discrete law is used at every width."""
         return None
 
 
@@ -75,12 +75,12 @@ class GaussianCells:
         return float(2 * (squares * weights).sum() / (2 * weights.sum() - weights[0]))
 
     def weights(self, size: int) -> Floats:
-        """The weights of 0, 1, 2, ..., as far as floats tell them from 0."""
+        """The weights of 0, 1, 2, ..., down to the smallest that matter."""
         return gaussian_weights(size, self.sigma)
 
     def wide_deviation(self, size: int) -> float | None:
-        """That of a Gaussian so wide that it cannot be told from the continuous one; None for others."""
-        return None if self.sigma < WIDE else self.sigma * math.sqrt(1 - 1 / size if size else 1)
+        """The standard deviation of a Gaussian so wide that the continuous law applies; else None."""
+        return None if self.sigma < WIDE_SIGMA else self.sigma * math.sqrt(1 - 1 / size if size else 1)
 
 
 def cell_law(mechanism: Mechanism) -> CellLaw | None:
@@ -93,7 +93,7 @@ def cell_law(mechanism: Mechanism) -> CellLaw | None:
 
 
 class Noise:
-    """What is known of the noise of a plan, cell by cell.
+    """The law of the noise of a plan, cell by cell.
 
     Made by ``plan.noise``. It covers l1 Laplace and Gaussian noise in cells under no total and in cells whose regions
     have forced sums, which is every hierarchy of totals; elsewhere ``plan.accuracy`` simulates.
@@ -115,7 +115,7 @@ class Noise:
         return 0.0 if size == 1 else law.variance(size)
 
     def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
-        """An interval around 0 that holds one cell's noise with at least that probability, as short as can be told."""
+        """The shortest interval around 0 that holds one cell's noise with at least this probability."""
         level = check_number(level, "Level", 0, 1)
         reach = margin(*self._law_of(cell), level)
         return -reach, reach
@@ -124,14 +124,14 @@ class Noise:
         """The law of a cell and the size of its region, 0 for a cell under no total."""
         law = cell_law(self._mechanism)
         if law is None:
-            raise InputError(f"Noise laws are known for l1 Laplace and Gaussian noise, got {self._mechanism!r}.")
+            raise InputError(f"The noise must be l1 Laplace or Gaussian, got {self._mechanism!r}. Use plan.accuracy().")
         index = self._index_of(cell)
         region = self._structure.region[index]
         part = self._structure.part[region]
         if part not in (FREE, FORCED):
             raise InputError(
-                f"The noise law of {self._invariants.cell_name(index)} is not known in this version, "
-                f"because totals overlap there."
+                f"The noise of {self._invariants.cell_name(index)} has no closed form, because totals overlap there. "
+                f"Use plan.accuracy()."
             )
         return law, 0 if part == FREE else int(self._structure.sizes[region])
 
@@ -147,7 +147,7 @@ class Noise:
 
 
 def margin(law: CellLaw, size: int, level: float) -> int:
-    """The smallest reach that holds a cell's noise with at least that probability; 0 for a region of one cell."""
+    """The smallest margin that holds a cell's noise with at least this probability; 0 for a region of one cell."""
     if size == 1:
         return 0
     wide = law.wide_deviation(size)
@@ -191,7 +191,7 @@ def _total_weights(size: int, epsilon: float) -> tuple[Floats, Floats]:
 
 
 def free_weights(epsilon: float) -> Floats:
-    """a^k for k = 0, 1, ... as far as floats tell it from 0."""
+    """a^k for k = 0, 1, ..., down to the smallest that matters."""
     return np.asarray(np.exp(-epsilon * np.arange(math.ceil(TAIL / epsilon) + 1)))
 
 
@@ -239,17 +239,17 @@ def gaussian_weights(size: int, sigma: float) -> Floats:
     True
     """
     ks = np.arange(math.ceil(math.sqrt(2 * TAIL) * sigma) + 2)
-    own = np.exp(-ks * ks / (2 * sigma * sigma))
+    of_cell = np.exp(-ks * ks / (2 * sigma * sigma))
     if size == 0:
-        return np.asarray(own)
+        return np.asarray(of_cell)
     deviation = sigma * math.sqrt(size - 1)
     if deviation > 2000:  # so wide that the law of the others is its density, to a part in e^(-2 pi^2 deviation^2)
-        return np.asarray(own * np.exp(-ks * ks / (2 * deviation * deviation)))
+        return np.asarray(of_cell * np.exp(-ks * ks / (2 * deviation * deviation)))
     points = 2 ** math.ceil(math.log2(2 * (len(ks) + 12 * deviation + 20)))
     angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
     with np.errstate(divide="ignore"):
         logs = (size - 1) * np.log(_gaussian_characteristic(angles, sigma))
-    return np.asarray(own * np.maximum(np.fft.irfft(np.exp(logs), points)[: len(ks)], 0.0))
+    return np.asarray(of_cell * np.maximum(np.fft.irfft(np.exp(logs), points)[: len(ks)], 0.0))
 
 
 def _gaussian_characteristic(angles: Floats, sigma: float) -> Floats:

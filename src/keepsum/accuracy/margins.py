@@ -1,7 +1,7 @@
 """Margins of error of the cells of a plan, before any budget is spent.
 
 Where the law of a cell's noise is known in closed form its margin is computed. Where totals overlap it is simulated:
-noise does not depend on the data, so it can be drawn for this as often as one likes.
+noise does not depend on the data, so drawing it for this purpose costs no budget.
 """
 
 from __future__ import annotations
@@ -24,33 +24,32 @@ from keepsum.planning.selection.choice import Choice, simulate_into
 from keepsum.sampling.core.rng import rng
 from keepsum.tables.axes import IntArray
 
-# Simulated cells for a group of blocks, rejected ones included, and the fewest and most draws that they may make.
-EFFORT = 2 * 10**7
-FEWEST, FEWEST_WIDE, MOST = 40, 8, 4000
-WIDE = 5 * 10**5
+# Simulated cells for a group of blocks, rejected ones included, and the fewest and most draws.
+MARGIN_CELLS = 2 * 10**7
+FEWEST_MARGIN_DRAWS, FEWEST_WIDE_DRAWS, MOST_MARGIN_DRAWS = 40, 8, 4000
+WIDE_SAMPLER = 5 * 10**5
 STANDARD_ERRORS = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Accuracy:
-    """How far released counts may lie from the true ones.
+    """The margins of error of released counts.
 
     Attributes
     ----------
     level
-        The probability with which a cell's noise stays within its margin, at least.
+        The probability that a cell's noise stays within its margin, at least.
     margins
         The margin of error of each cell, in counts; 0 for a pinned cell.
     draws
-        How many draws of noise stand behind the margins that were simulated, the fewest for any cell; 0 if all
-        were computed.
+        The number of simulated draws behind the margins, the smallest for any cell; 0 if all were computed.
 
     Examples
     --------
     >>> import keepsum as ks
     >>> plan = ks.plan(ks.Invariants.subsets(5, [[0, 1, 2]]), ks.Laplace(epsilon=0.25))
     >>> plan.accuracy()
-    Accuracy(margin of error ±8 for a typical cell (from ±8 to ±12) at 95%)
+    Accuracy(typical 95% margin of error ±8 per cell (±8 to ±12))
     >>> plan.accuracy(level=0.5).margins.tolist()
     [2, 2, 2, 3, 3]
     """
@@ -61,14 +60,14 @@ class Accuracy:
 
     @property
     def typical(self) -> int:
-        """The margin in the middle, half of the cells having at most this."""
+        """The median margin."""
         return int(np.sort(self.margins)[len(self.margins) // 2])
 
     def __str__(self) -> str:
         low, high = int(self.margins.min()), int(self.margins.max())
-        spread = "" if low == high else f" (from ±{low:,} to ±{high:,})"
-        how = f", by {self.draws:,} simulated draws" if self.draws else ""
-        return f"margin of error ±{self.typical:,} for a typical cell{spread} at {100 * self.level:.4g}%{how}"
+        spread = "" if low == high else f" (±{low:,} to ±{high:,})"
+        source = f", from {self.draws:,} simulated draws" if self.draws else ""
+        return f"typical {100 * self.level:.4g}% margin of error ±{self.typical:,} per cell{spread}{source}"
 
     def __repr__(self) -> str:
         return f"Accuracy({self})"
@@ -80,7 +79,7 @@ class Accuracy:
 def accuracy(blocks: BlockSamplers, level: float = 0.95) -> Accuracy:
     """The margin of error of every cell at a level.
 
-    A simulated margin has room for three standard errors of the share of cells beyond it, taken over draws.
+    A simulated margin allows three standard errors of the fraction of cells beyond it, taken over draws.
     """
     level = check_number(level, "Level", 0, 1)
     margins = np.zeros(blocks.size, dtype=np.int64)
@@ -111,15 +110,19 @@ def _compute(law: CellLaw, structure: Structure, cells: IntArray, level: float, 
 
 
 def _draws(choice: Choice) -> int:
-    """As many as the effort allows; a wide sampler has so many cells of one law that few draws tell enough."""
-    fewest = FEWEST if choice.sampler is None or choice.sampler.width <= WIDE else FEWEST_WIDE
-    return max(fewest, min(MOST, EFFORT // max(1, choice.simulation_cost)))
+    """As many draws as the effort allows; few are enough for a sampler with very many cells of one law."""
+    fewest = (
+        FEWEST_MARGIN_DRAWS if choice.sampler is None or choice.sampler.width <= WIDE_SAMPLER else FEWEST_WIDE_DRAWS
+    )
+    return max(fewest, min(MOST_MARGIN_DRAWS, MARGIN_CELLS // max(1, choice.simulation_cost)))
 
 
 def _simulated(choice: Choice, draws: int) -> IntArray:
-    """Noise drawn for nothing but the margins, from a seed of its own, so that they are always the same."""
+    """Noise for the margins only, from its own seed, so that they are always the same."""
     if choice.sampler is None:
-        raise InputError("Margins of error need a sampler, and a block has none yet. plan.explain() shows every block.")
+        raise InputError(
+            "Margins of error need a sampler for every block, and one has none. plan.explain() shows every block."
+        )
     noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
     simulate_into(choice.sampler, noise, rng(seed="keepsum accuracy"))
     return noise
@@ -147,22 +150,22 @@ def _exchangeable(structure: Structure, group: BlockGroup, choice: Choice) -> It
 
 
 def simulated_margin(sizes: IntArray, level: float) -> int:
-    """The smallest margin beyond which, with errors to spare, at most a share 1 - level of the noise lies.
+    """The smallest margin beyond which at most a fraction 1 - level of the noise lies, allowing for standard errors.
 
     Parameters
     ----------
     sizes
-        Absolute noise, one row a draw, columns of one law. Draws are independent, columns need not be.
+        Absolute noise, one row per draw, columns of one law. Draws are independent, columns need not be.
 
     Examples
     --------
     >>> import numpy as np
-    >>> simulated_margin(np.arange(1000).reshape(1000, 1) % 100, 0.95)  # 94 would do if the errors were nil
+    >>> simulated_margin(np.arange(1000).reshape(1000, 1) % 100, 0.95)  # 94 without standard errors
     97
     """
     draws, columns = sizes.shape
     allowed = 1 - level
-    # Cells that seldom stray together look surer than they are: no smaller error than independent ones would have.
+    # Cells that rarely stray together look too certain: no smaller error than that of independent cells.
     least = math.sqrt(allowed * level / (draws * columns))
     low, high = -1, int(sizes.max())
     while high - low > 1:

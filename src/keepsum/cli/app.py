@@ -1,4 +1,4 @@
-"""The shell's commands gathered into one program, and the one place where an error becomes a sentence."""
+"""The commands as one program, and the one place where an error becomes a message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__
 
 
 def build() -> typer.Typer:
-    """The program, with every command there is a module for."""
+    """The program, with one command per module."""
     app = typer.Typer(
         name="keepsum",
         help="Release tables of counts under differential privacy, with the totals you declare kept exactly.",
@@ -44,8 +44,8 @@ def build() -> typer.Typer:
     ) -> None:
         """Release tables of counts under differential privacy, with the totals you declare kept exactly."""
 
-    for found in pkgutil.iter_modules(commands.__path__):
-        importlib.import_module(f"{commands.__name__}.{found.name}").add(app)
+    for module in pkgutil.iter_modules(commands.__path__):
+        importlib.import_module(f"{commands.__name__}.{module.name}").add(app)
     return app
 
 
@@ -58,8 +58,8 @@ def _version(wanted: bool) -> None:
 def run(arguments: list[str], stop: Stop | None = None) -> int:
     """Run a command.
 
-    The status is 0 if it is done, 1 if a check failed, 2 if the input was bad, 3 if it is done and only that could not
-    be shown, 128 and the number of the signal if it was stopped before.
+    The status is 0 for success, 1 if a check failed, 2 for bad input, 3 if the work is done but could not be reported,
+    128 plus the number of the signal if it was stopped before.
     """
     if stop is None:
         stop = Stop()
@@ -69,12 +69,12 @@ def run(arguments: list[str], stop: Stop | None = None) -> int:
             stop.restore()
     done(None)
     try:
-        status, words = _outcome(arguments or ["--help"], stop)
+        status, message = _outcome(arguments or ["--help"], stop)
         stop.closed = True
-    except KeyboardInterrupt:  # the one that comes in the midst of an answer to something else
-        status, words = _unless_done(stop.status, STOPPED, "the command was stopped")
-    if words is not None:
-        error(_in_shell_words(words))
+    except KeyboardInterrupt:  # one that arrives while another problem is being handled
+        status, message = _unless_done(stop.status, STOPPED, "the command was stopped")
+    if message is not None:
+        error(_in_shell_terms(message))
     elif Done.words is not None and getattr(sys.stdout, "name", None) == os.devnull:  # it was closed from the start
         note(Done.words)
     abandon_streams()
@@ -82,10 +82,10 @@ def run(arguments: list[str], stop: Stop | None = None) -> int:
 
 
 def _outcome(arguments: list[str], stop: Stop) -> tuple[int, str | None]:
-    """The status of a command, and a sentence if it failed."""
+    """The status of a command, and a message if it failed."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot write a letter shows a question mark
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
     with warnings.catch_warnings():
         warnings.simplefilter("default", KeepsumWarning)
         warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -100,7 +100,7 @@ def _outcome(arguments: list[str], stop: Stop) -> tuple[int, str | None]:
 
 
 def _answer(problem: BaseException, stop: Stop) -> tuple[int, str]:
-    """What a command that broke off comes to."""
+    """The status and the message of a command that failed or was stopped."""
     if isinstance(problem, UsageProblem):
         return 2, _usage(problem)
     match problem:
@@ -111,15 +111,15 @@ def _answer(problem: BaseException, stop: Stop) -> tuple[int, str]:
         case MemoryError():
             return _unless_done(2, ran_out(), "memory ran out")
         case BrokenPipeError() | SystemExit():  # typer leaves by itself when a pipe breaks
-            closed = "Standard output was closed before the command was done. Nothing was released or written."
+            closed = "Standard output was closed before the command finished. Nothing was released or written."
             return _unless_done(2, closed, "standard output was closed")
         case KeyboardInterrupt() | typer.Abort():
             status = 1 if stop.number is None else stop.status
             return _unless_done(status, STOPPED, "the command was stopped")
         case OSError() | UnicodeError():
             reason = getattr(problem, "strerror", None) or str(problem)
-            told = f"The command could not be done, because: {reason}. Nothing was released or written."
-            return _unless_done(2, told, reason)
+            failure = f"The command failed: {reason}. Nothing was released or written."
+            return _unless_done(2, failure, reason)
     if limited() and isinstance(problem, (ImportError, RuntimeError)):  # no library loads and no thread starts
         return _unless_done(2, ran_out(), "memory ran out")
     if Done.words is not None:
@@ -127,14 +127,14 @@ def _answer(problem: BaseException, stop: Stop) -> tuple[int, str]:
     raise problem
 
 
-def _unless_done(status: int, words: str, reason: str) -> tuple[int, str]:
-    """That nothing came of it, or, if something did, what that is and why it was not shown."""
+def _unless_done(status: int, message: str, reason: str) -> tuple[int, str]:
+    """The given status and message, or, if the work is done, what was done and why it was not reported."""
     if Done.words is None:
-        return status, words
-    return Done.status, f"{Done.words} Only the report of it was cut off: {reason.rstrip('.')}."
+        return status, message
+    return Done.status, f"{Done.words} Only the report was cut off: {reason.rstrip('.')}."
 
 
-# What messages of the library call the options of the shell.
+# Arguments in the library's messages, as options of the shell.
 IN_SHELL = {
     "with count=": "with --count",
     "with accept_delta=": "with --accept-delta ",
@@ -150,19 +150,19 @@ IN_SHELL = {
 }
 
 
-def _in_shell_words(words: str) -> str:
-    for ours, shell in IN_SHELL.items():
-        words = words.replace(ours, shell)
-    return words
+def _in_shell_terms(message: str) -> str:
+    for argument, option in IN_SHELL.items():
+        message = message.replace(argument, option)
+    return message
 
 
 def _show_warning(message: Warning | str, kind: type[Warning], *_: Any) -> None:
     if issubclass(kind, KeepsumWarning):
-        warning(_in_shell_words(str(message)))
+        warning(_in_shell_terms(str(message)))
 
 
 def _usage(problem: Any) -> str:
-    """What typer says of the call, with the help to read."""
+    """What typer says about the call, and where to find help."""
     context = getattr(problem, "ctx", None)
     path = context.command_path if context is not None else "keepsum"
     message = " ".join(str(problem.format_message()).split())

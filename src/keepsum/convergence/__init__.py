@@ -1,1 +1,1 @@
-"""Meeting times, bounds, and how near a chain comes to its target."""
+"""Meeting times of coupled chains, and the bounds on total variation that they give."""

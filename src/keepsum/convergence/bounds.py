@@ -1,4 +1,4 @@
-"""How far a chain is from its target: bounds on the total variation distance from meeting times.
+"""Bounds on the total variation between a chain and its target, from meeting times.
 
 Numbers in, numbers out: nothing here knows where the times come from.
 """
@@ -23,20 +23,20 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TvBound:
-    """An upper bound on the total variation distance between a chain at step t and its target, as estimated.
+    """An estimated upper bound on the total variation between a chain at step t and its target.
 
     Attributes
     ----------
     t
         The step, or an array of steps; the figures below have the same shape.
     estimate
-        The estimated bound. With censored pairs it is *at least* this: only a lower limit to the bound.
+        The estimated bound. With censored pairs only a lower limit: the bound is *at least* this.
     standard_error
         Of the estimate.
     upper
-        A confidence limit above the bound, see :func:`tv_upper_bound`; infinite with censored pairs.
+        An upper confidence limit on the bound, see :func:`tv_upper_bound`; infinite with censored pairs.
     confidence, lag, pairs, censored, refined
-        The level of ``upper``; the lag; how many pairs; how many of them had not met; whether capped at 1.
+        The confidence level of ``upper``; the lag; the number of pairs; how many had not met; whether capped at 1.
     """
 
     t: Any
@@ -71,22 +71,22 @@ def tv_upper_bound(
     confidence: float = 0.95,
     refined: bool = False,
 ) -> TvBound:
-    """Bound the total variation distance between the law of X_t and the target: E max(0, ceil((tau - L - t) / L)).
+    """Bound the total variation between the law of X_t and the target by E max(0, ceil((tau - L - t) / L)).
 
     Parameters
     ----------
     times
         Meeting times: what :func:`meeting_times` returns, or an array of independent taus.
     lag
-        L; may be left out where ``times`` knows it.
+        L; may be omitted where ``times`` has it.
     t
         A step, or an array of steps.
     censored
         With an array of times: which pairs had not met at their time.
     confidence
-        The level of ``.upper``.
+        The confidence level of ``.upper``.
     refined
-        Cap the bound at 1, the best that control variates can do; see Notes.
+        Cap the bound at 1, the best possible with control variates; see Notes.
 
     Returns
     -------
@@ -106,14 +106,13 @@ def tv_upper_bound(
 
         E J_t = S(t) (1 + r_1 + r_1 r_2 + ...) <= S(t) / (1 - r),      r = S(s + L) / S(s) for any s <= t.
 
-    ``.upper`` puts Clopper and Pearson's upper limits for S(t), at error (1 - confidence) / 2, and for r, at half of
-    that for each of two s, of which the smaller counts: s = -1, where no pair has met, and the first s (at most t) by
+    ``.upper`` uses Clopper and Pearson's upper limits for S(t), at error (1 - confidence) / 2, and for r, at half of
+    that for each of two s, of which the smaller is taken: s = -1, where no pair has met, and the first s (at most t) by
     which half of the pairs have. That s is a stopping time, so the number that survive another lag is binomial given
     it. By the union bound the limit holds with at least the stated confidence, also where no pair exceeds t: zero
-    observed is not zero. Pairs that can meet at once (tau = L) may do so often, and tell nothing of how slow the others
-    are: if any did not, the limit for s = 0 is taken in the place of that for s = -1 where it is larger. It is weak
-    where these are few.
-    If ``estimate + z standard_error`` is larger, which it is where the data speak against the assumption, that is
+    observed is not zero. Pairs that can meet at once (tau = L) may do so often, and say nothing about how slow the
+    others are: if any did not, the limit for s = 0 replaces that for s = -1 where it is larger. It is weak where these
+    are few. If ``estimate + z standard_error`` is larger, as it is where the data contradict the assumption, that is
     taken. Each t has its own limit; they do not hold jointly.
 
     **Censored pairs** enter the estimate as if they met one step later, which makes it too small. Their excess has no
@@ -125,7 +124,7 @@ def tv_upper_bound(
     pair with J_t = 0 contributes at least C, and one with J_t = n >= 1 at least 1 + (n - 1)(1 - C) and at least 1;
     together at least C + (1 - C) E J_t where C <= 1, and at least 1 where C > 1. So from meeting times alone the
     smallest bound of this kind is min(1, E J_t), and that is what ``refined`` gives. It matters for small t and short
-    lags only. (Derived here; their own statement was not at hand to compare.)
+    lags only. (Derived here, not compared with their own statement.)
 
     Examples
     --------
@@ -136,30 +135,30 @@ def tv_upper_bound(
     TvBound(t = 5: bound >= 0.8 ± 0.58, 0.95 limit inf; 5 pairs, lag 10; 1 had NOT MET: the estimate is too small by an
     unknown amount)
     """
-    found = as_times(times, lag, censored)
+    meetings = as_times(times, lag, censored)
     steps = as_array(t)
     if steps is None or steps.dtype.kind not in "iu" or np.any(steps < 0):
         raise InputError(f"t must be a whole number from 0, or an array of them, got {given(t)}.")
     confidence, refined = check_number(confidence, "The confidence", 0, 1), check_flag(refined, "refined=")
-    excess = np.sort(found.excess)
-    figures = np.array([_at(excess, found.lag, int(step), 1 - confidence) for step in steps.reshape(-1)])
+    excess = np.sort(meetings.excess)
+    figures = np.array([_at(excess, meetings.lag, int(step), 1 - confidence) for step in steps.reshape(-1)])
     estimate, error, upper = figures.reshape((*steps.shape, 3)).transpose(steps.ndim, *range(steps.ndim))
-    count = int(found.censored.sum())
+    count = int(meetings.censored.sum())
     if count:
         upper = np.full_like(upper, np.inf)
     if refined:
         estimate, upper = np.minimum(estimate, 1), np.minimum(upper, 1)
     shown = [values.item() if steps.ndim == 0 else values for values in (steps, estimate, error, upper)]
-    return TvBound(shown[0], shown[1], shown[2], shown[3], confidence, found.lag, len(found), count, refined)
+    return TvBound(shown[0], shown[1], shown[2], shown[3], confidence, meetings.lag, len(meetings), count, refined)
 
 
 def as_times(times: Any, lag: int | None = None, censored: Any = None) -> MeetingTimes:
-    """Meeting times from what the user gave."""
+    """Meeting times from the arguments of a user."""
     if isinstance(times, MeetingTimes):
         if lag is not None and check_whole(lag, "The lag", 1) != times.lag:
-            raise InputError(f"The lag must be that of the meeting times, {times.lag}, got {lag}. Leave it out.")
+            raise InputError(f"The lag must be that of the meeting times, {times.lag}, got {lag}. Omit it.")
         if censored is not None:
-            raise InputError("Censored must not be given with MeetingTimes, which know it. Leave it out.")
+            raise InputError("Censored must not be given with MeetingTimes, which have it. Omit it.")
         return times
     if lag is None:
         raise InputError("The lag must be given with an array of meeting times, got None.")
@@ -188,12 +187,12 @@ def _beyond(excess: npt.NDArray[np.int64], u: int) -> int:
 
 
 def _survival_limit(excess: npt.NDArray[np.int64], lag: int, s: int, alpha: float) -> float:
-    """An upper limit for the chance that a pair which has not met by s has not by s + lag either."""
+    """An upper limit for the probability that a pair which has not met by s has not met by s + lag either."""
     return clopper_pearson(_beyond(excess, s + lag), _beyond(excess, s), alpha)
 
 
 def clopper_pearson(successes: int, trials: int, alpha: float) -> float:
-    """The upper limit of Clopper and Pearson (1934) for a probability, wrong with a chance of at most alpha.
+    """The upper limit of Clopper and Pearson (1934) for a probability; it is too low with probability at most alpha.
 
     >>> round(clopper_pearson(0, 100, 0.05), 4)
     0.0295
@@ -246,15 +245,15 @@ def choose_lag(
 ) -> LagChoice:
     """Raise the lag until the bound at t = 0 is about 1 and stays there (Biswas, Jacob and Vanetti 2019, section 2.3).
 
-    A short lag costs few steps, but sums many terms, and its bound is far above the distance. The bound at t = 0 of
-    pairs that start apart is never below 1; once it is near, a longer lag gains nothing.
+    A short lag costs few steps, but its bound sums many terms and is far above the total variation. The bound at t = 0
+    of pairs that start apart is never below 1; once it is close to 1, a longer lag gains nothing.
 
     Parameters
     ----------
     meet
-        What draws meeting times with a given lag.
+        A function that draws meeting times with a given lag.
     first, factor
-        The first lag, and by how much it is raised.
+        The first lag, and the factor by which it is raised.
     tolerance
         The bound at t = 0 must be at most 1 + tolerance with this lag and with the next one.
     most
@@ -271,7 +270,7 @@ def choose_lag(
     32
     """
     if not callable(meet):
-        raise InputError(f"What draws meeting times must be a function of the lag, got {type_of(meet)}.")
+        raise InputError(f"meet= must be a function of the lag, got {type_of(meet)}.")
     first, factor = check_whole(first, "The first lag", 1), check_whole(factor, "The factor", 2)
     tolerance, most = check_number(tolerance, "The tolerance", 0, np.inf), check_whole(most, "The largest lag", first)
     tried: list[tuple[int, float]] = []
@@ -280,9 +279,9 @@ def choose_lag(
     while lag <= most:
         times = meet(lag)
         if not isinstance(times, MeetingTimes):
-            raise InputError(f"What draws meeting times must return MeetingTimes, got {type_of(times)}.")
+            raise InputError(f"meet= must return MeetingTimes, got {type_of(times)}.")
         if times.censored.any():
-            raise InputError(f"Every pair must have met to judge a lag, got {times!r}. Raise max_steps.")
+            raise InputError(f"Every pair must have met to choose a lag, got {times!r}. Raise max_steps.")
         bound = tv_upper_bound(times).estimate
         tried.append((lag, bound))
         if bound > 1 + tolerance:
@@ -292,4 +291,6 @@ def choose_lag(
         else:
             good = times
         lag *= factor
-    raise InputError(f"The lag must be at most {most:,}, and the bound at t = 0 was still {tried[-1][1]:.3g}.")
+    raise InputError(
+        f"No lag up to {most:,} is long enough: the bound at t = 0 was still {tried[-1][1]:.3g}. Raise most=."
+    )

@@ -1,7 +1,7 @@
-"""How near chains come to their target: bounds on the total variation from the meeting times of coupled chains.
+"""How close chains come to their target: bounds on the total variation from the meeting times of coupled chains.
 
-It needs no data and spends no budget: noise does not depend on counts. Meeting times are kept (``store.py``). Chunk k
-of the pairs of a chain is drawn from a seed that its fingerprint and k give: anybody can draw it again.
+This needs no data and spends no budget: noise does not depend on counts. Meeting times are cached (``store.py``). The
+seed of chunk k of the pairs follows from the chain's fingerprint and k: anybody can run it again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from keepsum._arguments import check_number, check_whole
 from keepsum._text import type_of
 from keepsum.convergence.bounds import TvBound, tv_upper_bound
-from keepsum.convergence.store import CHUNK, MeetingTimeStore
+from keepsum.convergence.store import CHUNK_PAIRS, MeetingTimeStore
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
 from keepsum.privacy.guarantee import SamplingError
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 
     from keepsum.sampling.general.chains import Chain
 
-# Pairs for each form of blocks, the fewest of them, and what they may cost together, in cells drawn freely (a minute).
-PAIRS, FEWEST, EFFORT = 4000, 300, 2 * 10**9
-FEWEST_PAIRS, MOST_PAIRS = 20, 10**6  # that may be asked for, and that a record may hold
-WEIGHTS = 20_000  # candidates whose weights are looked at, or as many as the pairs see, if that is more
-PATIENCE = 20  # pairs are followed for so many times the steps of a draw
-TARGET_TV = 1e-9  # chains run for as many steps as a pilot extrapolates to this: nothing smaller is claimed
+# Pairs per form of blocks, the fewest of them, and their total cost, in independent cells drawn (a minute).
+DEFAULT_PAIRS, FEWEST_DEFAULT_PAIRS, PAIRS_EFFORT = 4000, 300, 2 * 10**9
+FEWEST_PAIRS, MOST_PAIRS = 20, 10**6  # the fewest that may be requested, the most that a record may hold
+WEIGHTS = 20_000  # candidates whose weights are examined, or as many as the pairs see, if that is more
+PATIENCE = 20  # pairs are given up after this many times the steps of a draw
+TARGET_TV = 1e-9  # chains run until a pilot extrapolates to this: nothing smaller is claimed
 CONFIDENCE = 0.95
-CONFIDENCES = 0.5, 0.9999  # what may be asked for lies between these
+CONFIDENCES = 0.5, 0.9999  # the range that may be requested
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class BlockConvergence:
-    """What pairs of chains show of one form of blocks.
+    """What coupled chains show for one form of blocks.
 
     Attributes
     ----------
@@ -54,20 +54,20 @@ class BlockConvergence:
     steps
         How long a chain runs per draw.
     lag, give_up
-        By how many steps one chain of a pair leads, and at what step a pair is given up.
+        The lag between the chains of a pair, and the step at which a pair is given up.
     meetings
-        How many pairs met, by the steps from the lag to the meeting.
+        The number of pairs that met, by the steps from the lag to the meeting.
     unmet
         How many were given up.
     confidence
-        The level of ``upper``.
+        The confidence level of ``upper``.
     predicted
         The total variation after the steps of a draw that the weights of many proposals predict
-        (``sampling/general/weights.py``); 0 where a chain has no weights. It is taken into both limits: rare states
-        that hold a chain for long show in weights, where a pair shows them only if it waits there.
+        (``sampling/general/weights.py``); 0 where a chain has no weights. Neither limit is below it:
+        rare states that hold a chain for long show in the weights, and in a pair only if it gets stuck there.
     rounding
-        The total variation that floating-point numbers add to a draw of one block (``Chain.rounding``). Pairs are made
-        of the same numbers and cannot see it; it is in both limits.
+        The total variation that floating-point arithmetic adds to a draw of one block (``Chain.rounding``). Pairs use
+        the same arithmetic and cannot show it; both limits include it.
     """
 
     blocks: int
@@ -97,23 +97,23 @@ class BlockConvergence:
 
     @cached_property
     def bound(self) -> TvBound:
-        """The bound of the total variation after the steps of a draw."""
+        """The bound on the total variation after the steps of a draw."""
         return tv_upper_bound(self.times, t=self.steps, confidence=self.confidence)
 
     @property
     def upper(self) -> float:
-        """The confidence limit of the total variation of one block, at most 1.
+        """The confidence limit on the total variation of one block, at most 1.
 
-        It holds if pairs that have not met do not become much slower to meet (``ks.mcmc.tv_upper_bound``), and is
-        never below what weights predict. Rounding comes on top.
+        It assumes that pairs which have not met do not become slower to meet (``ks.mcmc.tv_upper_bound``), and is never
+        below what the weights predict. Rounding is added.
         """
         return float(min(1.0, max(self.bound.upper, self.predicted) + self.rounding))
 
     @property
     def extrapolated(self) -> float:
-        """The total variation if the meeting times go on falling off as they do where they were observed.
+        """The total variation if the tail of the meeting times stays geometric, as observed.
 
-        Never less than what was observed, nor than the 1e-9 that the number of steps aims at; with rounding on top.
+        Never below the observed bound, nor below the 1e-9 that the number of steps aims at. Rounding is added.
         """
         if self.unmet:
             return 1.0
@@ -125,22 +125,22 @@ class BlockConvergence:
         return (
             f"BlockConvergence({self.steps:,} steps; {self.pairs:,} pairs{unmet}; total variation at most "
             f"{three_digits_up(self.upper)} at {100 * self.confidence:.4g}%, "
-            f"extrapolated {three_digits_up(self.extrapolated)})"
+            f"{three_digits_up(self.extrapolated)} extrapolated)"
         )
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """What pairs of chains show of all blocks that are drawn by chains.
+    """What coupled chains show for all blocks that are drawn by chains.
 
     Attributes
     ----------
     groups
-        For each group of blocks what pairs of chains showed; None where it is drawn exactly, or by rejection.
+        What coupled chains showed for each group of blocks; None where it is drawn exactly, or by rejection.
     rounding
-        The total variation that rounding adds to blocks that are drawn by rejection, at most.
+        An upper bound on the total variation that rounding adds to blocks drawn by rejection.
     confidence
-        The level at which all limits hold together.
+        The confidence level at which all limits hold jointly.
     """
 
     groups: tuple[BlockConvergence | None, ...]
@@ -158,9 +158,9 @@ class Convergence:
         if not self.chains:
             return SamplingError(self.rounding)
         upper = sum(group.blocks * group.upper for group in self.chains) + self.rounding
-        beyond = sum(group.blocks * group.extrapolated for group in self.chains) + self.rounding
+        extrapolated = sum(group.blocks * group.extrapolated for group in self.chains) + self.rounding
         fewest = min(group.pairs for group in self.chains)
-        return SamplingError(min(1.0, upper), min(1.0, beyond), self.confidence, fewest)
+        return SamplingError(min(1.0, upper), min(1.0, extrapolated), self.confidence, fewest)
 
     def plot(self, names: Sequence[str] = ()) -> Figure:
         """Draw the bound against the steps of a chain, with its limit and its extrapolation.
@@ -168,7 +168,7 @@ class Convergence:
         Parameters
         ----------
         names
-            What the groups that are drawn by chains are called, one for each; by default they are numbered.
+            Names of the groups drawn by chains, one each; by default they are numbered.
         """
         from keepsum.convergence.plot import Panel, plot_convergence
 
@@ -196,7 +196,7 @@ def observe_all(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Convergence:
-    """Run pairs of chains for every form of blocks that is drawn by chains.
+    """Run coupled chains for every form of blocks that is drawn by chains.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def observe_all(
     pairs = None if pairs is None else check_whole(pairs, "The number of pairs", FEWEST_PAIRS, MOST_PAIRS)
     confidence = float(check_number(confidence, "The confidence", *CONFIDENCES))
     if progress is not None and not callable(progress):
-        raise InputError(f"Progress must be a function of the pairs done and wanted, got {type_of(progress)}.")
+        raise InputError(f"progress= must be a function of the pairs done and wanted, got {type_of(progress)}.")
     threads = None if threads is None else check_whole(threads, "The number of threads", 1)
     forms = sum(chain is not None for chain, _ in chains)
     wanted = [0 if chain is None else pairs or _enough(chain, forms) for chain, _ in chains]
@@ -232,7 +232,7 @@ def observe(
     threads: int = 1,
     add: Callable[[int], None] = lambda count: None,
 ) -> BlockConvergence:
-    """Run pairs of one chain, as far as the cache does not have them; ``add`` is told of each chunk."""
+    """Run the pairs of one chain that are not in the cache; ``add`` is called with the pairs of each chunk."""
     times = _times(chain, pairs, threads, add)
     excess = Counter(time - chain.lag for time in times if time >= 0)
     return BlockConvergence(
@@ -249,8 +249,9 @@ def observe(
 
 
 def _enough(chain: Chain, forms: int) -> int:
-    """As many pairs as are wanted, fewer where they would take long."""
-    return int(max(FEWEST, min(PAIRS, EFFORT // (forms * chain.cost * (chain.lag + chain.lag // 2)))))
+    """The default number of pairs, fewer where they would take too long."""
+    affordable = PAIRS_EFFORT // (forms * chain.cost * (chain.lag + chain.lag // 2))
+    return int(max(FEWEST_DEFAULT_PAIRS, min(DEFAULT_PAIRS, affordable)))
 
 
 def _give_up(chain: Chain) -> int:
@@ -258,7 +259,7 @@ def _give_up(chain: Chain) -> int:
 
 
 class _Reporter:
-    """Tells a caller how many of all pairs have been run."""
+    """Reports how many of all pairs have been run."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
@@ -270,16 +271,16 @@ class _Reporter:
 
 
 def _times(chain: Chain, pairs: int, threads: int, add: Callable[[int], None]) -> list[int]:
-    """The meeting times of the first pairs of a chain, from the cache as far as it has them."""
+    """The meeting times of the first pairs of a chain, from the cache where it has them."""
     key = chain.fingerprint()
-    chunks = -(-pairs // CHUNK)
+    chunks = -(-pairs // CHUNK_PAIRS)
     store = MeetingTimeStore(f"{chain.cache_key()}-{chain.lag}-{_give_up(chain)}", chain.lag, _give_up(chain))
     known = store.read()[:chunks]
-    add(CHUNK * len(known))
+    add(CHUNK_PAIRS * len(known))
     while len(known) < chunks:
         source = rng(seed=f"keepsum pairs {key} {len(known)}")
-        times = chain.meeting_times(CHUNK, chain.lag, _give_up(chain), source, threads)
+        times = chain.meeting_times(CHUNK_PAIRS, chain.lag, _give_up(chain), source, threads)
         known.append(times.tolist())
         store.write(known)
-        add(CHUNK)
+        add(CHUNK_PAIRS)
     return [time for chunk in known for time in chunk][:pairs]

@@ -1,4 +1,4 @@
-"""Pictures of convergence: the bound of a research run, and what pairs of chains showed of a plan's chains."""
+"""Plots of convergence: the bound of a research run, and what coupled chains showed for a plan."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind readers too.
+# Okabe and Ito's colours, which colour-blind readers can tell apart too.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#595959"
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", (0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 PANEL_HEIGHT = 3.6  # inches
-LOWEST_NAMED = 1e-9  # names of lines stand at this height or above
+LOWEST_NAMED = 1e-9  # names of lines are at this height or above
 
 IntArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -38,18 +38,18 @@ def plot_bound(
     confidence: float = 0.95,
     title: str | None = None,
 ) -> Figure:
-    """Draw the estimated bound on the total variation to the target against the number of steps.
+    """Plot the estimated bound on the total variation from the target against the number of steps.
 
     Parameters
     ----------
     times
         Meeting times, or several with different lags to compare.
     level
-        The total variation that the title speaks of.
+        The total variation that the title refers to.
     confidence
-        The level of the shaded limit, step by step.
+        The confidence level of the shaded limit, at each step.
     title
-        A title of your own.
+        A title in place of the default.
 
     Returns
     -------
@@ -80,11 +80,11 @@ def plot_bound(
 
 
 def _bound_title(curves: Sequence[MeetingTimes], level: float) -> str:
-    """What the curves show, in one line; with censored pairs that it is not known."""
-    open_ = sum(int(curve.censored.sum()) for curve in curves)
-    if open_:
+    """What the curves show, in one line; with censored pairs, that convergence is not known."""
+    unmet = sum(int(curve.censored.sum()) for curve in curves)
+    if unmet:
         pairs = sum(len(curve) for curve in curves)
-        return f"Not known to converge: {open_:,} of {pairs:,} pairs of chains had not met"
+        return f"Not known to converge: {unmet:,} of {pairs:,} pairs of chains had not met"
     best = max(curves, key=lambda curve: curve.lag)
     return f"The bound falls to {level:g} after about {_rounded_up(first_step_below(best, level) or 0):,} steps"
 
@@ -96,7 +96,7 @@ def _rounded_up(steps: int) -> int:
 
 
 def _steps(curve: MeetingTimes) -> Any:
-    """Whole numbers, evenly spaced on a log scale, past the last meeting or to where pairs were given up."""
+    """Integers, evenly spaced on a log scale, to beyond the last meeting or to where pairs were given up."""
     given_up = curve.excess[curve.censored]
     last = int(given_up.min()) - 1 if given_up.size else 1.5 * curve.excess.max() + 1
     return np.unique(np.geomspace(1, max(2, last), 300).astype(np.int64))
@@ -112,7 +112,7 @@ def _curve(axes: Axes, curve: MeetingTimes, colour: str, style: Any, confidence:
 
 
 def _labels(axes: Axes, curves: Sequence[MeetingTimes]) -> None:
-    """Each curve's lag on the curve itself, at heights of their own so that the labels do not meet."""
+    """Each curve's lag on the curve itself, at different heights so that the labels do not overlap."""
     for i, (curve, height) in enumerate(zip(curves, np.linspace(0.8, 0.3, len(curves)), strict=True)):
         bound = tv_upper_bound(curve, t=_steps(curve))
         place = int(np.argmax(bound.estimate <= max(height, bound.estimate.min())))
@@ -140,7 +140,7 @@ def _frame(axes: Axes, curves: Sequence[MeetingTimes], level: float, confidence:
     axes.axhline(level, color=GREY, linewidth=0.8)
     axes.annotate(f"{level:g}", (1.1, level), xytext=(0, 4), textcoords="offset points", color=GREY, fontsize=9)
     axes.set_xlabel("steps of the chain (log scale)")
-    axes.set_ylabel("upper bound on total variation distance")
+    axes.set_ylabel("upper bound on total variation")
     axes.spines[["top", "right"]].set_visible(False)
     pairs = " and ".join(sorted({f"{len(curve):,}" for curve in curves}))
     shade = "" if any(curve.censored.any() for curve in curves) else f"; shaded to the {confidence:.0%} limit"
@@ -176,7 +176,7 @@ class Panel:
 
 
 def plot_convergence(panels: Sequence[Panel]) -> Figure:
-    """Draw the bound of the total variation against the steps of a chain, one panel for each form of blocks.
+    """Plot the bound on the total variation against the steps of a chain, one panel per form of blocks.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def plot_convergence(panels: Sequence[Panel]) -> Figure:
         ``.savefig("curve.svg")`` writes it. Needs matplotlib, from ``pip install 'keepsum[report]'``.
     """
     if not panels:
-        raise InputError("A curve needs a block that is drawn by a chain, this plan has none.")
+        raise InputError("A curve needs a block that is drawn by a chain, and this plan has none.")
     figure = _figure(PANEL_HEIGHT * len(panels) + 0.8)
     for axes, panel in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
         _panel(axes, panel)
@@ -205,8 +205,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
         f"{panel.steps:,} steps per draw", (panel.steps, 1e-5), xytext=(4, 0), textcoords="offset points", va="center",
         rotation=90, color=GREY, fontsize=10,
     )  # fmt: skip
-    limit = f"limit at {100 * panel.confidence:.4g}%: {three_digits_up(panel.upper)}"
-    _name(axes, limit, panel.steps, panel.upper, BLUE, left=True)
+    limit = f"{100 * panel.confidence:.4g}% limit: {three_digits_up(panel.upper)}"
+    _name(axes, limit, panel.steps, panel.upper, BLUE, to_left=True)
     # All pairs may have met at once: then there is only the limit to draw.
     below = steps[(estimate < 0.05) & seen]
     place = int(below[0]) if len(below) else int(steps[seen].max(initial=0))
@@ -216,14 +216,14 @@ def _panel(axes: Axes, panel: Panel) -> None:
         _extrapolation(axes, panel, steps)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel("steps of the chain")
-    axes.set_ylabel("total variation distance,\nat most (log scale)")
+    axes.set_ylabel("upper bound on total variation\n(log scale)")
     axes.spines[["top", "right"]].set_visible(False)
     _set_title(axes, _panel_title(panel), fontsize=11.5)
 
 
-def _name(axes: Axes, name: str, x: float, y: float, colour: str, left: bool = False) -> None:
-    """A line's name beside it, in the place of a legend."""
-    side, offset = ("right", (-7, 6)) if left else ("left", (9, 4))
+def _name(axes: Axes, name: str, x: float, y: float, colour: str, to_left: bool = False) -> None:
+    """A line's name beside it, instead of a legend."""
+    side, offset = ("right", (-7, 6)) if to_left else ("left", (9, 4))
     axes.annotate(
         name, (x, max(y, LOWEST_NAMED)), xytext=offset, textcoords="offset points", ha=side, color=colour, fontsize=10
     )
@@ -236,17 +236,19 @@ def _bounds(panel: Panel, steps: IntArray) -> tuple[Floats, Floats]:
 
 def _extrapolation(axes: Axes, panel: Panel, steps: IntArray) -> None:
     tail = GeometricTail.of(panel.times.excess)
-    beyond = steps[steps >= tail.start]
-    values = np.array([tail.distance(int(t), panel.times.lag) for t in beyond]) + panel.rounding
-    axes.plot(beyond, values, color=ORANGE, linewidth=1.8, linestyle=":")
+    tail_steps = steps[steps >= tail.start]
+    values = np.array([tail.distance(int(t), panel.times.lag) for t in tail_steps]) + panel.rounding
+    axes.plot(tail_steps, values, color=ORANGE, linewidth=1.8, linestyle=":")
     low = np.flatnonzero(values < 1e-6)
-    place = low[0] if len(low) else len(beyond) - 1
-    x, y = int(beyond[place]), float(values[place])
-    _name(axes, "extrapolated from pairs, and rounding", x, y, ORANGE, left=x > steps[-1] / 2)
-    # What is stated is not below what weights predict, so it may lie above the line.
+    place = low[0] if len(low) else len(tail_steps) - 1
+    x, y = int(tail_steps[place]), float(values[place])
+    _name(axes, "extrapolated from pairs, plus rounding", x, y, ORANGE, to_left=x > steps[-1] / 2)
+    # The stated figure is never below what the weights predict, so it may lie above the line.
     axes.plot([panel.steps], [panel.extrapolated], marker="o", markersize=5, color=ORANGE)
     source = "extrapolated from weights" if panel.extrapolated == panel.predicted + panel.rounding else "extrapolated"
-    _name(axes, f"{source}: {three_digits_up(panel.extrapolated)}", panel.steps, panel.extrapolated, ORANGE, left=True)
+    _name(
+        axes, f"{source}: {three_digits_up(panel.extrapolated)}", panel.steps, panel.extrapolated, ORANGE, to_left=True
+    )
 
 
 def _panel_title(panel: Panel) -> str:
@@ -266,12 +268,12 @@ def _figure(height: float) -> Figure:
 
 
 def _set_title(axes: Axes, text: str, fontsize: float) -> None:
-    """A bold title from the left edge of the axes, its lines broken where the figure ends.
+    """A bold title from the left edge of the axes, wrapped where the figure ends.
 
-    Where its longest word alone is wider than the figure the letters are made smaller: no title is cut.
+    If its longest word alone is wider than the figure, the font gets smaller: no title is cut off.
     """
     figure: Any = axes.get_figure(root=True)
-    figure.draw_without_rendering()  # what stands left of the axes is only known once it is laid out
+    figure.draw_without_rendering()  # the space to the left of the axes is only known once it is laid out
     title = axes.set_title(text, loc="left", fontsize=fontsize, fontweight="bold")
     room = 0.98 * figure.bbox.x1 - axes.get_window_extent().x0
     lines: list[str] = []

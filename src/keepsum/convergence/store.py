@@ -1,7 +1,7 @@
 """The file cache of meeting times: pairs of chains that were run once are not run again.
 
-What was found is kept pair by pair, in chunks, so that a run that was stopped goes on where it was, and another plan
-with the same blocks finds it.
+Times are stored pair by pair, in chunks, so that an interrupted run resumes where it stopped, and another plan with
+the same blocks reuses them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from keepsum._cache import user_cache
 from keepsum._signals import held_back
 
-CHUNK = 250  # pairs that are drawn and kept together
+CHUNK_PAIRS = 250  # pairs that are run and stored together
 
 
 class MeetingTimeStore:
@@ -26,7 +26,7 @@ class MeetingTimeStore:
     name
         The file's name: one for each chain, lag and step at which pairs are given up.
     lag, give_up
-        The smallest and the largest meeting time that there can be.
+        The smallest and the largest possible meeting time.
     """
 
     def __init__(self, name: str, lag: int, give_up: int) -> None:
@@ -35,7 +35,7 @@ class MeetingTimeStore:
         self._lag, self._give_up = lag, give_up
 
     def read(self) -> list[list[int]]:
-        """The chunks that are there; none if the file is missing or damaged."""
+        """The stored chunks; none if the file is missing or damaged."""
         if self._path is None:
             return []
         try:
@@ -43,7 +43,7 @@ class MeetingTimeStore:
         except (OSError, ValueError):
             return []
         whole = isinstance(chunks, list) and all(
-            isinstance(chunk, list) and len(chunk) == CHUNK and all(self._possible(time) for time in chunk)
+            isinstance(chunk, list) and len(chunk) == CHUNK_PAIRS and all(self._possible(time) for time in chunk)
             for chunk in chunks
         )
         return chunks if whole else []
@@ -52,7 +52,7 @@ class MeetingTimeStore:
         return type(time) is int and (time == -1 or self._lag <= time <= self._give_up)
 
     def write(self, chunks: list[list[int]]) -> None:
-        """Replace the file, in whole or not at all; a folder that cannot be written to keeps nothing."""
+        """Replace the file atomically; where the folder cannot be written to, nothing is stored."""
         if self._path is None:
             return
         with held_back(), suppress(OSError):

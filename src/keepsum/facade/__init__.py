@@ -1,1 +1,1 @@
-"""What users hold: plans and releases, and the functions that make them."""
+"""Plans and releases as users hold them, and the functions that make them."""

@@ -25,16 +25,16 @@ def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
     invariants
         The totals to keep.
     mechanism
-        ``Laplace`` or ``Gaussian``; a loss per person is turned into one per unit of distance here.
+        ``Laplace`` or ``Gaussian``; a per-person loss is converted to one per unit of distance here.
 
     Raises
     ------
     PlanError
-        If the totals leave no cell any freedom: there is then nothing to protect and no guarantee to state.
+        If the totals determine every cell: there is then nothing to protect and no guarantee to state.
 
     Notes
     -----
-    Linear in the cells times the totals that each stands in, plus exact algebra on the blocks whose totals overlap.
+    Linear in the cells times the totals that each is in, plus exact algebra on the blocks whose totals overlap.
     """
     return Plan.of(compile_plan(invariants, mechanism))
 
@@ -61,14 +61,14 @@ def release(
     mechanism
         ``Laplace`` or ``Gaussian``.
     accept_pinned
-        Cells that may be published as they are, by name, number or labels; or ``"all"``.
+        Pinned cells to publish without noise, by name, number or labels; or ``"all"``.
     accept_delta
-        The largest delta that sampling may add at the distance of one person. Where noise is only estimated it is above
-        1e-6, and must be accepted here or the noise be another.
+        The largest delta that sampling may add for one person. By default at most 1e-6 is accepted, which noise whose
+        sampling is estimated usually exceeds.
     rng
         The source of randomness, by default the operating system's.
     threads
-        How many threads to draw with.
+        How many threads to use.
 
     Examples
     --------

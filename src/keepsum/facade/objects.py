@@ -1,4 +1,4 @@
-"""``ks.Plan``, ``ks.Release`` and ``ks.Certificate``: what users hold, with everything that they ask of it."""
+"""``ks.Plan``, ``ks.Release`` and ``ks.Certificate`` as users hold them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from keepsum.tables.axes import IntArray
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
-UNSAVED = "This release is not saved, but still in memory: save it under another name."
+UNSAVED = "This release is not saved but still in memory: save it under another name."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +59,7 @@ class Plan(CompiledPlan):
 
     @property
     def sigma(self) -> Fraction | None:
-        """The width of Gaussian noise, exactly as it is drawn; None for Laplace noise."""
+        """The exact width of Gaussian noise; None for Laplace noise."""
         return self.mechanism.scale if self.mechanism.kind == "gaussian" else None
 
     @cached_property
@@ -68,15 +68,15 @@ class Plan(CompiledPlan):
         return Noise(self.invariants, self.structure, self.mechanism)
 
     def accuracy(self, level: float = 0.95) -> Accuracy:
-        """The margin of error of every cell: what a release will be like, without spending any budget."""
+        """The margin of error of every cell of a release, without spending any budget."""
         return accuracy(self.blocks, level)
 
     def tail_bound(self, length: float) -> float:
-        """The paper's bound of the chance that the noise is at least that long, in the l2 norm."""
+        """The paper's bound on the probability that the noise is at least this long, in the l2 norm."""
         return tail_bound(self.mechanism, self.geometry, length)
 
     def explain(self) -> str:
-        """What is kept, the blocks, the guarantee, the pinned cells and what one person costs, for a person."""
+        """The plan in plain text: what is kept, the noise, the guarantee, the per-person loss and the pinned cells."""
         return explain(self)
 
     def sample(self, size: int | None = None, rng: Rng | None = None, threads: int = 1) -> IntArray:
@@ -85,7 +85,7 @@ class Plan(CompiledPlan):
         Parameters
         ----------
         size
-            How many draws; without it one, as a flat vector.
+            How many draws; if omitted, one, as a flat vector.
         rng
             The source of randomness; by default the operating system's. The same seed gives the same noise for any
             number of threads.
@@ -122,10 +122,10 @@ class Plan(CompiledPlan):
 
 
 class Certificate(releasing_certificate.Certificate, frozen=True):
-    """Everything that may be known of a release.
+    """What is public about a release.
 
-    Made by a release; read with :meth:`from_json`. It holds facts only; sentences are made of them when it is shown.
-    The same totals, noise and guarantee can be worked out again from it with :meth:`plan`, without the data.
+    Made by a release; read with :meth:`from_json`. It holds facts only; sentences are made from them when it is shown.
+    :meth:`plan` recomputes the totals, noise and guarantee from it, without the data.
     """
 
     @classmethod
@@ -147,9 +147,9 @@ class Release:
     table
         The released table: integers, with every kept total exactly as it was.
     certificate
-        What may be known of the release.
+        What is public about the release.
     plan
-        The plan that it was made by.
+        The plan that it was made with.
     invariants
         The file of kept totals that are not margins, if there are any.
     """
@@ -161,7 +161,7 @@ class Release:
 
     @classmethod
     def of(cls, drawn: Drawn, plan: Plan) -> Release:
-        """What was drawn by a plan, as users hold it."""
+        """A drawn release, as users hold it."""
         return cls(drawn.table, Certificate.of(drawn.certificate), plan, drawn.invariants)
 
     def accuracy(self, level: float = LEVEL) -> Accuracy:
@@ -171,7 +171,7 @@ class Release:
     def save(
         self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False
     ) -> Path:
-        """Write the table and its certificate, in whole or not at all.
+        """Write the table and its certificate, completely or not at all.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class Release:
         sign_with
             The file of an Ed25519 private key.
         force
-            Replace what stands there. Whatever happens meanwhile, the old release or the new one is there.
+            Replace an existing release. Whatever happens meanwhile, the old one or the new one is there.
 
         Returns
         -------
@@ -191,12 +191,12 @@ class Release:
         Raises
         ------
         InputError
-            If it cannot be written there, or another process is writing there. The release stays as it is, and can be
+            If it cannot be written there, or another process is writing there. The release stays in memory and can be
             saved elsewhere.
 
         Notes
         -----
-        Ctrl-C waits until all is in its place: if it comes out of this call, the release is there.
+        Ctrl-C waits until everything is in place: if this call raises it, the release is there.
         """
         check_flag(force, "force=")
         place = Destination.at(path, own_kind(self.table))

@@ -1,8 +1,8 @@
-"""All changes of one attribute, part by part: what the largest of the smallest changes cost.
+"""Changes of one attribute, part by part: the largest, over cells and values, of the smallest change.
 
 Noise in different parts of a table (cells under no total, sums, blocks) is independent, so a change within one part
-is that part's own affair, and a change from one part to another is a vector in each: lengths add up, in the l2 norm
-their squares. Everything is worked out for classes of cells that are alike, in time linear in the cells where no totals
+concerns that part alone, and a change from one part to another is a vector in each: l1 lengths add up, and so do
+squared l2 lengths. All of it is computed for classes of equivalent cells, in time linear in the cells where no totals
 overlap.
 """
 
@@ -36,7 +36,7 @@ class Parts:
 
     @classmethod
     def of(cls, structure: Structure, norm: Norm, zero_one: bool) -> Parts:
-        """The parts of a structure; whether its totals have weights 0 and 1 says how lengths are counted."""
+        """The parts of a structure; ``zero_one`` (all weights are 0 or 1) decides how lengths count."""
         sums = np.flatnonzero((structure.part == FORCED) & (structure.sizes > 1))
         number = np.full(len(structure.sizes), -1, dtype=np.int64)
         number[structure.part == FREE] = 0
@@ -51,13 +51,13 @@ class Parts:
     def worst(self, codes: IntArray) -> tuple[Worst, Worst]:
         """The largest costs of a change of an attribute with these codes, from upper and from lower bounds."""
         present, codes = np.unique(codes, return_inverse=True)
-        own = codes[self.cells]
-        upper, lower = self._costs(own)
-        high = _Change(self, own, len(present), upper).worst()
-        return high, high if upper is lower else _Change(self, own, len(present), lower).worst()
+        cell_codes = codes[self.cells]
+        upper, lower = self._costs(cell_codes)
+        high = _Change(self, cell_codes, len(present), upper).worst()
+        return high, high if upper is lower else _Change(self, cell_codes, len(present), lower).worst()
 
     def _costs(self, codes: IntArray) -> tuple[_Costs, _Costs]:
-        """What changes within each part cost, at most and at least; one object twice where all is exact."""
+        """What changes within each part cost, at most and at least; the same object twice where both are exact."""
         key = self.measure.key
         through, towards = np.full((2, self.count), key(2, 2))
         through[0] = key(1, 1)
@@ -73,24 +73,24 @@ class Parts:
             if form not in known:
                 short = partial(self._short, number)
                 known[form] = opposite(system, sizes, held, labels.groups, self.measure, short)
-            for costs, found in zip((upper, lower), known[form], strict=True):
-                costs.add(labels, found, key(2, 2))
+            for costs, opposites in zip((upper, lower), known[form], strict=True):
+                costs.add(labels, opposites, key(2, 2))
             exact &= known[form][0] is known[form][1]
         return upper, upper if exact else lower
 
     @cached_property
     def in_blocks(self) -> list[tuple[IntArray, IntArray]]:
-        """For each block its cells, as places among those not pinned, and the place of the region of each."""
+        """For each block its cells, as positions among those not pinned, and the position of the region of each."""
         order = np.argsort(self.part, kind="stable")
         cuts = np.searchsorted(self.part[order], np.arange(self.first_block, self.count + 1))
         column = np.zeros(len(self.structure.sizes), dtype=np.int64)
         for block in self.structure.blocks:
             column[block.regions] = np.arange(len(block.regions))
-        found = []
+        by_block = []
         for start, end in pairwise(cuts.tolist()):
             cells = order[start:end]
-            found.append((cells, column[self.structure.region[self.cells[cells]]]))
-        return found
+            by_block.append((cells, column[self.structure.region[self.cells[cells]]]))
+        return by_block
 
     def _block(self, number: int) -> tuple[System, IntArray]:
         block = self.structure.blocks[number]
@@ -106,11 +106,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class _Labels:
-    """The values that the cells of a block have. Values that stand in the same regions are a *group*."""
+    """The values of the cells of a block. Values that occur in the same regions form a *group*."""
 
     part: int
     region: IntArray  # of each cell
-    label: IntArray  # of each cell, a place in ``values``
+    label: IntArray  # of each cell, an index into ``values``
     values: IntArray
     group_of: IntArray  # of each label
     groups: int
@@ -122,35 +122,35 @@ class _Labels:
         held = np.unique(label * width + region)
         cuts = np.searchsorted(held, np.arange(1, len(values)) * width)
         number: dict[bytes, int] = {}
-        group_of = [number.setdefault((own % width).tobytes(), len(number)) for own in np.split(held, cuts)]
+        group_of = [number.setdefault((regions % width).tobytes(), len(number)) for regions in np.split(held, cuts)]
         return cls(part, region, label, values, np.array(group_of), len(number))
 
 
 @dataclass
 class _Costs:
-    """What changes within the parts cost: one number a part where all its cells are alike, else block by block."""
+    """What changes within the parts cost: one number per part where its cells are equivalent, else block by block."""
 
     through: IntArray
     towards: IntArray
     uneven: list[tuple[_Labels, Opposite]]
 
-    def add(self, labels: _Labels, found: Opposite, move: int) -> None:
-        """Take up a block."""
+    def add(self, labels: _Labels, opposites: Opposite, move: int) -> None:
+        """Add a block."""
         alone = labels.groups == len(labels.values)
-        alike = labels.groups == 1 or (alone and (found.towards == found.towards[0, 0]).all())
-        if alike and (found.through == found.through[0]).all():
-            self.through[labels.part] = found.through[0]
-            self.towards[labels.part] = found.towards[0, 0] if alone else move
+        alike = labels.groups == 1 or (alone and (opposites.towards == opposites.towards[0, 0]).all())
+        if alike and (opposites.through == opposites.through[0]).all():
+            self.through[labels.part] = opposites.through[0]
+            self.towards[labels.part] = opposites.towards[0, 0] if alone else move
         else:
-            self.uneven.append((labels, found))
+            self.uneven.append((labels, opposites))
 
 
 @dataclass
 class Worst:
     """The largest distances over all cells so far, and how many cells have none.
 
-    ``unprotected`` cells have a value that they cannot change to, ``stuck`` ones no other; of ``unknown`` ones that is
-    not known of some value.
+    ``unprotected`` cells cannot change to some value, ``stuck`` ones to no value at all; for ``unknown`` ones the
+    distance to some value is not known.
     """
 
     any_value: int | None = None
@@ -161,7 +161,7 @@ class Worst:
     fixed_values: int = 0
 
     def take(self, lengths: IntArray, other: BoolArray, cells: IntArray) -> None:
-        """Some classes of cells, one a row: how far each of some values is, and whether it is another one."""
+        """Take in classes of cells, one per row: the distance of each value, and whether it differs from their own."""
         known = other & (lengths < UNKNOWN)
         self.any_value = _larger(self.any_value, int(lengths[known].max(initial=-1)))
         nearest = np.where(known, lengths, UNKNOWN).min(axis=1, initial=UNKNOWN)
@@ -172,8 +172,8 @@ class Worst:
         self.unknown += int(cells[doubtful].sum())
 
 
-def _larger(known: int | None, found: int) -> int | None:
-    return known if found < 0 else max(found, known or 0)
+def _larger(known: int | None, length: int) -> int | None:
+    return known if length < 0 else max(length, known or 0)
 
 
 class _Change:
@@ -192,10 +192,10 @@ class _Change:
     def _cheapest(self, pairs: IntArray) -> IntArray:
         """For each part and value in it the shortest vector that gives to such a cell."""
         cheapest = self.costs.through[self.part].copy()
-        for labels, found in self.costs.uneven:
-            own = np.full(len(labels.values), NONE)
-            np.minimum.at(own, labels.label, found.through[labels.region])
-            cheapest[np.searchsorted(pairs, labels.part * self.values + labels.values)] = own
+        for labels, opposites in self.costs.uneven:
+            of_value = np.full(len(labels.values), NONE)
+            np.minimum.at(of_value, labels.label, opposites.through[labels.region])
+            cheapest[np.searchsorted(pairs, labels.part * self.values + labels.values)] = of_value
         return np.asarray(cheapest)
 
     def _by_value(self) -> None:
@@ -221,12 +221,12 @@ class _Change:
         self._outside(reachable)
         if self.even.any():
             self._take_even(worst)
-        for labels, found in self.costs.uneven:
-            self._take_uneven(worst, labels, found)
+        for labels, opposites in self.costs.uneven:
+            self._take_uneven(worst, labels, opposites)
         return worst
 
     def _outside(self, reachable: IntArray) -> None:
-        """Which prices of values there are outside each part."""
+        """Which costs of reaching a value there are outside each part."""
         self.prices, price = np.unique(self.best[reachable], return_inverse=True)
         of_value = np.zeros(self.values, dtype=np.int64)
         of_value[reachable] = price
@@ -235,47 +235,47 @@ class _Change:
         self.offered = np.bincount(price, minlength=len(self.prices))[None, :] > inside
 
     def _outside_lengths(self, part: IntArray, through: IntArray) -> tuple[IntArray, BoolArray]:
-        """How far values outside the part of each class are, by their price, and whether there are any."""
+        """The distances to values outside the part of each class, by their cost, and whether there are any."""
         return self.parts.measure.lengths(through[:, None] + self.prices[None, :]), self.offered[part]
 
     def _take_even(self, worst: Worst) -> None:
-        """Parts whose cells are alike, all at once: of the values inside, each class leaves out its own."""
+        """Parts whose cells are equivalent, all at once: of the values inside, each class leaves out its own."""
         part, cells = self.part[self.even], self.cells[self.even]
         through = self.costs.through[part]
         keys = np.minimum(self.costs.towards[part], through + self.elsewhere[self.even])
         inside = self.parts.measure.lengths(keys)
         # The nearest of the others, the farthest that is known, and whether one is not known or cannot be reached.
-        near = -_largest_of_others(part, -inside, nothing=-NONE)
-        far = _largest_of_others(part, np.where(inside < UNKNOWN, inside, -1))
+        nearest = -_largest_of_others(part, -inside, nothing=-NONE)
+        farthest = _largest_of_others(part, np.where(inside < UNKNOWN, inside, -1))
         lost = _largest_of_others(part, np.where(inside >= UNKNOWN, inside, -1))
         doubtful = _largest_of_others(part, np.where(inside == UNKNOWN, inside, -1))
-        others = np.stack([near, far, lost, doubtful], axis=1)
-        there = np.stack([near < NONE, far >= 0, lost >= 0, doubtful >= 0], axis=1)
+        others = np.stack([nearest, farthest, lost, doubtful], axis=1)
+        there = np.stack([nearest < NONE, farthest >= 0, lost >= 0, doubtful >= 0], axis=1)
         outside, offered = self._outside_lengths(part, through)
         worst.take(np.hstack([others, outside]), np.hstack([there, offered]), cells)
 
-    def _take_uneven(self, worst: Worst, labels: _Labels, found: Opposite) -> None:
-        """A block, region by region, with values together that are in one group and cost the same elsewhere."""
+    def _take_uneven(self, worst: Worst, labels: _Labels, opposites: Opposite) -> None:
+        """A block, region by region; values of one group that cost the same elsewhere are taken together."""
         start = np.searchsorted(self.part, labels.part)
         elsewhere = self.elsewhere[start : start + len(labels.values)]
         alike, kind = np.unique(np.stack([labels.group_of, elsewhere]), axis=1, return_inverse=True)
         kind, count = kind.ravel(), alike.shape[1]
         classes, cells = np.unique(labels.region * count + kind[labels.label], return_counts=True)
-        region, own = classes // count, classes % count
-        through = found.through[region]
-        towards = found.towards[region]
+        region, own_kind = classes // count, classes % count
+        through = opposites.through[region]
+        towards = opposites.towards[region]
         if towards.shape[1] > 1:
             towards = towards[:, alike[0]]
-        same_group = alike[0][own][:, None] == alike[0][None, :]
+        same_group = alike[0][own_kind][:, None] == alike[0][None, :]
         keys = np.where(same_group, self.parts.measure.key(2, 2), towards)
         inside = self.parts.measure.lengths(np.minimum(keys, through[:, None] + alike[1][None, :]))
-        other = (own[:, None] != np.arange(count)[None, :]) | (np.bincount(kind) > 1)[None, :]
+        other = (own_kind[:, None] != np.arange(count)[None, :]) | (np.bincount(kind) > 1)[None, :]
         outside, offered = self._outside_lengths(np.full(len(through), labels.part), through)
         worst.take(np.hstack([inside, outside]), np.hstack([other, offered]), cells)
 
 
 def _largest_of_others(group: IntArray, numbers: IntArray, nothing: int = -1) -> IntArray:
-    """For each entry the largest of the numbers of the other entries of its group; groups stand together.
+    """For each entry the largest of the numbers of the other entries of its group; groups are contiguous.
 
     >>> _largest_of_others(np.array([0, 0, 0, 1]), np.array([5, 3, 4, 9])).tolist()
     [4, 5, 5, -1]
@@ -290,6 +290,6 @@ def _largest_of_others(group: IntArray, numbers: IntArray, nothing: int = -1) ->
     others = largest.copy()
     others[first] = second
     others[np.repeat(size == 1, size)] = nothing
-    found = np.empty_like(numbers)
-    found[order] = others
-    return found
+    result = np.empty_like(numbers)
+    result[order] = others
+    return result

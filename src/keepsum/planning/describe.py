@@ -1,4 +1,4 @@
-"""Forms of blocks and choices of samplers in words: the one place where sentences are made of these facts."""
+"""Forms of blocks and choices of samplers as sentences, all of them written here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ METHODS: dict[Method, str] = {
     "uniform_compositions": "exact, by uniform compositions",
     "two_rows": "exact rejection; the last two rows drawn conditionally",
     "solved_regions": "exact rejection; the widest regions solved for",
-    "conditional_cells": "exact; each cell drawn given those before",
+    "conditional_cells": "exact; each cell drawn given the ones before",
     "mixture_rejection": "rounded: rejection from a mixture of Gaussians",
     "mixture_chain": "estimated: {steps:,} steps of a chain of mixture proposals",
     "heat_bath_chain": "estimated: {steps:,} sweeps of heat-bath moves",
@@ -96,17 +96,17 @@ def _about(proposals: float) -> str:
 
 
 def describe_refusal(reasons: Sequence[Reason]) -> str:
-    """Why there is no sampler at all, and what would help where the noise is too narrow for the exact one.
+    """Why there is no sampler at all, and a remedy where the noise is too narrow for the exact one.
 
     >>> describe_refusal([Reason("rarely_accepted", acceptance=1e-9)])
-    'exact rejection would accept about one in 1e+09 proposals, or fewer; use wider noise or keep fewer totals'
+    'exact rejection would accept at most about one in 1e+09 proposals; use wider noise or keep fewer totals'
     """
     narrow = any(reason.kind == "rarely_accepted" and reason.acceptance is not None for reason in reasons)
     return describe_reasons(reasons) + ("; use wider noise or keep fewer totals" if narrow else "")
 
 
 def describe_reasons(reasons: Sequence[Reason]) -> str:
-    """Why no exact sampler serves, and why no other one does.
+    """Why no exact sampler applies, and why no other one does.
 
     >>> describe_reasons([Reason("table_too_large"), Reason("block_too_large")])
     'the table is too large for an exact sampler at this epsilon, and the block is too large for a chain'
@@ -115,10 +115,10 @@ def describe_reasons(reasons: Sequence[Reason]) -> str:
 
 
 def describe_reason(reason: Reason) -> str:
-    """Why one sampler does not serve.
+    """Why one sampler does not apply.
 
     >>> describe_reason(Reason("epsilon_out_of_range", lowest="1/10000", highest="50"))
-    'l1 Laplace noise is drawn for epsilon from 1/10000 to 50'
+    'l1 Laplace noise needs an epsilon from 1/10000 to 50'
     """
     limit = "" if reason.limit is None else f"{reason.limit:,}"
     if reason.kind == "rarely_accepted":
@@ -126,16 +126,16 @@ def describe_reason(reason: Reason) -> str:
     if reason.kind == "too_many_totals":
         return f"more than {limit} totals overlap" if limit else "too many totals overlap for an exact sampler"
     return {
-        "epsilon_out_of_range": f"l1 Laplace noise is drawn for epsilon from {reason.lowest} to {reason.highest}",
-        "sigma_out_of_range": f"Gaussian noise is drawn for sigma from {reason.lowest} to {reason.highest}",
-        "too_many_equations": f"an exact sampler would have to solve equations with more than {limit} coefficients",
+        "epsilon_out_of_range": f"l1 Laplace noise needs an epsilon from {reason.lowest} to {reason.highest}",
+        "sigma_out_of_range": f"Gaussian noise needs a sigma from {reason.lowest} to {reason.highest}",
+        "too_many_equations": f"an exact sampler would solve equations with more than {limit} coefficients",
         "table_too_large": "the table is too large for an exact sampler at this epsilon",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",
         "block_too_large": "the block is too large for a chain",
         "regions_too_large": "its regions are too large for a chain at this epsilon",
         "chain_too_slow": "a chain would take minutes per draw",
-        "no_room": "noise as wide as this does not fit in 64 bits",
-        "another_block": "another block has none",
+        "no_room": "noise this wide does not fit in 64 bits",
+        "another_block": "another block has no sampler, and all share one",
     }[reason.kind]
 
 
@@ -144,4 +144,4 @@ def _rarely_accepted(reason: Reason) -> str:
         return f"exact rejection would draw more than {reason.limit or 0:,} cells per accepted draw"
     proposals = 1 / reason.acceptance
     count = f"{proposals:,.0f}" if proposals < 1e6 else f"{proposals:.0e}"
-    return f"exact rejection would accept about one in {count} proposals, or fewer"
+    return f"exact rejection would accept at most about one in {count} proposals"

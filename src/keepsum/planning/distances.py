@@ -1,8 +1,8 @@
-"""What a change of one person's value costs, attribute by attribute: the smallest changes that keep every total.
+"""The distance of a change of one person's value, by attribute: the smallest changes that keep every total.
 
 For an axis t, a cell i that is not pinned and a value v other than that of i, n(i, v) is the smallest l1 length of a
-vector of the lattice that takes from i and gives to a cell with the value v. Under totals of 0 and 1 that is the
-fewest counts that change when somebody in i turns out to have v. *Any value* is the largest n over i and v; *some
+lattice vector that takes from i and gives to a cell with the value v. Under totals with weights 0 and 1 that is the
+smallest change of the counts when somebody in i has v instead. *Any value* is the largest n over i and v; *some
 other value* is the largest, over i, of the smallest over v. In the l2 norm the longest of these vectors counts.
 """
 
@@ -22,12 +22,12 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 
-MOST_AXES = 12  # of a table whose distances are read off the margins
+MOST_AXES = 12  # of a table whose distances follow from its kept margins
 
 
 @dataclass(frozen=True)
 class AttributeDistance:
-    """What a change of one attribute costs.
+    """The distances of a change of one attribute.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class AttributeDistance:
     any_value
         The distance that covers a change to any other value; None if no change of this attribute is covered.
     other_value
-        The distance that covers a change to some other value, the nearest; None if none is covered.
+        The distance that covers a change to the nearest other value; None if none is covered.
     fixed_values
         How many of its values no change can reach, because the kept totals fix all their cells.
     unprotected
@@ -44,7 +44,7 @@ class AttributeDistance:
     stuck
         How many cells cannot change to any other value at all: for them *some other value* does not hold either.
     unknown
-        How many cells have a value of which it is not known how they could change to it: nothing is said of those.
+        How many cells have a value at a distance that is not known: no guarantee is stated for those.
     """
 
     axis: str
@@ -63,7 +63,7 @@ class AttributeDistance:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """How far apart tables are that differ by a change of one person, worked out at the first use."""
+    """The distances between tables that differ by a change of one person, computed at first use."""
 
     invariants: Invariants
     structure: Structure
@@ -71,7 +71,7 @@ class Distances:
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
-        """What a change of each attribute costs; none for cells without names."""
+        """The distances of each attribute; none for cells without names."""
         return attribute_distances(self.invariants, self.structure, self.norm)
 
 
@@ -87,7 +87,7 @@ def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm
         return tuple(AttributeDistance(name, distances[name], distances[name]) for name in axes)
     parts = Parts.of(structure, norm, zero_one=bool((invariants.coefficients.data == 1).all()))
     codes = {name: domain.codes(name) for name in axes}
-    return tuple(_distance(parts, name, own) for name, own in codes.items() if own.min() < own.max())
+    return tuple(_distance(parts, name, code) for name, code in codes.items() if code.min() < code.max())
 
 
 def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
@@ -109,26 +109,26 @@ def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
 
 
 def one_person(
-    attributes: Sequence[AttributeDistance], cheapest: Distance, neighbours: Neighbours | None = None
+    attributes: Sequence[AttributeDistance], smallest_change: Distance, neighbours: Neighbours | None = None
 ) -> Distance:
     """The distance of one person: the largest over the attributes of these neighbours, by default all, to any value.
 
-    Where cells have no names, or no attribute can change at all, it is the cheapest change through a cell, which is
-    not that of any one person.
+    Where cells have no names, or no attribute can change at all, it is the largest, over cells, of the smallest
+    change through a cell, which is not that of any one person.
 
     Raises
     ------
     InputError
         If the neighbours name an attribute that the table does not have.
     PlanError
-        If no loss can be stated: an attribute that they name cannot change at all, or a distance is not known.
+        If no loss can be stated: a named attribute cannot change at all, or a distance is not known.
     """
     if neighbours is not None:
         attributes = _protected(attributes, neighbours)
     to = "any value" if neighbours is None else neighbours.to
     covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
-    found = [distance for distance in covered if distance is not None]
-    return farthest(found) if found else cheapest
+    distances = [distance for distance in covered if distance is not None]
+    return farthest(distances) if distances else smallest_change
 
 
 def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) -> Sequence[AttributeDistance]:
@@ -137,31 +137,35 @@ def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) 
         named = {attribute.axis: attribute for attribute in attributes}
         for name in neighbours.attributes:
             if name not in named:
-                raise InputError(f"Attributes must be axes with several categories, got {name!r}. Check the spelling.")
+                raise InputError(
+                    f"Attributes must be axes with more than one category, got {name!r}. Check the spelling."
+                )
         attributes = [named[name] for name in neighbours.attributes]
         for attribute in attributes:
             if attribute.any_value is None and not attribute.unknown:
-                raise PlanError(f"No change of {attribute.axis} keeps every total, so none can be protected.")
+                raise PlanError(
+                    f"No change of {attribute.axis} keeps every total, so it cannot be protected. Keep fewer totals."
+                )
     for attribute in attributes:
         if attribute.unknown:
             raise PlanError(
-                f"A loss per person must rest on known distances, and for {attribute.axis} some are not known under "
-                f"these totals. Ask for epsilon per unit of distance, or for other attributes."
+                f"A per-person loss needs known distances, and some of {attribute.axis} are not known under these "
+                f"totals. Give epsilon per unit of distance, or name other attributes."
             )
     return attributes
 
 
-# -- tables that are read off their margins -----------------------------------------------------------------
+# -- distances in closed form, from the kept margins -----------------------------------------------------------------
 
 
 def _from_margins(invariants: Invariants, domain: Domain) -> dict[str, int] | None:
     """The length for each axis, where the table is a full product and only margins of whole families are kept.
 
     A *box* over a set U of families takes two categories of each and gives the 2^|U| cells signs that alternate; it
-    changes no kept margin if and only if none contains U. The smallest such U with a family t makes a vector that takes
-    from any cell and gives to the cell with any other value of t. Nothing shorter does: its two layers at those
-    values keep the margins with t, less t, and by induction a vector that keeps margins is 0 or at least as long as the
-    smallest box. All entries of the shortest vectors are 1, so the squared l2 length is the same.
+    changes no kept margin if and only if none contains U. The smallest such U that contains a family t gives a vector
+    that takes from any cell and gives to the cell with any other value of t. No shorter vector does: its two layers at
+    those values keep the margins with t, less t, and by induction a vector that keeps margins is 0 or at least as long
+    as the smallest box. All entries of the shortest vectors are 1, so the squared l2 length is the same.
     """
     families = _families(domain)
     if domain.structural_zeros or len(families) > MOST_AXES:
@@ -188,7 +192,7 @@ def _from_margins(invariants: Invariants, domain: Domain) -> dict[str, int] | No
 
 
 def _families(domain: Domain) -> list[list[str]]:
-    """The families of nested axes, each from its root on."""
+    """The families of nested axes, each from its root down."""
     families: dict[str, list[str]] = {}
     for name in domain.axes:
         root = name
@@ -199,7 +203,7 @@ def _families(domain: Domain) -> list[list[str]]:
 
 
 def _sets_with(member: int, others: list[int]) -> Iterator[frozenset[int]]:
-    """All sets with that member, the small ones first."""
+    """All sets with that member, smallest first."""
     rest = [other for other in others if other != member]
     sets = chain.from_iterable(combinations(rest, size) for size in range(len(rest) + 1))
     return (frozenset((member, *others)) for others in sets)

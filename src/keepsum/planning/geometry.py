@@ -1,4 +1,4 @@
-"""Numbers that describe the lattice of a plan: dimension, volume, shortest vectors, and how cells share its noise."""
+"""The lattice of a plan in numbers: dimension, volume, shortest vectors, and the variance of single cells."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Geometry:
     dimension
         Its dimension m.
     log_volume
-        ln sqrt(det) of its Gram matrix, or None where a block is too large for it.
+        ln sqrt(det) of its Gram matrix, or None where a block is too large to compute it.
     gram_schmidt
-        The sum of the squared Gram-Schmidt lengths of a basis; half its root bounds the covering radius.
+        The sum of the squared Gram-Schmidt lengths of a basis; half its square root bounds the covering radius.
     shortest
         The squared length of its shortest vectors, or a lower bound.
     """
@@ -52,9 +52,9 @@ def geometry(structure: Structure) -> Geometry:
         sizes = structure.sizes[block.regions]
         dimension += int(sizes.sum()) - block.system.rank
         shortest.append(_shortest(block.system, int(sizes.max())))
-        own = block_volume(block.system, sizes)
-        volume = None if own is None or volume is None else volume + own[0]
-        lengths = None if own is None or lengths is None else lengths + own[1]
+        of_block = block_volume(block.system, sizes)
+        volume = None if of_block is None or volume is None else volume + of_block[0]
+        lengths = None if of_block is None or lengths is None else lengths + of_block[1]
     return Geometry(dimension, volume, lengths, min(shortest))
 
 
@@ -95,7 +95,7 @@ def _grid_volume(shape: tuple[int, ...]) -> tuple[float, float]:
 
 
 def block_factor(system: System, sizes: bytes) -> Factor | None:
-    """The triangular factor of a block, made once for each form."""
+    """The triangular factor of a block, computed once for each form."""
     from keepsum.sampling.gaussian.factors import make_factor
 
     known = _FACTORS.setdefault(system, {})
@@ -105,7 +105,7 @@ def block_factor(system: System, sizes: bytes) -> Factor | None:
 
 
 def cell_share(structure: Structure, region: int) -> float | None:
-    """The variance of a cell's Gaussian noise as a share of sigma^2, for wide noise."""
+    """The variance of a cell's Gaussian noise as a fraction of sigma^2, for wide noise."""
     size = int(structure.sizes[region])
     part = int(structure.part[region])
     if part == FREE:

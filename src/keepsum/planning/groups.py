@@ -1,4 +1,4 @@
-"""Blocks of one form together: how many there are, how large, and the cheapest change through their cells."""
+"""Blocks of one form, grouped: how many, how large, and the smallest change through their cells."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Form:
         ``"free"``: a cell under no total. ``"sums"``: a region whose sum is kept. ``"table"``: a table under all
         margins of one way less. ``"regions"``: regions under totals that overlap in any other way.
     regions, totals
-        How many regions a block has, and under how many totals they stand.
+        How many regions a block has, and how many totals it is under.
     smallest, largest
-        The cells of its regions; of those of all blocks together where only their sums are kept.
+        The sizes of its smallest and largest region, in cells; over all blocks where only their sums are kept.
     shape
         The lengths of the axes of a table.
     """
@@ -44,7 +44,7 @@ class Form:
 
 @dataclass(frozen=True)
 class BlockGroup:
-    """Blocks of one form: how many, how large, and the cheapest change through their cells.
+    """Blocks of one form: how many, how large, and the smallest change through their cells.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class BlockGroup:
     dimension, codimension
         The dimension of their noise and the number of independent totals, of all together.
     distance
-        The largest, over their cells, of the smallest change through the cell.
+        The smallest change through a cell, for the cell where it is largest.
     members
         The blocks themselves, where totals overlap.
     """
@@ -102,7 +102,7 @@ def _overlap_group(blocks: list[Block], sizes: IntArray, norm: Norm) -> BlockGro
 
 
 def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
-    """Between two cells of one region a count moves; a region of one cell must draw others along."""
+    """Within a region of several cells one count moves; a cell that is its own region must take others with it."""
     alone = np.flatnonzero(sizes == 1).tolist()
     if not alone:
         return Distance(norm, 2)

@@ -1,9 +1,9 @@
-"""Kept totals and a mechanism, compiled: regions, blocks, a sampler for each, the guarantee.
+"""Kept totals and a mechanism, compiled: regions, blocks, a sampler for each, and the guarantee.
 
-Everything that a release decides is decided here, without any data. **Start here** to see the whole idea: ``compile``
-decomposes the totals (``lattice/structure.py``), puts blocks of one form together (``groups.py``), works out how far
-apart tables are that differ by one person (``distances.py``), settles the parameters of the noise
-(``privacy``), and chooses samplers (``selection``). ``facade/plan.py`` is what users hold.
+Every decision about a release is made here, without any data. **Start here** to see the whole idea: ``compile_plan``
+decomposes the totals (``lattice/structure.py``), groups blocks of one form (``groups.py``), computes the distances
+between tables that differ by one person (``distances.py``), fixes the parameters of the noise (``privacy``), and
+chooses samplers (``selection``). Users hold the ``Plan`` of ``facade/objects.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from keepsum.lattice.structure import Structure, decompose
 from keepsum.planning.distances import AttributeDistance, Distances, one_person
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
-from keepsum.planning.samplers import BlockSamplers, cheapest_change
+from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
 from keepsum.privacy.distance import Distance
@@ -45,11 +45,11 @@ class CompiledPlan:
     blocks
         The blocks and their samplers.
     distances
-        How far apart tables are that differ by one person.
+        The distances between tables that differ by one person.
     neighbours
-        For which changes of one person a loss was asked for; None if it was asked per unit of distance.
+        Which changes of one person the requested loss covers; None for a loss per unit of distance.
     convergence
-        What coupled chains showed; None where nothing is drawn by chains, or nothing has been shown yet.
+        What coupled chains showed; None where no block is drawn by chains, or it has not been measured yet.
     """
 
     invariants: Invariants
@@ -75,7 +75,7 @@ class CompiledPlan:
 
     @property
     def groups(self) -> tuple[BlockGroup, ...]:
-        """The blocks, those of one form together."""
+        """The blocks, grouped by form."""
         return self.blocks.groups
 
     @property
@@ -90,23 +90,23 @@ class CompiledPlan:
 
     @property
     def pinned(self) -> IntArray:
-        """The cells that no noise can reach: the kept totals give them away."""
+        """The cells that the kept totals determine, so that they get no noise."""
         return self.blocks.pinned
 
     @property
     def attributes(self) -> tuple[AttributeDistance, ...]:
-        """What a change of each attribute costs, to any value and to some other value; none for cells without names."""
+        """The distances of each attribute, to any value and to some other value; none for cells without names."""
         return self.distances.by_attribute
 
     @property
-    def cheapest(self) -> Distance:
-        """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
-        return self.blocks.cheapest
+    def smallest_change(self) -> Distance:
+        """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
+        return self.blocks.smallest_change
 
     @cached_property
     def person(self) -> Distance:
-        """The distance of one person: a change of any attribute to any value. Without names, the cheapest change."""
-        return one_person(self.attributes, self.cheapest)
+        """The distance of one person: any attribute changed to any value; without names, the smallest change."""
+        return one_person(self.attributes, self.smallest_change)
 
     @property
     def person_distance(self) -> int | float:
@@ -115,10 +115,10 @@ class CompiledPlan:
 
     @cached_property
     def asked_distance(self) -> Distance:
-        """The distance of the neighbours that a loss was asked for, by default of any one person."""
+        """The distance of the neighbours that the requested loss covers, by default of any one person."""
         if self.neighbours is None:
             return self.person
-        return one_person(self.attributes, self.cheapest, self.neighbours)
+        return one_person(self.attributes, self.smallest_change, self.neighbours)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -142,42 +142,42 @@ class CompiledPlan:
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> P:
-        """Measure how near the chains of this plan come to their target: the plan that carries the result.
+        """Measure how close the chains of this plan come to their target; returns the plan with the result.
 
-        Two coupled chains, one some steps ahead of the other, see the same proposals until they meet; their meeting
-        times bound the total variation between a chain and its target (Biswas, Jacob and Vanetti 2019). It needs no
-        data and spends no budget. Meeting times are kept in the user's cache folder, so that a run that was stopped
-        goes on, and the next plan with the same blocks finds them.
+        Two coupled chains, one a lag ahead of the other, see the same proposals until they meet; their meeting times
+        bound the total variation between a chain and its target (Biswas, Jacob and Vanetti 2019). This needs no data
+        and spends no budget. Meeting times are cached in the user's cache folder, so that an interrupted run resumes
+        and later plans with the same blocks reuse them.
 
         Parameters
         ----------
         pairs
-            How many pairs of chains per form of blocks; by default 4,000, fewer where they would take long.
+            How many pairs of chains per form of blocks; by default 4,000, fewer where that would take too long.
         confidence
-            The level of the limit.
+            The confidence level of the limit.
         threads
             How many threads to use, by default all.
         progress
-            Called with the pairs done and those wanted.
+            Called with the number of pairs done and the number wanted.
 
         Returns
         -------
         Plan
-            The same plan, whose ``convergence`` holds for each form of blocks the limit observed and its
-            extrapolation. Where nothing is drawn by chains there is nothing to show, and nothing is run.
+            The same plan; its ``convergence`` holds the observed limit and the extrapolation for each form of blocks.
+            Where no block is drawn by chains, nothing is run.
         """
         chains = [(choice.chain, group.blocks) for group, choice in zip(self.groups, self.samplers, strict=True)]
         rounding = sum(choice.rounding for choice in self.samplers)
         return self.with_convergence(observe_all(chains, rounding, pairs, confidence, threads, progress))
 
     def with_convergence(self: P, shown: Convergence | None) -> P:
-        """The same plan with what coupled chains showed, of all its chains and of nothing else."""
+        """The same plan with what its coupled chains showed: one result for each of its chains."""
         if shown is not None and not isinstance(shown, Convergence):
-            raise InputError(f"What chains showed must be a Convergence, got {type_of(shown)}. See plan.certify.")
+            raise InputError(f"Convergence must be a Convergence, got {type_of(shown)}. Use plan.certify().")
         if shown is not None and [group is not None for group in shown.groups] != [
             choice.chain is not None for choice in self.samplers
         ]:
-            raise InputError("What chains showed must be of this plan's chains, it is of others.")
+            raise InputError("Convergence must be that of this plan's chains, got that of others. Use plan.certify().")
         return replace(self, convergence=shown)
 
     def over(self: P, domain: Domain) -> P:
@@ -186,12 +186,12 @@ class CompiledPlan:
         Raises
         ------
         PlanError
-            If a loss was asked for one person: what one person is depends on the names.
+            If a per-person loss was requested: it depends on the names.
         """
         if self.neighbours is not None:
             raise PlanError(
-                "A loss per person must be planned over the table's own domain, this plan has no names of cells. "
-                "Make the totals with invariants.over(table.domain)."
+                "A per-person loss needs named cells, and this plan has none. "
+                "Declare the totals with invariants.over(table.domain)."
             )
         named = self.invariants.over(domain)
         return replace(self, invariants=named, distances=replace(self.distances, invariants=named))
@@ -209,14 +209,13 @@ def compile_plan(invariants: Invariants, request: Request | Mechanism) -> Compil
     structure = decompose(invariants.coefficients)
     if len(structure.pinned) == invariants.size:
         raise PlanError(
-            "The kept totals fix every cell, so a release would publish the table as it is and protect nothing. "
-            "Keep fewer totals."
+            "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
         )
     groups = tuple(groups_of(structure, request.norm))
     distances = Distances(invariants, structure, request.norm)
     if request.neighbours is None:
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
-        protected = one_person(distances.by_attribute, cheapest_change(groups), request.neighbours)
+        protected = one_person(distances.by_attribute, smallest_change(groups), request.neighbours)
         mechanism = request.resolve(protected, lambda: geometry(structure))
     return CompiledPlan(invariants, BlockSamplers(structure, groups, mechanism), distances, request.neighbours)

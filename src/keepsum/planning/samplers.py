@@ -1,4 +1,4 @@
-"""The blocks of a plan with the sampler of each, and how they draw together. Nothing here knows the names of cells."""
+"""The blocks of a plan with their samplers, and how they draw together; cells have no names here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BlockSamplers:
     structure
         Regions, forced sums and blocks.
     groups
-        The blocks, those of one form together.
+        The blocks, grouped by form.
     mechanism
         The noise, with every parameter known.
     """
@@ -47,19 +47,19 @@ class BlockSamplers:
 
     @cached_property
     def pinned(self) -> IntArray:
-        """The cells that no noise can reach."""
+        """The cells that the kept totals determine, so that they get no noise."""
         pinned = self.structure.pinned
         pinned.setflags(write=False)
         return pinned
 
     @cached_property
-    def cheapest(self) -> Distance:
-        """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
-        return cheapest_change(self.groups)
+    def smallest_change(self) -> Distance:
+        """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
+        return smallest_change(self.groups)
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
-        """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
+        """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
         from keepsum.planning.selection.select import select  # brings numba
 
         return select(self.structure, self.groups, self.mechanism)
@@ -71,7 +71,7 @@ class BlockSamplers:
 
     @property
     def exactness(self) -> Exactness:
-        """How exactly the least exact group is drawn."""
+        """The exactness of the least exact group."""
         return weakest(self.choices)
 
     def check(self) -> None:
@@ -101,7 +101,7 @@ class BlockSamplers:
 
     @cached_property
     def _drawn_together(self) -> list[tuple[Sampler, IntArray | None]]:
-        """The samplers, each with the cells that it draws, of one group or of several; None for all cells in order."""
+        """Each sampler with the cells that it draws, of one or several groups; None for all cells in order."""
         cells: dict[int, list[IntArray]] = {}
         samplers: dict[int, Sampler] = {}
         for choice in self.choices:
@@ -115,13 +115,13 @@ class BlockSamplers:
         return None if len(cells) == self.size and cells[0] == 0 and (np.diff(cells) == 1).all() else cells
 
 
-def cheapest_change(groups: Sequence[BlockGroup]) -> Distance:
-    """The largest, over unpinned cells, of the smallest change through the cell that keeps every total."""
+def smallest_change(groups: Sequence[BlockGroup]) -> Distance:
+    """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
     return farthest([group.distance for group in groups])
 
 
 def weakest(choices: Sequence[Choice]) -> Exactness:
-    """How exactly the least exact of these is drawn."""
+    """The exactness of the least exact of these."""
     if any(choice.sampler is None for choice in choices):
         return "no sampler"
     order: tuple[Exactness, ...] = ("exact", "rounded", "estimated")
@@ -129,7 +129,7 @@ def weakest(choices: Sequence[Choice]) -> Exactness:
 
 
 def _draw_into(noise: IntArray, sampler: Sampler, cells: IntArray | None, rng: Rng, threads: int) -> None:
-    """Draw into the cells that a sampler covers; straight into place where these are all cells in order."""
+    """Draw into the cells that a sampler covers; in place where these are all cells in order."""
     if cells is None:
         sampler.draw_into(noise, rng, threads)
         return

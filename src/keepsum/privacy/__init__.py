@@ -1,4 +1,4 @@
-"""What is protected, how well: mechanisms, distances, losses and guarantees."""
+"""Mechanisms, distances, losses and guarantees."""
 
 from keepsum._text import type_of
 from keepsum.errors import InputError
@@ -6,7 +6,7 @@ from keepsum.privacy.gaussian import Gaussian, GaussianMechanism
 from keepsum.privacy.laplace import Laplace, LaplaceMechanism
 from keepsum.privacy.mechanism import Mechanism, MechanismFacts, Request
 
-# The mechanisms by the names that certificates know them under.
+# The mechanisms by their names in certificates.
 MECHANISMS: dict[str, type[GaussianMechanism] | type[LaplaceMechanism]] = {
     "gaussian": GaussianMechanism,
     "laplace": LaplaceMechanism,
@@ -32,16 +32,16 @@ def mechanism_of(facts: MechanismFacts) -> Mechanism:
 
 
 def as_request(mechanism: Request | Mechanism) -> Request:
-    """What a user gave as a mechanism; that of another plan is asked for anew, because its sigma may depend on it."""
+    """The request a user gave; the mechanism of another plan becomes a request, as its sigma may depend on the plan."""
     if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)):
         return mechanism.request()
     if not isinstance(mechanism, (Laplace, Gaussian)):
-        raise InputError(f"Mechanism must be Laplace or Gaussian, got {type_of(mechanism)}.")
+        raise InputError(f"The mechanism must be Laplace or Gaussian, got {type_of(mechanism)}.")
     return mechanism
 
 
 def as_mechanism(mechanism: Request | Mechanism) -> Mechanism:
-    """What a user gave where there is no plan: every parameter must follow from it alone."""
+    """The mechanism a user gave where there is no plan: every parameter must follow from it alone."""
     if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)):
         return mechanism
     return as_request(mechanism).resolve()

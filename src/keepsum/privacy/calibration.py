@@ -1,4 +1,4 @@
-"""How wide Gaussian noise must be: sigma from a guarantee, rounded to the safe side and checked.
+"""The width of Gaussian noise: sigma from a guarantee, rounded up and checked.
 
 The guarantee of the definition is, for tables at l2 distance r with the same kept totals,
 
@@ -22,12 +22,12 @@ from keepsum.errors import InputError
 from keepsum.sampling.core.balls import ball, precision
 
 DIGITS = 12
-BITS = 192
+SIGMA_BITS = 192
 LIMIT = 1 / Fraction(math.e).limit_denominator(10**6)  # the paper's theorem is for 0 < delta < epsilon < 1/e
 
 
 class LatticeShape(Protocol):
-    """What a calibration needs to know of a lattice."""
+    """What calibration needs to know about a lattice."""
 
     @property
     def dimension(self) -> int:
@@ -43,14 +43,14 @@ class LatticeShape(Protocol):
 
 
 def rounded_up(value: Callable[[], arb]) -> Fraction:
-    """A real as a decimal of twelve digits that is not below it."""
-    with precision(BITS):
+    """A real number rounded up to a decimal of twelve digits."""
+    with precision(SIGMA_BITS):
         exact = _upper(value())
     return ceiling(exact)
 
 
 def ceiling(number: Fraction) -> Fraction:
-    """The next number of twelve digits, in whole numbers throughout.
+    """The next number of twelve digits, in integer arithmetic.
 
     >>> ceiling(Fraction(2, 3)), ceiling(Fraction(5))
     (Fraction(666666666667, 1000000000000), Fraction(5, 1))
@@ -80,7 +80,7 @@ def zcdp(epsilon: Fraction, delta: Fraction) -> Fraction:
         return (ball(epsilon) - 2 * ball(delta).log()).sqrt() / ball(epsilon)
 
     sigma = rounded_up(exact)
-    with precision(BITS):
+    with precision(SIGMA_BITS):
         if not ball(sigma**2 * epsilon**2 - epsilon) >= -2 * ball(delta).log():
             raise AssertionError("sigma was rounded to the wrong side")
     return sigma
@@ -119,13 +119,13 @@ def enough(sigma: Fraction, epsilon: Fraction, delta: Fraction, shortest: int = 
     """Whether the tail of the proof is small enough at every distance sqrt(k), k = shortest, shortest + 1, ...
 
     (sigma^2 eps - r/2)^2 / 2 sigma^2 >= ln((e^eps - 1)/(delta (e^(eps r) - 1))), until the delta term is 1 or more.
-    A margin on the safe side is asked for, above what floats err by.
+    It must hold with a margin larger than floating-point error.
     """
     s, e = float(sigma), float(epsilon)
     log_delta = math.log(delta.numerator) - math.log(delta.denominator)
     last = (max(0.0, _log_expm1(np.array([e]))[0] - log_delta) / e + 1) ** 2
     if last > 10**6:
-        return sigma >= zcdp(epsilon, delta)  # too many distances to look at: only what is proved for all
+        return sigma >= zcdp(epsilon, delta)  # too many distances to check: only what is proved for all
     r = np.sqrt(np.arange(shortest, math.ceil(last) + 1, dtype=np.float64))
     needed = _log_expm1(np.array([e]))[0] - log_delta - _log_expm1(e * r)
     reach = s * s * e - r / 2
@@ -142,8 +142,8 @@ def paper(epsilon: Fraction, delta: Fraction, dimension: int, log_volume: float)
     """The paper's sigma^2 = 2 c ln(1/delta) / eps^2, with c from its own inequality for this lattice.
 
     The inequality is (c - 1) ln(1/delta) - eps - m ln t - ln K >= 0 with t = 2 c ln(1/delta)/eps, the largest that t
-    can be, and K = 4 * 2^m V_m / sqrt(det). Those c for which it holds are no interval, so c is just above the
-    largest that fails, and at least 1.
+    can be, and K = 4 * 2^m V_m / sqrt(det). The c for which it holds are not an interval, so c is just above
+    the largest that fails, and at least 1.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def paper(epsilon: Fraction, delta: Fraction, dimension: int, log_volume: float)
         ln sqrt(det), the logarithm of the lattice's volume.
     """
     if not delta < epsilon < LIMIT:
-        raise InputError("The paper's calibration must have delta below epsilon below 1/e. Use calibration='zcdp'.")
+        raise InputError("The paper's calibration needs delta < epsilon < 1/e. Use calibration='zcdp'.")
     log_inverse = math.log(delta.denominator) - math.log(delta.numerator)
     ratio = paper_ratio(float(epsilon), log_inverse, dimension, log_volume)
     c = Fraction(ratio * (1 + 1e-9)).limit_denominator(10**9) + Fraction(1, 10**9)

@@ -1,4 +1,4 @@
-"""How far apart two tables are, and what a loss per unit of distance becomes at a distance."""
+"""Distances between tables, and the loss at a distance from the loss per unit of distance."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Norm: TypeAlias = Literal["l1", "l2"]
 
 @dataclass(frozen=True)
 class Distance:
-    """How far apart two tables are: an l1 length, or an l2 length known by its square."""
+    """The distance between two tables: an l1 length, or an l2 length stored as its square."""
 
     norm: Norm
-    length: int  # the l1 length, or the *squared* l2 length: both are whole numbers
+    length: int  # the l1 length, or the *squared* l2 length: both are integers
     exact: bool = True  # if not, an upper bound
 
     @property
@@ -43,14 +43,14 @@ class Distance:
 
 
 def farthest(distances: Sequence[Distance]) -> Distance:
-    """The largest distance; an upper bound if any larger or equal one is."""
+    """The largest distance; an upper bound if any of that length is."""
     longest = max(distance.length for distance in distances)
     exact = all(distance.exact for distance in distances if distance.length == longest)
     return Distance(distances[0].norm, longest, exact)
 
 
 def epsilon_at(epsilon: Fraction, distance: Distance) -> Fraction:
-    """Epsilon times a distance: exact where the distance is a whole number, else rounded up to twelve digits."""
+    """Epsilon times a distance: exact where the distance is an integer, else rounded up to twelve digits."""
     if isinstance(distance.value, int):
         return epsilon * distance.value
     with localcontext(prec=50):
@@ -80,10 +80,10 @@ def delta_at(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction
 
 
 def delta_per_unit(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction:
-    """The delta per unit that is at most the given one at a distance, rounded down to twelve digits."""
+    """The delta per unit of distance that gives at most this delta at a distance, rounded down to twelve digits."""
     with localcontext(prec=60):
         loss, r = as_decimal(epsilon), Decimal(distance.length).sqrt()
         if loss * r > 600:
-            raise InputError("Epsilon for one person must be at most 600 under Gaussian noise. Choose a smaller one.")
+            raise InputError("Per-person epsilon must be at most 600 under Gaussian noise. Choose a smaller one.")
         growth = ((loss * r).exp() - 1) / (loss.exp() - 1)
         return Fraction((as_decimal(delta) / growth).normalize(Context(prec=12, rounding=ROUND_FLOOR)))

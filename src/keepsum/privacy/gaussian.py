@@ -16,7 +16,7 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
 
 CALIBRATIONS = ("zcdp", "tight", "paper")
-FLOATS = Fraction(1, 10**9)  # relative room for volumes that other machines may round differently
+VOLUME_TOLERANCE = Fraction(1, 10**9)  # relative: another machine may round volumes differently
 
 
 @dataclass(frozen=True, init=False)
@@ -26,11 +26,11 @@ class Gaussian:
     Parameters
     ----------
     epsilon, delta
-        Approximate privacy per unit of l2 distance; sigma is worked out from them.
+        Approximate differential privacy per unit of l2 distance; sigma is calibrated to them.
     rho
-        Zero-concentrated privacy at unit l2 distance.
+        Zero-concentrated differential privacy (zCDP) at l2 distance 1.
     sigma
-        The width of the noise itself. Give exactly one of these three.
+        The width of the noise itself. Give exactly one of the three: epsilon and delta, rho, or sigma.
     calibration
         How sigma follows from epsilon and delta: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for sigma^2 on any lattice;
         ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the paper's factor that
@@ -39,7 +39,7 @@ class Gaussian:
     Attributes
     ----------
     sigma
-        The width, rounded up to twelve digits; None while it depends on a lattice that only a plan knows.
+        The width, rounded up to twelve digits; None if it depends on the lattice, which only a plan knows.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Gaussian:
     rho: Fraction | None
     sigma: Fraction | None
     calibration: str
-    neighbours: Neighbours | None  # if not None, the loss is that of one person, and sigma is not known yet
+    neighbours: Neighbours | None  # if not None, the loss is per person, and sigma is not known yet
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class Gaussian:
         attributes: Iterable[str] | None = None,
         to: str = "any value",
     ) -> Gaussian:
-        """Ask for a loss of at most (epsilon, delta), or rho, for one person; the plan sets the loss per unit.
+        """Request a per-person loss, (epsilon, delta) or rho; the plan derives the loss per unit of distance.
 
         Parameters
         ----------
         epsilon, delta, rho, calibration
-            The loss of one person, and how sigma follows from it. Give epsilon and delta, or rho.
+            The per-person loss, and how sigma follows from it. Give epsilon and delta, or rho.
         attributes, to
             To protect less, as in :meth:`Laplace.per_person`.
 
@@ -107,8 +107,8 @@ class Gaussian:
         names = {name for name, value in given.items() if value is not None}
         if names not in ({"epsilon", "delta"}, {"rho"}, {"sigma"}):
             raise InputError(
-                f"A Gaussian must have epsilon and delta, or rho, or sigma, "
-                f"got {' and '.join(sorted(names)) or 'none'}."
+                f"Gaussian noise must be given epsilon and delta, or rho, or sigma, "
+                f"got {' and '.join(sorted(names)) or 'none of them'}."
             )
         check_choice(calibration, "Calibration", CALIBRATIONS)
         for name, value in given.items():
@@ -137,11 +137,11 @@ class Gaussian:
     def resolve(
         self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
     ) -> GaussianMechanism:
-        """The mechanism, with its sigma worked out for a lattice where that is needed."""
+        """The mechanism, with sigma calibrated to the lattice where it depends on it."""
         if self.neighbours is not None:
             if distance is None:
                 raise InputError(
-                    f"The mechanism must have its loss per unit of distance, got {self!r}. Use plan.mechanism."
+                    f"The mechanism must state its loss per unit of distance, got {self!r}. Use plan.mechanism."
                 )
             return self._per_unit(distance).resolve(None, lattice)
         sigma = self.sigma if self.sigma is not None else self._sigma_for(lattice)
@@ -149,16 +149,19 @@ class Gaussian:
 
     def _sigma_for(self, lattice: Callable[[], LatticeShape] | None) -> Fraction:
         if lattice is None or self.epsilon is None or self.delta is None:
-            raise InputError(f"The mechanism must have its sigma worked out, got {self!r}. Use plan.mechanism.")
+            raise InputError(f"The mechanism must have a known sigma, got {self!r}. Use plan.mechanism.")
         shape = lattice()
         if self.calibration == "tight":
             return tight(self.epsilon, self.delta, shape.shortest)
         if shape.log_volume is None:
-            raise InputError("The paper's calibration needs the lattice's volume, and a block is too large for it.")
+            raise InputError(
+                "The paper's calibration needs the lattice's volume, and a block is too large to compute it. "
+                "Use calibration='zcdp'."
+            )
         return paper(self.epsilon, self.delta, shape.dimension, shape.log_volume)
 
     def _per_unit(self, distance: Distance) -> Gaussian:
-        """At distance r delta grows by (e^(eps r) - 1)/(e^eps - 1), and rho by r^2; rounded to the safe side."""
+        """At distance r, delta grows by (e^(eps r) - 1)/(e^eps - 1) and rho by r^2; rounded to the safe side."""
         if self.epsilon is None or self.delta is None:
             return Gaussian(rho=None if self.rho is None else self.rho / distance.length)
         epsilon = epsilon_per_unit(self.epsilon, distance)
@@ -173,16 +176,16 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class GaussianMechanism:
-    """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2), and the guarantee that sigma was made for.
+    """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2), and the guarantee that sigma was calibrated to.
 
     Attributes
     ----------
     sigma
         The width of the noise, exactly as it is drawn.
     epsilon, delta
-        The guarantee per unit of distance, if it was asked for in this form; else None.
+        The guarantee per unit of distance, if requested in this form; else None.
     rho
-        The zCDP loss at distance 1, if it was asked for; else None.
+        The zCDP loss at distance 1, if requested; else None.
     calibration
         How sigma follows from epsilon and delta.
     """
@@ -195,7 +198,7 @@ class GaussianMechanism:
 
     @property
     def kind(self) -> Kind:
-        """Which samplers and which law serve it."""
+        """Which samplers and which closed-form law apply."""
         return "gaussian"
 
     @property
@@ -205,7 +208,7 @@ class GaussianMechanism:
 
     @property
     def scale(self) -> Fraction:
-        """How wide its noise is."""
+        """The width of the noise."""
         return self.sigma
 
     @property
@@ -224,15 +227,15 @@ class GaussianMechanism:
         return f"exp(-|z|₂² / (2·{shown(self.sigma)}²))"
 
     def statement(self) -> str:
-        """The privacy loss per unit of distance, in words."""
+        """The privacy loss per unit of distance, as a phrase."""
         if self.epsilon is not None and self.delta is not None:
             return f"epsilon {shown(self.epsilon)}, delta {shown_briefly(self.delta)} per unit of l2 distance"
         if self.rho is not None:
-            return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with its square"
+            return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with the square of the distance"
         return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1"
 
     def facts(self) -> MechanismFacts:
-        """What a certificate says of it."""
+        """The mechanism as a certificate states it."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "sigma": self.sigma}
         parameters = {name: str(number) for name, number in numbers.items() if number is not None}
         if self.epsilon is not None:
@@ -244,36 +247,38 @@ class GaussianMechanism:
         """The mechanism that a certificate states, with the sigma that it states."""
         given = {name: value for name, value in facts.parameters.items() if name != "calibration"}
         if facts.norm != "l2" or set(given) not in ({"epsilon", "delta", "sigma"}, {"rho", "sigma"}, {"sigma"}):
-            raise InputError("A Gaussian mechanism in a certificate must have a sigma, with what it follows from.")
+            raise InputError(
+                "A Gaussian mechanism in a certificate must have a sigma and the parameters it follows from."
+            )
         sigma = exact_in_range(given["sigma"], "Sigma")
         if len(given) == 1:
             return Gaussian(sigma=sigma).resolve()
-        asked = Gaussian(
+        request = Gaussian(
             given.get("epsilon"),
             given.get("delta"),
             rho=given.get("rho"),
             calibration=facts.parameters.get("calibration", "zcdp"),
         )
-        return cls(sigma, asked.epsilon, asked.delta, asked.rho, asked.calibration)
+        return cls(sigma, request.epsilon, request.delta, request.rho, request.calibration)
 
     def request(self) -> Gaussian:
-        """What it was asked for as, per unit of distance; a plan may resolve it to another sigma."""
+        """The request for it, per unit of distance; a plan may resolve it to another sigma."""
         if self.epsilon is None and self.rho is None:
             return Gaussian(sigma=self.sigma)
         return Gaussian(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration)
 
     def agrees(self, stated: object) -> bool:
-        """Whether a certificate may state that mechanism where this one is worked out again.
+        """Whether a certificate may state that mechanism where this one is recomputed.
 
-        The calibration ``"tight"`` rests on a lower bound of the shortest vectors, which another version may not know
-        so well; ``"paper"`` on a volume in floating-point numbers.
+        The calibration ``"tight"`` rests on a lower bound on the shortest vectors, which may be weaker in another
+        version; ``"paper"`` on a volume in floating-point arithmetic.
         """
         if self == stated or not isinstance(stated, GaussianMechanism):
             return self == stated
         if self.calibration == "zcdp" or self.epsilon is None or self.delta is None:
             return False
         largest = self.sigma if self.calibration == "paper" else zcdp(self.epsilon, self.delta)
-        in_range = self.sigma * (1 - FLOATS) <= stated.sigma <= largest * (1 + FLOATS)
+        in_range = self.sigma * (1 - VOLUME_TOLERANCE) <= stated.sigma <= largest * (1 + VOLUME_TOLERANCE)
         return in_range and replace(stated, sigma=self.sigma) == self
 
     def __repr__(self) -> str:
@@ -283,7 +288,7 @@ class GaussianMechanism:
 def _arguments(
     epsilon: Fraction | None, delta: Fraction | None, rho: Fraction | None, sigma: Fraction | None, calibration: str
 ) -> str:
-    """As they stand in a call."""
+    """The arguments as in a call."""
     given = {"epsilon": epsilon, "delta": delta, "rho": rho}
     if not any(given.values()):
         given["sigma"] = sigma

@@ -1,4 +1,4 @@
-"""What a release guarantees: the mechanism's loss, what it means for one person, and what sampling adds to it.
+"""What a release guarantees: the mechanism's loss, the per-person loss, and what sampling adds to it.
 
 A sampler whose draws are within total variation d of their target adds (1 + e^(eps r)) d to delta at distance r: the
 two sides of the comparison are off by d each, one of them under the factor. In the form of the definition, where delta
@@ -22,16 +22,16 @@ Exactness: TypeAlias = Literal["exact", "rounded", "estimated", "no sampler"]
 
 @dataclass(frozen=True)
 class SamplingError:
-    """How far the noise may be from its target, in total variation, over all blocks.
+    """The total variation between the noise and its target, over all blocks.
 
     Attributes
     ----------
     distance
-        The upper limit: proved where the sampling is rounded, observed where it is estimated.
+        The upper limit: proved where sampling is rounded, a confidence limit where it is estimated.
     extrapolated
-        What an extrapolation of the observed meeting times gives; None where there is none.
+        The extrapolation from the observed meeting times; None where there is none.
     confidence, pairs
-        The level of the observed limit, and the fewest pairs of chains behind it.
+        The confidence level of the limit, and the smallest number of pairs of chains behind it.
     """
 
     distance: float
@@ -42,7 +42,7 @@ class SamplingError:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a release by this plan guarantees, in numbers and in words.
+    """What a release by this plan guarantees, in numbers and in sentences.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Guarantee:
     sampling
         The weakest of the blocks: ``"exact"``, ``"rounded"``, ``"estimated"``, or ``"no sampler"``.
     error
-        How far the noise may be from its target; None if it is exact, or if it has not been measured yet.
+        The total variation from the target; None if sampling is exact, or it has not been measured yet.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Guarantee:
     sampling: Exactness
     error: SamplingError | None = None
 
-    # -- numbers: per unit of distance, and for one person ------------------------------------------
+    # -- numbers: per unit of distance, and per person ------------------------------------------
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -77,7 +77,7 @@ class Guarantee:
 
     @property
     def delta(self) -> Fraction:
-        """Delta per unit of distance, that of sampling included."""
+        """Delta per unit of distance, including that of sampling."""
         return self._delta(self._unit_distance)
 
     @property
@@ -87,21 +87,21 @@ class Guarantee:
 
     @property
     def person_epsilon(self) -> Fraction | None:
-        """Epsilon for one person, rounded up; None where the loss is stated as rho."""
+        """Per-person epsilon, rounded up; None where the loss is stated as rho."""
         return self.mechanism.loss(self.person).epsilon
 
     @property
     def person_delta(self) -> Fraction:
-        """Delta for one person, that of sampling included, rounded up."""
+        """Per-person delta, including that of sampling, rounded up."""
         return self._delta(self.person)
 
     @property
     def person_rho(self) -> Fraction | None:
-        """The zCDP loss of one person; None where the loss is stated as epsilon."""
+        """The per-person zCDP loss; None where the loss is stated as epsilon."""
         return self.mechanism.loss(self.person).rho
 
     def sampling_delta(self, distance: Distance | None = None) -> Fraction:
-        """What sampling adds to delta at a distance, by default 1, as far as it was proved or observed."""
+        """What sampling adds to delta at a distance, by default 1: the proved bound, or the confidence limit."""
         if self.error is None:
             return Fraction(0)
         return added_delta(self.error.distance, self.mechanism, 1.0 if distance is None else float(distance.value))
@@ -117,7 +117,7 @@ class Guarantee:
     def _unit(self) -> Loss:
         return self.mechanism.loss(self._unit_distance)
 
-    # -- words ----------------------------------------------------------------------------------------
+    # -- sentences ----------------------------------------------------------------------------------------
 
     @property
     def words(self) -> str:
@@ -126,7 +126,7 @@ class Guarantee:
 
     @property
     def person_words(self) -> str:
-        """The guarantee of one person."""
+        """The per-person guarantee."""
         return self.at(self.person)
 
     def at(self, distance: Distance) -> str:
@@ -135,26 +135,30 @@ class Guarantee:
 
     @property
     def sampling_words(self) -> str:
-        """How the noise is drawn."""
+        """The exactness of sampling, and what is known of it."""
         if self.sampling == "exact":
-            return "The noise is drawn exactly from this law: no rounding, no approximation."
+            return "Sampling is exact: no rounding, no approximation."
         if self.sampling == "no sampler":
-            return "No release: a block has no sampler."
+            return "No release is possible: a block has no sampler."
         if self.error is None:
             return (
-                "The noise is drawn by chains whose distance from this law is not measured yet: plan.certify() does "
-                "it, and a release does it first. It needs no data and no budget."
+                "Sampling is estimated: the noise is drawn by chains whose total variation from the target is not yet "
+                "measured. plan.certify() or keepsum convergence measures it, and a release does so first; it needs no "
+                "data and no budget."
             )
-        distance = f"The noise is within total variation {three_digits_up(self.error.distance)} of this law"
+        limit = three_digits_up(self.error.distance)
         if self.sampling == "rounded":
-            return f"{distance}: an exact method, in floating-point numbers."
+            return f"Sampling is rounded: exact but for floating point, within total variation {limit} of the target."
         return (
-            f"{distance}, at {100 * (self.error.confidence or 0):.4g}% confidence, as {self.error.pairs or 0:,} pairs "
-            f"of chains showed (if those that are slowest to meet were among them or like them); extrapolated beyond "
-            f"what was seen, within {three_digits_up(self.error.extrapolated or 0)}. Epsilon is proved for the law "
-            f"itself; the first of these numbers is a confidence limit, the second an extrapolation, and neither is "
-            f"proved."
+            f"Sampling is estimated: total variation from the target at most {limit} with "
+            f"{100 * (self.error.confidence or 0):.4g}% confidence, from {self.error.pairs or 0:,} pairs of coupled "
+            f"chains (if they represent the slowest to meet), {three_digits_up(self.error.extrapolated or 0)} "
+            f"extrapolated. The loss is proved for the target; the confidence limit and the extrapolation are not."
         )
+
+    def sampling_addition(self, distance: Distance) -> str:
+        """What sampling adds to the loss at a distance, as a phrase to follow it; empty if nothing."""
+        return self._addition(float(distance.value))
 
     def _addition(self, distance: float) -> str:
         if self.error is None:
@@ -162,18 +166,18 @@ class Guarantee:
         if self.mechanism.epsilon is None:
             return f", up to total variation {three_digits_up(self.error.distance)} from sampling"
         observed = added_delta(self.error.distance, self.mechanism, distance)
-        words = f" and delta {_shown(observed)} from sampling"
+        addition = f", plus delta {_shown(observed)} from sampling"
         if self.error.extrapolated is None:
-            return words
-        beyond = added_delta(self.error.extrapolated, self.mechanism, distance)
-        return f"{words} (observed; extrapolated {_shown(beyond)})"
+            return addition
+        extrapolated = added_delta(self.error.extrapolated, self.mechanism, distance)
+        return f"{addition} (observed; {_shown(extrapolated)} extrapolated)"
 
     def __str__(self) -> str:
-        return f"{self.words}; for one person {self.person_words}; {self.sampling}"
+        return f"{self.words}; per-person {self.person_words}; {self.sampling}"
 
 
 def added_delta(total_variation: float, mechanism: Mechanism, distance: float) -> Fraction:
-    """(1 + e^(eps r)) times the total variation, rounded up to three digits; the bare one if there is no epsilon."""
+    """(1 + e^(eps r)) times the total variation, rounded up to three digits; just that if there is no epsilon."""
     if mechanism.epsilon is None:
         return Fraction(three_digits_up(total_variation))
     exponent = float(mechanism.epsilon) * distance

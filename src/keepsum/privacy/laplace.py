@@ -18,7 +18,7 @@ from keepsum.privacy.numbers import Number, exact_in_range, shown
 
 @dataclass(frozen=True, init=False)
 class Laplace:
-    """Noise with probability proportional to exp(-epsilon |z|), in the l1 or the l2 norm: pure privacy.
+    """Noise with probability proportional to exp(-epsilon |z|), in the l1 or the l2 norm: pure differential privacy.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Laplace:
 
     epsilon: Fraction
     norm: Norm
-    neighbours: Neighbours | None  # if not None, epsilon is the loss of one person, not per unit of distance
+    neighbours: Neighbours | None  # if not None, epsilon is per person, not per unit of distance
 
     def __init__(self, epsilon: Number, norm: str = "l1") -> None:
         self._fill(epsilon, norm, None)
@@ -50,12 +50,12 @@ class Laplace:
     def per_person(
         cls, epsilon: Number, norm: str = "l1", *, attributes: Iterable[str] | None = None, to: str = "any value"
     ) -> Laplace:
-        """Ask for a privacy loss of at most epsilon for one person; the plan sets the loss per unit of distance.
+        """Request a per-person epsilon; the plan derives epsilon per unit of distance.
 
         Parameters
         ----------
         epsilon, norm
-            The loss of one person, and how distance is measured.
+            The per-person loss, and how distance is measured.
         attributes
             Protect changes of these attributes only; by default of each attribute of the table.
         to
@@ -74,12 +74,12 @@ class Laplace:
     def resolve(
         self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
     ) -> LaplaceMechanism:
-        """The mechanism that gives neighbours at most the loss asked for, rounded to the safe side."""
+        """The mechanism that gives neighbours at most the requested loss, rounded to the safe side."""
         if self.neighbours is None:
             return LaplaceMechanism(self.epsilon, self.norm)
         if distance is None:
             raise InputError(
-                f"The mechanism must have its loss per unit of distance, got {self!r}. Use plan.mechanism."
+                f"The mechanism must state its loss per unit of distance, got {self!r}. Use plan.mechanism."
             )
         return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
 
@@ -99,12 +99,12 @@ class LaplaceMechanism:
 
     @property
     def kind(self) -> Kind:
-        """Which samplers and which law serve it."""
+        """Which samplers and which closed-form law apply."""
         return "laplace-l1" if self.norm == "l1" else "laplace-l2"
 
     @property
     def scale(self) -> Fraction:
-        """How wide its noise is."""
+        """The width of the noise."""
         return 1 / self.epsilon
 
     def loss(self, distance: Distance) -> Loss:
@@ -116,11 +116,11 @@ class LaplaceMechanism:
         return f"exp(-{shown(self.epsilon)} |z|{'₁' if self.norm == 'l1' else '₂'})"
 
     def statement(self) -> str:
-        """The privacy loss per unit of distance, in words."""
+        """The privacy loss per unit of distance, as a phrase."""
         return f"epsilon {shown(self.epsilon)} per unit of {self.norm} distance"
 
     def facts(self) -> MechanismFacts:
-        """What a certificate says of it."""
+        """The mechanism as a certificate states it."""
         return MechanismFacts("laplace", self.norm, {"epsilon": str(self.epsilon)})
 
     @classmethod
@@ -131,11 +131,11 @@ class LaplaceMechanism:
         return Laplace(facts.parameters["epsilon"], facts.norm).resolve()
 
     def request(self) -> Laplace:
-        """What it was asked for as, per unit of distance."""
+        """The request for it, per unit of distance."""
         return Laplace(self.epsilon, self.norm)
 
     def agrees(self, stated: object) -> bool:
-        """Whether a certificate may state that mechanism where this one is worked out again."""
+        """Whether a certificate may state that mechanism where this one is recomputed."""
         return self == stated
 
     def __repr__(self) -> str:

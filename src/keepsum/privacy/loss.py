@@ -1,4 +1,4 @@
-"""A privacy loss in numbers, each rounded to the safe side."""
+"""Privacy losses as numbers, rounded up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from keepsum.privacy.numbers import shown_briefly
 
-LARGE_EPSILON, LARGE_DELTA = 10, Fraction(1, 100)  # the loss of one person above which little is protected
+LARGE_EPSILON, LARGE_DELTA = 10, Fraction(1, 100)  # per-person losses above these protect little
 _LOG_MILLION = Fraction(13816, 1000)  # ln(10^6), rounded up
 
 
@@ -34,7 +34,7 @@ class Loss:
 
     @property
     def excess(self) -> Literal["epsilon", "delta", "rho"] | None:
-        """Which part of it is so large that it protects little, decided in exact arithmetic; None if none is.
+        """The parameter that is so large that the loss protects little, decided in exact arithmetic; None if none is.
 
         A loss in rho counts as the epsilon that it gives at delta 1e-6, rho + 2 sqrt(rho ln(1/delta)).
 

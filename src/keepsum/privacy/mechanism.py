@@ -1,4 +1,4 @@
-"""What a mechanism is: a request as users write it, and the mechanism of a plan with every parameter known.
+"""Mechanisms: the request as users write it, and the mechanism of a plan with every parameter known.
 
 A new mechanism is one file with these two types, a selection of samplers for its ``kind`` (``planning/selection``), and
 a line in ``privacy/__init__.py`` by which certificates find it.
@@ -33,7 +33,7 @@ class Mechanism(Protocol):
 
     @property
     def kind(self) -> Kind:
-        """Which samplers and which law serve it."""
+        """Which samplers and which closed-form law apply."""
 
     @property
     def norm(self) -> Norm:
@@ -41,11 +41,11 @@ class Mechanism(Protocol):
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The loss per unit of distance, if it is stated as an epsilon."""
+        """Epsilon per unit of distance, if the loss is stated as one."""
 
     @property
     def scale(self) -> Fraction:
-        """How wide its noise is: 1/epsilon of exp(-epsilon |z|), or sigma of exp(-|z|^2 / 2 sigma^2)."""
+        """The width of the noise: 1/epsilon of exp(-epsilon |z|), or sigma of exp(-|z|^2 / 2 sigma^2)."""
 
     def loss(self, distance: Distance) -> Loss:
         """The privacy loss at a distance."""
@@ -54,20 +54,20 @@ class Mechanism(Protocol):
         """The weight of a noise vector z, in symbols."""
 
     def statement(self) -> str:
-        """The privacy loss per unit of distance, in words."""
+        """The privacy loss per unit of distance, as a phrase."""
 
     def facts(self) -> MechanismFacts:
-        """What a certificate says of it."""
+        """The mechanism as a certificate states it."""
 
     def request(self) -> Request:
-        """What it was asked for as, per unit of distance; a plan may resolve it to other parameters."""
+        """The request for it, per unit of distance; a plan may resolve it to other parameters."""
 
     def agrees(self, stated: Any) -> bool:
-        """Whether a certificate may state that mechanism where this one is worked out again."""
+        """Whether a certificate may state that mechanism where this one is recomputed."""
 
 
 class Request(Protocol):
-    """A mechanism as users ask for it: its parameters may depend on the lattice, or on what one person is."""
+    """A mechanism as users request it: its parameters may depend on the lattice, or on the distance of one person."""
 
     @property
     def norm(self) -> Norm:
@@ -75,7 +75,7 @@ class Request(Protocol):
 
     @property
     def neighbours(self) -> Neighbours | None:
-        """For which changes of one person the loss is meant; None for a loss per unit of distance."""
+        """Which changes of one person the loss covers; None for a loss per unit of distance."""
 
     def resolve(self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None) -> Mechanism:
         """The mechanism, given the distance of those neighbours and the shape of the lattice."""

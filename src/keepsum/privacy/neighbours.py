@@ -1,4 +1,4 @@
-"""Which tables count as neighbours where a loss per person is asked for."""
+"""Which tables are neighbours for a per-person loss."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, attributes: Iterable[str] | None, to: str) -> Neighbours:
-        """The neighbours that a user asks for."""
+        """The neighbours that a user requests."""
         if to not in TO:
             raise InputError(f"Argument to= must be 'any value' or 'some other value', got {_kind(to)}.")
         if attributes is None:
@@ -44,18 +44,18 @@ class Neighbours:
             raise InputError(f"Attributes must be a list of axes, got {_kind(attributes)}.")
         names = tuple(named)
         if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise InputError("Attributes must be a list of different axes, at least one. Leave it out for all of them.")
+            raise InputError("Attributes must be a list of one or more different axes. Leave it out for all of them.")
         return cls(names, TO[TO.index(to)])
 
     def __str__(self) -> str:
         return f"{'any attribute' if self.attributes is None else ', '.join(self.attributes)} to {self.to}"
 
     def arguments(self) -> str:
-        """As they stand in a call, with a comma before; nothing for what is so by default."""
+        """The arguments as in a call, after a comma; defaults are left out."""
         named = "" if self.attributes is None else f", attributes={list(self.attributes)!r}"
         return named + ("" if self.to == TO[0] else f", to={self.to!r}")
 
 
 def _kind(value: object) -> str:
-    """What was given, without showing what may be data."""
+    """The argument, unless it may be data."""
     return repr(value) if isinstance(value, str) and len(value) <= 40 else f"a {type(value).__name__}"

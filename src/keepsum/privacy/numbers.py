@@ -1,4 +1,4 @@
-"""Exact numbers: how users give them, and how they are shown without ever being understated."""
+"""Exact numbers: how users give them, and how they are shown, never rounded down."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keepsum.errors import InputError
 
 Number: TypeAlias = int | float | str | Decimal | Fraction | np.integer
 
-SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**12)
+SMALLEST_PARAMETER, LARGEST_PARAMETER = Fraction(1, 10**12), Fraction(10**12)
 
 
 def exact(value: Number, what: str) -> Fraction:
@@ -47,13 +47,13 @@ def _as_fraction(value: Number) -> Fraction | None:
 def exact_in_range(value: Number, what: str) -> Fraction:
     """A positive number from 1e-12 to 1e12."""
     number = exact(value, what)
-    if not SMALLEST <= number <= LARGEST:
+    if not SMALLEST_PARAMETER <= number <= LARGEST_PARAMETER:
         raise InputError(f"{what} must be from 1e-12 to 1e12, got {shown(number)}.")
     return number
 
 
 def shown(number: Fraction) -> str:
-    """A fraction for people: as a decimal where that is exact and short, else as a quotient.
+    """A fraction for display: a decimal where that is exact and short, else a quotient.
 
     >>> shown(Fraction(1, 4)), shown(Fraction(1, 3)), shown(Fraction(1, 10**6))
     ('0.25', '1/3', '1e-6')
@@ -65,7 +65,7 @@ def shown(number: Fraction) -> str:
 
 
 def shown_briefly(number: Fraction, length: int = 6) -> str:
-    """A fraction for people, in four digits rounded up where its exact form is long.
+    """A fraction for display, rounded up to four digits where its exact form is long.
 
     >>> shown_briefly(Fraction(1, 8)), shown_briefly(Fraction(1, 3))
     ('0.125', '1/3')
@@ -84,7 +84,7 @@ def plain(number: Decimal) -> str:
 
 
 def rounded_up(number: Decimal, digits: int = 12) -> Decimal:
-    """To so many significant digits, rounded up: a loss is never stated smaller than it is."""
+    """Rounded up to that many significant digits: a loss is never understated."""
     return number.normalize(Context(prec=digits, rounding=ROUND_CEILING))
 
 
@@ -98,7 +98,7 @@ def decimal_text(number: Fraction) -> str:
 
 
 def as_decimal(number: Fraction) -> Decimal:
-    """In fifty digits, whatever the caller's own context is."""
+    """The decimal of fifty digits, whatever the caller's context."""
     with localcontext(Context(prec=50)):
         return Decimal(number.numerator) / Decimal(number.denominator)
 

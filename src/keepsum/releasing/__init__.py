@@ -1,1 +1,1 @@
-"""Releases, their certificates, and how they are verified."""
+"""Releases, their certificates, and their verification."""

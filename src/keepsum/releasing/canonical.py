@@ -1,12 +1,10 @@
-r"""JSON in its canonical form (RFC 8785, JCS), and JSON read so strictly that it has one meaning only.
+r"""JSON in canonical form (RFC 8785, JCS), and a strict parser that accepts only unambiguous JSON.
 
-A signature is over the canonical form of what is in a file, less the signature itself: the order of keys, white space
-and the spelling of numbers and escapes do not matter, everything else does. Other programs can check a signature
-with any implementation of RFC 8785.
+A signature covers the canonical form of what is in a file, less the signature itself: key order, white space and the
+spelling of numbers and escapes do not matter, everything else does. Any implementation of RFC 8785 can check it.
 
-Only what every JSON parser reads alike is allowed (RFC 7493, I-JSON): no key twice in an object, no number beyond
-float64, no whole number beyond 2^53 - 1, no half of a surrogate pair. Minus zero is refused too, which RFC 8785 writes
-as 0.
+Only what every JSON parser reads the same way is allowed (RFC 7493, I-JSON): no duplicate keys, no number beyond
+float64, no integer beyond 2^53 - 1, no lone surrogate. Minus zero is refused too, because RFC 8785 writes it as 0.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-LARGEST = 2**53 - 1  # the largest whole number that every parser of JSON reads exactly
+LARGEST_INTEGER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 POSITIONAL, SMALLEST_POSITIONAL = 21, -6  # powers of ten between which ECMAScript writes a number without an exponent
 
 
@@ -26,7 +24,7 @@ def parse(data: bytes) -> Any:
     Raises
     ------
     ValueError
-        If it is not JSON in UTF-8, or has more than one meaning.
+        If it is not JSON in UTF-8, or is ambiguous.
     RecursionError
         If it is nested too deeply.
 
@@ -36,13 +34,13 @@ def parse(data: bytes) -> Any:
     {'b': 1, 'a': [20, 'é']}
     >>> parse(b'{"a": 1, "\\u0061": 2}')
     Traceback (most recent call last):
-    ValueError: a key stands twice in one object
+    ValueError: a key occurs twice in one object
     """
-    text = data.decode("utf-8")  # a byte order mark is left in, and is no JSON
+    text = data.decode("utf-8")  # a byte order mark stays in, and is not JSON
     value = json.loads(
         text, object_pairs_hook=_members, parse_int=_integer, parse_float=_number, parse_constant=_no_constant
     )
-    if "\\u" in text:  # the only way to write half of a surrogate pair in UTF-8
+    if "\\u" in text:  # the only way to write a lone surrogate in UTF-8
         canonical(value)
     return value
 
@@ -53,7 +51,7 @@ def canonical(value: Any) -> bytes:
     Raises
     ------
     ValueError
-        If there is a value that JSON cannot hold, or that not every parser would read alike.
+        If a value is not valid JSON, or not every parser would read it the same way.
 
     Examples
     --------
@@ -66,30 +64,30 @@ def canonical(value: Any) -> bytes:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return members
 
 
 def _integer(text: str) -> int:
     if text == "-0":
         raise ValueError("a number is minus zero")
-    if len(text) > len(str(-LARGEST)) or abs(int(text)) > LARGEST:
-        raise ValueError("a whole number is beyond 2^53 - 1")
+    if len(text) > len(str(-LARGEST_INTEGER)) or abs(int(text)) > LARGEST_INTEGER:
+        raise ValueError("an integer is beyond 2^53 - 1")
     return int(text)
 
 
 def _number(text: str) -> int | float:
-    """A number with a fraction or an exponent: a whole number if that is what it is."""
+    """A number with a fraction or an exponent, as an int if it is an integer."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("a number is too large")
     if number == 0 and text.startswith("-"):
         raise ValueError("a number is minus zero")
-    return int(number) if number.is_integer() and abs(number) <= LARGEST else number
+    return int(number) if number.is_integer() and abs(number) <= LARGEST_INTEGER else number
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not a number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _written(value: Any) -> str:
@@ -98,8 +96,8 @@ def _written(value: Any) -> str:
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, int):
-        if abs(value) > LARGEST:
-            raise ValueError("a whole number is beyond 2^53 - 1")
+        if abs(value) > LARGEST_INTEGER:
+            raise ValueError("an integer is beyond 2^53 - 1")
         return str(value)
     if isinstance(value, float):
         return number_text(value)
@@ -114,7 +112,7 @@ def _written(value: Any) -> str:
 
 def _text(text: str) -> str:
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("a text has half of a surrogate pair")
+        raise ValueError("a text has a lone surrogate")
     return json.dumps(text, ensure_ascii=False)  # escapes the quote, the backslash and control characters only
 
 

@@ -1,4 +1,4 @@
-"""The certificate: the document of a release that anybody can read and check."""
+"""The certificate: the public document of a release, which anybody can check."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ UNPUBLISHED = "keepsum.certificate/1"
 
 
 class Certificate(ReleaseFacts, frozen=True):
-    """Everything that may be known of a release.
+    """What is public about a release.
 
-    It holds facts only; sentences are made of them when it is shown.
+    It holds facts only; sentences are made from them when it is shown.
     """
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """Read a certificate strictly: every field is known, none is missing, no key stands twice."""
+        """Read a certificate strictly: no unknown field, no missing field, no duplicate key."""
         if not isinstance(data, bytes):
             raise InputError(f"A certificate must be read from bytes, got {type_of(data)}.")
         return cls.from_document(document_of(data))
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
-        """The certificate in a parsed JSON document, which is what a signature is over."""
+        """The certificate in a parsed JSON document, which is what a signature covers."""
         _check_schema(document)
         certificate, problem = None, ""
         try:
@@ -65,7 +65,7 @@ class Certificate(ReleaseFacts, frozen=True):
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must be told."""
+        """What every reader must know."""
         return warnings_of(self)
 
     def _repr_html_(self) -> str:
@@ -91,7 +91,7 @@ class Certificate(ReleaseFacts, frozen=True):
 
 
 def document_of(data: bytes) -> Any:
-    """The JSON document in a file, which must have one meaning only."""
+    """The JSON document in a file, which must be unambiguous."""
     document, problem = None, ""
     try:
         document = parse(data)
@@ -106,13 +106,13 @@ def _check_schema(document: Any) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema == UNPUBLISHED:
         raise InputError(
-            f"The certificate must follow the schema {SCHEMA}, this one follows {UNPUBLISHED}, under which nothing was "
-            f"published. Release the table again."
+            f"The certificate must follow the schema {SCHEMA}, got {UNPUBLISHED}, which was never published. "
+            f"Release the table again."
         )
     if isinstance(schema, str) and schema.startswith(FAMILY) and schema != SCHEMA:
         raise InputError(
-            f"The certificate must follow the schema {SCHEMA}, this one follows another. If a later version of Keepsum "
-            f"wrote it, update Keepsum."
+            f"The certificate must follow the schema {SCHEMA}, got another. If a later version of Keepsum wrote it, "
+            f"update Keepsum."
         )
 
 

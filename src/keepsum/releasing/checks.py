@@ -1,8 +1,8 @@
-"""Whether the facts of a certificate follow from its declarations, or make sense where they were measured.
+"""Whether the facts of a certificate follow from its declarations, or are plausible where they were measured.
 
-What follows from the domain, the kept totals and the mechanism is worked out again and must agree. What came from a
-pilot, from coupled chains or from a simulation is only checked for sense: another version, or another machine, may
-measure it differently. Nothing is drawn for these checks.
+What follows from the domain, the kept totals and the mechanism is recomputed and must agree. What came from a pilot,
+from coupled chains or from a simulation is only checked for plausibility: another version, or another machine, may
+measure it differently. These checks draw no noise.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ from keepsum.releasing.facts import (
     SamplerRecord,
     SamplingRecord,
 )
-from keepsum.releasing.records import accuracy_record, exposure_record, pairs_have_sense, sampling_record
+from keepsum.releasing.records import accuracy_record, exposure_record, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
 
-FLOATS = 1e-9  # relative room for sums and logarithms that other machines may round differently
-DIGITS = Fraction(1, 10**11)  # the same for losses, which are worked out to twelve digits
-ROUNDED_UP, DELTA_ROUNDED_UP = Fraction("1.001"), Decimal("1.01")  # how far a loss, and sampling's delta, may be
-# How exact the methods are that this version knows; others are as they are stated.
+FLOAT_TOLERANCE = 1e-9  # relative: another machine may round sums and logarithms differently
+LOSS_TOLERANCE = Fraction(1, 10**11)  # relative, for losses, which are computed to twelve digits
+ROUNDED_UP, DELTA_ROUNDED_UP = (
+    Fraction("1.001"),
+    Decimal("1.01"),
+)  # by which a loss, and the delta of sampling, may be rounded up
+# The exactness of the methods that this version knows; for others it is taken as stated.
 EXACTNESS: dict[str, Exactness] = {
     "independent_cells": "exact",
     "uniform_compositions": "exact",
@@ -55,7 +58,7 @@ EXACTNESS: dict[str, Exactness] = {
 
 
 def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTable | None) -> list[str]:
-    """What in the facts does not follow from the declarations, or makes no sense.
+    """Which facts do not follow from the declarations, or are not plausible.
 
     Parameters
     ----------
@@ -71,8 +74,8 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the number of cells": facts.table.cells == kept.size,
         "the order of categories": kept.domain is not None and order_is_as_recorded(facts.domain, kept.domain),
         "the distances": _distances_agree(record.person, plan),
-        "the loss of one person": _loss_follows(record.person, drawn),
-        "the blocks": _cells_follow(record.blocks, plan.groups) and all(map(_block_has_sense, record.blocks)),
+        "the per-person loss": _loss_follows(record.person, drawn),
+        "the blocks": _cells_follow(record.blocks, plan.groups) and all(map(_block_is_plausible, record.blocks)),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
         "the accuracy": _accuracy_follows(facts, plan, released),
         "the exposed cells": _exposure_follows(facts, plan, released),
@@ -85,16 +88,16 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
 
 
 def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
-    """Whether distances are ours, or bounds that do not contradict ours, and the person's is the largest of them."""
+    """Whether distances are the computed ones, or bounds consistent with them, and the person's is the largest."""
     if [stated.axis for stated in person.attributes] != [attribute.axis for attribute in plan.attributes]:
         return False
     pairs = zip(person.attributes, plan.attributes, strict=True)
     if not all(_attribute_agrees(stated, attribute) for stated, attribute in pairs):
         return False
-    _ = plan.asked_distance  # refuses what could not be asked for
+    _ = plan.asked_distance  # refuses what cannot be requested
     known = [stated.any_value for stated in person.attributes if stated.any_value is not None]
     if not known:
-        return _distance_agrees(person.distance, plan.cheapest)
+        return _distance_agrees(person.distance, plan.smallest_change)
     longest = max(distance.length for distance in known)
     exact = all(distance.exact for distance in known if distance.length == longest)
     return person.distance == DistanceRecord(length=longest, exact=exact)
@@ -103,35 +106,35 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
 def _attribute_agrees(stated: AttributeRecord, attribute: AttributeDistance) -> bool:
     unknown = stated.unknown_cells > 0, attribute.unknown > 0
     counts = (stated.unprotected_cells, attribute.unprotected), (stated.stuck_cells, attribute.stuck)
-    room = attribute.unknown, stated.unknown_cells  # where less is known, more may turn out not to be protected
+    room = attribute.unknown, stated.unknown_cells  # where less is known, more cells may turn out not to be protected
     return (
         stated.fixed_values == attribute.fixed_values
         and min(stated.unknown_cells, stated.stuck_cells) >= 0
-        and all(0 <= given <= own + room[0] and own <= given + room[1] for given, own in counts)
+        and all(0 <= given <= computed + room[0] and computed <= given + room[1] for given, computed in counts)
         and _optional_agrees(stated.any_value, attribute.any_value, unknown)
         and _optional_agrees(stated.other_value, attribute.other_value, unknown)
     )
 
 
-def _optional_agrees(stated: DistanceRecord | None, own: Distance | None, unknown: tuple[bool, bool]) -> bool:
-    if stated is None or own is None:
-        return (stated is None or unknown[1]) and (own is None or unknown[0])
-    return _distance_agrees(stated, own)
+def _optional_agrees(stated: DistanceRecord | None, computed: Distance | None, unknown: tuple[bool, bool]) -> bool:
+    if stated is None or computed is None:
+        return (stated is None or unknown[1]) and (computed is None or unknown[0])
+    return _distance_agrees(stated, computed)
 
 
-def _distance_agrees(stated: DistanceRecord, own: Distance) -> bool:
+def _distance_agrees(stated: DistanceRecord, computed: Distance) -> bool:
     """Exact distances are equal; an upper bound is not below an exact distance."""
     if stated.length < 1:
         return False
-    if stated.exact and own.exact:
-        return stated.length == own.length
-    if own.exact:
-        return stated.length >= own.length
-    return not stated.exact or stated.length <= own.length
+    if stated.exact and computed.exact:
+        return stated.length == computed.length
+    if computed.exact:
+        return stated.length >= computed.length
+    return not stated.exact or stated.length <= computed.length
 
 
 def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
-    """Whether the loss of one person is that of the mechanism at the stated distance, rounded up."""
+    """Whether the per-person loss is that of the mechanism at the stated distance, rounded up."""
     distance = Distance(drawn.norm, max(1, person.distance.length), person.distance.exact)
     loss = drawn.loss(distance)
     stated = (person.epsilon, loss.epsilon), (person.delta, loss.delta), (person.rho, loss.rho)
@@ -139,17 +142,17 @@ def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
 
 
 def _rounded_up(stated: str | None, loss: Fraction | None) -> bool:
-    """Whether a decimal is that loss, rounded up by a little at most."""
+    """Whether a decimal is that loss, rounded up slightly at most."""
     if stated is None or loss is None:
         return stated is None and loss is None
-    return loss * (1 - DIGITS) <= Fraction(stated) <= loss * ROUNDED_UP
+    return loss * (1 - LOSS_TOLERANCE) <= Fraction(stated) <= loss * ROUNDED_UP
 
 
 # -- blocks and sampling ----------------------------------------------------------------------------
 
 
 def _cells_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
-    """Whether there are as many blocks and cells under no total, under one, and under several as the totals make."""
+    """Whether the numbers of blocks and cells under no total, under one, and under several follow from the totals."""
     stated: Counter[tuple[str, str]] = Counter()
     for block in blocks:
         stated += Counter({(_overlap(block.form.kind), "blocks"): block.blocks})
@@ -162,20 +165,20 @@ def _cells_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -
 
 
 def _overlap(kind: str) -> str:
-    """Which blocks are tables is a matter of recognising them."""
+    """Whether a block is recognised as a table may differ between versions."""
     return "overlap" if kind in ("table", "regions") else kind
 
 
-def _block_has_sense(block: BlockRecord) -> bool:
+def _block_is_plausible(block: BlockRecord) -> bool:
     return (
-        _form_has_sense(block)
-        and _sampler_has_sense(block.sampler)
+        _form_is_plausible(block)
+        and _sampler_is_plausible(block.sampler)
         and block.exactness == EXACTNESS.get(block.sampler.method, block.exactness)
-        and _exactness_has_sense(block)
+        and _exactness_is_plausible(block)
     )
 
 
-def _form_has_sense(block: BlockRecord) -> bool:
+def _form_is_plausible(block: BlockRecord) -> bool:
     form = block.form
     if min(block.blocks, form.regions, form.smallest) < 1 or form.totals < 0 or form.largest < form.smallest:
         return False
@@ -189,7 +192,7 @@ def _form_has_sense(block: BlockRecord) -> bool:
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)
 
 
-def _sampler_has_sense(sampler: SamplerRecord) -> bool:
+def _sampler_is_plausible(sampler: SamplerRecord) -> bool:
     return (
         (sampler.acceptance is None or 0 < sampler.acceptance <= 1)
         and (sampler.steps is None or sampler.steps >= 1)
@@ -198,8 +201,8 @@ def _sampler_has_sense(sampler: SamplerRecord) -> bool:
     )
 
 
-def _exactness_has_sense(block: BlockRecord) -> bool:
-    """Nothing is off where it is exact; chains say what was observed of them."""
+def _exactness_is_plausible(block: BlockRecord) -> bool:
+    """Exact blocks have total variation 0; chains state what was observed."""
     if block.exactness != "estimated":
         at_target = block.total_variation == 0
         return block.convergence is None and at_target == (block.exactness == "exact") and block.total_variation <= 1
@@ -207,21 +210,21 @@ def _exactness_has_sense(block: BlockRecord) -> bool:
     return (
         observed is not None
         and block.sampler.steps in (None, observed.steps)
-        and _convergence_has_sense(observed)
-        and _near(block.total_variation, min(1.0, block.blocks * observed.upper))
+        and _convergence_is_plausible(observed)
+        and _close(block.total_variation, min(1.0, block.blocks * observed.upper))
     )
 
 
-def _convergence_has_sense(stated: ConvergenceRecord) -> bool:
-    """Whether limits are no smaller than so many pairs with these meeting times can show."""
-    if not pairs_have_sense(stated):
+def _convergence_is_plausible(stated: ConvergenceRecord) -> bool:
+    """Whether the limits are no smaller than this many pairs with these meeting times can show."""
+    if not pairs_are_plausible(stated):
         return False
     estimate = _estimate(stated)
-    # Zero observed is not zero: a smaller limit would miss the truth too often, by whatever method it was found.
+    # Zero observed is not zero: a smaller limit would fail too often, whatever the method.
     least = -math.expm1(math.log1p(-stated.confidence) / stated.pairs)
     upper = 1.0 if stated.unmet else min(1.0, max(estimate, stated.predicted, least) + stated.rounding)
     extrapolated = 1.0 if stated.unmet else min(1.0, max(estimate, stated.predicted) + stated.rounding)
-    room = 1 - FLOATS
+    room = 1 - FLOAT_TOLERANCE
     return upper * room <= stated.upper <= 1 and extrapolated * room <= stated.extrapolated <= 1 and stated.upper > 0
 
 
@@ -232,24 +235,24 @@ def _estimate(stated: ConvergenceRecord) -> float:
 
 
 def _sampling_follows(stated: SamplingRecord, blocks: Sequence[BlockRecord], drawn: Mechanism) -> bool:
-    """Whether all blocks together are what each of them is, and delta follows from their total variation."""
+    """Whether the figures for all blocks follow from those of each, and delta from the total variation."""
     expected = sampling_record(blocks, drawn)
     exponent = 0.0 if drawn.epsilon is None else float(drawn.epsilon)
     factor = 1.0 if drawn.epsilon is None else 1 + math.exp(min(exponent, 700.0))
     delta = Decimal(min(1.0, stated.total_variation * factor))
     return (
         stated.exactness == expected.exactness
-        and _near(stated.total_variation, expected.total_variation)
-        and _near(stated.extrapolated, expected.extrapolated)
-        and _near(stated.confidence, expected.confidence)
-        and delta * (1 - Decimal(FLOATS)) <= Decimal(stated.delta) <= delta * DELTA_ROUNDED_UP
+        and _close(stated.total_variation, expected.total_variation)
+        and _close(stated.extrapolated, expected.extrapolated)
+        and _close(stated.confidence, expected.confidence)
+        and delta * (1 - Decimal(FLOAT_TOLERANCE)) <= Decimal(stated.delta) <= delta * DELTA_ROUNDED_UP
     )
 
 
-def _near(stated: float | None, own: float | None) -> bool:
-    if stated is None or own is None:
-        return stated is None and own is None
-    return abs(stated - own) <= FLOATS * abs(own)
+def _close(stated: float | None, computed: float | None) -> bool:
+    if stated is None or computed is None:
+        return stated is None and computed is None
+    return abs(stated - computed) <= FLOAT_TOLERANCE * abs(computed)
 
 
 # -- exposure and accuracy --------------------------------------------------------------------------
@@ -270,7 +273,7 @@ def _accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: Release
 
 
 def _exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
-    """Pinned cells follow; how many are bounded depends on margins of error, and so only where these follow."""
+    """Whether pinned cells follow, and bounded ones where margins of error were computed, not simulated."""
     stated = facts.exposure
     pinned = len(plan.pinned)
     if min(stated.bounded, stated.not_checked) < 0 or pinned + stated.bounded + stated.not_checked > plan.size:

@@ -1,4 +1,4 @@
-"""What a user declares as facts of a certificate, and back again: domain, kept totals and mechanism."""
+"""Domain, kept totals and mechanism as facts of a certificate, and back again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import mechanism_of
 from keepsum.privacy.mechanism import Mechanism, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
-from keepsum.releasing.canonical import LARGEST
+from keepsum.releasing.canonical import LARGEST_INTEGER
 from keepsum.releasing.facts import (
     AxisRecord,
     DomainRecord,
@@ -42,13 +42,13 @@ from keepsum.tables.invariants import Invariants, Margin, Part, Rows
 from keepsum.tables.labels import in_natural_order
 from keepsum.tables.table import Table
 
-BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is made of it
+BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is compiled
 
 
 def plan_of(facts: ReleaseFacts, invariants: bytes | None) -> CompiledPlan:
-    """The plan of a release again, from its facts and the file of invariants where there is one.
+    """The plan of a release, from its facts and the file of invariants where there is one.
 
-    What was observed of chains is remembered if this version would draw the same blocks by chains.
+    The observed convergence is kept if this version would draw the same blocks by chains.
     """
     made = planned_again(facts, kept_invariants(facts, invariants))
     observed = convergence_of(facts.guarantee)
@@ -60,7 +60,7 @@ def plan_of(facts: ReleaseFacts, invariants: bytes | None) -> CompiledPlan:
 
 
 def planned_again(facts: ReleaseFacts, kept: Invariants) -> CompiledPlan:
-    """The plan of a release whose kept totals are known again."""
+    """The plan of a release, given its kept totals."""
     asked = facts.guarantee.person.asked
     neighbours = None if asked is None else Neighbours.of(asked.attributes, asked.to)
     return replace(compile_plan(kept, stated_mechanism(facts.mechanism)), neighbours=neighbours)
@@ -70,17 +70,17 @@ def planned_again(facts: ReleaseFacts, kept: Invariants) -> CompiledPlan:
 
 
 def check_labels(domain: Domain) -> None:
-    """Refuse what a certificate could not hold."""
+    """Refuse labels that a certificate cannot hold."""
     for name in domain.axes:
-        if any(isinstance(label, int) and abs(label) > LARGEST for label in domain.axis(name).labels):
+        if any(isinstance(label, int) and abs(label) > LARGEST_INTEGER for label in domain.axis(name).labels):
             raise DataError(
-                f"Labels of axis {name!r} must be whole numbers up to 2^53 - 1, because not every program that reads "
-                f"the certificate could tell larger ones apart. Give them as text."
+                f"Labels of axis {name!r} must be integers up to 2^53 - 1, because not every JSON parser can tell "
+                f"larger ones apart. Give them as text."
             )
 
 
 def domain_record(table: Table) -> DomainRecord:
-    """The domain of a confidential table, and what else than a declaration made it."""
+    """The domain of a confidential table, and what of it comes from the data."""
     return _domain_record(table.domain, table.undeclared, table.rows is not None)
 
 
@@ -104,12 +104,12 @@ def _domain_record(domain: Domain, taken: Sequence[str], keeps_file_order: bool)
 
 
 def order_is_as_recorded(record: DomainRecord, domain: Domain) -> bool:
-    """Whether categories that were taken from the data stand in an order that tells nothing, or that is public."""
+    """Whether categories taken from the data are in an order that reveals nothing, or that is public."""
     return record.keeps_file_order or all(in_natural_order(domain.axis(name)) for name in record.taken_from_data)
 
 
 def domain_of(record: DomainRecord) -> Domain:
-    """The domain again, checked like one that a user declares."""
+    """The domain, checked like one that a user declares."""
     categories: dict[str, Any] = {}
     within: dict[str, str] = {}
     paths: dict[str, list[tuple[Any, ...]]] = {}
@@ -118,7 +118,9 @@ def domain_of(record: DomainRecord) -> Domain:
     for axis in record.axes:
         if axis.parent is None:
             if axis.parents is not None:
-                raise InputError(f"Axis {axis.name!r} of the certificate has no parent, so it must have no parents.")
+                raise InputError(
+                    f"Axis {axis.name!r} of the certificate has no parent axis, so its categories must have none."
+                )
             paths[axis.name] = [(label,) for label in axis.labels]
             categories[axis.name] = axis.labels
             continue
@@ -126,7 +128,9 @@ def domain_of(record: DomainRecord) -> Domain:
         if above is None or axis.parents is None or len(axis.parents) != len(axis.labels):
             raise InputError(f"Axis {axis.name!r} of the certificate must have a parent for each of its categories.")
         if not all(0 <= code < len(above) for code in axis.parents):
-            raise InputError(f"Parents of axis {axis.name!r} in the certificate must be places in the parent's list.")
+            raise InputError(
+                f"Parents of axis {axis.name!r} in the certificate must be positions in the parent's list."
+            )
         paths[axis.name] = [(*above[code], label) for code, label in zip(axis.parents, axis.labels, strict=True)]
         categories[axis.name] = paths[axis.name]
         within[axis.name] = axis.parent
@@ -135,11 +139,11 @@ def domain_of(record: DomainRecord) -> Domain:
     places = record.structural_zeros
     if places:
         if any(b <= a for a, b in pairwise(places)) or places[0] < 0 or places[-1] >= domain.size:
-            raise InputError("Structural zeros of the certificate must be places of the grid, in order.")
+            raise InputError("Structural zeros of the certificate must be positions in the grid, in increasing order.")
         domain = Domain.of(map(domain.axis, domain.axes), np.array(places, dtype=np.int64))
     taken = tuple(name for name in domain.axes if name in record.taken_from_data)
     if _domain_record(domain, taken, record.keeps_file_order) != record:
-        raise InputError("Axes of the certificate must stand in the order of their families, each named once.")
+        raise InputError("Axes of the certificate must be in the order of their families, each named once.")
     return domain
 
 
@@ -186,8 +190,8 @@ def kept_record(invariants: Invariants, file: bytes | None, totals: Sequence[int
 
 
 def _whole_number(value: int) -> WholeNumber:
-    """A whole number; as text where not every program would read it exactly."""
-    return value if abs(value) <= LARGEST else str(value)
+    """An integer, as text where not every JSON parser would read it exactly."""
+    return value if abs(value) <= LARGEST_INTEGER else str(value)
 
 
 def kept_values(kept: KeptRecord) -> Iterator[int]:
@@ -196,15 +200,15 @@ def kept_values(kept: KeptRecord) -> Iterator[int]:
 
 
 def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
-    """The kept totals again."""
+    """The kept totals that a certificate declares."""
     if file is not None and not isinstance(file, bytes):
         raise InputError(f"The file of invariants must be given as bytes, got {type_of(file)}.")
     domain = domain_of(facts.domain)
     records = facts.kept.parts
     hashes = {record.sha256 for record in records if not isinstance(record, MarginRecord)}
     if len(hashes) > 1:
-        raise InputError("All totals of the certificate that are not margins must stand in one file.")
-    # Every margin has an entry for each cell; a certificate of a few lines can ask for very many.
+        raise InputError("All totals of the certificate that are not margins must be in one file.")
+    # Every margin has an entry for each cell; a short certificate can declare very many.
     margins = sum(isinstance(record, MarginRecord) for record in records)
     check_room(margins * domain.size, f"{margins:,} margins over {domain.size:,} cells", BYTES_AN_ENTRY)
     rows = _rows_parts(hashes.pop(), file, domain.size) if hashes else []
@@ -213,7 +217,7 @@ def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
         if isinstance(record, MarginRecord):
             parts.append(Margin(domain, domain.closure(record.axes)))
         elif not 0 <= record.part < len(rows):
-            raise InputError(f"The file of invariants must have a part {record.part}, it has {len(rows)}.")
+            raise InputError(f"The file of invariants must have a part {record.part}, but it has {len(rows)} parts.")
         else:
             parts.append(rows[record.part])
     kept = Invariants(domain.size, tuple(parts), domain)
@@ -226,32 +230,32 @@ def kept_invariants(facts: ReleaseFacts, file: bytes | None) -> Invariants:
 
 
 def _part_key(part: Part) -> object:
-    """What tells parts apart: the axes of a margin; the rows of a file are told apart by their places."""
+    """What distinguishes parts: the axes of a margin, the position of the rows of a file."""
     return part.axes if isinstance(part, Margin) else id(part)
 
 
 def _rows_parts(sha256: str, file: bytes | None, size: int) -> list[Rows]:
     if file is None:
-        raise InputError("The certificate needs its file of invariants, which is not beside it.")
+        raise InputError("The certificate needs its file of invariants, and there is none beside it.")
     if hashlib.sha256(file).hexdigest() != sha256:
-        raise InputError("The file of invariants must have the hash that the certificate states, it has another.")
+        raise InputError("The file of invariants must have the hash stated in the certificate, but it has another.")
     read, problem = None, ""
     try:
         read = msgspec.json.decode(file, type=InvariantsFile)
         if _file_bytes(read) != file:
-            problem = "it is not written as Keepsum writes it"
+            problem = "it is not in the form that Keepsum writes"
     except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         problem = str(error)
     if read is None or problem:
         raise InputError(f"The file of invariants must follow keepsum.invariants/2, but: {problem}.")
     if read.size != size:
-        raise InputError(f"The file of invariants must be over {size:,} cells, it is over {read.size:,}.")
+        raise InputError(f"The file of invariants must cover {size:,} cells, got {read.size:,}.")
     return [_rows_again(part, size) for part in read.parts]
 
 
 def _rows_again(part: RowsPart, size: int) -> Rows:
     if any(row != sorted(row) for row in part.cells):
-        raise InputError("Cells of a total in the file of invariants must be in order.")
+        raise InputError("Cells of a total in the file of invariants must be in increasing order.")
     plain = Invariants.subsets(size, part.cells, part.names).parts[0]
     rows = plain.coefficients()
     if part.weights is not None:
@@ -274,5 +278,5 @@ def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
 
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
-    """The mechanism that a certificate states, with the sigma that was drawn with."""
+    """The mechanism that a certificate states, with the sigma of the draw."""
     return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters))

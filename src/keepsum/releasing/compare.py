@@ -1,4 +1,4 @@
-"""The other mechanisms beside the one of a plan, at the same guarantee for one person."""
+"""A plan's mechanism compared with the others, at the same per-person loss."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from keepsum.privacy.mechanism import Kind, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
 
-DELTA = Fraction(1, 10**6)  # for Gaussian noise beside a plan that has no delta
+DELTA = Fraction(1, 10**6)  # for Gaussian noise compared with a plan that has no delta
 NAMES: dict[Kind, str] = {"laplace-l1": "l1 Laplace", "laplace-l2": "l2 Laplace", "gaussian": "Gaussian"}
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """A mechanism at the same guarantee for one person, and the standard deviation of a typical cell under it."""
+    """A mechanism at the same per-person loss, and the standard deviation of a typical cell under it."""
 
     kind: Kind
     plan: CompiledPlan
@@ -39,35 +39,37 @@ class Alternative:
 
 
 def compare(plan: CompiledPlan) -> list[str]:
-    """The standard deviation of a typical cell under every mechanism, the smallest, and what is exact instead."""
+    """The standard deviation of a typical cell under every mechanism, the smallest, and the exact alternatives."""
     epsilon, delta = _person(plan)
     listed = alternatives(plan)
     if not listed:
         return ["not known"]
-    figures = ", ".join(f"{other.name} {other.deviation:.3g}" for other in listed)
+    figures = ", ".join(f"{other.name} {other.deviation:.3g}{_with_delta(other, delta)}" for other in listed)
     least = min(listed, key=lambda other: other.deviation).name
-    with_delta = f" (Gaussian: with delta {_short_text(delta)})" if any(o.kind == "gaussian" for o in listed) else ""
     lines = [
-        f"at epsilon {float(epsilon):.4g} for one person{with_delta} the noise of a cell has standard deviation "
-        f"{figures}; {least} has the smallest"
+        f"standard deviation per cell at per-person epsilon {float(epsilon):.4g}: {figures}; smallest with {least}"
     ]
     return lines + exact_instead(plan, listed)
 
 
+def _with_delta(other: Alternative, delta: Fraction) -> str:
+    return f" (delta {_short_text(delta)})" if other.kind == "gaussian" else ""
+
+
 def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] | None = None) -> list[str]:
-    """For a plan whose noise is rounded or estimated: which noise would be exact, at the same loss for one person."""
+    """For a plan whose sampling is rounded or estimated: which noise is exact at the same per-person loss."""
     if plan.guarantee.sampling == "exact" or plan.mechanism.loss(plan.asked_distance).excess is not None:
         return []  # nothing is recommended at a loss that protects little
     listed = alternatives(plan) if alternatives_known is None else alternatives_known
     exact = [f"{_call(plan, o)} (standard deviation {o.deviation:.3g})" for o in listed if o.exact]
-    against = next((f", against {o.deviation:.3g} now" for o in listed if o.plan is plan), "")
+    current = next((f"; the current one is {o.deviation:.3g}" for o in listed if o.plan is plan), "")
     if not exact:
-        return ["No other noise is drawn exactly under these totals."]
-    return [f"Drawn exactly at the same loss for one person: {'; '.join(exact)}{against}."]
+        return ["No other noise is exact under these totals."]
+    return [f"Exact at the same per-person loss: {', or '.join(exact)}{current}."]
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
-    """A mechanism and how to ask for it in the shell."""
+    """A mechanism and the options that select it in the shell."""
     epsilon, delta = _person(plan)
     neighbours = plan.neighbours or Neighbours()
     options = ["--per-person", f"--epsilon {float(epsilon):.4g}"]
@@ -79,11 +81,11 @@ def _call(plan: CompiledPlan, other: Alternative) -> str:
         options.append(f"--attributes {','.join(neighbours.attributes)}")
     if neighbours.to != "any value":
         options.append(f"--to '{neighbours.to}'")
-    return f"{other.name}, {' '.join(options)}"
+    return f"{other.name} with {' '.join(options)}"
 
 
 def alternatives(plan: CompiledPlan) -> list[Alternative]:
-    """Every mechanism at the guarantee that one person has under this plan, as far as it can be worked out."""
+    """Every mechanism at this plan's per-person loss, where it can be computed."""
     epsilon, delta = _person(plan)
     cell = _typical_cell(plan)
     listed: list[Alternative] = []
@@ -91,7 +93,7 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
         try:
             other = plan if kind == plan.mechanism.kind else compile_plan(plan.invariants, ask())
             deviation = cell_deviation(other.blocks, cell)
-        except (InputError, PlanError):  # a guarantee beyond what mechanisms are made for
+        except (InputError, PlanError):  # a loss outside the range of the mechanism
             continue
         if deviation is not None:
             listed.append(Alternative(kind, other, deviation))
@@ -99,7 +101,7 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
 
 
 def _person(plan: CompiledPlan) -> tuple[Fraction, Fraction]:
-    """Epsilon and delta of one person under this plan, to compare with."""
+    """The per-person epsilon and delta of this plan, to compare at."""
     loss = plan.mechanism.loss(plan.asked_distance)
     if loss.rho is not None:
         rho = float(loss.rho)
@@ -108,7 +110,7 @@ def _person(plan: CompiledPlan) -> tuple[Fraction, Fraction]:
 
 
 def _requests(neighbours: Neighbours, epsilon: Fraction, delta: Fraction) -> dict[Kind, Callable[[], Request]]:
-    """Every mechanism at that guarantee."""
+    """Every mechanism at that per-person loss."""
     attributes, to, loss = neighbours.attributes, neighbours.to, _short(epsilon)
     return {
         "laplace-l1": lambda: Laplace.per_person(loss, "l1", attributes=attributes, to=to),

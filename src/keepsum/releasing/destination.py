@@ -1,4 +1,4 @@
-"""Where a release is written, in whole or not at all."""
+"""Where a release is written, completely or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Destination:
         """A folder if the name ends in a slash or is one, else the file of the table."""
         path = check_path(output, "Output")
         if not os.fspath(output):
-            raise InputError("Output must be the name of a file or a folder, got an empty one.")
+            raise InputError("Output must be the name of a file or a folder, got an empty name.")
         if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
             return cls(path, path / f"table.{kind}", path / "certificate.json", path / "invariants.json")
         if path.suffix == "":
@@ -46,7 +46,7 @@ class Destination:
 
     @property
     def key(self) -> Path:
-        """What its lock is called after; tables of other kinds have the same certificate and so the same lock."""
+        """What its lock is named after; tables in other formats share the certificate, and so the lock."""
         return self.certificate if self.folder is None else self.folder.resolve()
 
     def put_back(self) -> bool:
@@ -55,7 +55,7 @@ class Destination:
 
     @contextmanager
     def claimed(self, force: bool, busy: str = BUSY) -> Iterator[bool]:
-        """Hold the lock, so that nobody else writes there; gives whether an orphan certificate will be replaced."""
+        """Hold the lock, so that nobody else writes there; yields whether an orphan certificate will be replaced."""
         self.check(force)
         with claimed(self.key, busy, self.table if self.folder is None else self.folder):
             put_back(self.key, held=True)
@@ -77,10 +77,10 @@ class Destination:
         others = [path for path in belongs if os.path.lexists(path)]
         certified = self.certificate.exists() or self.invariants.exists()
         orphan = certified and not others and not os.path.lexists(self.table)
-        if force and certified and others:  # which would stand beside the certificate of another
+        if force and certified and others:  # which would get the certificate of another table
             raise InputError(
-                f"Output {str(self.table)!r} must not take the certificate of {others[0].name!r}, which stands beside "
-                f"it. Name another, or remove that file."
+                f"Output {str(self.table)!r} must not replace the certificate of {others[0].name!r} beside it. "
+                f"Choose another name, or remove that file."
             )
         check_new(self.table, force)
         for path in (self.certificate, self.invariants):
@@ -97,7 +97,7 @@ def put(
     force: bool = False,
     orphan: bool = False,
 ) -> None:
-    """Write a release where the caller holds the lock: in whole, or not at all and with an error."""
+    """Write a release where the caller holds the lock: completely, or not at all and with an error."""
     signed = certificate if key is None else sign(certificate, key)
     files = {place.invariants: invariants} if invariants is not None else {}
     files |= {place.certificate: signed.to_json(), place.table: table_bytes(table, kind_of(place.table))}

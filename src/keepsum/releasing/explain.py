@@ -1,4 +1,4 @@
-"""The plan in words: plain text for a terminal, HTML for a notebook."""
+"""The plan in sentences: plain text for a terminal, HTML for a notebook."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _table(plan: CompiledPlan) -> str:
 def _kept(plan: CompiledPlan) -> list[str]:
     height, rank = plan.invariants.height, plan.structure.rank
     if not height:
-        return ["nothing: the noise of every count is independent"]
+        return ["nothing: every cell has independent noise"]
     count = f"{height:,} total{'s' * (height != 1)}"
     independent = "" if rank == height else f", {rank:,} of them independent"
     return [plan.invariants.describe(), f"{count}{independent}, {NOT_PROTECTED}"]
@@ -114,7 +114,7 @@ def _block(group: BlockGroup, sampling: str) -> list[str]:
     numbers = [
         f"{group.cells:,} cell{'s' * (group.cells != 1)}",
         f"dimension {group.dimension:,}, codimension {group.codimension:,}",
-        f"cheapest change {group.distance}",
+        f"smallest change through a cell {group.distance}",
     ]
     return [
         f"{group.blocks:,} blocks, each: {form}" if many else form,
@@ -128,7 +128,7 @@ def _guarantee(plan: CompiledPlan) -> list[str]:
 
 
 def person_statements(plan: CompiledPlan) -> PersonStatements:
-    """What the plan means for one person."""
+    """What the plan guarantees to one person."""
     parts = plan.invariants.parts
     return PersonStatements(
         person_record(plan),
@@ -148,7 +148,7 @@ def _person(plan: CompiledPlan) -> list[str]:
         one = plan.guarantee.at(Distance(plan.mechanism.norm, 1))
         lines.append(f"One person more or fewer in a cell under no total: {one} ({plan.mechanism.norm} distance 1)")
     if not statements.all_exact():
-        lines.append("A distance that is 'at most' a number is an upper bound: the true loss is this or smaller.")
+        lines.append("A distance given as 'at most' is an upper bound: the true loss is this or smaller.")
     return lines
 
 
@@ -158,9 +158,9 @@ def _pinned(plan: CompiledPlan) -> list[str]:
         return ["none"]
     named = [plan.invariants.cell_name(cell) for cell in pinned[:SHOWN_CELLS]]
     more = [f"and {len(pinned) - SHOWN_CELLS:,} more"] if len(pinned) > SHOWN_CELLS else []
-    fixed, as_is = ("cell is", "as it is") if len(pinned) == 1 else ("cells are", "as they are")
+    cells = "cell is" if len(pinned) == 1 else "cells are"
     return [
-        f"{len(pinned):,} {fixed} fixed by the kept totals and would be published {as_is}:",
+        f"{len(pinned):,} {cells} determined by the kept totals and would be published without noise:",
         *named,
         *more,
     ]

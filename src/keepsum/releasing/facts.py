@@ -1,9 +1,9 @@
-"""What a certificate holds: facts only, as numbers, names and kinds. Sentences are made of them in ``statements.py``.
+"""The contents of a certificate: facts only (numbers, names, kinds). ``statements.py`` makes sentences from them.
 
-No confidential number is among them. Kept totals have their values, because they are published exactly; the hash is
-that of the *released* table, never of the confidential one, which could be found by trying small tables.
+None of them is confidential. Kept totals have their values, because they are published exactly; the hash is that of the
+*released* table, never of the confidential one, which could then be found by trying out small tables.
 
-A field that a later version adds to this schema has a default value and is left out where it has it, so that older
+A field that a later version adds to this schema has a default and is omitted where it has that default, so that older
 files stay readable and their signatures valid.
 """
 
@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-# In Python $ also stands before a line feed at the end; not so in JSON Schema.
+# In Python, $ also matches before a final line feed; in JSON Schema it does not.
 END = r"(?!\n)$"
 Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
 Parameter: TypeAlias = Annotated[
@@ -31,16 +31,14 @@ RoundedUp: TypeAlias = Annotated[
 ]
 WholeNumber: TypeAlias = (
     int
-    | Annotated[
-        str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="A whole number beyond 2^53 - 1, as text.")
-    ]
+    | Annotated[str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="An integer beyond 2^53 - 1, as text.")]
 )
 Label: TypeAlias = str | int
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A part of a certificate: every field is known, and none without a default is missing."""
+    """A part of a certificate: no unknown field, and no field without a default is missing."""
 
 
 # -- what was released ------------------------------------------------------------------------------
@@ -61,7 +59,7 @@ class TableRecord(Record, frozen=True):
 
 
 class AxisRecord(Record, frozen=True):
-    """An axis and its categories; ``parents`` are places in the parent's list."""
+    """An axis and its categories; ``parents`` are positions in the parent's list."""
 
     name: str
     labels: list[Label]
@@ -70,7 +68,7 @@ class AxisRecord(Record, frozen=True):
 
 
 class DomainRecord(Record, frozen=True):
-    """The cells: the product of the families of axes, in row-major order, less structural zeros by place."""
+    """The cells: the product of the families of axes, in row-major order, less structural zeros (positions)."""
 
     axes: list[AxisRecord]
     structural_zeros: list[int]
@@ -79,7 +77,7 @@ class DomainRecord(Record, frozen=True):
         bool,
         Meta(
             description="Whether the curator declared the order of the confidential file's rows public. If not, "
-            "categories that were not declared stand in the natural order of their labels."
+            "categories that were not declared are in the natural order of their labels."
         ),
     ]
 
@@ -102,7 +100,7 @@ class NamedTotal(Record, frozen=True):
 
 
 class MarginRecord(Record, frozen=True, tag="margin", tag_field="kind"):
-    """The totals over all combinations of these axes; over none, the grand total."""
+    """The totals over all combinations of these axes; for no axes, the grand total."""
 
     axes: list[str]
     totals: list[MarginTotal]
@@ -150,7 +148,7 @@ class InvariantsFile(Record, frozen=True):
     parts: list[RowsPart]
 
 
-# -- what is promised -------------------------------------------------------------------------------
+# -- the guarantee ----------------------------------------------------------------------------------
 
 
 class MechanismRecord(Record, frozen=True):
@@ -162,7 +160,7 @@ class MechanismRecord(Record, frozen=True):
         dict[str, Parameter],
         Meta(
             description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise with epsilon, delta and "
-            "calibration or the rho that it was made for."
+            "calibration, or with the rho that it was calibrated to."
         ),
     ]
 
@@ -175,11 +173,11 @@ class DistanceRecord(Record, frozen=True):
 
 
 class AttributeRecord(Record, frozen=True):
-    """The distances that protect a change of one attribute."""
+    """The distances of a change of one attribute."""
 
     axis: str
     any_value: Annotated[DistanceRecord | None, Meta(description="To any other value; null if no change is protected.")]
-    other_value: Annotated[DistanceRecord | None, Meta(description="To some other value, the nearest.")]
+    other_value: Annotated[DistanceRecord | None, Meta(description="To the nearest other value.")]
     fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
     unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
     stuck_cells: Annotated[int, Meta(description="Cells that cannot change to any other value.")]
@@ -187,14 +185,14 @@ class AttributeRecord(Record, frozen=True):
 
 
 class AskedRecord(Record, frozen=True):
-    """For which changes of one person a loss was asked for; null stands for every attribute."""
+    """The changes of one person that the requested loss covers; null for every attribute."""
 
     attributes: list[str] | None
     to: Literal["any value", "some other value"]
 
 
 class PersonRecord(Record, frozen=True):
-    """One person: a change of any attribute to any value, and the mechanism's loss at that distance."""
+    """One person: the distance of a change of any attribute to any value, and the mechanism's loss at it."""
 
     distance: DistanceRecord
     epsilon: RoundedUp | None
@@ -205,14 +203,15 @@ class PersonRecord(Record, frozen=True):
 
 
 class SamplingRecord(Record, frozen=True):
-    """How close the noise is to its target over all blocks, and what that adds to delta."""
+    """The total variation between the noise and its target over all blocks, and what it adds to delta."""
 
     exactness: Annotated[Exactness, Meta(description="That of the least exact block.")]
     total_variation: Annotated[float, Meta(description="The sum over all blocks, at most 1.")]
     extrapolated: Annotated[
-        float | None, Meta(description="The total variation if meeting times stay geometric: an extrapolation.")
+        float | None,
+        Meta(description="The total variation if the tail of the meeting times stays geometric: an extrapolation."),
     ]
-    confidence: Annotated[float | None, Meta(description="At which all limits from coupled chains hold together.")]
+    confidence: Annotated[float | None, Meta(description="At which all limits from coupled chains hold jointly.")]
     delta: Annotated[
         RoundedUp,
         Meta(
@@ -226,89 +225,89 @@ class FormRecord(Record, frozen=True):
     """The form of a block."""
 
     kind: Literal["free", "sums", "table", "regions"]
-    regions: Annotated[int, Meta(description="Sets of cells that stand in the same totals.")]
+    regions: Annotated[int, Meta(description="Sets of cells that are in the same totals.")]
     totals: int
-    smallest: Annotated[int, Meta(description="Cells of the smallest region.")]
-    largest: Annotated[int, Meta(description="Cells of the largest region.")]
-    shape: Annotated[list[int], Meta(description="The lengths of the axes of a table, else empty.")]
+    smallest: Annotated[int, Meta(description="The cells of the smallest region.")]
+    largest: Annotated[int, Meta(description="The cells of the largest region.")]
+    shape: Annotated[list[int], Meta(description="The lengths of the axes of a table; empty for other forms.")]
 
 
 class SamplerRecord(Record, frozen=True):
-    """What draws a block, and what a pilot measured of it."""
+    """The method that draws a block, and what a pilot measured."""
 
     method: Annotated[str, Meta(pattern=f"^[a-z][a-z0-9_]*{END}")]
-    acceptance: Annotated[float | None, Meta(description="The share of proposals that a pilot accepted.")]
+    acceptance: Annotated[float | None, Meta(description="The acceptance rate in a pilot.")]
     steps: Annotated[int | None, Meta(description="How long a chain runs per draw.")]
     proposals_per_step: float | None
-    moves: Annotated[int | None, Meta(description="The short vectors that a chain moves along.")]
+    moves: Annotated[int | None, Meta(description="The number of short vectors that a chain moves along.")]
 
 
 class ConvergenceRecord(Record, frozen=True):
-    """The meeting times of coupled chains, and what they show of one block."""
+    """The meeting times of coupled chains, and the limits that they give for one block."""
 
     steps: int
     lag: Annotated[int, Meta(description="How many steps one chain of a pair is ahead.")]
     give_up: Annotated[int, Meta(description="The step at which a pair is given up.")]
     pairs: int
     unmet: Annotated[int, Meta(description="Pairs that were given up.")]
-    meetings: Annotated[list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and pairs.")]
+    meetings: Annotated[
+        list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and the number of pairs.")
+    ]
     confidence: float
     predicted: Annotated[float, Meta(description="The total variation that the weights of many proposals predict.")]
-    rounding: Annotated[float, Meta(description="The total variation that floating-point numbers add per block.")]
+    rounding: Annotated[float, Meta(description="The total variation that floating-point arithmetic adds per block.")]
     upper: Annotated[
         float,
         Meta(
-            description="The confidence limit of the total variation of one block. It assumes that pairs which have "
-            "not met do not become slower to meet, is not below what is predicted, and includes rounding."
+            description="The confidence limit on the total variation of one block. It assumes that pairs which have "
+            "not met do not become slower to meet, is never below what is predicted, and includes rounding."
         ),
     ]
     extrapolated: Annotated[
-        float, Meta(description="The total variation if the tail stays geometric, with rounding: an extrapolation.")
+        float, Meta(description="The total variation if the tail stays geometric, rounding included: an extrapolation.")
     ]
 
 
 class BlockRecord(Record, frozen=True):
-    """Some blocks of one form, and how they were drawn."""
+    """Blocks of one form, and how they were drawn."""
 
     form: FormRecord
     blocks: int
     cells: Annotated[int, Meta(description="Of all of them together.")]
     sampler: SamplerRecord
     exactness: Exactness
-    total_variation: Annotated[float, Meta(description="Between a draw of all of them and its target, at most.")]
+    total_variation: Annotated[float, Meta(description="An upper bound, between a draw of all of them and its target.")]
     convergence: ConvergenceRecord | None
 
 
 class GuaranteeRecord(Record, frozen=True):
-    """What is promised between any two tables with the same kept totals, never more than the weakest block allows."""
+    """The guarantee between any two tables with the same kept totals: that of the weakest block."""
 
     person: PersonRecord
     sampling: SamplingRecord
     blocks: list[BlockRecord]
 
 
-# -- what is not, and the rest ----------------------------------------------------------------------
+# -- what is not protected, and the rest ------------------------------------------------------------
 
 
 class ExposureRecord(Record, frozen=True):
-    """Cells that the kept totals give away in whole or in part."""
+    """Cells that the kept totals disclose, exactly or within bounds."""
 
     pinned: Annotated[
         list[list[Label]],
         Meta(description="Published without noise, as accepted: each cell by its label on every axis."),
     ]
-    bounded: Annotated[
-        int, Meta(description="Cells that kept totals bound more tightly than their own margin of error.")
-    ]
+    bounded: Annotated[int, Meta(description="Cells that kept totals bound more tightly than their margin of error.")]
     not_checked: Annotated[int, Meta(description="Cells in blocks too large to check.")]
 
 
 class AccuracyRecord(Record, frozen=True):
-    """The margin of error of a cell in the middle."""
+    """The median margin of error over cells."""
 
     level: float
     typical_margin: int
-    simulated_draws: Annotated[int, Meta(description="Behind the margins; 0 if all were computed.")]
+    simulated_draws: Annotated[int, Meta(description="The draws behind the margins; 0 if all were computed.")]
 
 
 class SignatureRecord(Record, frozen=True):
@@ -332,7 +331,7 @@ class ReleaseFacts(Record, frozen=True):
     exposure: ExposureRecord
     accuracy: AccuracyRecord
     randomness: Annotated[
-        Literal["system", "seed"], Meta(description="From the operating system, or a seed: not for publication.")
+        Literal["system", "seed"], Meta(description="From the operating system, or from a seed (not for publication).")
     ]
     postprocessing: list[str]
     ledger: str | None

@@ -1,4 +1,4 @@
-"""What a plan promises, gives away and costs in accuracy, as records of a certificate."""
+"""The guarantee, the exposed cells and the accuracy of a plan, as records of a certificate."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from keepsum.releasing.facts import (
 )
 
 LEVEL = 0.95
-LONGEST = 2**40  # steps after which a pair of chains may be given up
+LONGEST_COUPLING = 2**40  # the most steps after which a pair of chains is given up
 WEAKEST: tuple[Exactness, ...] = ("exact", "rounded", "estimated")
 
 
@@ -77,7 +77,7 @@ def _attribute_record(attribute: AttributeDistance) -> AttributeRecord:
 
 
 def guarantee_record(plan: CompiledPlan) -> GuaranteeRecord:
-    """What is promised, and how each block is drawn; chains must have been observed."""
+    """The guarantee, and how each block is drawn; convergence must have been measured."""
     observed = plan.convergence.groups if plan.convergence is not None else (None,) * len(plan.groups)
     groups = zip(plan.groups, plan.samplers, observed, strict=True)
     blocks = [_block_record(group, choice, convergence) for group, choice, convergence in groups]
@@ -89,7 +89,7 @@ def guarantee_record(plan: CompiledPlan) -> GuaranteeRecord:
 
 
 def sampling_record(blocks: Sequence[BlockRecord], mechanism: Mechanism) -> SamplingRecord:
-    """What all blocks together are: as exact as the least exact one, as far from the target as the sum of all."""
+    """All blocks together: as exact as the least exact one, with the sum of their total variations."""
     chains = [block.convergence for block in blocks if block.convergence is not None]
     distance = min(1.0, math.fsum(block.total_variation for block in blocks))
     extrapolated = math.fsum(
@@ -106,7 +106,7 @@ def sampling_record(blocks: Sequence[BlockRecord], mechanism: Mechanism) -> Samp
 
 
 def form_of(record: FormRecord) -> Form:
-    """The form of a block again."""
+    """The form of a block from its record."""
     return Form(record.kind, record.regions, record.totals, record.smallest, record.largest, tuple(record.shape))
 
 
@@ -123,7 +123,7 @@ def _form_record(form: Form) -> FormRecord:
 
 def _block_record(group: BlockGroup, choice: Choice, observed: BlockConvergence | None) -> BlockRecord:
     if choice.method is None or (choice.exactness == "estimated" and observed is None):
-        raise InputError("Blocks drawn by chains must have been observed to converge, these have not.")
+        raise InputError("The convergence of blocks drawn by chains must be measured first. Use plan.certify().")
     return BlockRecord(
         form=_form_record(group.form),
         blocks=group.blocks,
@@ -142,7 +142,7 @@ def _block_record(group: BlockGroup, choice: Choice, observed: BlockConvergence 
 
 
 def convergence_record(observed: BlockConvergence) -> ConvergenceRecord:
-    """What pairs of chains showed."""
+    """What coupled chains showed."""
     return ConvergenceRecord(
         steps=observed.steps,
         lag=observed.lag,
@@ -159,7 +159,7 @@ def convergence_record(observed: BlockConvergence) -> ConvergenceRecord:
 
 
 def convergence_of(record: GuaranteeRecord) -> Convergence | None:
-    """What pairs of chains showed again; its limits are worked out from the meetings."""
+    """What coupled chains showed, from its record; limits are recomputed from the meetings."""
     groups = tuple(_block_convergence(block) for block in record.blocks)
     if not any(groups):
         return None
@@ -171,8 +171,8 @@ def _block_convergence(block: BlockRecord) -> BlockConvergence | None:
     stated = block.convergence
     if stated is None:
         return None
-    if not pairs_have_sense(stated):
-        raise InputError("Meetings of chains in a certificate must have steps, a lag and pairs.")
+    if not pairs_are_plausible(stated):
+        raise InputError("Meeting times in a certificate must be possible for its steps, lag and pairs.")
     return BlockConvergence(
         blocks=block.blocks,
         steps=stated.steps,
@@ -186,12 +186,12 @@ def _block_convergence(block: BlockRecord) -> BlockConvergence | None:
     )
 
 
-def pairs_have_sense(stated: ConvergenceRecord) -> bool:
+def pairs_are_plausible(stated: ConvergenceRecord) -> bool:
     """Whether pairs of chains can have met as stated."""
     return (
         min(stated.steps, stated.lag, stated.give_up - stated.lag, stated.pairs) >= 1
         and stated.unmet >= 0
-        and stated.give_up <= LONGEST
+        and stated.give_up <= LONGEST_COUPLING
         and all(0 <= steps <= stated.give_up - stated.lag and count >= 1 for steps, count in stated.meetings)
         and sum(count for _, count in stated.meetings) + stated.unmet == stated.pairs <= MOST_PAIRS
         and 0 < stated.confidence < 1
@@ -204,7 +204,7 @@ def pairs_have_sense(stated: ConvergenceRecord) -> bool:
 
 
 def exposure_record(plan: CompiledPlan, bounded: int, not_checked: int) -> ExposureRecord:
-    """What the kept totals give away: pinned cells, and how many are bounded or could not be checked."""
+    """The cells that the kept totals disclose: pinned, bounded, or not checked."""
     domain = plan.invariants.domain
     if domain is None:
         raise AssertionError("the cells of a release have names")

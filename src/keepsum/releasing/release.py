@@ -1,7 +1,7 @@
-"""The release: noise on a table by a plan, with everything that must be known before and after.
+"""The release of a table by a plan: first everything a curator must know, then the noise.
 
-``prepare`` works out what a release would keep, promise and give away, and refuses what must not be published; nothing
-is spent by it. ``Prepared.draw`` draws the noise.
+``prepare`` works out what a release keeps, guarantees and discloses, and refuses what must not be published; it spends
+nothing. ``Prepared.draw`` draws the noise.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from keepsum.tables.axes import quoted
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
-SHOWN = 8
-SMALL_DELTA = Fraction(1, 10**6)  # what sampling may add to delta for one person unasked
-ROOM = 2**62  # counts below this have room for any noise that a release can draw
+SHOWN_CELLS = 8
+SMALL_DELTA = Fraction(1, 10**6)  # what sampling may add to per-person delta without being accepted
+COUNT_LIMIT = 2**62  # counts below this cannot overflow by any noise that a release can draw
 SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography")
 
 
@@ -60,7 +60,7 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A release that is ready to be drawn, and what must be known before it is.
+    """A release that is ready to be drawn, and what a curator must know before it is.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ class Prepared:
     accuracy
         The margins of error.
     bounds
-        The cells that the kept totals bound closely.
+        The cells that the kept totals bound more tightly than the margin of error.
     guarantee, exposure
-        What is promised and what is given away, as the certificate will have it.
+        The guarantee and the exposed cells, as the certificate will state them.
     warnings
-        What the curator must be told, and every reader of the certificate.
+        What the curator and every reader of the certificate must know.
     """
 
     plan: CompiledPlan
@@ -89,11 +89,11 @@ class Prepared:
         """The kept totals, which will be published."""
         totals = [int(total) for total in self.plan.invariants.totals(self.table)]
         if any(abs(total) >= 2**63 for total in totals):
-            raise DataError("Kept totals must fit 64 bits, one does not. Use smaller weights.")
+            raise DataError("Kept totals must fit in 64 bits, and one does not. Use smaller weights.")
         return totals
 
     def draw(self, rng: Rng | None = None, threads: int = 1) -> Drawn:
-        """Draw the noise: from here on a budget is spent."""
+        """Draw the noise. This spends privacy budget."""
         source = checked_rng(rng)
         (noise,) = self.plan.blocks.sample(1, source, threads)
         table = self.table
@@ -130,9 +130,9 @@ def prepare(
     progress: Callable[[int, int], None] | None = None,
     accept_delta: Number | None = None,
 ) -> Prepared:
-    """Work out what a release of this table would keep, promise and give away.
+    """Work out what a release of this table keeps, guarantees and discloses.
 
-    Chains that have not been observed to converge are observed here: ``progress`` is told the pairs done.
+    Convergence that has not been measured is measured here: ``progress`` is called with the pairs done and wanted.
 
     Raises
     ------
@@ -143,11 +143,13 @@ def prepare(
     if plan.invariants.domain is None:
         plan = plan.over(table.domain)
     if plan.invariants.domain != table.domain:
-        raise InputError("The table must have the domain of the plan, it has another. CompiledPlan with table.keep.")
+        raise InputError(
+            "The table must have the domain of the plan, and it has another. Declare the totals with table.keep."
+        )
     check_labels(table.domain)
     # An error about counts is for the curator's eyes, and nothing is published with it.
-    if table.counts.size and int(table.counts.max()) >= ROOM:
-        raise DataError("Counts must be below 2^62 to leave room for noise, one is not. Check the units.")
+    if table.counts.size and int(table.counts.max()) >= COUNT_LIMIT:
+        raise DataError("Counts must be below 2^62 to leave room for noise, and one is not. Check the units.")
     if not isinstance(accept_pinned, Iterable):
         raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
     _check_pinned(plan, accept_pinned)
@@ -161,38 +163,38 @@ def prepare(
     exposure = exposure_record(plan, len(bounds.cells), bounds.not_checked)
     for sentence in loss_concern(plan.guarantee):
         warnings.warn(sentence, LargeLossWarning, stacklevel=4)
-    told = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded)
-    return Prepared(plan, table, accuracy, bounds, guarantee, exposure, tuple(told))
+    caveats = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded)
+    return Prepared(plan, table, accuracy, bounds, guarantee, exposure, tuple(caveats))
 
 
 def check_confidential(table: object) -> None:
-    """Only a table that has not been released can be."""
+    """Only a confidential table can be released."""
     if isinstance(table, ReleasedTable):
-        raise InputError("The table must be confidential, this one is released already. Release it only once.")
+        raise InputError("The table must be confidential, got one that is already released. Release the original.")
     if not isinstance(table, Table):
         raise InputError(f"The table must be a keepsum Table, got {type_of(table)}. See Table.from_frame.")
 
 
 def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
-    """What sampling adds to delta for one person is negligible, or accepted."""
+    """What sampling adds to per-person delta must be negligible, or accepted."""
     largest = SMALL_DELTA if accepted is None else exact(accepted, "The accepted delta")
     if largest >= 1:
-        raise InputError("The accepted delta must be below 1: a delta of 1 is no guarantee at all.")
+        raise InputError("The accepted delta must be below 1: a delta of 1 is no guarantee.")
     delta = plan.guarantee.sampling_delta(plan.person)
     if delta <= largest:
         return
     amount = three_digits_up(float(delta))
     way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
-        f"Sampling adds delta {amount} for one person, {_how_known(plan)}. {way} noise that is drawn exactly. "
+        f"Sampling adds delta {amount} per person, {_how_known(plan)}. {way} noise whose sampling is exact. "
         f"{' '.join(exact_instead(plan))}".strip()
     )
 
 
 def _how_known(plan: CompiledPlan) -> str:
     if plan.guarantee.sampling == "rounded":
-        return "a proved limit"
-    return "a confidence limit observed on pairs of chains, not proved"
+        return "a proved bound"
+    return "a confidence limit from coupled chains, not a proved bound"
 
 
 def _check_pinned(plan: CompiledPlan, accepted: str | Iterable[Any]) -> None:
@@ -207,25 +209,25 @@ def _check_pinned(plan: CompiledPlan, accepted: str | Iterable[Any]) -> None:
         named.setdefault(plan.invariants.cell_name(cell), []).append(cell)
     pinned = set(plan.pinned.tolist())
     chosen = {_cell_number(plan, cell, named) for cell in given}
-    if not chosen <= pinned:  # which is not said: a number may be a count that was given by mistake
-        raise InputError("Accepted cells must be pinned ones, got one that is not. plan.pinned has them.")
+    if not chosen <= pinned:  # which one is not shown: a number may be a count that was given by mistake
+        raise InputError("Accepted cells must be pinned, got one that is not. plan.pinned lists them.")
     missing = [plan.invariants.cell_name(cell) for cell in sorted(pinned - chosen)]
     if missing:
         count = len(missing)
-        more = f" and {count - SHOWN:,} more" if count > SHOWN else ""
+        more = f" and {count - SHOWN_CELLS:,} more" if count > SHOWN_CELLS else ""
         raise PlanError(
             f"The kept totals pin {count:,} cell{'s' * (count != 1)}, which would be published without noise: "
-            f"{quoted(missing[:SHOWN])}{more}. Keep fewer totals, or accept each by name (or 'all')."
+            f"{quoted(missing[:SHOWN_CELLS])}{more}. Keep fewer totals, or accept each by name (or 'all')."
         )
 
 
 def _cell_number(plan: CompiledPlan, cell: Any, named: Mapping[str, list[int]]) -> int:
-    """The cell that a name, a number or labels mean."""
+    """The cell with this name, number or labels."""
     if isinstance(cell, str):
         cells = named.get(cell, [])
         if len(cells) != 1:
-            how = "means several cells; give its labels" if cells else "is that of no pinned cell"
-            raise InputError(f"Accepted cells must be pinned ones, but the name {shown_name(cell)} {how}.")
+            how = "fits several cells; give its labels" if cells else "fits no pinned cell"
+            raise InputError(f"Accepted cells must be pinned, but the name {shown_name(cell)} {how}.")
         return cells[0]
     if isinstance(cell, Mapping) and plan.invariants.domain is not None:
         return plan.invariants.domain.index(cell)

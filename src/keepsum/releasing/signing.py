@@ -1,4 +1,4 @@
-"""Ed25519 signatures of certificates, with keys in PEM files such as openssl makes."""
+"""Ed25519 signatures of certificates, with keys in PEM files, as made by openssl."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keepsum.releasing.canonical import canonical
 from keepsum.releasing.facts import ReleaseFacts, SignatureRecord
 from keepsum.sources.atomic import check_new, write_keys
 
-# Encodings of the points of order 1, 2, 4 and 8, which are no keys, with either sign.
+# Encodings of the points of order 1, 2, 4 and 8, which are not valid keys, with either sign.
 _SMALL = (
     "0000000000000000000000000000000000000000000000000000000000000000",
     "0100000000000000000000000000000000000000000000000000000000000000",
@@ -38,7 +38,7 @@ def make_keys(private: str | PathLike[str], public: str | PathLike[str], force: 
     """Write a new private key, readable by its owner alone, and its public key, which is returned in hex."""
     secret, open_to_all = check_path(private, "The private key"), check_path(public, "The public key")
     if secret.resolve() == open_to_all.resolve():
-        raise InputError("The private and the public key must be two files, got one name for both.")
+        raise InputError("The private and the public key must be two files, got the same name for both.")
     for path in (secret, open_to_all):
         check_new(path, check_flag(force, "force="))
     key = Ed25519PrivateKey.generate()
@@ -55,17 +55,17 @@ def read_private_key(path: str | PathLike[str]) -> Ed25519PrivateKey:
     try:
         key = serialization.load_pem_private_key(data, password=None)
     except TypeError:
-        problem = "must not be locked by a passphrase. Decrypt it first"
+        problem = "must not be encrypted with a passphrase. Decrypt it first"
     except (ValueError, UnsupportedAlgorithm):
-        problem = "must be a private key in PEM. Make one with keepsum keygen"
+        problem = "must be a private key in PEM format. Make one with keepsum keygen"
     if problem:
         raise InputError(f"Key {str(path)!r} {problem}.")
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"Key {str(path)!r} must be an Ed25519 key, it is another kind. Make one with keepsum keygen.")
+        raise InputError(f"Key {str(path)!r} must be an Ed25519 key, got another kind. Make one with keepsum keygen.")
     if os.name == "posix" and mode & 0o077:  # as ssh has it
         raise InputError(
-            f"Private key {str(path)!r} must be open to its owner alone, its mode is {mode:04o}. "
-            f"Run chmod 600, or make a new one if somebody else may have read it."
+            f"Private key {str(path)!r} must be readable by its owner only, got mode {mode:04o}. "
+            f"Run chmod 600, or make a new key if anybody else may have read it."
         )
     return key
 
@@ -77,9 +77,9 @@ def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
     with contextlib.suppress(ValueError, UnsupportedAlgorithm):
         key = serialization.load_pem_public_key(data)
     if key is None:
-        raise InputError(f"Key {str(path)!r} must be a public key in PEM, such as keepsum keygen makes.")
+        raise InputError(f"Key {str(path)!r} must be a public key in PEM format, as made by keepsum keygen.")
     if not isinstance(key, Ed25519PublicKey):
-        raise InputError(f"Key {str(path)!r} must be an Ed25519 key, it is another kind.")
+        raise InputError(f"Key {str(path)!r} must be an Ed25519 key, got another kind.")
     return key
 
 
@@ -99,7 +99,7 @@ def public_hex(key: Ed25519PublicKey) -> str:
 
 
 def signed_bytes(document: Mapping[str, Any]) -> bytes:
-    """What a signature is over: the canonical form (RFC 8785) of what is in the file, less ``signature``."""
+    """What a signature covers: the canonical form (RFC 8785) of what is in the file, less ``signature``."""
     return canonical({name: value for name, value in document.items() if name != "signature"})
 
 
@@ -114,7 +114,7 @@ def sign(certificate: Facts, key: Ed25519PrivateKey) -> Facts:
 
 
 def is_signed_by(document: Mapping[str, Any], signature: SignatureRecord, key: Ed25519PublicKey) -> bool:
-    """Whether a document, as it stands in its file, was signed with that key."""
+    """Whether a document, as it is in its file, was signed with that key."""
     if signature.public_key != public_hex(key):
         return False
     if public_hex(key) in SMALL_ORDER:  # anything verifies under such a key
@@ -127,7 +127,7 @@ def is_signed_by(document: Mapping[str, Any], signature: SignatureRecord, key: E
 
 
 def named_key(signature: SignatureRecord) -> Ed25519PublicKey:
-    """The key that a signature names; that it is the publisher's is for the reader to know."""
+    """The key that a signature names; only the reader can know whether it is the publisher's."""
     with contextlib.suppress(ValueError):
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
-    raise InputError("The public key of the certificate must be an Ed25519 key, it is not.")
+    raise InputError("The public key in the certificate must be an Ed25519 key, and it is not.")

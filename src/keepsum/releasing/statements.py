@@ -1,7 +1,7 @@
-"""Every sentence about a release, made of its facts: the one place where they are turned into words.
+"""Every sentence about a release, made from its facts, in one place.
 
-``explain`` makes the facts of a plan and says them with the same sentences as a certificate does. The loss at a
-distance is put into words by ``Guarantee``, the forms of blocks and their samplers by ``planning/describe.py``.
+``explain`` uses the same sentences for a plan. ``Guarantee`` states the loss at a distance, and
+``planning/describe.py`` describes blocks and their samplers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted
 from keepsum.tables.invariants import describe_margin, describe_rows
 
-SHOWN = 8
+SHOWN_FORMS = 8
 NOT_PROTECTED = "published exactly; whatever follows from them is not protected"
 LIMITS = {
     "epsilon": f"{LARGE_EPSILON}",
@@ -64,14 +64,14 @@ def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
 
 def noise(mechanism: Mechanism) -> str:
     """The target of the noise."""
-    return f"whole numbers z with probability proportional to {mechanism.law()}, over all z that change no kept total"
+    return f"integers z with probability proportional to {mechanism.law()}, over all z that keep every total unchanged"
 
 
 # -- the guarantee ----------------------------------------------------------------------------------
 
 
 def guarantee_of(mechanism: MechanismRecord, record: GuaranteeRecord) -> Guarantee:
-    """The guarantee again, which says itself."""
+    """The guarantee from its record."""
     sampling = record.sampling
     error = None
     if sampling.exactness != "exact":
@@ -84,7 +84,7 @@ def guarantee_of(mechanism: MechanismRecord, record: GuaranteeRecord) -> Guarant
 
 
 def guarantee_lines(guarantee: Guarantee) -> list[str]:
-    """The guarantee per unit of distance, and how the noise is drawn."""
+    """The guarantee per unit of distance, and the exactness of sampling."""
     return [f"{guarantee.words}, {NEIGHBOURS}", guarantee.sampling_words]
 
 
@@ -101,7 +101,7 @@ class PersonStatements:
     person, guarantee
         The facts, and the guarantee at any distance.
     margins
-        Whether margins are kept and nothing else: then people can only change cells, and a distance counts them.
+        Whether only margins are kept: people can then only change cells, and a distance counts them.
     named
         Whether cells have names.
     """
@@ -113,25 +113,25 @@ class PersonStatements:
 
     @classmethod
     def of(cls, facts: ReleaseFacts) -> PersonStatements:
-        """Those of a release."""
+        """The statements of a release."""
         margins = bool(facts.kept.parts) and all(isinstance(part, MarginRecord) for part in facts.kept.parts)
         return cls(facts.guarantee.person, guarantee_of(facts.mechanism, facts.guarantee), margins)
 
     def headline(self) -> str:
-        """The loss of one person, in one sentence."""
+        """The per-person loss, in one sentence."""
         attributes = self.person.attributes
-        cheapest = f"{self._loss(self.person.distance, people=False)}, for the cheapest change through a cell"
+        smallest = f"{self._loss(self.person.distance, people=False)}, for the smallest change through a cell"
         if not self.named:
-            return f"{cheapest}; cells have no names, so this is not any one person's change"
+            return f"{smallest}; cells have no names, so this is not a per-person loss"
         if not attributes:
-            return f"{cheapest}; no attribute has several categories, so this is not any one person's change"
+            return f"{smallest}; no attribute has several categories, so this is not a per-person loss"
         if all(attribute.any_value is None for attribute in attributes):
-            return f"{cheapest}; no change of one person's value is known to keep the totals"
+            return f"{smallest}; no change of one person's value is known to keep the totals"
         loss = f"per-person {self._loss(self.person.distance)}"
         return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
 
     def attribute(self, attribute: AttributeRecord) -> str:
-        """What a change of one attribute costs."""
+        """The loss for a change of one attribute."""
         clauses: list[str] = []
         if attribute.any_value is not None and attribute.other_value is not None:
             clauses.append(f"to any value {self._loss(attribute.any_value)}")
@@ -150,7 +150,7 @@ class PersonStatements:
         return f"{attribute.axis}: {'; '.join(clauses)}"
 
     def asked(self) -> str:
-        """What was asked for one person, and what it is."""
+        """The loss for the changes that the request covers."""
         asked, attributes = self.person.asked, self.person.attributes
         neighbours = Neighbours() if asked is None else Neighbours.of(asked.attributes, asked.to)
         concerned = [a for a in attributes if neighbours.attributes is None or a.axis in neighbours.attributes]
@@ -158,23 +158,24 @@ class PersonStatements:
         distances = [distance for distance in covered if distance is not None]
         farthest = max(distances, key=lambda distance: (distance.length, not distance.exact), default=None)
         loss = self._loss(farthest or self.person.distance)
-        return f"Asked for a change of {neighbours}: {loss}{self._except(concerned)}"
+        return f"For the requested neighbours, a change of {neighbours}: {loss}{self._except(concerned)}"
 
     def all_exact(self) -> bool:
-        """Whether no distance is an upper bound."""
+        """Whether every distance is exact."""
         distances = [d for a in self.person.attributes for d in (a.any_value, a.other_value)]
         return all(distance is None or distance.exact for distance in (self.person.distance, *distances))
 
     def _loss(self, record: DistanceRecord, people: bool = True) -> str:
-        """'epsilon 1 (l1 distance 4: two people swap cells)'."""
+        """'epsilon 1 (l1 distance 4: two people swap cells)', and what sampling adds to it."""
         distance = _distance(self.guarantee.mechanism, record)
         change = f": {self._change(distance)}" if people else ""
-        return f"{self.guarantee.at(distance)} ({distance.norm} distance {distance}{change})"
+        loss = f"{self.guarantee.mechanism.loss(distance)} ({distance.norm} distance {distance}{change})"
+        return loss + self.guarantee.sampling_addition(distance)
 
     def _change(self, distance: Distance) -> str:
-        """What happens in a change of one attribute, which takes from one cell and gives to another.
+        """Who moves in a change of one attribute, which takes from one cell and gives to another.
 
-        Under margins the number of people is kept, so half of an l1 distance leaves its cells.
+        Under margins the number of people is fixed, so half of an l1 distance leave their cells.
         """
         if distance.length == 2:
             return "one person changes cells"
@@ -201,8 +202,8 @@ def _whole(attribute: AttributeRecord) -> bool:
 def block_lines(blocks: Sequence[BlockRecord]) -> list[str]:
     """The forms of blocks and how they were drawn, those with most cells first."""
     ordered = sorted(blocks, key=lambda block: -block.cells)
-    lines = [f"{_blocks(block)}: {_sampler(block)}" for block in ordered[:SHOWN]]
-    return lines + ([f"and {len(blocks) - SHOWN:,} more forms of blocks"] if len(blocks) > SHOWN else [])
+    lines = [f"{_blocks(block)}: {_sampler(block)}" for block in ordered[:SHOWN_FORMS]]
+    return lines + ([f"and {len(blocks) - SHOWN_FORMS:,} more forms of blocks"] if len(blocks) > SHOWN_FORMS else [])
 
 
 def _blocks(block: BlockRecord) -> str:
@@ -228,7 +229,7 @@ def _sampler(block: BlockRecord) -> str:
 
 
 def warnings_of(facts: ReleaseFacts) -> list[str]:
-    """What a reader of a release must be told."""
+    """What every reader of a release must know."""
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
     return list(
         concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, facts.randomness == "seed", facts.ledger)
@@ -243,36 +244,37 @@ def concerns(
     seeded: bool,
     ledger: str | None = None,
 ) -> Iterator[str]:
-    """What the curator must be told before anything is drawn, and every reader after."""
+    """What the curator must know before anything is drawn, and every reader afterwards."""
     yield from loss_concern(guarantee)
     if seeded:
-        yield "The noise comes from a seed, and whoever knows the seed can remove it: not for publication."
+        yield "The noise comes from a seed: whoever knows the seed can remove it. Not for publication."
     if ledger is None:
-        yield "No ledger: this release is not counted against a budget, and releases of the same data add up."
+        yield "No ledger: this release is not charged to a privacy budget. Losses of releases of the same data add up."
     if guarantee.sampling == "estimated":
-        yield f"Some noise is drawn by chains, so the guarantee is an estimate. {guarantee.sampling_words}"
+        loss = guarantee.person_words
+        yield f"Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person {loss}."
     unmet = sum(block.convergence.unmet for block in record.blocks if block.convergence is not None)
     if unmet:
-        yield f"{unmet:,} pairs of chains had not met when they were given up: no guarantee for their blocks."
+        yield f"{unmet:,} pairs of chains were given up before they met: no guarantee for their blocks."
     if domain.taken_from_data:
         axes = quoted(domain.taken_from_data)
-        yield f"The categories of {axes} were taken from the data, so the list is itself published."
+        yield f"The categories of {axes} were taken from the data: the list itself is published."
     if domain.keeps_file_order:
-        yield "Rows come in the order of the file, which is declared public; whatever follows from it is not protected."
+        yield "Rows are in the order of the file, declared public; whatever follows from that order is not protected."
     if exposure.pinned:
         count = len(exposure.pinned)
         yield f"{count:,} pinned cell{' is' if count == 1 else 's are'} published without noise, as accepted."
     if exposure.not_checked:
         cells = _count(exposure.not_checked, "cell")
-        yield f"Not checked for {cells}: whether kept totals bound them more tightly than their margin of error."
+        yield f"Not checked for {cells}: whether kept totals bound them more tightly than the margin of error."
 
 
 def loss_concern(guarantee: Guarantee) -> list[str]:
-    """A sentence, if the loss of one person is so large that it protects little."""
+    """A sentence, if the per-person loss is so large that it protects little."""
     loss = guarantee.mechanism.loss(guarantee.person)
     if loss.excess is None:
         return []
-    return [f"The privacy loss of one person is {loss}, above {LIMITS[loss.excess]}: that protects little."]
+    return [f"The per-person loss is {loss}, above {LIMITS[loss.excess]}: that protects little."]
 
 
 def _count(number: int, thing: str) -> str:

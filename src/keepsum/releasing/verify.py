@@ -1,4 +1,4 @@
-"""Checking a release from what was published: the table, its certificate, and nothing else."""
+"""Verify a release from what was published: the table, its certificate, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from keepsum.sources.writing import table_hash
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
 
-SHOWN = 5
+SHOWN_TOTALS = 5
 STOPPED = "; nothing else was checked"
 Pathlike = str | PathLike[str]
 T = TypeVar("T")
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked, whether it passed, and a sentence about it."""
+    """One check, whether it passed, and a phrase about it."""
 
     name: str
     passed: bool
@@ -77,20 +77,20 @@ def verify(
     key: Pathlike | None = None,
     allow_seeded: bool = False,
 ) -> Verification:
-    """Check a release: schema, hash, signature, integers, domain, and every kept total summed again.
+    """Verify a release: schema, hash, signature, integers, domain, and every kept total recomputed.
 
     Parameters
     ----------
     table
         The released table, or the folder of a release.
     certificate
-        Its certificate; by default the one that stands beside it.
+        Its certificate; by default the one beside it.
     totals
         A file of published figures that the kept totals must agree with.
     key
-        The publisher's public key. Without it a signature only shows that the certificate was not changed since.
+        The publisher's public key. Without it a signature shows only that the certificate is unchanged.
     allow_seeded
-        Let a release pass whose noise came from a seed.
+        Accept noise that came from a seed.
 
     Returns
     -------
@@ -99,9 +99,9 @@ def verify(
 
     Notes
     -----
-    Nothing is worked out from a certificate whose signature is bad, or missing where a key is given. A signature is
-    over the canonical form (RFC 8785) of what is in the file, so that another program may lay it out anew. What follows
-    from the declarations is worked out again; what was measured or simulated is only checked for sense.
+    Nothing is computed from a certificate whose signature is invalid, or missing where a key is given. A signature
+    covers the canonical form (RFC 8785) of what is in the file, so that other programs may reformat it. What follows
+    from the declarations is recomputed; what was measured or simulated is only checked for plausibility.
     """
     check_flag(allow_seeded, "allow_seeded=")
     figures = None if totals is None else check_path(totals, "The file of published figures")
@@ -114,7 +114,7 @@ def verify(
         if record is not None:
             report.say("certificate", True, f"follows {record.schema}, released {record.released}")
             report.attempt("signature", lambda: report.say("signature", *_signature(record, document, trusted)))
-            if report.passed:  # nothing is worked out from a certificate that is somebody else's
+            if report.passed:  # nothing is computed from a certificate that may be somebody else's
                 _check_contents(report, record, files, figures, allow_seeded)
     return Verification(tuple(report.checks))
 
@@ -122,7 +122,7 @@ def verify(
 def _check_contents(
     report: _Report, record: Certificate, files: _Files, figures: Path | None, allow_seeded: bool
 ) -> None:
-    """Everything that a certificate says, of the table and of itself."""
+    """Everything that a certificate states, about the table and about itself."""
     report.say("randomness", *_randomness(record, allow_seeded))
     kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
     if kept is None:
@@ -149,14 +149,14 @@ class _Files:
         if path.is_dir():
             tables = sorted(file for file in path.iterdir() if file.stem == "table")
             if len(tables) != 1:
-                raise InputError(f"Folder {str(path)!r} must hold one table, it holds {len(tables)}.")
+                raise InputError(f"Folder {str(path)!r} must contain one table, got {len(tables)}.")
             beside, path = path / "certificate.json", tables[0]
         else:
             beside = path.with_suffix(".certificate.json")
         document = beside if certificate is None else check_path(certificate, "The certificate")
         for file, what in ((path, "table"), (document, "certificate")):
             if not file.is_file():
-                raise InputError(f"The {what} {str(file)!r} must be a file, there is none. Name the right one.")
+                raise InputError(f"The {what} {str(file)!r} must be a file, and there is none. Check the name.")
         stem = document.name.removesuffix("certificate.json")
         return cls(path, document, document.with_name(f"{stem}invariants.json"))
 
@@ -173,7 +173,7 @@ def _read(path: Path) -> bytes:
 
 
 class _UnreadableError(InputError):
-    """Nothing is known of a file that cannot be read, so this is no failed check."""
+    """A file that cannot be read is not a failed check: nothing is known about it."""
 
 
 class _Report:
@@ -187,9 +187,9 @@ class _Report:
         """Whether no check has failed so far."""
         return all(check.passed for check in self.checks)
 
-    def say(self, name: str, passed: bool, words: str) -> None:
+    def say(self, name: str, passed: bool, result: str) -> None:
         """Add a check."""
-        self.checks.append(Check(name, passed, printable(words)))  # names of axes and labels are anybody's text
+        self.checks.append(Check(name, passed, printable(result)))  # names of axes and labels may be any text
 
     def attempt(self, name: str, step: Callable[[], T]) -> T | None:
         """The result of a step, or a failed check if what was published does not allow it."""
@@ -199,22 +199,22 @@ class _Report:
             raise
         except KeepsumError as error:
             self.say(name, False, str(error))
-        except (ArithmeticError, ValueError, RecursionError) as error:  # numbers that no release has
-            self.say(name, False, f"it cannot be used: {error}")
+        except (ArithmeticError, ValueError, RecursionError) as error:  # impossible numbers
+            self.say(name, False, f"cannot be used: {error}")
         except MemoryError:
-            self.say(name, False, "it cannot be used: it would not fit in memory")
+            self.say(name, False, "cannot be used: it would not fit in memory")
         return None
 
 
 def _signature(record: Certificate, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
     signature = record.signature
     if signature is None:
-        return trusted is None, "none" if trusted is None else f"none, so the key has signed nothing{STOPPED}"
+        return trusted is None, "none" if trusted is None else f"none, although a key is given{STOPPED}"
     if not is_signed_by(document, signature, trusted if trusted is not None else named_key(signature)):
-        return False, f"not of this certificate by this key: it was changed, or another key signed it{STOPPED}"
+        return False, f"invalid: the certificate was changed, or another key signed it{STOPPED}"
     if trusted is not None:
-        return True, "by the key given"
-    return True, f"by {signature.public_key[:16]}…, which only the publisher's key can confirm (key)"
+        return True, "valid, by the given key"
+    return True, f"valid, by {signature.public_key[:16]}…; give the publisher's key to check whose it is"
 
 
 def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
@@ -222,10 +222,10 @@ def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
 
 
 def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | None) -> tuple[bool, str]:
-    """The facts must follow from what the certificate declares, or make sense where they were measured."""
+    """The facts must follow from what the certificate declares, or be plausible where they were measured."""
     wrong = contradictions(record, kept, released)
     if wrong:
-        return False, f"not what follows from the kept totals and the mechanism: {', '.join(wrong)}"
+        return False, f"does not follow from the kept totals and the mechanism: {', '.join(wrong)}"
     guarantee = guarantee_of(record.mechanism, record.guarantee)
     return True, f"{guarantee.words}; per-person {guarantee.person_words}"
 
@@ -234,23 +234,25 @@ def _check_table(report: _Report, record: Certificate, kept: Invariants, path: P
     """The released table, if it is one."""
     domain = kept.domain
     if domain is None:
-        raise AssertionError("the totals of a certificate are over its domain")
+        raise AssertionError("the totals of a certificate have its domain")
     released = report.attempt("table", lambda: read_released(path, domain, record.table.count))
     if released is None:
         return None
-    report.say("table", True, f"{released.domain.size:,} cells, each once, all whole numbers")
+    report.say("table", True, f"{released.domain.size:,} cells, each once, all integers")
     same = table_hash(released) == record.table.sha256
-    report.say("hash", same, "as certified" if same else "the table is not the one that was certified")
+    report.say("hash", same, "matches the certificate" if same else "does not match the certificate")
     sums = [int(total) for total in kept.totals(released)]
     stated = zip(kept.names, kept_values(record.kept), sums, strict=True)
-    broken = [name for name, value, total in stated if value != total]
-    report.say("kept totals", not broken, _broken(broken) if broken else f"{len(sums):,} summed again, all exact")
-    return None if broken else released
+    differing = [name for name, value, total in stated if value != total]
+    report.say(
+        "kept totals", not differing, _differing(differing) if differing else f"{len(sums):,} recomputed, all equal"
+    )
+    return None if differing else released
 
 
-def _broken(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"{len(names):,} broken: {'; '.join(names[:SHOWN])}{more}"
+def _differing(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_TOTALS:,} more" if len(names) > SHOWN_TOTALS else ""
+    return f"{len(names):,} differ: {'; '.join(names[:SHOWN_TOTALS])}{more}"
 
 
 def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:
@@ -259,6 +261,8 @@ def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple
 
 
 def compare(figures: Mapping[int, int], values: Mapping[int, int], kept: Invariants) -> tuple[bool, str]:
-    """Whether published figures are those of the kept totals; names are given, never values."""
+    """Whether published figures equal the kept totals; names are shown, never values."""
     wrong = [kept.name(row) for row, figure in figures.items() if figure != values.get(row)]
-    return not wrong, _broken(wrong) if wrong else f"{len(figures):,} of {kept.height:,} kept totals checked, all equal"
+    return not wrong, _differing(
+        wrong
+    ) if wrong else f"{len(figures):,} of {kept.height:,} kept totals compared, all equal"

@@ -1,1 +1,1 @@
-"""One module for each command of the shell; it is found by being here and having a function ``add(app)``."""
+"""One module per command of the shell, each with a function ``add(app)``; every module here is a command."""

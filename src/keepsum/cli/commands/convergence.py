@@ -1,4 +1,4 @@
-"""``keepsum convergence``: how near chains come to the law of the noise, as a curve and in figures."""
+"""``keepsum convergence``: how close chains come to their target, as a curve and in figures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from keepsum.sources.atomic import check_new, write_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAPER_CELLS = 1000  # its basis comes from a Smith form, and it would not converge
-KINDS = (".png", ".svg", ".pdf")
-HELP = """Show how near the chains of a plan come to the law of its noise. Needs no data, spends nothing.
+PAPER_CELLS = 1000  # its basis needs a Smith form, and larger chains would not converge
+PICTURE_KINDS = (".png", ".svg", ".pdf")
+HELP = """Show how close the chains of a plan come to their target. Needs no counts, spends no budget.
 
 Examples:
 
@@ -34,9 +34,9 @@ Examples:
 
     keepsum convergence counts.csv --count n --keep county --keep race --epsilon 0.25 --paper 0.37 --output curve.svg
 
-Pairs of chains, one some steps ahead of the other, run until they meet; the curve is a bound of the distance that their
-meeting times give. Where no block is drawn by a chain there is nothing to show. With --paper A it shows the paper's
-Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan would use.
+Pairs of coupled chains, one a lag ahead of the other, run until they meet; their meeting times bound the total
+variation from the target. Where no block is drawn by a chain there is nothing to show. With --paper A it shows the
+paper's Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan uses.
 
 """
 
@@ -50,29 +50,32 @@ def add(app: typer.Typer) -> None:
 def convergence(
     declared: Declaration,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to draw the curve: .png, .svg or .pdf.")
+        Path | None, typer.Option("--output", "-o", help="Plot the curve to this file: .png, .svg or .pdf.")
     ] = None,
-    pairs: Annotated[int | None, typer.Option("--pairs", help="How many pairs of chains.", min=20)] = None,
+    pairs: Annotated[int | None, typer.Option("--pairs", help="The number of pairs of chains.", min=20)] = None,
     paper: Annotated[
-        float | None, typer.Option("--paper", help="Show the paper's chain, with this parameter a.", metavar="A")
+        float | None, typer.Option("--paper", help="Show the paper's chain with this parameter instead.", metavar="A")
     ] = None,
     lag: Annotated[
-        int | None, typer.Option("--lag", help="For --paper: by how many steps one chain leads (10,000).", min=1)
+        int | None, typer.Option("--lag", help="For --paper: the lag between the chains (10,000).", min=1)
     ] = None,
     most: Annotated[
-        int | None, typer.Option("--max-steps", help="For --paper: when a pair is given up (1,000,000).", min=2)
+        int | None,
+        typer.Option("--max-steps", help="For --paper: the step at which a pair is given up (1,000,000).", min=2),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show how chains converge."""
     mechanism = declared.noise()
     if output is not None:
-        if output.suffix.lower() not in KINDS:
-            raise InputError(f"Output must end in {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {str(output)!r}.")
+        if output.suffix.lower() not in PICTURE_KINDS:
+            raise InputError(
+                f"Output must end in {', '.join(PICTURE_KINDS[:-1])} or {PICTURE_KINDS[-1]}, got {str(output)!r}."
+            )
         check_new(output, force)
     if paper is None and (lag is not None or most is not None):
-        raise InputError("Options --lag and --max-steps must go with --paper. Leave them out.")
+        raise InputError("Options --lag and --max-steps need --paper. Omit them.")
     with progress() as step:
         step("reading the categories")
         table = declared.read()
@@ -87,35 +90,35 @@ def convergence(
     if paper is not None:
         if output is not None:
             _write(output, force, ks.mcmc.plot_bound(times))
-        _say_paper(times, json)
+        _report_paper(times, json)
         return
     convergence = plan.convergence
     if convergence is None:
         raise AssertionError("the plan was just measured")
     if output is not None:
         if not convergence.chains:
-            raise InputError("A curve needs a block that is drawn by a chain, this plan has none. Leave --output out.")
+            raise InputError("A curve needs a block that is drawn by a chain, and this plan has none. Omit --output.")
         _write(output, force, convergence.plot(_forms(plan)))
-    _say(plan, convergence, json)
+    _report(plan, convergence, json)
 
 
 def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
     if plan.size > PAPER_CELLS:
-        raise InputError(f"The paper's chain is for at most {PAPER_CELLS:,} cells, this table has {plan.size:,}.")
+        raise InputError(f"The table must have at most {PAPER_CELLS:,} cells for the paper's chain, got {plan.size:,}.")
     lattice = ks.Lattice(plan.invariants.coefficients.toarray())
     return ks.mcmc.meeting_times(lattice, plan.mechanism, a, lag=lag, pairs=pairs, max_steps=most)
 
 
 def _write(output: Path, force: bool, figure: Figure) -> None:
-    """Write the curve, in whole or not at all."""
+    """Write the curve, completely or not at all."""
     picture = io.BytesIO()
     figure.savefig(picture, format=output.suffix[1:].lower(), dpi=160)
     with held_back():
         write_file(output, picture.getvalue(), force)
-        done(f"The curve is drawn: {shown(output)!r}.")
+        done(f"The curve is written: {shown(output)!r}.")
 
 
-def _say(plan: ks.Plan, found: Convergence, json: bool) -> None:
+def _report(plan: ks.Plan, measured: Convergence, json: bool) -> None:
     if json:
         show_json(
             {
@@ -123,16 +126,16 @@ def _say(plan: ks.Plan, found: Convergence, json: bool) -> None:
                 "sampling": plan.guarantee.sampling,
                 "blocks": [
                     {"form": form, "sampler": sampler, "convergence": convergence_record(group)}
-                    for form, sampler, group in zip(_forms(plan), _samplers(plan), found.chains, strict=True)
+                    for form, sampler, group in zip(_forms(plan), _samplers(plan), measured.chains, strict=True)
                 ],
             }
         )
         return
     lines = [("Guarantee", [plan.guarantee.words, plan.guarantee.sampling_words])]
-    if not found.chains:
-        lines.append(("Chains", ["none: no block is drawn by a chain, so there is nothing to converge"]))
-    for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), found.chains, strict=True)):
-        heading = "Chains" if len(found.chains) == 1 else f"Chains {place + 1}"
+    if not measured.chains:
+        lines.append(("Chains", ["none: no block is drawn by a chain"]))
+    for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), measured.chains, strict=True)):
+        heading = "Chains" if len(measured.chains) == 1 else f"Chains {place + 1}"
         lines.append((heading, [f"{form}: {sampler}", *_figures(group)]))
     show(lines)
 
@@ -151,15 +154,15 @@ def _figures(group: BlockConvergence) -> list[str]:
     bound = group.bound
     last = group.meetings[-1][0] if group.meetings else 0
     unmet = f"{group.unmet:,} had NOT MET after {group.give_up:,} steps"
-    met = unmet if group.unmet else f"all met, the last after {last:,}"
+    met = unmet if group.unmet else f"all met, the last {last:,} steps after the lag"
     return [
         f"{group.pairs:,} pairs with lag {group.lag:,}: {met}",
-        f"after {group.steps:,} steps the bound is {bound.estimate:.3g}, at most {three_digits_up(group.upper)} "
-        f"at {100 * group.confidence:.4g}% confidence, extrapolated {three_digits_up(group.extrapolated)}",
+        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {100 * group.confidence:.4g}% limit "
+        f"{three_digits_up(group.upper)}, extrapolation {three_digits_up(group.extrapolated)}",
     ]
 
 
-def _say_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
+def _report_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
     from keepsum.convergence.bounds import first_step_below
 
     step = first_step_below(times, 0.1)
@@ -168,4 +171,4 @@ def _say_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
         show_json({"pairs": len(times), "lag": times.lag, "unmet": unmet, "steps_to_0.1": step})
         return
     reached = "not known: pairs were given up" if step is None else f"about {step:,} steps"
-    show([("Algorithm 1", [repr(times), f"the bound falls to 0.1 after: {reached}"])])
+    show([("Algorithm 1", [repr(times), f"TV bound below 0.1 after: {reached}"])])

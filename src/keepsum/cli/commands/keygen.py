@@ -12,7 +12,7 @@ from keepsum.cli.screen import done, show_json, shown
 from keepsum.errors import InputError
 from keepsum.releasing.signing import make_keys
 
-HELP = """Make an Ed25519 key that signs certificates, and the public key that checks them.
+HELP = """Make an Ed25519 key pair: a private key to sign certificates, a public key to verify them.
 
 Examples:
 
@@ -22,7 +22,7 @@ Examples:
 
     keepsum verify released.csv --key key.pub.pem
 
-Keep key.pem secret; publish key.pub.pem where readers trust it. It is not locked by a passphrase, and is refused once
+Keep key.pem secret; publish key.pub.pem where readers trust it. The private key has no passphrase, and is refused if
 others can read it.
 """
 
@@ -37,16 +37,16 @@ def keygen(
     public: Annotated[
         Path | None, typer.Option("--public", help="The file for the public key; by default key.pub.pem for key.pem.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace keys that stand there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing keys.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Make keys."""
     if not private.name:
-        raise InputError(f"The private key must have the name of a file, got {str(private)!r}.")
+        raise InputError(f"The private key must be the name of a file, got {str(private)!r}.")
     beside = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")
     with held_back():
         fingerprint = make_keys(private, beside, force)
-        done(f"The keys are made: private {str(private)!r} (keep it secret), public {str(beside)!r}.")
+        done(f"The keys are written: private {str(private)!r} (keep it secret), public {str(beside)!r}.")
     if json:
         show_json({"private": shown(private), "public": shown(beside), "public_key": fingerprint})
         return

@@ -13,7 +13,7 @@ from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.releasing.explain import person_statements, topics
 from keepsum.releasing.statements import loss_concern
 
-HELP = """Show what a release would keep, promise and cost in accuracy. Spends nothing, changes nothing.
+HELP = """Show what a release would keep and guarantee, and its margins of error. Spends no budget.
 
 Examples:
 
@@ -23,7 +23,7 @@ Examples:
 
     keepsum plan --domain categories.toml --keep county --keep-total --epsilon 0.25
 
-The last one needs no data at all: a plan depends on the cells and the totals only.
+The last example needs no data: a plan depends only on the cells and the totals.
 
 """
 
@@ -51,8 +51,10 @@ def plan(
     if json:
         show_json(_as_json(made, accuracy))
         return
-    margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler yet"
-    show([*topics(made), ("Accuracy", [margin]), *(("Warning", [words]) for words in loss_concern(made.guarantee))])
+    margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
+    show(
+        [*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in loss_concern(made.guarantee))]
+    )
 
 
 def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:

@@ -39,8 +39,8 @@ from keepsum.sources.declarations import read_totals
 from keepsum.sources.writing import own_kind
 
 OUTPUT = "The release"
-SHOWN, SHOWN_JSON = 8, 1000
-HELP = """Release a table: noise on every cell, the kept totals exactly as they are, and a certificate beside it.
+SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
+HELP = """Release a table with noise in every cell and the kept totals exact, and a certificate beside it.
 
 Examples:
 
@@ -50,8 +50,8 @@ Examples:
 
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
 
-Before anything is spent it shows what is kept (and so not protected), what is promised, how far counts will be off, and
-which cells the totals give away; then it asks.
+Before it spends any budget it shows what is kept (and so not protected), the guarantee, the margins of error and the
+cells that the totals disclose, and asks for confirmation.
 
 """
 
@@ -71,35 +71,39 @@ def release(
     accept_pinned: Annotated[
         list[str] | None,
         typer.Option(
-            "--accept-pinned", help="Publish this pinned cell as it is; 'all' for all.", rich_help_panel=OUTPUT
+            "--accept-pinned", help="Publish this pinned cell without noise; 'all' for all.", rich_help_panel=OUTPUT
         ),
     ] = None,
     accept_delta: Annotated[
         str | None,
         typer.Option(
             "--accept-delta",
-            help="The largest delta that sampling may add for one person, where noise is only estimated.",
+            help="The largest delta that estimated sampling may add for one person.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     totals: Annotated[
         Path | None,
-        typer.Option("--totals", help="Check kept totals against published figures first.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--totals", help="Check kept totals against these published figures first.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     sign: Annotated[
         Path | None, typer.Option("--sign", help="Sign the certificate with this key.", rich_help_panel=OUTPUT)
     ] = None,
     seed: Annotated[
-        str | None, typer.Option("--seed", help="Repeatable noise; not for publication.", rich_help_panel=OUTPUT)
+        str | None, typer.Option("--seed", help="Reproducible noise, not for publication.", rich_help_panel=OUTPUT)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.", rich_help_panel=OUTPUT)] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the output.", rich_help_panel=OUTPUT)] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.", rich_help_panel=OUTPUT)
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
     mechanism = declared.noise()
     key = _check_call(declared, output, sign, yes, force)
-    for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # said below, and in the certificate
+    for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
         warnings.simplefilter("ignore", known)
     with progress() as step:
         step("reading the table")
@@ -111,24 +115,22 @@ def release(
         ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step), accept_delta)
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
     if figures is not None:
-        agree, found = compare(figures, dict(enumerate(ready.totals)), plan.invariants)
+        agree, differences = compare(figures, dict(enumerate(ready.totals)), plan.invariants)
         if not agree:
-            raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {found}.")
+            raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {differences}.")
     if not json:
         show(_sections(ready))
-        sys.stdout.flush()  # if nobody can read it, nothing is released
+        sys.stdout.flush()  # if it cannot be shown, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
-    with place.claimed(force) as orphan:  # one of two that would write there draws, and the other does not
+    with place.claimed(force) as orphan:  # of two processes that would write there, only one draws
         with let_through(), progress() as step:
             step("drawing the noise")
             released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
         put(released.table, released.certificate, released.invariants, place, key, force, orphan)
-        done(f"The release is made: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
+        done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
     if orphan:
-        warning(
-            f"A certificate without a table, left by a release that was cut off, was replaced: {place.certificate}."
-        )
+        warning(f"A certificate without a table, left by an interrupted release, was replaced: {place.certificate}.")
     if json:
         show_json(_as_json(ready, place, released))
     else:
@@ -136,7 +138,7 @@ def release(
 
 
 def _report(place: Destination, released: Drawn) -> None:
-    """Where the release is; a reader who had enough of it is no failure, but is told elsewhere."""
+    """Where the release is; if standard output was closed, standard error shows it instead."""
     try:
         typer.echo(f"Released     {shown(place.table)}")
         typer.echo(f"Certificate  {shown(place.certificate)}")
@@ -150,7 +152,7 @@ def _report(place: Destination, released: Drawn) -> None:
 def _check_call(
     declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool
 ) -> Ed25519PrivateKey | None:
-    """Whatever can be refused before the table is read; the key to sign with."""
+    """Refuse what can be refused before the table is read; returns the key to sign with."""
     if declared.table is None:
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
@@ -159,33 +161,35 @@ def _check_call(
         raise InputError("No terminal to confirm on; pass --yes to release.")
     place = Destination.at(output)
     if place.put_back():
-        warning(f"A release was being replaced when its process was killed, and was put back: {shown(place.table)}.")
+        warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
     place.check(force)
     if declared.table != "-" and Path(declared.table).resolve() in {place.table.resolve(), place.certificate.resolve()}:
-        raise InputError("Output must be another file than the confidential table, it is the same one.")
+        raise InputError("Output must not be the confidential table itself. Choose another name.")
     return None if sign is None else read_private_key(sign)
 
 
 def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:
-    """What the curator must know before a budget is spent."""
+    """What the curator must know before any budget is spent."""
     return [
         *topics(ready.plan),
         ("Accuracy", [str(ready.accuracy)]),
         ("Bounded cells", _bounded(ready)),
-        *(("Warning", [words]) for words in ready.warnings),
+        *(("Warning", [sentence]) for sentence in ready.warnings),
     ]
 
 
 def _bounded(ready: Prepared) -> list[str]:
     bounds, name = ready.bounds, ready.plan.invariants.cell_name
-    unchecked = [f"not checked: {bounds.not_checked:,} cells in blocks too large for it"] if bounds.not_checked else []
+    unchecked = (
+        [f"not checked: {bounds.not_checked:,} cells in blocks that are too large"] if bounds.not_checked else []
+    )
     if not len(bounds.cells):
         return unchecked or ["none"]
     count = len(bounds.cells)
-    more = [f"and {count - SHOWN:,} more"] if count > SHOWN else []
+    more = [f"and {count - SHOWN_BOUNDED:,} more"] if count > SHOWN_BOUNDED else []
     return [
         f"{count:,} cell{'s' * (count != 1)} bounded by kept totals more tightly than the margin of error:",
-        *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN)),
+        *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN_BOUNDED)),
         *more,
         *unchecked,
     ]
@@ -211,7 +215,8 @@ def _as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, 
             "count": len(ready.bounds.cells),
             "not_checked": ready.bounds.not_checked,
             "cells": [
-                {"cell": name(cell), "low": low, "high": high} for cell, low, high in listed(ready.bounds, SHOWN_JSON)
+                {"cell": name(cell), "low": low, "high": high}
+                for cell, low, high in listed(ready.bounds, SHOWN_BOUNDED_JSON)
             ],
         },
         "warnings": certificate.warnings,

@@ -10,7 +10,7 @@ import typer
 import keepsum as ks
 from keepsum.cli.screen import FailedError, done, progress, show_checks, show_json
 
-HELP = """Check a released table: schema, hash, signature, integers, cells, and every kept total summed again.
+HELP = """Verify a release: schema, signature, hash, integers, cells, and every kept total recomputed.
 
 Examples:
 
@@ -20,10 +20,10 @@ Examples:
 
     keepsum verify released.csv --totals published.csv
 
-Nothing more is looked at once the signature is found bad, or is missing where --key is given.
+If the signature is invalid, or missing where --key is given, nothing else is checked.
 
-The file of --totals has the table's axes and count column; an empty axis stands for all of it. The status is 0 if every
-check passed, 1 if one failed.
+The file of --totals has the table's axes and count column; an empty axis means all categories. The exit status is 0 if
+every check passed, 1 if one failed.
 """
 
 
@@ -38,28 +38,29 @@ def verify(
         Path | None, typer.Argument(help="Its certificate; by default the one beside it.", show_default=False)
     ] = None,
     totals: Annotated[
-        Path | None, typer.Option("--totals", help="Published figures that kept totals must equal.", show_default=False)
+        Path | None,
+        typer.Option("--totals", help="Published figures that the kept totals must equal.", show_default=False),
     ] = None,
     key: Annotated[
         Path | None, typer.Option("--key", help="The publisher's public key (PEM).", show_default=False)
     ] = None,
-    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Let seeded noise pass, in tests.")] = False,
+    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check a release."""
     with progress() as step:
         step("checking the release")
-        found = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded)
-    names = ", ".join(check.name for check in found.checks if not check.passed)
+        verification = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded)
+    names = ", ".join(check.name for check in verification.checks if not check.passed)
     failed = f"The release does not verify: {names}."
-    if found:
+    if verification:
         done("The release verifies: every check passed.")
     else:
         done(failed, status=1)
     if json:
-        checks = [{"check": c.name, "passed": c.passed, "words": c.words} for c in found.checks]
-        show_json({"passed": found.passed, "checks": checks})
+        checks = [{"check": c.name, "passed": c.passed, "words": c.words} for c in verification.checks]
+        show_json({"passed": verification.passed, "checks": checks})
     else:
-        show_checks((check.name, check.passed, check.words) for check in found.checks)
-    if not found:
+        show_checks((check.name, check.passed, check.words) for check in verification.checks)
+    if not verification:
         raise FailedError(failed)

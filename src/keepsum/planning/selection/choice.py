@@ -1,4 +1,4 @@
-"""How a group of blocks is sampled, as facts: the method, how exact it is, and why no better one serves."""
+"""How a group of blocks is sampled, as facts: the method, its exactness, and why no better one applies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keepsum.tables.axes import IntArray
 if TYPE_CHECKING:
     from keepsum.sampling.general.chains import Chain
 
-# Cells that may be drawn per accepted draw of a block before it is left to another sampler: a few tenths of a second.
+# Cells that may be drawn per accepted draw of a block before another sampler is tried: a few tenths of a second.
 BUDGET = 2 * 10**7
 
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
@@ -20,7 +20,7 @@ Method: TypeAlias = Literal[
     "uniform_compositions",  # l1 Laplace: cells given their sum
     "two_rows",  # l1 Laplace: rejection, the last two rows of a table drawn conditionally
     "solved_regions",  # l1 Laplace: rejection, the widest regions solved for
-    "conditional_cells",  # Gaussian and l2 Laplace: each cell given those before
+    "conditional_cells",  # Gaussian and l2 Laplace: each cell given the ones before
     "mixture_rejection",  # l1 Laplace: rejection from a mixture of Gaussians
     "mixture_chain",  # l1 Laplace: a chain of mixture proposals
     "heat_bath_chain",  # sweeps of heat-bath moves along short vectors
@@ -38,24 +38,24 @@ ReasonKind: TypeAlias = Literal[
     "regions_too_large",  # for a chain at this epsilon
     "chain_too_slow",
     "no_room",  # in 64 bits
-    "another_block",  # drawn together with this one has no sampler
+    "another_block",  # that is drawn together with this one has no sampler
 ]
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a sampler does not serve.
+    """Why a sampler does not apply.
 
     Attributes
     ----------
     kind
-        What is in the way.
+        The obstacle.
     lowest, highest
-        The range of the parameter that samplers are made for, as exact numbers: ``"1/10000"``.
+        The range of the parameter that the samplers support, as exact numbers: ``"1/10000"``.
     limit
-        The largest number that would do.
+        The largest number allowed.
     acceptance
-        The share of proposals that would be accepted, or a bound of it.
+        The acceptance rate, or an upper bound on it.
     """
 
     kind: ReasonKind
@@ -66,7 +66,7 @@ class Reason:
 
 
 class Sampler(Protocol):
-    """Whatever fills rows of cells with noise."""
+    """What fills rows of cells with noise."""
 
     width: int
 
@@ -82,7 +82,7 @@ class Rejection(Sampler, Protocol):
         """What a proposal costs."""
 
     def pilot(self, rng: Rng, most: int) -> tuple[int, int]:
-        """Accepted draws and proposals, of at most so many proposals."""
+        """The numbers of accepted draws and of proposals, from at most ``most`` proposals."""
 
 
 @dataclass(frozen=True)
@@ -92,32 +92,32 @@ class Choice:
     Attributes
     ----------
     method
-        What draws it; None if there is no sampler.
+        The method; None if there is no sampler.
     sampler
         The sampler, or None.
     cells
-        The cell of the plan that each cell of the sampler stands for.
+        The cell of the plan that each cell of the sampler is.
     cost
         About how many cells are drawn per draw of all of them, rejected proposals included.
     first
-        Where these cells start among those of the sampler, which may draw other groups with them.
+        Where these cells start among those of the sampler, which may draw other groups too.
     exactness
         ``"exact"``, ``"rounded"`` (float64, within total variation ``rounding`` of the target) or ``"estimated"``
-        (a chain, whose distance from its target is measured).
+        (a chain, whose total variation from its target is measured).
     rounding
-        The total variation between a draw of the whole group and its target, at most, where it is rounded.
+        An upper bound on the total variation between a draw of the group and its target, where it is rounded.
     chain
         The chain, where it is estimated.
     acceptance
-        The share of proposals that a pilot accepted; None where every draw is accepted, or none was measured.
+        The acceptance rate in a pilot; None where every draw is accepted, or it was not measured.
     steps
         How long a chain runs per draw: steps, or sweeps of heat-bath moves.
     proposals_per_step
         About how many proposals are drawn per step of a chain of proposals.
     moves
-        Along how many short vectors heat-bath moves go.
+        The number of short vectors that heat-bath moves follow.
     reasons
-        Why no exact sampler serves, and then why no other one does.
+        Why no exact sampler applies, and then why no other one does.
     """
 
     method: Method | None
@@ -136,7 +136,7 @@ class Choice:
 
     @classmethod
     def none(cls, cells: IntArray, *reasons: Reason) -> Choice:
-        """No sampler, and why."""
+        """No sampler, with the reasons."""
         return cls(None, None, cells, reasons=reasons)
 
     @property
@@ -146,5 +146,5 @@ class Choice:
 
 
 def simulate_into(sampler: Sampler, out: IntArray, rng: Rng) -> None:
-    """Fill ``out`` with rows for estimates, not for release: by draws, or along one chain where draws take chains."""
+    """Fill ``out`` with rows for estimates, not for release: independent draws, or successive states of one chain."""
     getattr(sampler, "simulate_into", sampler.draw_into)(out, rng)

@@ -1,4 +1,4 @@
-"""The sampler for l2 Laplace noise: lattice Gaussians of one random width, which is common to all blocks."""
+"""The sampler for l2 Laplace noise: lattice Gaussians of one random width, shared by all blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from keepsum.lattice.structure import Block, Structure
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Reason
-from keepsum.planning.selection.gaussian import ROOM, in_part_order, overlap_part
+from keepsum.planning.selection.gaussian import NUMERATOR_ROOM, in_part_order, overlap_part
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.gaussian.common_scale import CommonScale
@@ -18,7 +18,7 @@ from keepsum.sampling.gaussian.parts import Part
 from keepsum.sampling.gaussian.sums import FreeGaussian, SumsGaussian
 from keepsum.tables.axes import IntArray
 
-PROPOSALS = 400  # of a pilot
+PROPOSALS = 400  # in a pilot
 
 
 class Apart:
@@ -55,12 +55,12 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], _: Mechanism) 
 
 
 def together(choices: Sequence[Choice], mechanism: Mechanism) -> tuple[Choice, ...]:
-    """One sampler for all groups; a group without a sampler leaves none for the others."""
+    """One sampler for all groups; none for any if one group has no sampler."""
     parts = [choice.sampler.part for choice in choices if isinstance(choice.sampler, Apart)]
     if len(parts) < len(choices):
         return _without(choices, Reason("another_block"))
     sampler = CommonScale(1 / mechanism.scale, parts)
-    if float(sampler.staircase.edges[-1]) * sampler.width > ROOM:
+    if float(sampler.staircase.edges[-1]) * sampler.width > NUMERATOR_ROOM:
         return _without(choices, Reason("no_room"))
     accepted, proposals = sampler.pilot(rng(seed="keepsum pilot"), PROPOSALS)
     cost = sampler.width * proposals // max(1, accepted)
@@ -74,5 +74,5 @@ def together(choices: Sequence[Choice], mechanism: Mechanism) -> tuple[Choice, .
 
 
 def _without(choices: Sequence[Choice], reason: Reason) -> tuple[Choice, ...]:
-    """No sampler for any group: for this reason, but for groups that have one of their own."""
+    """No sampler for any group, for this reason; groups that already have a reason keep it."""
     return tuple(choice if choice.sampler is None else Choice.none(choice.cells, reason) for choice in choices)

@@ -1,4 +1,4 @@
-"""Axes of two categories: along these the noise of a table just changes sign, so the table is drawn folded."""
+"""Axes of two categories: the noise of a table only changes sign along them, so the table is drawn folded."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from keepsum.tables.axes import IntArray
 
 
 class Folded:
-    """A table with axes of two categories: along these the noise just changes sign.
+    """A table with axes of two categories, along which the noise only changes sign.
 
-    Halves of a table that only differ in sign weigh twice in the l1 norm, so the rest of the table is drawn with twice
-    the epsilon for each such axis.
+    Halves of a table that differ only in sign count twice in the l1 norm, so each such axis doubles the epsilon with
+    which the rest of the table is drawn.
     """
 
     def __init__(self, core: Sampler, tables: int, signs: IntArray) -> None:
@@ -54,7 +54,7 @@ def folded_order(grid: Grid) -> IntArray:
 
 
 def fold_signs(pairs: int) -> IntArray:
-    """The signs of the halves of a table with so many axes of two categories.
+    """The signs of the halves of a table with that many axes of two categories.
 
     >>> fold_signs(2).tolist()
     [1, -1, -1, 1]

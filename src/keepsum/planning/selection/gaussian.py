@@ -1,4 +1,4 @@
-"""Samplers for Gaussian noise: the lattice Gaussian of each block, else a chain where it is too narrow for that."""
+"""Samplers for Gaussian noise: the lattice Gaussian of each block, or a chain where the noise is too narrow for it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGa
 from keepsum.sampling.gaussian.tables import TableGaussian
 from keepsum.tables.axes import IntArray
 
-# Cells that may be drawn per accepted draw of a region with its sum kept, which is quick: some seconds.
+# Cells that may be drawn per accepted draw of a region with its sum kept, which is fast: some seconds.
 SUM_BUDGET = 2 * 10**8
-ROOM = 2.0**55  # width times cells: the numerators of centres stay a hundred times below 2^63
+NUMERATOR_ROOM = 2.0**55  # width times cells: numerators of centres stay a hundred times below 2^63
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
-NARROW_SIGMA = 2  # up to this sigma chains are tried where the exact sampler accepts too rarely
-RAREST = 1e-15  # the smallest acceptance rate that is told from none
+NARROW_SIGMA = 2  # up to this sigma, chains are tried where the acceptance rate of the exact sampler is too low
+RAREST = 1e-15  # the smallest acceptance rate that counts as more than none
 
 
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -62,7 +62,7 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
 
 
 def overlap_part(system: System, sizes: IntArray, count: int) -> Part | None:
-    """So many blocks of one form: a table in closed form, others by their triangular factor, if there is one."""
+    """``count`` blocks of one form: a table in closed form, others by their triangular factor, if there is one."""
     grid = _table(system, sizes)
     if grid is not None:
         return TableGaussian(grid.shape, count)
@@ -84,14 +84,14 @@ def _table(system: System, sizes: IntArray) -> Grid | None:
 def _out_of_range(sigma: Fraction, part: Part) -> Reason | None:
     if not NARROWEST <= sigma <= WIDEST:
         return Reason("sigma_out_of_range", lowest=str(NARROWEST), highest=str(WIDEST))
-    return Reason("no_room") if float(sigma) * part.width > ROOM else None
+    return Reason("no_room") if float(sigma) * part.width > NUMERATOR_ROOM else None
 
 
 def _choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budget: int) -> Choice:
     """The exact sampler, if a draw of one block stays within the budget.
 
-    Narrow noise is accepted rarely where many totals overlap. How rarely is estimated before anything is drawn, from
-    some draws of one block.
+    Where many totals overlap, narrow noise has a low acceptance rate; it is estimated here, from some draws of one
+    block.
     """
     missing = _out_of_range(sigma, part)
     if missing is not None:
@@ -104,7 +104,7 @@ def _choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budge
 
 
 def acceptance(part: Part, variance: Fraction) -> float:
-    """The share of proposals of a block that are accepted: known for sums, else by a pilot with a seed of its own."""
+    """The acceptance rate of a block: known for sums, else measured by a pilot with its own seed."""
     if isinstance(part, SumsGaussian):
         return sum_acceptance(part.width, float(variance))
     if part.log_theta_bound(float(variance)) < 1e-9:

@@ -27,19 +27,19 @@ from keepsum.tables.axes import IntArray
 
 Floats = npt.NDArray[np.float64]
 
-# Limits of a block: totals whose leverages are worked out, coordinates of a dense factor, and its multiplications.
+# Limits of a block: totals whose leverages are computed, coordinates of a dense factor, and its multiplications.
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
-BOUNDED = 600  # dimensions up to which the bound of the weights is worked out: it is out of reach far below
+BOUNDED = 600  # dimensions up to which the bound on the weights is computed: rejection is out of reach far below that
 REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
-MIXTURE_PILOT = 4 * 10**7  # what a pilot may cost, in cells drawn freely: about a second, and for large blocks
+MIXTURE_PILOT = 4 * 10**7  # the cost of a pilot, in independent cells drawn: about a second, and for large blocks
 LONG_PILOT = 3 * 10**8  # some seconds
-CHAIN_BUDGET = 2 * 10**10  # a draw that would take minutes is no sampler
-CANDIDATE_TV = 0.05  # the total variation of the first candidate, to which proposals are thinned
-UNMET_AFTER_LAG = 0.005  # the share of pairs which do not meet at once that have not met within a lag either
+CHAIN_BUDGET = 2 * 10**10  # draws that take minutes are not offered
+CANDIDATE_TV = 0.05  # the total variation of the first candidate from the target, by thinning of proposals
+UNMET_AFTER_LAG = 0.005  # of the pairs that do not meet at once, the fraction that has not met within another lag
 ENOUGH = 20_000  # proposals that a pilot should see
 # From this epsilon on heat-bath moves are tried where mixture proposals are accepted less often than this.
 NARROW_EPSILON, RARELY = 1, 0.3
-PILOT_PAIRS, FEWEST_PILOT_PAIRS = 60, 16  # coupled in a pilot of heat-bath moves, at most and at least
+PILOT_PAIRS, FEWEST_PILOT_PAIRS = 60, 16  # in a pilot of heat-bath moves, at most and at least
 MOST_SWEEPS = 2000  # after which such a pair is given up
 
 
@@ -56,7 +56,7 @@ class Problem:
 def choose_general(
     system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction, reasons: tuple[Reason, ...]
 ) -> Choice:
-    """Blocks of one form under l1 Laplace noise; ``reasons`` say what keeps the exact samplers from them."""
+    """Blocks of one form under l1 Laplace noise; ``reasons`` say why no exact sampler applies."""
     if system.grid is not None and sizes.max() == 1 and 2 in system.grid.shape:
         return _folded(system.grid, cells, epsilon, reasons)
     problem = Problem(system, sizes, len(cells), epsilon)
@@ -64,7 +64,7 @@ def choose_general(
 
 
 def _folded(grid: Grid, cells: list[IntArray], epsilon: Fraction, reasons: tuple[Reason, ...]) -> Choice:
-    """Along axes of two categories the noise just changes sign: the rest of the table has the larger rate."""
+    """Along axes of two categories the noise only changes sign: the rest of the table has a larger epsilon."""
     core = core_shape(grid)
     pairs = len(grid.shape) - len(core)
     rest = Grid(np.arange(int(np.prod(core)), dtype=np.int64).reshape(core))
@@ -161,7 +161,7 @@ def _chain(problem: Problem, mixture: Mixture) -> Chain | None:
 
 
 def mixture_chain(problem: Problem, mixture: Mixture, candidate_tv: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
-    """The chain of mixture proposals, tuned by a pilot: its first candidates are that near to the target."""
+    """The chain of mixture proposals, tuned by a pilot so that first candidates are within that TV of the target."""
     tuned = tune(mixture, rng(seed="keepsum pilot"), max(MIXTURE_PILOT, min(LONG_PILOT, ENOUGH * mixture.cost)))
     chain = _thinned(problem.epsilon, tuned.mixture, problem.sizes, problem.count, tuned.log_weights, candidate_tv)
     chain.mean_square = tuned.mean_square if problem.sizes.max() == 1 else None
@@ -176,7 +176,7 @@ def _thinned(
     log_weights: Floats,
     candidate_tv: float,
 ) -> MixtureChain:
-    """The chain with the cap and the steps that the weights of a pilot ask for."""
+    """The chain with the cap and the number of steps that follow from the weights of a pilot."""
     renewal = thinned(log_weights, candidate_tv)
     steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(TARGET_TV))
     lag = _lag(renewal.steps_for(candidate_tv * UNMET_AFTER_LAG))
@@ -188,7 +188,7 @@ def _lag(steps: int) -> int:
 
 
 def _heat_bath(problem: Problem, budget: int) -> HeatBathChain | None:
-    """Heat-bath moves, if a draw stays within the budget: what the other chain costs."""
+    """Heat-bath moves, if a draw costs no more than the budget, which is the cost of the other chain."""
     moves = _moves(problem.system)
     if moves is None:
         return None
@@ -206,13 +206,13 @@ def _moves(system: System) -> tuple[Row, ...] | None:
 def heat_bath_chain(
     bath: HeatBath, epsilon: Fraction | None, sizes: IntArray, count: int, budget: float
 ) -> HeatBathChain | None:
-    """A chain with as many sweeps as a pilot of coupled pairs asks for, if a draw stays within the budget."""
+    """A chain whose number of sweeps follows from a pilot of coupled pairs, if a draw stays within the budget."""
     if not bath.has_room:
         return None
     lag = 4
     chain = HeatBathChain(epsilon, bath, sizes, count, steps=1)
     source = rng(seed="keepsum pilot")
-    # A few pairs first: they tell most baths that do not meet, and how many more a pilot can afford.
+    # A few pairs first: they reject most chains that do not meet, and show how many more a pilot can afford.
     sweeps = int(min(MOST_SWEEPS, budget / bath.cost, LONG_PILOT / (8 * bath.cost)))
     first = chain.meeting_times(4, lag, lag + sweeps, source) if sweeps > lag else np.full(4, -1)
     if (first < 0).any():

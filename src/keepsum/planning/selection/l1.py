@@ -1,4 +1,4 @@
-"""Samplers for l1 Laplace noise: the cheapest exact one that fits, else a general one, else the reasons."""
+"""Samplers for l1 Laplace noise: the cheapest exact one that applies, else a general one, else the reasons why not."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from keepsum.sampling.l1.rejection import SolvedRegions
 from keepsum.sampling.l1.two_rows import TwoRows, room_for
 from keepsum.tables.axes import IntArray
 
-# A pilot spends this part of the budget, and all of it only if nothing was accepted by then.
+# What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6
-SMALLEST, LARGEST = Fraction(1, 10**4), Fraction(50)  # epsilons that these samplers are made for
+LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Memory: entries of all convolutions of a table (8 MB), and of the dense matrix that is solved.
 CONVOLUTIONS, EQUATIONS = 10**6, 5 * 10**5
 
@@ -30,7 +30,7 @@ CONVOLUTIONS, EQUATIONS = 10**6, 5 * 10**5
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
     """Cells under no total."""
     epsilon, cells = 1 / mechanism.scale, free_cells(structure)
-    if not SMALLEST <= epsilon <= LARGEST:
+    if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(cells)
     return Choice("independent_cells", FreeCells(epsilon, len(cells)), cells, len(cells))
 
@@ -39,7 +39,7 @@ def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     """Regions whose sum the totals force to be 0."""
     epsilon = 1 / mechanism.scale
     cells, sizes = sums_cells(structure)
-    if not SMALLEST <= epsilon <= LARGEST:
+    if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(cells)
     return Choice("uniform_compositions", ForcedSums(epsilon, sizes), cells, len(cells))
 
@@ -48,18 +48,18 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     """Blocks of one form whose totals overlap."""
     epsilon, system = 1 / mechanism.scale, blocks[0].system
     cells, sizes = block_cells(structure, blocks)
-    if not SMALLEST <= epsilon <= LARGEST:
+    if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(np.concatenate(cells))
     exact = _choose_exact(system, sizes, cells, epsilon)
     return exact if exact.sampler is not None else choose_general(system, sizes, cells, epsilon, exact.reasons)
 
 
 def _out_of_range(cells: IntArray) -> Choice:
-    return Choice.none(cells, Reason("epsilon_out_of_range", lowest=str(SMALLEST), highest=str(LARGEST)))
+    return Choice.none(cells, Reason("epsilon_out_of_range", lowest=str(LOWEST_EPSILON), highest=str(HIGHEST_EPSILON)))
 
 
 def _choose_exact(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice:
-    """Two rows for tables, solving for the widest regions elsewhere; each where it is quick enough."""
+    """Two rows for tables, solving for the widest regions elsewhere; each where it is fast enough."""
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) <= 2:
         places = folded_order(system.grid)
         return _table_choice(system.grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
@@ -92,7 +92,7 @@ def _by_rejection(
 ) -> Choice:
     """Take a rejection sampler if a pilot shows that a draw stays within the budget.
 
-    The pilot draws noise with a fixed seed that is used for nothing else, so that a plan always says the same.
+    The pilot draws noise with a fixed seed that is used for nothing else, so that a plan is always the same.
     """
     source = rng(seed="keepsum pilot")
     accepted, proposals = sampler.pilot(source, -(-REJECTION_PILOT // sampler.cells_per_try))

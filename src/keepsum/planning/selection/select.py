@@ -22,9 +22,9 @@ class Selection:
     Attributes
     ----------
     free, sums, overlap
-        How cells under no total are sampled, regions with their sum kept, and blocks whose totals overlap.
+        The samplers of cells under no total, of regions with their sum kept, and of blocks whose totals overlap.
     together
-        What makes one sampler of those of all groups, where their noise is not independent.
+        Combines the samplers of all groups into one, where their noise is not independent.
     """
 
     free: Callable[[Structure, Mechanism], Choice]
@@ -43,7 +43,7 @@ SELECTIONS: dict[Kind, Selection] = {
 
 
 def select(structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism) -> tuple[Choice, ...]:
-    """How each group of blocks is sampled; rejection samplers are tried out here, without any data."""
+    """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
     selection = SELECTIONS[mechanism.kind]
     choices = tuple(_choose(selection, structure, group, mechanism) for group in groups)
     return choices if selection.together is None else selection.together(choices, mechanism)
