@@ -134,7 +134,7 @@ def test_published_figures(released, tmp_path):
     assert failures(path, totals=totals) == []
     totals.write_text("total,count\ntotal of county=Alpha,20\ngrand total,136\n")
     (wrong,) = [check for check in ks.verify(path, totals=totals).checks if not check.passed]
-    assert (wrong.name, wrong.words) == ("published figures", "1 differ: grand total")
+    assert (wrong.name, wrong.words) == ("published figures", "1 differs: grand total")
     for text, words in [
         ("county,count\nOmega,20\n", "line 2 of 'totals.csv' must be that of a kept total"),
         ("county,education,count\nAlpha,Low,20\n", "must be that of a kept total"),
