@@ -12,10 +12,10 @@ EXTRAS := cli,sql,web,report,accounting
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup test audit lint demo bench certify paper clean services
+.PHONY: help setup test audit lint demo bench convergence paper clean services
 
 help:  ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with every extra but spark, and the development tools
 
@@ -46,8 +46,8 @@ demo: $(STAMP)  ## release a small table with its margins kept, verify it, and c
 bench: $(STAMP)  ## measure speed and memory against the stated limits: all of it, then what missed
 	@$(BIN)/python benchmarks/run.py
 
-certify: $(STAMP)  ## certify the general sampler on a list of systems (minutes; goes on where it was stopped)
-	@$(BIN)/python benchmarks/certify.py
+convergence: $(STAMP)  ## measure the convergence of the general sampler's chains (minutes; resumes if stopped)
+	@$(BIN)/python benchmarks/convergence.py
 
 paper: $(STAMP)  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=file, DAS=file, OUT=folder)
 	@$(BIN)/python -m experiments.run

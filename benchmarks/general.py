@@ -1,8 +1,8 @@
-"""Independent draws a second of the general sampler, against the paper's Algorithm 1 at the same distance, in one run.
+"""Independent draws per second of the general sampler, against the paper's Algorithm 1 at the same TV, in one run.
 
-Run by `make bench`. Both are brought to a bound of 0.01 on the total variation distance by coupled pairs: ours by the
-first step at which their bound is at most that, with a cap chosen for this distance, Algorithm 1 likewise; where pairs
-of it had not met, the step at which they were given up stands in, which is in its favour.
+Run by `make bench`. Both run until coupled pairs bound the total variation from the target by 0.01: ours to the
+first step at which the bound is at most that, with a cap chosen for this level, Algorithm 1 likewise; where pairs of it
+had not met, the step at which they were given up is taken, which is in its favour.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from systems import general_chain, margins
 import keepsum as ks
 from keepsum.convergence.bounds import first_step_below
 
-EPSILON, DISTANCE = "0.25", 0.01
-LAG = 20  # long enough for nearly all pairs to meet within, as for Algorithm 1
+EPSILON, TOTAL_VARIATION = "0.25", 0.01
+LAG = 20  # long enough for nearly all pairs to meet within it, as for Algorithm 1
 
 
 def ours(keep: ks.Invariants, draws: int) -> tuple[int, Callable[[], object]]:
-    """Steps to the distance, and work that makes so many draws."""
-    chain, _ = general_chain(keep, EPSILON, 0.8 * DISTANCE)  # some room for what the pilot did not see
+    """The steps to that TV, and work that makes this many draws."""
+    chain, _ = general_chain(keep, EPSILON, 0.8 * TOTAL_VARIATION)  # a margin for what the pilot did not see
     lag = max(LAG, chain.lag)
     times = chain.meeting_times(5_000, lag, 10**5, ks.rng(seed=1), threads=2)
-    found = first_step_below(ks.mcmc.MeetingTimes(times, lag), DISTANCE)
-    assert found is not None
-    chain.steps = found
+    steps = first_step_below(ks.mcmc.MeetingTimes(times, lag), TOTAL_VARIATION)
+    assert steps is not None
+    chain.steps = steps
     out = np.empty((draws, chain.width), dtype=np.int64)
     chain.draw_into(out[:2], ks.rng(seed=2))
-    return found, lambda: chain.draw_into(out, ks.rng(seed=3))
+    return steps, lambda: chain.draw_into(out, ks.rng(seed=3))
 
 
 def algorithm_1(keep: ks.Invariants, lag: int, pairs: int, most: int) -> tuple[int, Callable[[], object], float]:
-    """Steps to the distance, at least, and work that makes some share of a draw."""
+    """The steps to that TV, at least, and work that makes a fraction of a draw."""
     lattice, laplace, a = ks.Lattice(keep.coefficients), ks.Laplace(epsilon=EPSILON), float(np.exp(-1))
     times = ks.mcmc.meeting_times(lattice, laplace, a, lag=lag, pairs=pairs, max_steps=most, rng=ks.rng(seed=1))
-    steps = first_step_below(times, DISTANCE) or most - lag
+    steps = first_step_below(times, TOTAL_VARIATION) or most - lag
     few = 500_000
     return steps, lambda: ks.mcmc.metropolis(lattice, laplace, few, a, thin=few, rng=ks.rng(seed=2)), few / steps
 
 
 def main() -> int:
-    print("general sampler, l1 Laplace, epsilon 0.25, at a total variation distance of at most 0.01")
+    print("general sampler, l1 Laplace, epsilon 0.25, at a total variation of at most 0.01")
     report = Report()
     for shape, least, arguments in (((4, 4), 40, (5_000, 600, 10**6)), ((5, 5), 5_000, (500_000, 48, 4 * 10**6))):
         draws = 10_000

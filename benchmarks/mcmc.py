@@ -1,6 +1,6 @@
-"""Speed of the paper's Algorithm 1 against the same in plain NumPy, in one run. Run by `make bench`.
+"""Speed of the paper's Algorithm 1 against the same algorithm in plain NumPy, in one run. Run by `make bench`.
 
-CPU time, the best of some runs; limits are ratios, which another machine changes little.
+CPU time, the best of some runs; limits are ratios, which depend little on the machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def plain_numpy(lattice: ks.Lattice, steps: int) -> Callable[[], object]:
 
 
 def steps_a_second(lattice: ks.Lattice, rounds: int = 15) -> tuple[float, float]:
-    """Of the library and of NumPy, by turns, so that what else the machine does meets both: the median ratio counts."""
+    """Those of the library, and the median ratio to NumPy's; alternating, so that other load affects both."""
     ours, plain = compiled(lattice, 500_000), plain_numpy(lattice, 5_000)
     times = np.array([(seconds(ours) / 500_000, seconds(plain) / 5_000) for _ in range(rounds)])
     ratio = float(np.median(times[:, 1] / times[:, 0]))
@@ -56,19 +56,19 @@ def steps_a_second(lattice: ks.Lattice, rounds: int = 15) -> tuple[float, float]
 
 
 def coupled_steps(lattice: ks.Lattice, pairs: int) -> float:
-    """Coupled steps a second."""
+    """Coupled steps per second."""
     laplace = ks.Laplace(epsilon=EPSILON)
-    found = []
+    runs = []
 
     def work() -> None:
-        found.append(ks.mcmc.meeting_times(lattice, laplace, A, lag=1, pairs=pairs, rng=ks.rng(seed=1), threads=1))
+        runs.append(ks.mcmc.meeting_times(lattice, laplace, A, lag=1, pairs=pairs, rng=ks.rng(seed=1), threads=1))
 
     work()
-    return float(found[0].excess.sum()) / cpu(work)
+    return float(runs[0].excess.sum()) / cpu(work)
 
 
 def growth(cells: int) -> float:
-    """Nanoseconds a step for each nonzero of the basis, one total over so many cells."""
+    """Nanoseconds per step and nonzero of the basis, for one total over that many cells."""
     lattice = ks.Lattice(np.ones((1, cells), dtype=np.int64))
     steps = 20_000_000 // cells
     return 1e9 * cpu(compiled(lattice, steps, 0.3)) / steps / (2 * cells - 2)
@@ -82,8 +82,8 @@ def main() -> int:
     report.line("  times the steps of plain NumPy", ratio, "times", 100, at_least=True)
     report.line("4 x 4 margins, Algorithm 2", coupled_steps(table, 100), "steps/s", 200_000, at_least=True)
     small, large = growth(100), growth(10_000)
-    report.line("one total over 100 cells, a nonzero of the basis", small, "ns", 50, at_least=False)
-    report.line("  10,000 cells against 100, a nonzero", large / small, "times", 3, at_least=False)
+    report.line("one total over 100 cells, per nonzero of the basis", small, "ns", 50, at_least=False)
+    report.line("  10,000 cells against 100, per nonzero", large / small, "times", 3, at_least=False)
     return report.status
 
 

@@ -1,4 +1,4 @@
-"""CPU time, which what else the machine does changes least, and figures against their limits."""
+"""CPU time, which depends least on other load, and figures against their limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def cpu(work: Callable[[], object], repeats: int = 5) -> float:
 
 
 def by_turns(work: Callable[[], object], peer: Callable[[], object], rounds: int = 15) -> tuple[float, float]:
-    """The best CPU times of two, run in turn so that what else the machine does meets both."""
+    """The best CPU times of two, alternating, so that other load affects both."""
     times = [(seconds(work), seconds(peer)) for _ in range(rounds)]
-    return min(own for own, _ in times), min(other for _, other in times)
+    return min(first for first, _ in times), min(second for _, second in times)
 
 
 class Report:
-    """Figures against limits, printed as they come; none that misses its limit ends the run."""
+    """Figures against limits, printed as they come; a miss does not end the run."""
 
     def __init__(self) -> None:
         self.missed: list[str] = []
@@ -43,5 +43,5 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status of the benchmark: how many missed, so that one that breaks after a miss is told apart."""
+        """The exit status of the benchmark: the number of misses, so that a crash after a miss can be told apart."""
         return len(self.missed)

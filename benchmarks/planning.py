@@ -1,6 +1,6 @@
 """Time and memory of compiling plans and lattices, against their stated limits. Run by `make bench`.
 
-Each measurement runs in a process of its own, so that memory is its own; time is CPU time, the best of three.
+Each measurement runs in its own process, for its own memory; time is CPU time, the best of three.
 """
 
 from __future__ import annotations

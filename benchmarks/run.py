@@ -1,7 +1,7 @@
-"""Run every benchmark to its end, then say which figures missed their limits. Run by `make bench`.
+"""Run every benchmark to the end, then list the figures that missed their limits. Run by `make bench`.
 
-A benchmark is a process of its own that prints a line for each figure, with MISSED at its end where it misses its
-limit, and ends with their number as its status. One that misses, or breaks, does not keep the others from running.
+A benchmark is a separate process that prints a line for each figure, ending in MISSED if it misses its limit, and exits
+with the number of misses as its status. One that misses, or crashes, does not stop the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BENCHMARKS = ("planning.py", "sampling.py", "mcmc.py", "general.py")
 
 
 def run(script: Path) -> list[str]:
-    """What missed its limit in one benchmark, whose output is shown as it comes."""
+    """The figures that missed their limits in one benchmark; its output is shown as it comes."""
     print(f"\n== {script.name}", flush=True)
     missed = []
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:

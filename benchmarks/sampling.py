@@ -1,6 +1,6 @@
 """Speed and memory of exact noise, against stated limits and against OpenDP in the same run. Run by `make bench`.
 
-CPU time, the best of some runs, by turns where two are compared; memory in a process of its own.
+CPU time, the best of some runs, alternating where two are compared; memory in a separate process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EPSILON = "0.25"
 
 
 def totals(cells: int, groups: int) -> ks.Invariants:
-    """So many groups of cells, nearly equal, each with its total kept."""
+    """That many groups of cells, nearly equal, each with its total kept."""
     domain = ks.Domain({"group": list(range(groups)), "cell": list(range(-(-cells // groups)))})
     return ks.Invariants.margins(domain, [["group"]])
 
@@ -38,7 +38,7 @@ def draws_a_second(keep: ks.Invariants, draws: int, mechanism: ks.Laplace | ks.G
 
 
 def opendp_laplace(count: int) -> Callable[[], object]:
-    """So many draws of OpenDP's exact discrete Laplace without any kept total, over a vector."""
+    """That many draws of OpenDP's exact discrete Laplace, without kept totals, as a vector."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -48,7 +48,7 @@ def opendp_laplace(count: int) -> Callable[[], object]:
 
 
 def opendp_gaussian(sigma: int, count: int) -> Callable[[], object]:
-    """So many draws of OpenDP's exact discrete Gaussian without any kept total, over a vector."""
+    """That many draws of OpenDP's exact discrete Gaussian, without kept totals, as a vector."""
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
@@ -73,7 +73,7 @@ def gaussian_lines(report: Report) -> None:
     report.line(
         "51 totals over 10^6 cells, Gaussian, sigma 10", 1e9 * one / million.size, "ns/cell", 150, at_least=False
     )
-    report.line("  times faster a cell than OpenDP without totals", faster, "times", 100, at_least=True)
+    report.line("  times faster per cell than OpenDP without totals", faster, "times", 100, at_least=True)
     laplace = ks.Laplace(epsilon=EPSILON, norm="l2")
     report.line(
         "4 x 4 margins, l2 Laplace", draws_a_second(table(4, 4), 20_000, laplace), "draws/s", 20_000, at_least=True
@@ -84,7 +84,7 @@ def gaussian_lines(report: Report) -> None:
 
 
 def extra_bytes_a_cell(cells: int) -> float:
-    """Peak memory beyond the output while drawing, in a process of its own."""
+    """Peak memory beyond the output while drawing, in a separate process."""
     return float(json.loads(subprocess.check_output([sys.executable, __file__, "memory", str(cells)])))
 
 
@@ -99,7 +99,7 @@ def measure_memory(cells: int) -> float:
 
 
 def first_call_seconds() -> float:
-    """A new process, compiled kernels kept from before: import, plan and one draw of the 4 x 4 table."""
+    """A new process with cached kernels: import, plan and one draw of the 4 x 4 table."""
     code = (
         "import keepsum as ks; d = ks.Domain({'a': range(4), 'b': range(4)});"
         "ks.plan(ks.Invariants.margins(d, [['a'], ['b']]), ks.Laplace(epsilon='0.25')).sample()"
@@ -136,7 +136,7 @@ def main() -> int:
     faster = (peer / few) / (one / million.size)
     many = cpu(ten.sample, 4)
     report.line("51 totals over 10^6 cells", 1e9 * one / million.size, "ns/cell", 40, at_least=False)
-    report.line("  times faster a cell than OpenDP without totals", faster, "times", 300, at_least=True)
+    report.line("  times faster per cell than OpenDP without totals", faster, "times", 300, at_least=True)
     report.line("  10^7 cells against 10^6", many / one, "times", 11, at_least=False)
     report.line("  memory beyond the output, 10^7 cells", extra_bytes_a_cell(10**7), "bytes/cell", 24, at_least=False)
     two = wall(lambda: ten.sample(threads=2))

@@ -1,4 +1,4 @@
-"""The systems that the general sampler is measured on, and a chain for each, whatever sampler a plan would choose."""
+"""The systems that the general sampler is measured on, and a chain for each, whichever sampler a plan would choose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def margins(*shape: int) -> ks.Invariants:
     """A table under all margins of one way less."""
     axes = [f"x{k}" for k in range(len(shape))]
     domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
-    return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
+    return ks.Invariants.margins(domain, [[other for other in axes if other != axis] for axis in axes])
 
 
 def circles() -> ks.Invariants:
@@ -41,10 +41,10 @@ SYSTEMS = {
 }
 
 
-def general_chain(keep: ks.Invariants, epsilon: str, near: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
-    """The chain of mixture proposals of the one block of these totals, its first candidates that near to the law."""
+def general_chain(keep: ks.Invariants, epsilon: str, candidate_tv: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
+    """The chain of mixture proposals of the one block of these totals, with that TV of the first candidates."""
     structure = decompose(keep.coefficients)
     (block,) = structure.blocks
     sizes = structure.sizes[block.regions]
     mixture = Mixture.of(float(Fraction(epsilon)), slabs_of(block.system), block.system.matrix, sizes, tau=0.1)
-    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture, near)
+    return mixture_chain(Problem(block.system, sizes, 1, Fraction(epsilon)), mixture, candidate_tv)

@@ -153,7 +153,7 @@ def test_a_plan_needs_no_data(run, tmp_path):
     plan = json.loads(done.stdout)
     assert plan["cells"] == 6
     assert plan["kept"]["totals"] == ["total of sex=f", "total of sex=m"]
-    assert plan["warnings"] == ["The privacy loss of one person is epsilon 12, above 10: that protects little."]
+    assert plan["warnings"] == ["The per-person loss is epsilon 12, above 10: that protects little."]
 
 
 def test_pinned_and_bounded_cells(run, tmp_path):
@@ -170,7 +170,7 @@ def test_pinned_and_bounded_cells(run, tmp_path):
     assert b"z,p,4" in (tmp_path / "out.csv").read_bytes()
     everything = run("release", "in.csv", *within, "--keep", "b", "-o", "all.csv", "--accept-pinned", "all")
     assert everything.returncode == 2
-    assert b"fix every cell" in everything.stderr
+    assert b"determine every cell" in everything.stderr
 
 
 def test_published_figures_are_checked_before_anything_is_spent(run, tmp_path):
@@ -230,7 +230,7 @@ BAD = {
     "NaN epsilon": (GOOD, ["--epsilon", "nan"], "Epsilon must be a positive number"),
     "endless epsilon": (GOOD, ["--epsilon", "1e99999999"], "Epsilon must be a positive number"),
     "no output": (GOOD, ["--output", ""], "must be the name of a file"),
-    "the table itself as output": (GOOD, ["--output", "in.csv", "--force"], "another file than the confidential table"),
+    "the table itself as output": (GOOD, ["--output", "in.csv", "--force"], "must not be the confidential table"),
     "a name too long": (GOOD, ["--output", "a" * 300 + ".csv"], "File name too long"),
     "a header that is data": (GOOD.split("\n", 1)[1], ["--drop", "x"], "may be data"),
     "two columns alike in data": ("A,77,77\nB,1,2\n", [], "got one twice"),

@@ -42,17 +42,17 @@ def test_the_curve_and_the_figures(run, domain, tmp_path):
 def test_an_exact_plan_has_nothing_to_show(run, tmp_path):
     done = run(*EXACT)
     assert done.returncode == 0
-    assert b"nothing to converge" in done.stdout
+    assert b"none: no block is drawn by a chain" in done.stdout
     done = run(*EXACT, "--output", "curve.png")
     assert done.returncode == 2
-    assert b"Leave --output out" in done.stderr
+    assert b"Omit --output" in done.stderr
     assert not (tmp_path / "curve.png").exists()
 
 
 def test_the_papers_chain(run, tmp_path):
     done = run(*EXACT, "--paper", "0.37", "--pairs", "50", "--lag", "2000", "--output", "paper.png")
     assert done.returncode == 0
-    assert b"the bound falls to 0.1 after: about" in done.stdout
+    assert b"TV bound below 0.1 after: about" in done.stdout
     assert (tmp_path / "paper.png").read_bytes().startswith(PNG)
     done = run(*EXACT, "--paper", "0.37", "--pairs", "50", "--lag", "100", "--max-steps", "200", "--json")
     found = json.loads(done.stdout)
@@ -66,7 +66,7 @@ def test_the_papers_chain(run, tmp_path):
         (["--output", "curve.jpg"], b"Output must end in .png, .svg or .pdf, got 'curve.jpg'."),
         (["--output", "nowhere/curve.png"], b"Folder 'nowhere' must exist"),
         (["--pairs", "3"], b"greater than or equal to 20"),
-        (["--lag", "50"], b"Options --lag and --max-steps must go with --paper"),
+        (["--lag", "50"], b"Options --lag and --max-steps need --paper"),
         (["--paper", "1.5"], b"strictly between 0 and 1, got 1.5"),
         (["--paper", "0.4", "--lag", "10", "--max-steps", "5"], b"5"),
     ],
@@ -91,7 +91,7 @@ def test_a_release_by_chains(run, domain, tmp_path):
     done = run("release", "counts.csv", *domain, "--output", "out.csv", "--yes", "--accept-delta", "0.1")
     assert done.returncode == 0, done.stderr
     out = " ".join(done.stdout.decode().split())
-    assert "Some noise is drawn by chains, so the guarantee is an estimate." in out
+    assert "Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person" in out
     done = run("verify", "out.csv")
     assert done.returncode == 0, done.stdout
     assert b"from sampling" in done.stdout

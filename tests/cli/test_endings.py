@@ -111,7 +111,7 @@ def test_keys_that_cannot_be_reported_are_told_elsewhere(folder, stdout):
     status, _, complaints = forked(["keygen", f"{folder}/key.pem"], folder, stdout=stdout)
     assert status == 3
     assert sorted(path.name for path in folder.iterdir()) == ["key.pem", "key.pub.pem"]
-    assert f"The keys are made: private '{folder}/key.pem'" in complaints
+    assert f"The keys are written: private '{folder}/key.pem'" in complaints
 
 
 def test_a_verdict_that_cannot_be_shown_is_told_elsewhere(folder):
@@ -325,6 +325,6 @@ def test_a_release_that_was_being_replaced_is_put_back_first(folder, capsys):
     capsys.readouterr()
     assert app.run(release(folder)) == 2
     errors = capsys.readouterr().err
-    assert "warning: A release was being replaced when its process was killed, and was put back" in errors
+    assert "warning: A process was killed while it replaced a release; the old one was restored" in errors
     assert "must not exist yet" in errors
     assert (folder / "out.csv").read_bytes() == old

@@ -11,7 +11,7 @@ import keepsum as ks
 from keepsum.cli.app import run
 from keepsum.cli.screen import error, show, show_checks, show_json, shown
 
-FORGED = "a\nok      signature           by the key given\x1b[1A\u202e\x9b2J\u2028[bold]:warning:"
+FORGED = "a\nok      signature           valid, by the given key\x1b[1A\u202e\x9b2J\u2028[bold]:warning:"
 
 
 class Terminal(io.StringIO):

@@ -165,7 +165,7 @@ def test_the_lag_is_raised_until_the_bound_is_about_one():
         (([12], None), "lag must be given"),
         (([12], 0), "lag must be a whole number"),
         (([12], 13), "at least the lag"),
-        (([], 5), "one a pair"),
+        (([], 5), "one per pair"),
         (([1.5], 1), "whole numbers"),
         (([12], 5, -1), "t must be a whole number from 0"),
         (([12], 5, 0.5), "t must be a whole number from 0"),

@@ -51,7 +51,7 @@ def fresh(plan):
 def test_before_and_after(fresh):
     assert fresh.guarantee.sampling == "estimated"
     assert fresh.convergence is None
-    assert "not measured yet" in fresh.explain()
+    assert "not yet measured" in fresh.explain()
     calls = []
     shown = fresh.certify(pairs=2_000, progress=lambda done, total: calls.append((done, total)))
     found = shown.convergence
@@ -68,7 +68,7 @@ def test_before_and_after(fresh):
     assert type(shown) is ks.Plan
     assert shown.samplers is fresh.samplers
     assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 2_000)
-    assert "2,000 pairs of chains showed" in " ".join(shown.explain().split())
+    assert "from 2,000 pairs of coupled chains" in " ".join(shown.explain().split())
     assert "BlockConvergence(" in repr(found)
     assert "2,000 pairs; total variation at most" in repr(found)
 
@@ -133,7 +133,7 @@ def test_a_cut_run_leaves_whole_chunks(fresh, tmp_path, monkeypatch):
         ({"pairs": 5}, "number of pairs must be a whole number from 20 to 1,000,000, got 5"),
         ({"pairs": True}, "number of pairs"),
         ({"confidence": 1}, r"confidence must lie between 0\.5 and 0\.9999, got 1"),
-        ({"progress": 5}, "Progress must be a function"),
+        ({"progress": 5}, "progress= must be a function"),
         ({"threads": 0}, "number of threads"),
     ],
 )
@@ -269,9 +269,9 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     with pytest.raises(ks.PlanError) as refused:
         plan.release(table)
     words = str(refused.value)
-    assert f"Sampling adds delta {three_digits_up(float(delta))} for one person" in words
-    assert "a confidence limit observed on pairs of chains, not proved" in words
-    assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in words
+    assert f"Sampling adds delta {three_digits_up(float(delta))} per person" in words
+    assert "a confidence limit from coupled chains, not a proved bound" in words
+    assert "Exact at the same per-person loss: l2 Laplace with --norm l2 --per-person --epsilon 4 " in words
     with pytest.raises(ks.PlanError, match="accept_delta="):
         plan.release(table, accept_delta=delta / 2)
     assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling.exactness == "estimated"
@@ -285,8 +285,8 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
 def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
     plan = plan.certify(pairs=500)
     text = " ".join(plan.explain().split())
-    assert "Epsilon is proved for the law itself; the first of these numbers is a confidence limit" in text
-    assert "Drawn exactly at the same loss for one person: l2 Laplace, --norm l2 --per-person --epsilon 4 " in text
+    assert "The loss is proved for the target; the confidence limit and the extrapolation are not." in text
+    assert "Exact at the same per-person loss: l2 Laplace with --norm l2 --per-person --epsilon 4 " in text
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):

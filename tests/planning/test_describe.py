@@ -37,7 +37,7 @@ def test_forms(form, sentence):
     ("method", "facts", "sentence"),
     [
         ("independent_cells", {}, "exact, cell by cell"),
-        ("conditional_cells", {"acceptance": 0.98}, "exact; each cell drawn given those before"),
+        ("conditional_cells", {"acceptance": 0.98}, "exact; each cell drawn given the ones before"),
         (
             "mixture_rejection",
             {"acceptance": 0.0123, "reasons": [Reason("table_too_large")]},
@@ -54,7 +54,7 @@ def test_forms(form, sentence):
             "heat_bath_chain",
             {"steps": 40, "moves": 1000, "reasons": [Reason("rarely_accepted", acceptance=1e-12)]},
             "estimated: 40 sweeps of heat-bath moves along 1,000 short vectors "
-            "(exact rejection would accept about one in 1e+12 proposals, or fewer)",
+            "(exact rejection would accept at most about one in 1e+12 proposals)",
         ),
         (None, {"reasons": [RARE, Reason("too_many_totals", limit=3000)]},
          "no sampler: exact rejection would draw more than 20,000,000 cells per accepted draw, and more than 3,000 "
@@ -68,5 +68,5 @@ def test_samplers(method, facts, sentence):
 def test_a_refusal_says_what_would_help():
     sentence = describe_refusal([Reason("rarely_accepted", acceptance=1 / 400)])
     assert sentence == (
-        "exact rejection would accept about one in 400 proposals, or fewer; use wider noise or keep fewer totals"
+        "exact rejection would accept at most about one in 400 proposals; use wider noise or keep fewer totals"
     )

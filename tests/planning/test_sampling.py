@@ -347,4 +347,4 @@ def test_all_mechanisms_on_all_of_these(name, mechanism):
         text = " ".join(plan.explain().split())
         assert "epsilon 0.25" in text
         assert all(f"{other} " in text for other in ("l1 Laplace", "l2 Laplace", "Gaussian"))
-        assert "has the smallest" in text
+        assert "smallest with" in text

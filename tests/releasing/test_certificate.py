@@ -45,7 +45,7 @@ def test_the_plan_can_be_rebuilt_without_the_data(children):
     assert again.explain() == out.plan.explain()
     assert again.invariants == out.plan.invariants
     assert again.mechanism == out.plan.mechanism
-    with pytest.raises(ks.InputError, match="not beside it"):
+    with pytest.raises(ks.InputError, match="there is none beside it"):
         record.plan()
     with pytest.raises(ks.InputError, match="hash"):
         record.plan(out.invariants + b" ")
@@ -86,7 +86,7 @@ def test_certificates_are_read_strictly(released):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"schema": "keepsum.certificate/1"}, "under which nothing was published. Release the table again"),
+        ({"schema": "keepsum.certificate/1"}, "which was never published. Release the table again"),
         ({"schema": "keepsum.certificate/3"}, "If a later version of Keepsum wrote it, update Keepsum"),
         ({"colour": "blue"}, "If a later version of Keepsum wrote it, update Keepsum"),
     ],
@@ -127,7 +127,7 @@ def test_the_view_says_what_the_facts_say(released):
     view = released.certificate._repr_html_()
     for sentence in (
         "4 totals of county, 4 totals of education, the grand total",
-        "proportional to exp(-0.25 |z|₁), over all z that change no kept total",
+        "proportional to exp(-0.25 |z|₁), over all z that keep every total unchanged",
         "4 × 4 table with both margins kept: exact rejection; the last two rows drawn conditionally",
         "epsilon 0.25 per unit of l1 distance, between any two tables with the same kept totals",
         "per-person epsilon 1 (l1 distance 4: two people swap cells), for a change of any one attribute to any value",
@@ -157,7 +157,7 @@ def test_large_totals_are_written_as_text(tmp_path):
 
 def test_labels_that_json_cannot_hold_are_refused_before_the_draw():
     table = ks.Table.from_array([5, 6], axes={"id": [1, 2**53]})
-    with pytest.raises(ks.DataError, match=r"Labels of axis 'id' must be whole numbers up to 2\^53 - 1"):
+    with pytest.raises(ks.DataError, match=r"Labels of axis 'id' must be integers up to 2\^53 - 1"):
         prepare(ks.plan(table.keep(total=True), LAPLACE), table)
 
 

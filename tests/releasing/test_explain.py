@@ -61,7 +61,7 @@ def test_cube(golden):
 def test_many_pinned_cells_are_counted(children):
     keep = children.keep("county") + ks.Invariants.subsets(16, [[cell] for cell in range(12)])
     text = ks.plan(keep, ks.Laplace(epsilon=1)).explain()
-    assert "12 cells are fixed by the kept totals" in text
+    assert "12 cells are determined by the kept totals" in text
     assert "and 4 more" in text
 
 
@@ -73,7 +73,7 @@ def test_an_upper_bound_is_called_one():
 
 def test_nothing_kept():
     text = ks.plan(ks.Invariants.subsets(3, []), ks.Laplace(epsilon=1)).explain()
-    assert "nothing: the noise of every count is independent" in text
+    assert "nothing: every cell has independent noise" in text
     assert "One person more or fewer in a cell under no total: epsilon 1 (l1 distance 1)" in text
 
 

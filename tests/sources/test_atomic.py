@@ -86,7 +86,7 @@ def test_subsets_go_to_a_file_of_their_own(children, tmp_path):
     (tmp_path / "out.invariants.json").rename(tmp_path / "gone.json")
     failed = ks.verify(path)
     assert not failed
-    assert "not beside it" in repr(failed)
+    assert "there is none beside it" in repr(failed)
     plain = ks.release(children, keep=["county"], mechanism=LAPLACE)
     (tmp_path / "gone.json").rename(tmp_path / "out.invariants.json")
     plain.save(path, force=True)
@@ -403,7 +403,7 @@ def test_a_folder_that_got_something_else_meanwhile_comes_back(released, tmp_pat
 
 def test_a_certificate_is_not_taken_from_a_table_of_another_kind(released, tmp_path):
     released.save(tmp_path / "out.parquet")
-    with pytest.raises(ks.InputError, match=r"must not take the certificate of 'out.parquet'"):
+    with pytest.raises(ks.InputError, match=r"must not replace the certificate of 'out.parquet'"):
         released.save(tmp_path / "out.csv", force=True)
     assert ks.verify(tmp_path / "out.parquet")
 

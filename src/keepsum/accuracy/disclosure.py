@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.structure import FORCED, Block, Structure, System
 from keepsum.lattice.tables import Grid
-from keepsum.tables.axes import IntArray
 
 PROGRAM_LIMIT = 2000  # regions of a block that a linear program is solved for
 UNBOUNDED = 3  # the solver's status

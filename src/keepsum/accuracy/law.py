@@ -9,9 +9,9 @@ from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from keepsum._arguments import check_number
+from keepsum._arrays import Floats
 from keepsum._text import given
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE, Structure
@@ -23,8 +23,6 @@ from keepsum.tables.invariants import Invariants
 MARGIN = 1e-9
 WIDE_SIGMA = 10_000  # from this sigma on, a discrete Gaussian is indistinguishable from the continuous one
 TAIL = 32  # weights are followed down to e^-32, far below the margin
-
-Floats = npt.NDArray[np.float64]
 
 
 class CellLaw(Protocol):

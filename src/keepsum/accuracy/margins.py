@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import check_number
+from keepsum._arrays import IntArray
 from keepsum.accuracy.law import CellLaw, cell_law, margin
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, Structure
@@ -22,7 +23,6 @@ from keepsum.planning.groups import BlockGroup
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice, simulate_into
 from keepsum.sampling.core.rng import rng
-from keepsum.tables.axes import IntArray
 
 # Simulated cells for a group of blocks, rejected ones included, and the fewest and most draws.
 MARGIN_CELLS = 2 * 10**7

@@ -18,8 +18,6 @@ from keepsum._text import given, type_of
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TvBound:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from keepsum._arguments import check_number, check_text
+from keepsum._arrays import Floats, IntArray
 from keepsum.convergence.bounds import first_step_below, tv_upper_bound
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
@@ -26,9 +26,6 @@ COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 STYLES = ("-", (0, (6, 2)), (0, (2, 2)), (0, (6, 2, 1, 2)))
 PANEL_HEIGHT = 3.6  # inches
 LOWEST_NAMED = 1e-9  # names of lines are at this height or above
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def plot_bound(

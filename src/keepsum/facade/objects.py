@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsum._arguments import check_flag, check_whole
+from keepsum._arrays import IntArray
 from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
@@ -26,7 +27,6 @@ from keepsum.releasing.signing import read_private_key
 from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import own_kind
-from keepsum.tables.axes import IntArray
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 

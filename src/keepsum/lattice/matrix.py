@@ -16,10 +16,9 @@ from flint import fmpz_mat
 from scipy import sparse
 
 from keepsum._arguments import as_array
+from keepsum._arrays import IntArray
 from keepsum.errors import InputError
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Row: TypeAlias = dict[int, int]
 
 INT64_MAX = 2**63 - 1

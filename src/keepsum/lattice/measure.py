@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from keepsum.lattice.matrix import IntArray
+from keepsum._arrays import IntArray
 
 UNKNOWN = 2**58  # the key of a vector that may exist but was not found
 NONE = 2**60  # the key of a vector that does not exist

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keepsum.lattice.matrix import BoolArray, IntArray
+from keepsum._arrays import BoolArray, IntArray
 from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import System

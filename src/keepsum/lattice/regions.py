@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from keepsum.lattice.matrix import IntArray
+from keepsum._arrays import IntArray
 
 
 def identical_columns(columns: sparse.csc_array) -> tuple[IntArray, IntArray]:

@@ -14,8 +14,9 @@ from math import gcd
 import numpy as np
 from scipy import sparse
 
+from keepsum._arrays import BoolArray, IntArray
 from keepsum.lattice.halves import HALVES_LIMIT, Half, vectors_by_length
-from keepsum.lattice.matrix import BoolArray, IntArray, Row
+from keepsum.lattice.matrix import Row
 from keepsum.lattice.measure import NONE, SHIFT, UNKNOWN, Measure
 
 # Four-cycles are searched for among at most this many columns: two million pairs, half a second.

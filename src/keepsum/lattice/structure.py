@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from keepsum._arrays import IntArray
 from keepsum.errors import InputError
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
-from keepsum.lattice.matrix import IntArray, Row, matrix_rows, rows_matrix
+from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
 from keepsum.lattice.regions import identical_columns
 from keepsum.lattice.tables import Grid, recognise
 

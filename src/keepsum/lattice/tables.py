@@ -14,7 +14,8 @@ from itertools import pairwise, product
 import numpy as np
 from scipy import sparse
 
-from keepsum.lattice.matrix import IntArray, Row
+from keepsum._arrays import IntArray
+from keepsum.lattice.matrix import Row
 
 # Directions are traced column by column in Python: at most one second.
 DIRECTION_LIMIT = 20_000

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from keepsum.lattice.matrix import BoolArray, IntArray
+from keepsum._arrays import BoolArray, IntArray
 from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.opposite import Opposite, opposite
 from keepsum.lattice.shortest import ShortVectors

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, pairwise
 
+from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
-from keepsum.lattice.matrix import IntArray
 from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
 from keepsum.privacy.distance import Distance, Norm, farthest

@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.privacy.distance import Distance, Norm
-from keepsum.tables.axes import IntArray
 
 FormKind: TypeAlias = Literal["free", "sums", "table", "regions"]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
+from keepsum._arrays import IntArray
 from keepsum._text import type_of
 from keepsum.convergence.observe import Convergence, observe_all
 from keepsum.errors import InputError, PlanError
@@ -27,7 +28,6 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.neighbours import Neighbours
-from keepsum.tables.axes import IntArray
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from keepsum._arrays import IntArray
 from keepsum._memory import check_room
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
@@ -19,7 +20,6 @@ from keepsum.privacy.distance import Distance, farthest
 from keepsum.privacy.guarantee import Exactness
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import Rng
-from keepsum.tables.axes import IntArray
 
 
 @dataclass(frozen=True, eq=False)

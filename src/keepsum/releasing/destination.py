@@ -75,9 +75,9 @@ class Destination:
         kind_of(self.table)
         belongs = [self.table.with_suffix(ending) for ending in KINDS if ending != self.table.suffix]
         others = [path for path in belongs if os.path.lexists(path)]
-        certified = self.certificate.exists() or self.invariants.exists()
-        orphan = certified and not others and not os.path.lexists(self.table)
-        if force and certified and others:  # which would get the certificate of another table
+        has_certificate = self.certificate.exists() or self.invariants.exists()
+        orphan = has_certificate and not others and not os.path.lexists(self.table)
+        if force and has_certificate and others:  # which would get the certificate of another table
             raise InputError(
                 f"Output {str(self.table)!r} must not replace the certificate of {others[0].name!r} beside it. "
                 f"Choose another name, or remove that file."

@@ -252,7 +252,7 @@ def _check_table(report: _Report, record: Certificate, kept: Invariants, path: P
 
 def _differing(names: list[str]) -> str:
     more = f" and {len(names) - SHOWN_TOTALS:,} more" if len(names) > SHOWN_TOTALS else ""
-    return f"{len(names):,} differ: {'; '.join(names[:SHOWN_TOTALS])}{more}"
+    return f"{len(names):,} differ{'s' * (len(names) == 1)}: {'; '.join(names[:SHOWN_TOTALS])}{more}"
 
 
 def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:

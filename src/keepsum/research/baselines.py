@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import as_array, check_whole
+from keepsum._arrays import Floats, IntArray
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.facade.functions import plan
@@ -21,9 +22,6 @@ from keepsum.privacy import Laplace
 from keepsum.privacy.numbers import Number
 from keepsum.sampling.core.rng import Rng, Stream, checked_rng
 from keepsum.tables.invariants import Invariants
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 __all__ = ["projected_laplace", "topdown_like"]
 

@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from keepsum._arguments import check_path
+from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
-from keepsum.tables.axes import IntArray, quoted
+from keepsum.tables.axes import quoted
 from keepsum.tables.cells import cells_of, check_counts, check_labels, locate
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin

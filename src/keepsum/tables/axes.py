@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from keepsum._arguments import check_within
+from keepsum._arrays import IntArray
 from keepsum._memory import check_room
 from keepsum._text import shown_name, type_of
 from keepsum.errors import DomainError
 
 Label: TypeAlias = str | int
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 MAX_AXES = 64  # dimensions of a numpy array
 MAX_CELLS = 2**31 - 1

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import check_texts
+from keepsum._arrays import IntArray
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.lattice.matrix import INT64_MAX
-from keepsum.tables.axes import MAX_AXES, Axis, IntArray, Label, check_nesting, group_families, quoted
+from keepsum.tables.axes import MAX_AXES, Axis, Label, check_nesting, group_families, quoted
 from keepsum.tables.domain import Domain
 from keepsum.tables.labels import as_declared, natural_order
 

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import IntArray
 from keepsum._text import given, printable, shown_name, shown_names, type_of
 from keepsum.errors import DomainError
-from keepsum.tables.axes import MAX_AXES, MAX_CELLS, Axis, Family, IntArray, Label, make_axes, quoted
+from keepsum.tables.axes import MAX_AXES, MAX_CELLS, Axis, Family, Label, make_axes, quoted
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from keepsum._arguments import check_text
+from keepsum._arrays import IntArray
 from keepsum._text import given, type_of
 from keepsum.errors import DataError, InputError
-from keepsum.tables.axes import IntArray, Label
+from keepsum.tables.axes import Label
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Frame, Origin
 

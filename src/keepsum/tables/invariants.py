@@ -12,10 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from keepsum._arguments import check_texts, check_whole
+from keepsum._arrays import IntArray
 from keepsum._text import printable, type_of
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
-from keepsum.tables.axes import MAX_CELLS, IntArray, Label
+from keepsum.tables.axes import MAX_CELLS, Label
 from keepsum.tables.domain import Domain
 
 RowsKind: TypeAlias = Literal["subsets", "weighted"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from keepsum.tables.axes import IntArray
+from keepsum._arrays import IntArray
 from keepsum.tables.domain import Domain
 from keepsum.tables.frames import check_counted, columns_of, frame_of
 from keepsum.tables.origins import Origin

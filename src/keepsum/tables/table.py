@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import as_array, check_flag, check_within
+from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
-from keepsum.tables.axes import IntArray, quoted
+from keepsum.tables.axes import quoted
 from keepsum.tables.cells import Source, arrange, check_counts, check_declared, check_labels, refuse_many_rows
 from keepsum.tables.columns import check_frame
 from keepsum.tables.domain import Domain

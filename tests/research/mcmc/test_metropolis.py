@@ -169,7 +169,7 @@ def test_cost_grows_with_the_nonzeros_of_the_basis():
         ({"basis": [[1, 0], [-1, 1], [0, 0]]}, "must lie in the lattice"),
         ({"basis": [[1], [-1], [0]]}, "must be 3 x 2"),
         ({"mechanism": ks.Laplace.per_person(epsilon=1)}, "Use plan.mechanism"),
-        ({"mechanism": ks.Gaussian(epsilon=0.3, delta=0.1, calibration="tight")}, "sigma worked out"),
+        ({"mechanism": ks.Gaussian(epsilon=0.3, delta=0.1, calibration="tight")}, "known sigma"),
         ({"mechanism": 1}, "must be Laplace or Gaussian"),
         ({"lattice": SUM}, "must be a ks.Lattice"),
         ({"lattice": ks.Lattice([[1, 0], [0, 1]])}, "dimension of at least 1"),

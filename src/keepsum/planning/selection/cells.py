@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure
-from keepsum.tables.axes import IntArray
 
 
 def free_cells(structure: Structure) -> IntArray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.rng import Rng
-from keepsum.tables.axes import IntArray
 
 if TYPE_CHECKING:
     from keepsum.sampling.general.chains import Chain

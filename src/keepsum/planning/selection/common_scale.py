@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.structure import Block, Structure
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Reason
@@ -16,7 +17,6 @@ from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.gaussian.common_scale import CommonScale
 from keepsum.sampling.gaussian.parts import Part
 from keepsum.sampling.gaussian.sums import FreeGaussian, SumsGaussian
-from keepsum.tables.axes import IntArray
 
 PROPOSALS = 400  # in a pilot
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.structure import Block, Structure, System
 from keepsum.lattice.tables import Grid
 from keepsum.planning.geometry import block_factor
@@ -20,7 +21,6 @@ from keepsum.sampling.gaussian.blocks import BlockGaussian
 from keepsum.sampling.gaussian.parts import Part, Variances
 from keepsum.sampling.gaussian.sums import FreeGaussian, LatticeGaussian, SumsGaussian, sum_acceptance
 from keepsum.sampling.gaussian.tables import TableGaussian
-from keepsum.tables.axes import IntArray
 
 # Cells that may be drawn per accepted draw of a region with its sum kept, which is fast: some seconds.
 SUM_BUDGET = 2 * 10**8

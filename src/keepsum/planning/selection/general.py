@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.convergence.observe import TARGET_TV
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.structure import System
@@ -23,9 +24,6 @@ from keepsum.sampling.general.mixture_kernels import FLOOR
 from keepsum.sampling.general.scales import LONGEST_LAW, log_ratio_error, sum_reach
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, table_slabs
 from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, thinned
-from keepsum.tables.axes import IntArray
-
-Floats = npt.NDArray[np.float64]
 
 # Limits of a block: totals whose leverages are computed, coordinates of a dense factor, and its multiplications.
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.structure import Block, Structure, System
 from keepsum.lattice.tables import Grid
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
@@ -18,7 +19,6 @@ from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
 from keepsum.sampling.l1.rejection import SolvedRegions
 from keepsum.sampling.l1.two_rows import TwoRows, room_for
-from keepsum.tables.axes import IntArray
 
 # What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6

@@ -14,11 +14,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 
 from keepsum._arguments import as_array, check_choice
+from keepsum._arrays import Floats
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.research.mcmc.metropolis import Chains
-
-Floats = npt.NDArray[np.float64]
 
 
 def r_hat(draws: Chains | npt.ArrayLike, method: str = "rank") -> Any:

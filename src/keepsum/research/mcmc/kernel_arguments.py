@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.kernel_arguments import state_type
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 WALK_STATE = state_type(
     "step",

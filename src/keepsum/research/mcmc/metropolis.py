@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from keepsum._arguments import check_whole
+from keepsum._arrays import Floats, IntArray
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Floats, IntArray, Start, Walk
+from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Start, Walk
 from keepsum.research.mcmc.kernels import start_from_g, walk
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
 from keepsum.research.mcmc.running import spread

@@ -13,6 +13,7 @@ from flint import fmpz_mat
 from scipy import sparse
 
 from keepsum._arguments import as_array
+from keepsum._arrays import Floats, IntArray
 from keepsum._text import given, type_of
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
@@ -20,7 +21,7 @@ from keepsum.lattice.kernel import LLL_LIMIT
 from keepsum.lattice.matrix import as_matrix
 from keepsum.privacy import as_mechanism
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import Columns, Floats, IntArray, PreJumps, ProblemTables, Target
+from keepsum.research.mcmc.kernel_arguments import Columns, PreJumps, ProblemTables, Target
 from keepsum.research.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
 
 LARGEST_ENTRY = 2**20  # of a basis, and of a start: squares and their sums then stay far below 2^63

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from keepsum._arrays import IntArray
 from keepsum.lattice import Lattice
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.research.mcmc.draws import Draws
-from keepsum.research.mcmc.kernel_arguments import IntArray
 from keepsum.research.mcmc.problem import pose
 
 

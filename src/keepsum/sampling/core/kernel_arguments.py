@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import IntArray
+
 Words: TypeAlias = npt.NDArray[np.uint64]
 Guide: TypeAlias = npt.NDArray[np.uint16]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 State: TypeAlias = Any  # a record, whose fields no type checker knows
 States: TypeAlias = npt.NDArray[np.void]  # an array of one state, which numba takes in quicker than the record itself
 

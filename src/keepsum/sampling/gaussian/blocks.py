@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.balls import ball
 from keepsum.sampling.core.driving import run
 from keepsum.sampling.core.geometric import WORD_BITS
@@ -19,7 +20,7 @@ from keepsum.sampling.gaussian.blocks_kernels import fill_blocks
 from keepsum.sampling.gaussian.factors import Factor
 from keepsum.sampling.gaussian.integers_kernels import SAMPLE
 from keepsum.sampling.gaussian.kernel_arguments import BlockRoom, BlockTables
-from keepsum.sampling.gaussian.parts import CountedBlocks, Floats, IntArray, Variances, log_thetas
+from keepsum.sampling.gaussian.parts import CountedBlocks, Variances, log_thetas
 from keepsum.sampling.gaussian.sums import sum_shares, sum_steps
 
 

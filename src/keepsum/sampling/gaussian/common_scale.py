@@ -22,17 +22,14 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb, ctx
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.balls import ball, digits
 from keepsum.sampling.core.kernel_arguments import Words
 from keepsum.sampling.core.kernels import ACCEPT_BITS
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.gaussian.parts import Part, Variances
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 MOST_STEPS, WASTE = 4000, 0.03  # how many steps a staircase may have, and what share of it may lie above the curve
 TAIL_DEPTH = 60.0  # beyond e^-60 of the top the steps just halve

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.gaussian.blocks_kernels import centre_of
 from keepsum.sampling.gaussian.kernel_arguments import FactorTables
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some seconds
 MACHINE_EPSILON = 2.0**-52

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.balls import ball, digits
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel
 from keepsum.sampling.core.kernel_arguments import State, Task
@@ -33,8 +34,6 @@ from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.gaussian.integers import accept_integer, family, gaussian_tables, log_theta, log_theta_floats
 from keepsum.sampling.gaussian.integers_kernels import DECIDE
 
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Steps = Iterable[tuple[Any, Fraction]]  # a centre and the share of the variance, for each coordinate
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.driving import TASK_CELLS, cell_ranges, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS
 from keepsum.sampling.core.kernel_arguments import State, Task
@@ -17,7 +18,7 @@ from keepsum.sampling.core.rng import Rng, Stream
 from keepsum.sampling.gaussian.integers import log_return_chance, log_theta, log_theta_floats
 from keepsum.sampling.gaussian.integers_kernels import WIDE_VARIANCE, fill_free, fill_sums
 from keepsum.sampling.gaussian.kernel_arguments import FreeTables, SumsTables
-from keepsum.sampling.gaussian.parts import Blocks, Floats, IntArray, Part, Variances, log_thetas
+from keepsum.sampling.gaussian.parts import Blocks, Part, Variances, log_thetas
 
 
 class FreeGaussian(Blocks):

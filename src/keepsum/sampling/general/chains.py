@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.compiling import text_of_kernels
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASKS, equal_ranges, in_parallel, run
 from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task, new_state
@@ -35,8 +35,6 @@ from keepsum.sampling.general.mixture import Mixture, Proposals
 from keepsum.sampling.general.mixture_bounds import stated
 from keepsum.sampling.general.weights import Renewal, allowing
 from keepsum.sampling.l1.compositions import ForcedSums
-
-IntArray = npt.NDArray[np.int64]
 
 WARM = 8  # rows left out at the start of a simulation
 PREDICTION_COST = 10**9  # what proposals may cost whose weights predict a distance

@@ -13,17 +13,14 @@ from functools import cached_property
 from itertools import combinations, product
 
 import numpy as np
-import numpy.typing as npt
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.tables import Grid
 from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST_SHIFT
 from keepsum.sampling.general.kernel_arguments import BathTables
 from keepsum.sampling.general.scales import log_sum_law
 from keepsum.sampling.general.verified import UNIT
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 MOST_MOVES = 40_000
 TABLE_DEPTH = 60.0  # a cell's law is tabulated to e^-60

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.sampling.core.kernel_arguments import IntArray, state_type
-
-Floats = npt.NDArray[np.float64]
+from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel_arguments import state_type
 
 # Jobs and tries that are done, steps of the chain at hand, and whether something exceeded what was proved or foreseen.
 CHAIN_STATE = state_type("job", "tries", "step", "exceeded")

@@ -38,9 +38,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.driving import run
 from keepsum.sampling.core.kernel_arguments import Task, new_state
 from keepsum.sampling.core.rng import Rng, Stream
@@ -59,9 +59,6 @@ from keepsum.sampling.general.scales import (
 )
 from keepsum.sampling.general.slabs import Slabs, leverages
 from keepsum.sampling.general.weights import Renewal
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
 STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)

@@ -11,9 +11,9 @@ from decimal import ROUND_UP, Context
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln, kve
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.general.mixture_kernels import FLOOR
 from keepsum.sampling.general.scale_bounds import log_excess, mass_defect, mean_square
 from keepsum.sampling.general.scales import (
@@ -25,9 +25,6 @@ from keepsum.sampling.general.scales import (
 )
 from keepsum.sampling.general.slabs import Slabs
 from keepsum.sampling.general.verified import UNIT, VerifiedForm, verified_form
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 SPARE = 2.0**-40  # of any logarithm that is worked out in floats: a thousand times what it errs by
 SEVERAL = 40.0  # what is less likely than e^-40 is left aside, and counted

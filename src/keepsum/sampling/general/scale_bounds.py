@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from keepsum._arrays import Floats
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.general.scales import ScaleLaw
-
-Floats = npt.NDArray[np.float64]
 
 ENCLOSURE_BITS = 96
 

@@ -18,11 +18,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._arrays import Floats
 from keepsum.sampling.general.kernel_arguments import ScaleTables
 from keepsum.sampling.general.mixture_kernels import GUIDE, accumulate, fall
 from keepsum.sampling.general.verified import UNIT
-
-Floats = npt.NDArray[np.float64]
 
 CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight tails begin
 FINE = 0.04  # pieces are this wide, in units of 1/eps and of y

@@ -11,15 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.matrix import Row
 from keepsum.sampling.general.kernel_arguments import SlabTables
 from keepsum.sampling.general.verified import verified_form
-
-IntArray = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

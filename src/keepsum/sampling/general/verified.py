@@ -17,10 +17,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-Floats = npt.NDArray[np.float64]
+from keepsum._arrays import Floats
 
 UNIT = 2.0**-53
 

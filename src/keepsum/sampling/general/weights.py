@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from keepsum._arrays import Floats
 
 FEWEST_IN_TAIL = 50  # pairs, or weights, from which a tail is told
 

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.driving import TASK_CELLS, Referee, cell_ranges, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS, Geometric, geometric
@@ -39,8 +40,6 @@ from keepsum.sampling.l1.compositions_kernels import (
     fill_regions,
 )
 from keepsum.sampling.l1.kernel_arguments import RegionTables
-
-IntArray = npt.NDArray[np.int64]
 
 # A region above this size is filled in parts, each on a stream of its own.
 LARGE = 2**19

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from keepsum.sampling.core.kernel_arguments import GeometricTable, IntArray, PackedTables, SumLaw
-
-Floats = npt.NDArray[np.float64]
+from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel_arguments import GeometricTable, PackedTables, SumLaw
 
 
 class Region(NamedTuple):

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from flint import fmpz_mat
 from scipy import sparse
 
+from keepsum._arrays import IntArray
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.matrix import Row, matrix_rows
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
@@ -28,8 +29,6 @@ from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
 from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR
 from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
 from keepsum.sampling.l1.rejection_kernels import fill_blocks
-
-IntArray = npt.NDArray[np.int64]
 
 # Sums of regions stay far below 2^42, so with coefficients up to this no product can wrap.
 LARGEST_COEFFICIENT = 2**20

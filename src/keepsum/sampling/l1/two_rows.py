@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, arb_poly
 
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
 from keepsum.sampling.core.geometric import WORD_BITS, geometric
@@ -30,8 +31,6 @@ from keepsum.sampling.core.totals import total_law, whole_weight
 from keepsum.sampling.l1.compositions import accept_sum, has_table, mode, rate_of
 from keepsum.sampling.l1.kernel_arguments import TwoRowsRoom, TwoRowsTables
 from keepsum.sampling.l1.two_rows_kernels import DRAW_ROWS, LAST_ROWS, OFFSET, fill_tables, reach_of
-
-IntArray = npt.NDArray[np.int64]
 
 
 class TwoRows:
