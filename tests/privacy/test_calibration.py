@@ -229,3 +229,11 @@ def test_noise_without_room_in_64_bits_is_refused():
     plan = ks.plan(keep, ks.Laplace("1e-4", "l2"))
     length = math.sqrt(float((plan.sample(rng=ks.rng(seed=1)).astype(float) ** 2).sum()))
     assert abs(length * 1e-4 / plan.geometry.dimension - 1) < 5 / math.sqrt(plan.geometry.dimension)
+
+
+def test_tight_ends_where_there_are_too_many_distances_to_check():
+    """Small epsilons reach very far: sigma is then that which is proved for every distance."""
+    keep = ks.Invariants.subsets(4, [[0, 1], [1, 2]])
+    for epsilon in ("0.001", "0.01"):
+        plan = ks.plan(keep, ks.Gaussian(epsilon, "1e-9", calibration="tight"))
+        assert plan.sigma <= ks.Gaussian(epsilon, "1e-9").sigma

@@ -44,6 +44,22 @@ def test_extremes_are_refused(value):
         ks.Gaussian(epsilon=value, delta="1e-6")
 
 
+@pytest.mark.parametrize("value", [Decimal("1e9999999"), Decimal("1e-9999999"), "1e9999999"])
+def test_numbers_of_a_million_digits_are_refused(value):
+    with pytest.raises(ks.InputError, match="Epsilon must be a positive number"):
+        ks.Laplace(epsilon=value)
+
+
+def test_a_large_epsilon_per_unit_has_a_delta():
+    """Beyond what floats can exponentiate: exact noise adds nothing, and delta at distance 1 is the mechanism's."""
+    keep = ks.Invariants.subsets(4, [[0, 1]])
+    for mechanism in (ks.Laplace(800, "l2"), ks.Gaussian(800, "1e-6")):
+        guarantee = ks.plan(keep, mechanism).guarantee
+        assert guarantee.sampling_delta(guarantee.person) == 0
+    loss = ks.Gaussian(1200, "1e-6").resolve().loss(Distance("l2", 1))
+    assert (loss.epsilon, loss.delta) == (1200, Fraction(1, 10**6))
+
+
 def test_bad_norm():
     with pytest.raises(ks.InputError, match="'l1' or 'l2', got 'l3'"):
         ks.Laplace(epsilon=1, norm="l3")

@@ -123,6 +123,16 @@ def without(facts, name):
     return {key: value for key, value in facts.items() if key != name}
 
 
+def exact_by(method, document):
+    """The first block said to be drawn exactly by some method, and all that follows from that."""
+    block = document["guarantee"]["blocks"][0]
+    facts = dict.fromkeys(("acceptance", "steps", "proposals_per_step", "moves"))
+    block.update(sampler={"method": method, **facts}, exactness="exact", total_variation=0.0, convergence=None)
+    document["guarantee"]["sampling"] = {
+        "exactness": "exact", "total_variation": 0.0, "extrapolated": None, "confidence": None, "delta": "0"
+    }  # fmt: skip
+
+
 def nothing(_):
     return None
 
@@ -139,6 +149,27 @@ BLOCK = ("guarantee", "blocks", 0)
 SHOWN = (*BLOCK, "convergence")
 
 FOLLOWS = [
+    # What an attack found: a distance said to be unknown, or below ours; methods that cannot be; limits too good.
+    ("simulated", at(*FIRST)(lambda old: old | {"any_value": None, "unknown_cells": 1}), "the distances"),
+    ("simulated", at(*FIRST, "unknown_cells")(1), "the distances"),
+    ("simulated", at(*PERSON, "distance", "length")(-5), "must follow the schema"),
+    ("simulated", at(*BLOCK, "sampler", "method")("independent_cells"), "the blocks"),
+    ("simulated", at(*BLOCK, "sampler", "method")("conditional_cells"), "the blocks"),
+    ("simulated", at("accuracy", "level")(1e-300), "the accuracy"),
+    ("simulated", at("accuracy", "simulated_draws")(0), "the accuracy"),
+    ("computed", at("accuracy")({"level": 0.95, "typical_margin": 0, "simulated_draws": 40}), "the accuracy"),
+    ("computed", at("exposure", "bounded")(2), "the exposed cells"),
+    ("rounded", lambda document: exact_by("uniform_compositions", document), "the blocks"),
+    ("rounded", at(*BLOCK, "total_variation")(1e-20), "the blocks"),
+    ("chains", lambda document: exact_by("independent_cells", document), "the blocks"),
+    ("chains", at(*SHOWN, "confidence")(1e-12), "the blocks"),
+    (
+        "chains",
+        at(*SHOWN, "meetings")(lambda old: [[step, 1] for step, count in old for _ in range(count)]),
+        "the blocks",
+    ),
+    ("simulated", at("mechanism", "name")("x" * 10**6), "must follow the schema"),
+    ("simulated", at(*PARAMETERS, "epsilon")("1" * 5000), "must follow the schema"),
     ("simulated", at(*PARAMETERS, "epsilon")("1/8"), "the per-person loss"),
     ("simulated", at(*PARAMETERS, "epsilon")("2/8"), "the mechanism"),
     ("simulated", at("mechanism", "parameters")({}), "must have an epsilon"),

@@ -524,3 +524,16 @@ def test_no_changed_value_makes_verify_raise(children, tmp_path):
         certificate.write_bytes(msgspec.json.encode(data[certificate]))
         sidecar.write_bytes(written)
         assert isinstance(ks.verify(path), ks.Verification)
+
+
+def test_a_name_that_is_too_long_gets_a_sentence():
+    with pytest.raises(ks.InputError, match="The released table must be"):
+        ks.verify("x" * 5000 + ".csv")
+
+
+def test_nothing_is_worked_out_for_a_table_of_another_domain(released, tmp_path, monkeypatch):
+    """A certificate of a few lines can declare millions of cells."""
+    path = released.save(tmp_path / "out.csv")
+    path.write_text("a,count\nx,1\n")
+    monkeypatch.setattr("keepsum.releasing.verify.contradictions", None)
+    assert failures(path) == ["table"]

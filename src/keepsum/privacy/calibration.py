@@ -107,11 +107,10 @@ def tight(epsilon: Fraction, delta: Fraction, shortest: int) -> Fraction:
         gap = gap if gap > 0 else arb(0)
         return ((2 * gap).sqrt() + (2 * gap + 2 * e * r).sqrt()) / (2 * e)
 
-    sigma = min(rounded_up(exact), zcdp(epsilon, delta))
-    while not enough(sigma, epsilon, delta, shortest):
-        sigma = min(ceiling(sigma * (1 + Fraction(1, 10**9))), zcdp(epsilon, delta))
-        if sigma == zcdp(epsilon, delta):
-            break  # proved for every distance
+    proved = zcdp(epsilon, delta)  # for every distance
+    sigma, step = min(rounded_up(exact), proved), Fraction(1, 10**9)
+    while sigma < proved and not enough(sigma, epsilon, delta, shortest):
+        sigma, step = min(ceiling(sigma * (1 + step)), proved), 2 * step
     return sigma
 
 

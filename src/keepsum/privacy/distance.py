@@ -71,6 +71,8 @@ def epsilon_per_unit(epsilon: Fraction, distance: Distance) -> Fraction:
 
 def delta_at(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fraction:
     """(e^(eps r) - 1) / (e^eps - 1) * delta, the delta of the definition at distance r, rounded up to twelve digits."""
+    if distance.length == 1:
+        return delta
     with localcontext(prec=50):
         loss, r = as_decimal(epsilon), distance.decimal
         if loss * r > 1000:

@@ -178,7 +178,7 @@ class Guarantee:
 
 def added_delta(total_variation: float, mechanism: Mechanism, distance: float) -> Fraction:
     """(1 + e^(eps r)) times the total variation, rounded up to three digits; just that if there is no epsilon."""
-    if mechanism.epsilon is None:
+    if mechanism.epsilon is None or total_variation == 0:
         return Fraction(three_digits_up(total_variation))
     exponent = float(mechanism.epsilon) * distance
     factor = math.inf if exponent > 700 else 1 + math.exp(exponent)

@@ -28,6 +28,8 @@ def exact(value: Number, what: str) -> Fraction:
         raise InputError(problem)
     if isinstance(value, str) and (len(value) > 1000 or re.search(r"[eE][+-]?0*[1-9][0-9]{3}", value)):
         raise InputError(problem)  # a number of a million digits
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 1000:
+        raise InputError(problem)
     number = _as_fraction(value)
     if number is None or number <= 0:
         raise InputError(problem)

@@ -19,7 +19,7 @@ from keepsum.accuracy.margins import accuracy
 from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import CompiledPlan
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
 from keepsum.releasing.facts import (
@@ -56,6 +56,23 @@ EXACTNESS: dict[str, Exactness] = {
     "gaussian_chain": "estimated",
 }
 
+BOTH = ("l1", "l2")
+OVERLAPPING = ("table", "regions")
+# The forms of blocks that each method draws, and the norms of the noise.
+FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "independent_cells": (("free",), BOTH),
+    "uniform_compositions": (("sums", "table"), ("l1",)),
+    "two_rows": (("table",), ("l1",)),
+    "solved_regions": (OVERLAPPING, ("l1",)),
+    "conditional_cells": (("free", "sums", *OVERLAPPING), ("l2",)),
+    "mixture_rejection": (OVERLAPPING, ("l1",)),
+    "mixture_chain": (OVERLAPPING, ("l1",)),
+    "heat_bath_chain": (OVERLAPPING, BOTH),
+    "gaussian_chain": (OVERLAPPING, ("l2",)),
+}
+MOST_LONGER_AXES = {"uniform_compositions": 1, "two_rows": 2}  # axes of more than two categories, of a table
+FLOATS_ERR = 2.0**-53  # at least, in total variation
+
 
 def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTable | None) -> list[str]:
     """Which facts do not follow from the declarations, or are not plausible.
@@ -75,7 +92,8 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the order of categories": kept.domain is not None and order_is_as_recorded(facts.domain, kept.domain),
         "the distances": _distances_agree(record.person, plan),
         "the per-person loss": _loss_follows(record.person, drawn),
-        "the blocks": _cells_follow(record.blocks, plan.groups) and all(map(_block_is_plausible, record.blocks)),
+        "the blocks": _cells_follow(record.blocks, plan.groups)
+        and all(_block_is_plausible(block, drawn.norm) for block in record.blocks),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
         "the accuracy": _accuracy_follows(facts, plan, released),
         "the exposed cells": _exposure_follows(facts, plan, released),
@@ -104,6 +122,8 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
 
 
 def _attribute_agrees(stated: AttributeRecord, attribute: AttributeDistance) -> bool:
+    if attribute.unknown == 0 and stated.unknown_cells:
+        return False  # it is known
     unknown = stated.unknown_cells > 0, attribute.unknown > 0
     counts = (stated.unprotected_cells, attribute.unprotected), (stated.stuck_cells, attribute.stuck)
     room = attribute.unknown, stated.unknown_cells  # where less is known, more cells may turn out not to be protected
@@ -123,14 +143,10 @@ def _optional_agrees(stated: DistanceRecord | None, computed: Distance | None, u
 
 
 def _distance_agrees(stated: DistanceRecord, computed: Distance) -> bool:
-    """Exact distances are equal; an upper bound is not below an exact distance."""
-    if stated.length < 1:
-        return False
-    if stated.exact and computed.exact:
-        return stated.length == computed.length
-    if computed.exact:
-        return stated.length >= computed.length
-    return not stated.exact or stated.length <= computed.length
+    """Exact distances are equal; an upper bound may be larger than ours, which may be closer, but not smaller."""
+    if stated.exact:
+        return computed.exact and stated.length == computed.length
+    return stated.length >= computed.length
 
 
 def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
@@ -169,9 +185,10 @@ def _overlap(kind: str) -> str:
     return "overlap" if kind in ("table", "regions") else kind
 
 
-def _block_is_plausible(block: BlockRecord) -> bool:
+def _block_is_plausible(block: BlockRecord, norm: Norm) -> bool:
     return (
         _form_is_plausible(block)
+        and _method_fits(block, norm)
         and _sampler_is_plausible(block.sampler)
         and block.exactness == EXACTNESS.get(block.sampler.method, block.exactness)
         and _exactness_is_plausible(block)
@@ -192,6 +209,16 @@ def _form_is_plausible(block: BlockRecord) -> bool:
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)
 
 
+def _method_fits(block: BlockRecord, norm: Norm) -> bool:
+    """Whether a method that this version knows draws such noise on blocks of that form."""
+    method, form = block.sampler.method, block.form
+    if method not in FITS:
+        return True
+    kinds, norms = FITS[method]
+    longer = sum(length > 2 for length in form.shape)  # axes of two categories only change the sign of the noise
+    return form.kind in kinds and norm in norms and longer <= MOST_LONGER_AXES.get(method, longer)
+
+
 def _sampler_is_plausible(sampler: SamplerRecord) -> bool:
     return (
         (sampler.acceptance is None or 0 < sampler.acceptance <= 1)
@@ -205,7 +232,8 @@ def _exactness_is_plausible(block: BlockRecord) -> bool:
     """Exact blocks have total variation 0; chains state what was observed."""
     if block.exactness != "estimated":
         at_target = block.total_variation == 0
-        return block.convergence is None and at_target == (block.exactness == "exact") and block.total_variation <= 1
+        possible = at_target if block.exactness == "exact" else FLOATS_ERR <= block.total_variation <= 1
+        return block.convergence is None and possible
     observed = block.convergence
     return (
         observed is not None
@@ -265,11 +293,14 @@ def _is_computed(plan: CompiledPlan) -> bool:
 
 def _accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
     stated = facts.accuracy
-    if not 0 < stated.level < 1 or min(stated.typical_margin, stated.simulated_draws) < 0:
+    if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws) < 0:
         return False
-    if stated.simulated_draws or released is None:
-        return True
-    return _is_computed(plan) and stated == accuracy_record(accuracy(plan.blocks, stated.level))
+    if released is None or not _is_computed(plan):
+        return released is None or stated.simulated_draws > 0
+    computed = accuracy_record(accuracy(plan.blocks, stated.level))
+    if stated.simulated_draws:  # by a version that could not compute it
+        return abs(stated.typical_margin - computed.typical_margin) <= max(2, computed.typical_margin // 4)
+    return stated == computed
 
 
 def _exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
@@ -278,7 +309,7 @@ def _exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: Release
     pinned = len(plan.pinned)
     if min(stated.bounded, stated.not_checked) < 0 or pinned + stated.bounded + stated.not_checked > plan.size:
         return False
-    if released is None or facts.accuracy.simulated_draws or not _is_computed(plan):
+    if released is None or not _is_computed(plan):
         expected = exposure_record(plan, stated.bounded, stated.not_checked)
     else:
         margins = accuracy(plan.blocks, facts.accuracy.level).margins

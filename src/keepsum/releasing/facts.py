@@ -19,7 +19,9 @@ Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
 Parameter: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=f"^((0|[1-9][0-9]*)(/[1-9][0-9]*)?|[a-z]+){END}", description="An exact quotient, or a name in letters."
+        pattern=f"^((0|[1-9][0-9]*)(/[1-9][0-9]*)?|[a-z]+){END}",
+        max_length=2100,
+        description="An exact quotient, or a name in letters.",
     ),
 ]
 RoundedUp: TypeAlias = Annotated[
@@ -154,7 +156,7 @@ class InvariantsFile(Record, frozen=True):
 class MechanismRecord(Record, frozen=True):
     """The noise, with its parameters per unit of distance."""
 
-    name: Annotated[str, Meta(description="laplace or gaussian.")]
+    name: Annotated[str, Meta(pattern=f"^[a-z]{{1,40}}{END}", description="laplace or gaussian.")]
     norm: Literal["l1", "l2"]
     parameters: Annotated[
         dict[str, Parameter],
@@ -168,7 +170,7 @@ class MechanismRecord(Record, frozen=True):
 class DistanceRecord(Record, frozen=True):
     """A distance between tables with the same kept totals."""
 
-    length: Annotated[int, Meta(description="The l1 distance, or the square of the l2 distance.")]
+    length: Annotated[int, Meta(ge=1, description="The l1 distance, or the square of the l2 distance.")]
     exact: Annotated[bool, Meta(description="If not, an upper bound.")]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from keepsum.accuracy.margins import Accuracy
-from keepsum.convergence.observe import MOST_PAIRS, BlockConvergence, Convergence
+from keepsum.convergence.observe import CONFIDENCES, FEWEST_PAIRS, MOST_PAIRS, BlockConvergence, Convergence
 from keepsum.errors import InputError
 from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.groups import BlockGroup, Form
@@ -189,12 +190,14 @@ def _block_convergence(block: BlockRecord) -> BlockConvergence | None:
 def pairs_are_plausible(stated: ConvergenceRecord) -> bool:
     """Whether pairs of chains can have met as stated."""
     return (
-        min(stated.steps, stated.lag, stated.give_up - stated.lag, stated.pairs) >= 1
+        min(stated.steps, stated.lag, stated.give_up - stated.lag) >= 1
+        and stated.pairs >= FEWEST_PAIRS
+        and all(before < after for (before, _), (after, _) in pairwise(stated.meetings))
         and stated.unmet >= 0
         and stated.give_up <= LONGEST_COUPLING
         and all(0 <= steps <= stated.give_up - stated.lag and count >= 1 for steps, count in stated.meetings)
         and sum(count for _, count in stated.meetings) + stated.unmet == stated.pairs <= MOST_PAIRS
-        and 0 < stated.confidence < 1
+        and CONFIDENCES[0] <= stated.confidence < 1
         and 0 <= stated.predicted <= 1
         and 0 <= stated.rounding <= 1
     )

@@ -127,7 +127,10 @@ def _check_contents(
     kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
     if kept is None:
         return
-    released = _check_table(report, record, kept, files.table)
+    table = _read_table(report, record, kept, files.table)
+    if table is None:  # what a certificate of a few lines declares can take hours to work out
+        return
+    released = _check_table(report, record, kept, table)
     report.attempt("statement", lambda: report.say("statement", *_statement(record, kept, released)))
     if figures is not None:
         report.say("published figures", *_published(record, kept, figures))
@@ -144,6 +147,13 @@ class _Files:
     @classmethod
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
         path = check_path(table, "The released table")
+        try:
+            return cls._beside(path, certificate)
+        except OSError as error:  # a name that is too long, a folder that cannot be read
+            raise InputError(f"The released table must be readable, but: {error.strerror or error}.") from None
+
+    @classmethod
+    def _beside(cls, path: Path, certificate: Pathlike | None) -> _Files:
         for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
             put_back(destination)  # a release that a killed process was replacing
         if path.is_dir():
@@ -230,14 +240,18 @@ def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | 
     return True, f"{guarantee.words}; per-person {guarantee.person_words}"
 
 
-def _check_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> ReleasedTable | None:
-    """The released table, if it is one."""
+def _read_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> ReleasedTable | None:
+    """The released table, if it is one over the domain of the certificate."""
     domain = kept.domain
     if domain is None:
         raise AssertionError("the totals of a certificate have its domain")
-    released = report.attempt("table", lambda: read_released(path, domain, record.table.count))
-    if released is None:
-        return None
+    return report.attempt("table", lambda: read_released(path, domain, record.table.count))
+
+
+def _check_table(
+    report: _Report, record: Certificate, kept: Invariants, released: ReleasedTable
+) -> ReleasedTable | None:
+    """The released table, if its totals are those of the certificate."""
     report.say("table", True, f"{released.domain.size:,} cells, each once, all integers")
     same = table_hash(released) == record.table.sha256
     report.say("hash", same, "matches the certificate" if same else "does not match the certificate")
