@@ -182,7 +182,7 @@ def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, ep
 
 def densities(mixture, squares):
     """Ln of the wanted density of each variance over the one drawn from."""
-    scales, slabs = mixture.tables
+    scales, slabs, _ = mixture.tables
     for law, square in zip(slabs.law.tolist(), squares.tolist(), strict=True):
         y = math.sqrt(square)
         own = slice(scales.start[law], scales.start[law + 1])
