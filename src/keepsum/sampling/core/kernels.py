@@ -5,7 +5,7 @@ Whatever Python runs has one signature, ``kernel(words, states, tables, task)``,
 - ``words`` are random words at hand, to be read from ``state.position`` on;
 - ``states`` is an array of one record, ``state``: everything that the kernel has done, changed in place;
 - ``tables`` is what it reads: a named tuple of arrays and numbers that nobody changes, so that threads share it;
-- ``task`` says which jobs to do and has the arrays to write to: a ``Task``, or ``Cells`` for a single run of cells.
+- ``task`` says what to do and has the arrays to write to: mostly a ``Task``, jobs and room for them.
 
 It returns a code:
 
@@ -17,7 +17,8 @@ It returns a code:
 So a draw is never started over, and no float and no rounded threshold decides anything on its own. What a kernel does
 depends on the words alone, never on where a buffer ends.
 
-The functions that kernels are made of take ``words`` and ``state`` first, and then what they need.
+The functions that kernels are made of take ``words`` and ``state`` first, and then what they need. Arguments are
+annotated with their classes, which brings these into the key of compiled code (``compiling.kernel_sources``).
 """
 
 from __future__ import annotations
