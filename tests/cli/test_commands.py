@@ -54,7 +54,7 @@ def test_the_whole_job(tmp_path):
     (tmp_path / "released.csv").write_text(text.replace("Beta,High,", "Beta,High,1"))
     bad = run("verify", "released.csv")
     assert bad.returncode == 1
-    assert b"2 broken: total of county=Beta; total of education=High" in bad.stdout
+    assert b"2 differ: total of county=Beta; total of education=High" in bad.stdout
 
 
 @pytest.mark.audit
@@ -179,7 +179,7 @@ def test_published_figures_are_checked_before_anything_is_spent(run, tmp_path):
     (tmp_path / "published.csv").write_text("county,n\nAlpha,20\nBeta,56\n")
     wrong = run(*RELEASE, "-o", "b.csv", "-y", "--totals", "published.csv")
     assert wrong.returncode == 1
-    assert b"1 broken: total of county=Beta" in wrong.stderr
+    assert b"1 differs: total of county=Beta" in wrong.stderr
     assert b"55" not in wrong.stderr
     assert not (tmp_path / "b.csv").exists()
 

@@ -26,8 +26,9 @@ def test_the_curve_and_the_figures(run, domain, tmp_path):
     assert (tmp_path / "curve.png").read_bytes().startswith(PNG)
     out = " ".join(done.stdout.decode().split())
     assert "500 pairs with lag" in out
-    assert "at 95% confidence, extrapolated" in out
-    assert "from sampling (observed; extrapolated" in out
+    assert ", 95% limit 0.0" in out
+    assert ", extrapolation " in out
+    assert "from sampling (observed; " in out
     done = run("convergence", *domain, "--pairs", "500", "--json")
     (block,) = json.loads(done.stdout)["blocks"]
     assert block["convergence"]["pairs"] == 500

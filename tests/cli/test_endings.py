@@ -73,7 +73,7 @@ def test_a_release_that_cannot_be_reported_is_told_elsewhere(folder, stdout, opt
     found, _, complaints = forked(release(folder, *options), folder, stdout=stdout)
     assert found == status
     assert is_whole(folder)
-    assert f"The release is made: '{folder}/out.csv' with its certificate" in complaints
+    assert f"The release is written: '{folder}/out.csv' with its certificate" in complaints
     assert reason in complaints
     assert "othing was released" not in complaints
 
@@ -92,7 +92,7 @@ def test_a_reader_who_had_enough_is_no_failure(folder, monkeypatch):
     status, _, complaints = forked(release(folder), folder)
     assert status == 0
     assert is_whole(folder)
-    assert f"The release is made: '{folder}/out.csv'" in complaints
+    assert f"The release is written: '{folder}/out.csv'" in complaints
 
 
 def _broken_from(word):
@@ -157,7 +157,7 @@ def test_closed_streams_go_nowhere(folder, closed):
     assert status == 0
     assert is_whole(folder)
     if closed == [1]:
-        assert f"The release is made: '{folder}/out.csv'" in complaints
+        assert f"The release is written: '{folder}/out.csv'" in complaints
 
 
 def test_a_complaint_that_nobody_can_read_leaves_the_status(folder):
@@ -184,7 +184,7 @@ def test_a_signal_at_each_change_on_disk(folder):
         assert "Traceback" not in complaints
         seen.append(is_whole(folder))
         assert status == (3 if seen[-1] else stopped)
-        words = f"The release is made: '{folder}/out.csv'" if seen[-1] else "nothing was released"
+        words = f"The release is written: '{folder}/out.csv'" if seen[-1] else "nothing was released"
         assert words in complaints
     assert seen == sorted(seen)
     assert set(seen) == {False, True}
@@ -225,7 +225,7 @@ def test_a_signal_at_any_call(folder):
             assert status == 128 + number
             assert complaints == "keepsum: Stopped; nothing was released or written.\n"
         elif status == 3:
-            assert f"The release is made: '{folder}/out.csv'" in complaints
+            assert f"The release is written: '{folder}/out.csv'" in complaints
         else:  # all was said before it came
             assert status == 0
             assert "Certificate " in said

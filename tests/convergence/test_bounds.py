@@ -151,7 +151,7 @@ def test_the_lag_is_raised_until_the_bound_is_about_one():
     assert choice.lag == choice.times.lag == 32  # 1 / (1 - 0.9^32) = 1.036, 1.23 at 16
     assert choice.tried[-1][1] < 1.1
     assert ks.mcmc.choose_lag(meet, tolerance=0.5).lag == 16
-    with pytest.raises(ks.InputError, match="at most 4"):
+    with pytest.raises(ks.InputError, match="No lag up to 4 is long enough"):
         ks.mcmc.choose_lag(meet, most=4)
     with pytest.raises(ks.InputError, match="Raise max_steps"):
         ks.mcmc.choose_lag(lambda lag: ks.mcmc.MeetingTimes([lag + 1], lag, [True]))

@@ -207,8 +207,8 @@ def test_words_say_what_was_observed_and_what_was_not():
     error = SamplingError(0.0009, 2e-9, 0.95, 4_000)
     words = str(Guarantee(ks.Laplace(epsilon=1).resolve(), person, "estimated", error))
     assert words == (
-        "epsilon 1 per unit of l1 distance and delta 0.00335 from sampling (observed; extrapolated 7.44e-9); for one "
-        "person epsilon 4 and delta 0.0501 from sampling (observed; extrapolated 1.12e-7); estimated"
+        "epsilon 1 per unit of l1 distance, plus delta 0.00335 from sampling (observed; 7.44e-9 extrapolated); "
+        "per-person epsilon 4, plus delta 0.0501 from sampling (observed; 1.12e-7 extrapolated); estimated"
     )
     large = Guarantee(ks.Laplace(epsilon=3).resolve(), person, "estimated", error)
     assert "delta 1 (no guarantee) from sampling" in large.person_words
@@ -254,7 +254,9 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
     assert (record.sampling.total_variation, record.sampling.confidence) == (block.total_variation, 0.95)
     assert Fraction(record.sampling.delta) >= Fraction(block.total_variation) * Fraction("3.7")
     assert any("drawn by chains" in sentence for sentence in out.certificate.warnings)
-    assert "from sampling (observed; extrapolated" in out.certificate._repr_html_()
+    shown = out.certificate._repr_html_()
+    assert " from sampling (observed; " in shown
+    assert " extrapolated), between any two tables with the same kept totals" in shown
     path = out.save(tmp_path / "out.csv")
     assert ks.verify(path), ks.verify(path)
     again = ks.Certificate.from_json((tmp_path / "out.certificate.json").read_bytes()).plan()

@@ -141,7 +141,7 @@ def test_samplers_that_are_not_there_are_refused_in_one_sentence(children):
         plan.sample(10)
     assert plan.guarantee.sampling == "no sampler"
     guarantee = ks.plan(children.keep("county", "education"), L2).guarantee
-    assert str(guarantee) == "epsilon 0.25 per unit of l2 distance; for one person epsilon 0.5; exact"
+    assert str(guarantee) == "epsilon 0.25 per unit of l2 distance; per-person epsilon 0.5; exact"
 
 
 def test_wrong_arguments(children):

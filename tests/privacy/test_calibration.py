@@ -154,7 +154,8 @@ def test_volumes_against_gram_determinants(children, circles):
 def test_explain_names_the_smallest_noise(children):
     words = ks.plan(children.keep("county", "education"), ks.Gaussian(epsilon=1, delta="1e-6")).explain()
     assert "sigma 5.3508" in words
-    assert re.search(r"l1 Laplace [\d.]+, l2\s+Laplace [\d.]+, Gaussian [\d.]+;\s+l1\s+Laplace has", words)
+    figures = r"l1 Laplace [\d.]+, l2 Laplace [\d.]+, Gaussian [\d.]+ \(delta [\d.e-]+\); smallest with l1 Laplace"
+    assert re.search(figures, " ".join(words.split()))
     many = ks.plan(ks.Invariants.subsets(5000, [range(5000)]), ks.Laplace(epsilon="0.01", norm="l2")).explain()
     assert "Gaussian has the" in " ".join(many.split()) or "l1 Laplace has the" in " ".join(many.split())
 

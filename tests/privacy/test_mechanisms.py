@@ -132,7 +132,7 @@ def test_gaussian_per_person_in_rho():
         ({"to": "nothing"}, "'any value' or 'some other value', got 'nothing'"),
         ({"to": 5}, "got a int"),
         ({"attributes": 7}, "must be a list of axes, got a int"),
-        ({"attributes": []}, "at least one"),
+        ({"attributes": []}, "one or more"),
         ({"attributes": ["a", "a"]}, "different axes"),
         ({"attributes": [1, 2]}, "different axes"),
     ],

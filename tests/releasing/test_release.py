@@ -92,7 +92,7 @@ def test_a_large_loss_is_warned_of_and_recorded(children):
     with pytest.warns(ks.LargeLossWarning, match=r"epsilon 10\.4, above 10: that protects little") as caught:
         out = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=2.6))
     assert caught[0].filename == __file__
-    assert out.certificate.warnings[0].startswith("The privacy loss")
+    assert out.certificate.warnings[0].startswith("The per-person loss")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=2.5))
