@@ -64,6 +64,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
 def __getattr__(name: str) -> Any:
     """Import ``ks.mcmc`` and ``ks.baselines`` at their first use: for research, which most programs do not do.
 

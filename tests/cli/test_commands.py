@@ -153,7 +153,7 @@ def test_a_plan_needs_no_data(run, tmp_path):
     plan = json.loads(done.stdout)
     assert plan["cells"] == 6
     assert plan["kept"]["totals"] == ["total of sex=f", "total of sex=m"]
-    assert plan["warnings"] == ["The per-person loss is epsilon 12, above 10: that protects little."]
+    assert plan["warnings"] == ["The per-person loss is epsilon 12, above 10: this gives little protection."]
 
 
 def test_pinned_and_bounded_cells(run, tmp_path):
@@ -245,8 +245,8 @@ BAD = {
     "bad norm": (GOOD, ["--norm", "l3"], "Norm must be 'l1' or 'l2'"),
     "bad mechanism": (GOOD, ["--mechanism", "uniform"], "laplace or gaussian"),
     "delta for Laplace": (GOOD, ["--delta", "1e-6"], "--delta requires --mechanism gaussian"),
-    "missing parent folder": (GOOD, ["--output", "no/where.csv"], "Folder 'no' must exist"),
-    "existing output": (GOOD, ["--output", "in.csv"], "must not exist yet"),
+    "missing parent folder": (GOOD, ["--output", "no/where.csv"], "'no' does not exist"),
+    "existing output": (GOOD, ["--output", "in.csv"], "already exists"),
     "odd output": (GOOD, ["--output", "out.doc"], "must end in .csv"),
     "nothing kept": (GOOD, None, "At least one total must be kept"),
     "kept file that is none": (GOOD, ["--keep-file", "none.toml"], "must be readable"),
@@ -307,7 +307,7 @@ def test_keys_are_not_overwritten(run):
     assert run("keygen", "key.pem").returncode == 0
     again = run("keygen", "key.pem")
     assert again.returncode == 2
-    assert b"must not exist yet" in again.stderr
+    assert b"already exists" in again.stderr
     assert json.loads(run("keygen", "key.pem", "--force", "--json").stdout)["public"] == "key.pub.pem"
 
 

@@ -28,13 +28,13 @@ def test_the_curve_and_the_figures(run, domain, tmp_path):
     assert "500 pairs with lag" in out
     assert ", 95% limit 0.0" in out
     assert ", extrapolation " in out
-    assert "from sampling (observed; " in out
+    assert "from sampling (95% confidence limit; " in out
     done = run("convergence", *domain, "--pairs", "500", "--json")
     (block,) = json.loads(done.stdout)["blocks"]
     assert block["convergence"]["pairs"] == 500
     done = run("convergence", *domain, "--pairs", "500", "--output", "curve.png")
     assert done.returncode == 2
-    assert b"must not exist yet" in done.stderr
+    assert b"already exists" in done.stderr
     done = run("convergence", *domain, "--pairs", "500", "--output", "curve.svg", "--force")
     assert done.returncode == 0
     assert b"<svg" in (tmp_path / "curve.svg").read_bytes()

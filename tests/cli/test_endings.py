@@ -326,5 +326,5 @@ def test_a_release_that_was_being_replaced_is_put_back_first(folder, capsys):
     assert app.run(release(folder)) == 2
     errors = capsys.readouterr().err
     assert "warning: A process was killed while it replaced a release; the old one was restored" in errors
-    assert "must not exist yet" in errors
+    assert "already exists" in errors
     assert (folder / "out.csv").read_bytes() == old

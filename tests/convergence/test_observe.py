@@ -207,8 +207,9 @@ def test_words_say_what_was_observed_and_what_was_not():
     error = SamplingError(0.0009, 2e-9, 0.95, 4_000)
     words = str(Guarantee(ks.Laplace(epsilon=1).resolve(), person, "estimated", error))
     assert words == (
-        "epsilon 1 per unit of l1 distance, plus delta 0.00335 from sampling (observed; 7.44e-9 extrapolated); "
-        "per-person epsilon 4, plus delta 0.0501 from sampling (observed; 1.12e-7 extrapolated); estimated"
+        "epsilon 1 per unit of l1 distance, plus delta 0.00335 from sampling (95% confidence limit; 7.44e-9 "
+        "extrapolated); per-person epsilon 4, plus delta 0.0501 from sampling (95% confidence limit; 1.12e-7 "
+        "extrapolated); estimated"
     )
     large = Guarantee(ks.Laplace(epsilon=3).resolve(), person, "estimated", error)
     assert "delta 1 (no guarantee) from sampling" in large.person_words
@@ -255,7 +256,7 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
     assert Fraction(record.sampling.delta) >= Fraction(block.total_variation) * Fraction("3.7")
     assert any("drawn by chains" in sentence for sentence in out.certificate.warnings)
     shown = out.certificate._repr_html_()
-    assert " from sampling (observed; " in shown
+    assert " from sampling (95% confidence limit; " in shown
     assert " extrapolated), between any two tables with the same kept totals" in shown
     path = out.save(tmp_path / "out.csv")
     assert ks.verify(path), ks.verify(path)
@@ -273,7 +274,7 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     words = str(refused.value)
     assert f"Sampling adds delta {three_digits_up(float(delta))} per person" in words
     assert "a confidence limit from coupled chains, not a proved bound" in words
-    assert "Exact at the same per-person loss: l2 Laplace with --norm l2 --per-person --epsilon 4 " in words
+    assert "Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon 4 " in words
     with pytest.raises(ks.PlanError, match="accept_delta="):
         plan.release(table, accept_delta=delta / 2)
     assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling.exactness == "estimated"
@@ -288,7 +289,7 @@ def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
     plan = plan.certify(pairs=500)
     text = " ".join(plan.explain().split())
     assert "The loss is proved for the target; the confidence limit and the extrapolation are not." in text
-    assert "Exact at the same per-person loss: l2 Laplace with --norm l2 --per-person --epsilon 4 " in text
+    assert "Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon 4 " in text
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):

@@ -198,4 +198,4 @@ def test_no_sampler_says_why():
 
 def test_nothing_is_recommended_at_a_loss_that_protects_little():
     keep = ks.Invariants.subsets(4, [[0, 1, 2, 3]])
-    assert "Exact at the same per-person loss" not in ks.plan(keep, ks.Laplace(epsilon=1000)).explain()
+    assert "Exact at the same per-person epsilon" not in ks.plan(keep, ks.Laplace(epsilon=1000)).explain()

@@ -89,7 +89,7 @@ def test_what_must_not_be_released(children, released):
 
 
 def test_a_large_loss_is_warned_of_and_recorded(children):
-    with pytest.warns(ks.LargeLossWarning, match=r"epsilon 10\.4, above 10: that protects little") as caught:
+    with pytest.warns(ks.LargeLossWarning, match=r"epsilon 10\.4, above 10: this gives little protection") as caught:
         out = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=2.6))
     assert caught[0].filename == __file__
     assert out.certificate.warnings[0].startswith("The per-person loss")
@@ -112,7 +112,7 @@ def test_a_large_loss_is_one_in_any_currency(children, mechanism, words):
     """Rho 100 returned the table as it was, without a word."""
     with pytest.warns(ks.LargeLossWarning, match=words):
         out = ks.release(children, keep=["county"], mechanism=mechanism)
-    assert "protects little" in out.certificate.warnings[0]
+    assert "gives little protection" in out.certificate.warnings[0]
 
 
 @pytest.mark.parametrize("mechanism", [ks.Gaussian(rho="0.3"), ks.Gaussian(sigma=2), ks.Gaussian(1, "1e-6")])

@@ -25,7 +25,7 @@ def test_a_file_and_its_certificate(released, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.certificate.json", "out.csv"]
     assert path == tmp_path / "out.csv"
     assert ks.verify(path)
-    with pytest.raises(ks.InputError, match="must not exist yet"):
+    with pytest.raises(ks.InputError, match="already exists"):
         released.save(path)
     released.save(path, force=True)
     assert ks.verify(path)
@@ -35,7 +35,7 @@ def test_a_folder(released, tmp_path):
     released.save(f"{tmp_path}/out/")
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["certificate.json", "table.csv"]
     assert ks.verify(tmp_path / "out")
-    with pytest.raises(ks.InputError, match="must not exist yet"):
+    with pytest.raises(ks.InputError, match="already exists"):
         released.save(f"{tmp_path}/out/")
     released.save(tmp_path / "out", force=True)
     (tmp_path / "out" / "thesis.docx").touch()
@@ -163,7 +163,7 @@ def test_a_killed_process_leaves_the_old_release_or_the_new_one(pair, saved, tmp
         assert ks.verify(f"{folder}/{target}".rstrip("/"))
         held = {name: data for name, data in contents(folder).items() if not name.startswith(".keepsum-")}
         seen.append(wholes.index(held))
-        with pytest.raises(ks.InputError, match="must not exist yet"):
+        with pytest.raises(ks.InputError, match="already exists"):
             new.save(f"{folder}/{target}")
         new.save(f"{folder}/{target}", force=True)  # and it can go on from there, with nothing left over
         assert contents(folder) == wholes[1]
@@ -266,7 +266,7 @@ def test_a_writer_in_the_wrong_order_would_be_caught(children, tmp_path):
 
 def test_another_tables_certificate_is_no_orphan(released, tmp_path):
     released.save(tmp_path / "out.csv")
-    with pytest.raises(ks.InputError, match="must not exist yet"):
+    with pytest.raises(ks.InputError, match="already exists"):
         released.save(tmp_path / "out.parquet")
     assert ks.verify(tmp_path / "out.csv")
 
@@ -348,7 +348,7 @@ def test_many_savers_at_once(pair, tmp_path):
         os.close(gate)
         os.close(opened)
         assert errors.count(None) == 1
-        assert all(error is None or "must be free" in error or "must not exist yet" in error for error in errors)
+        assert all(error is None or "must be free" in error or "already exists" in error for error in errors)
         assert complete(folder) == "release"
         assert not any(path.name.startswith(".") for path in folder.iterdir())
 
@@ -435,7 +435,7 @@ def test_symbolic_links(released, tmp_path):
     assert ks.verify(tmp_path / "real")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["link", "real"]
     (tmp_path / "gone.csv").symlink_to(tmp_path / "nowhere.csv")
-    with pytest.raises(ks.InputError, match="must not exist yet"):
+    with pytest.raises(ks.InputError, match="already exists"):
         released.save(tmp_path / "gone.csv")
 
 

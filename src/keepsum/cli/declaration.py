@@ -31,12 +31,25 @@ The rows of a release are in the order of the declared categories, or in the nat
 
 Files:
 
-    categories.toml, for --domain:  sex = ["f", "m"]  and for a nested axis a table:  [county]  IL = ["Cook", "Lake"]
+    categories.toml, for --domain (a nested axis is a table, with a line per parent):
 
-    totals.toml, for --keep-file:  [[total]]  name = "coast"  cells = [{county = ["A", "B"]}, {county = "C", sex = "f"}]
+        sex = ["f", "m"]
+
+        [county]
+
+        IL = ["Cook", "Lake"]
+
+    totals.toml, for --keep-file:
+
+        [[total]]
+
+        name = "coast"
+
+        cells = [{county = ["A", "B"]}, {county = "C", sex = "f"}]
 
     matrix.csv, for --keep-file with --keep-order: whole numbers, no header, one line per total, one number per row
-
+"""
+PUBLISHED = """
     published.csv, for --totals: columns for axes and the count (an empty axis means all categories); or total and count
 """
 TABLE_AND_TOTALS, NOISE = "The table and its kept totals", "The noise"

@@ -143,8 +143,8 @@ class Guarantee:
         if self.error is None:
             return (
                 "Sampling is estimated: the noise is drawn by chains whose total variation from the target is not yet "
-                "measured. plan.certify() or keepsum convergence measures it, and a release does so first; it needs no "
-                "data and no budget."
+                "measured. plan.certify() or keepsum convergence measures it, without data or budget; a release does "
+                "so first."
             )
         limit = three_digits_up(self.error.distance)
         if self.sampling == "rounded":
@@ -152,8 +152,9 @@ class Guarantee:
         return (
             f"Sampling is estimated: total variation from the target at most {limit} with "
             f"{100 * (self.error.confidence or 0):.4g}% confidence, from {self.error.pairs or 0:,} pairs of coupled "
-            f"chains (if they represent the slowest to meet), {three_digits_up(self.error.extrapolated or 0)} "
-            f"extrapolated. The loss is proved for the target; the confidence limit and the extrapolation are not."
+            f"chains (assuming that the slowest to meet are among them), "
+            f"{three_digits_up(self.error.extrapolated or 0)} extrapolated. The loss is proved for the target; the "
+            f"confidence limit and the extrapolation are not."
         )
 
     def sampling_addition(self, distance: Distance) -> str:
@@ -170,7 +171,8 @@ class Guarantee:
         if self.error.extrapolated is None:
             return addition
         extrapolated = added_delta(self.error.extrapolated, self.mechanism, distance)
-        return f"{addition} (observed; {_shown(extrapolated)} extrapolated)"
+        limit = f"{100 * (self.error.confidence or 0):.4g}% confidence limit"
+        return f"{addition} ({limit}; {_shown(extrapolated)} extrapolated)"
 
     def __str__(self) -> str:
         return f"{self.words}; per-person {self.person_words}; {self.sampling}"

@@ -113,7 +113,8 @@ class LaplaceMechanism:
 
     def law(self) -> str:
         """The weight of a noise vector z, in symbols."""
-        return f"exp(-{shown(self.epsilon)} |z|{'₁' if self.norm == 'l1' else '₂'})"
+        rate = "" if self.epsilon == 1 else f"{shown(self.epsilon)} "
+        return f"exp(-{rate}|z|{'₁' if self.norm == 'l1' else '₂'})"
 
     def statement(self) -> str:
         """The privacy loss per unit of distance, as a phrase."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from datetime import datetime
 from typing import Any, Self
 
@@ -34,11 +35,11 @@ class Certificate(ReleaseFacts, frozen=True):
     """
 
     @classmethod
-    def from_json(cls, data: bytes) -> Self:
+    def from_json(cls, data: bytes | str) -> Self:
         """Read a certificate strictly: no unknown field, no missing field, no duplicate key."""
-        if not isinstance(data, bytes):
-            raise InputError(f"A certificate must be read from bytes, got {type_of(data)}.")
-        return cls.from_document(document_of(data))
+        if not isinstance(data, (bytes, str)):
+            raise InputError(f"A certificate must be read from bytes or text, got {type_of(data)}.")
+        return cls.from_document(document_of(data.encode() if isinstance(data, str) else data))
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
@@ -96,9 +97,9 @@ def document_of(data: bytes) -> Any:
     try:
         document = parse(data)
     except (ValueError, RecursionError) as error:
-        problem = str(error)
+        problem = "it is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
     if problem:
-        raise InputError(f"The certificate must follow the schema {SCHEMA}, but: {problem}.")
+        raise InputError(f"The certificate must follow the schema {SCHEMA}, but {problem}.")
     return document
 
 

@@ -65,7 +65,7 @@ def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] 
     current = next((f"; the current one is {o.deviation:.3g}" for o in listed if o.plan is plan), "")
     if not exact:
         return ["No other noise is exact under these totals."]
-    return [f"Exact at the same per-person loss: {', or '.join(exact)}{current}."]
+    return [f"Exact at the same per-person epsilon: {', or '.join(exact)}{current}."]
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:

@@ -84,7 +84,7 @@ def _kept(plan: CompiledPlan) -> list[str]:
         return ["nothing: every cell has independent noise"]
     count = f"{height:,} total{'s' * (height != 1)}"
     independent = "" if rank == height else f", {rank:,} of them independent"
-    return [plan.invariants.describe(), f"{count}{independent}, {NOT_PROTECTED}"]
+    return [plan.invariants.describe(), f"{count}{independent}, {NOT_PROTECTED[height == 1]}"]
 
 
 def _noise(plan: CompiledPlan) -> list[str]:

@@ -36,7 +36,10 @@ from keepsum.tables.axes import quoted
 from keepsum.tables.invariants import describe_margin, describe_rows
 
 SHOWN_FORMS = 8
-NOT_PROTECTED = "published exactly; whatever follows from them is not protected"
+NOT_PROTECTED = [  # several totals, or one
+    "published exactly; whatever follows from them is not protected",
+    "published exactly; whatever follows from it is not protected",
+]
 LIMITS = {
     "epsilon": f"{LARGE_EPSILON}",
     "delta": f"delta {shown(LARGE_DELTA)}",
@@ -274,7 +277,7 @@ def loss_concern(guarantee: Guarantee) -> list[str]:
     loss = guarantee.mechanism.loss(guarantee.person)
     if loss.excess is None:
         return []
-    return [f"The per-person loss is {loss}, above {LIMITS[loss.excess]}: that protects little."]
+    return [f"The per-person loss is {loss}, above {LIMITS[loss.excess]}: this gives little protection."]
 
 
 def _count(number: int, thing: str) -> str:

@@ -64,7 +64,8 @@ def check_new_folder(path: Path, force: bool = False) -> None:
 
 def _check_exists(folder: Path) -> None:
     if not folder.is_dir():
-        raise InputError(f"Folder {str(folder)!r} must exist, but it does not. Create it first.")
+        problem = "is a file" if folder.exists() else "does not exist. Create it first"
+        raise InputError(f"Output must be in an existing folder, but {str(folder)!r} {problem}.")
 
 
 def _check_writable(folder: Path) -> None:
@@ -73,11 +74,11 @@ def _check_writable(folder: Path) -> None:
 
 
 def _exists(path: Path) -> str:
-    return f"Output {str(path)!r} must not exist yet. Choose another, or replace it with force."
+    return f"Output {str(path)!r} already exists. Choose another name, or replace it with force."
 
 
 def _exists_by_now(path: Path) -> str:
-    return f"Output {str(path)!r} must not exist yet, but another process has created it. Choose another."
+    return f"Output {str(path)!r} already exists: another process has created it. Choose another name."
 
 
 def _check_release_folder(folder: Path, named: Path) -> None:

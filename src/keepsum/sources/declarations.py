@@ -87,6 +87,8 @@ def _subsets(declared: Mapping[str, Any], domain: Domain, name: str) -> Invarian
         names.append(str(total.get("name", f"total {k + 1}")))
     if len(set(names)) < len(names):
         raise InputError(f"Totals of {name!r} must have different names.")
+    if set(weights) == {1}:
+        return Invariants.subsets(domain.size, chosen, names).over(domain)
     sizes = [len(cells) for cells in chosen]
     rows = sparse.csr_array(
         (np.repeat(weights, sizes), np.concatenate(chosen), np.cumsum([0, *sizes])), shape=(len(chosen), domain.size)

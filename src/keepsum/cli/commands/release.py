@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import keepsum as ks
 from keepsum._signals import let_through
 from keepsum.accuracy.disclosure import listed
-from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.declaration import FILES, PUBLISHED, Declaration, declares
 from keepsum.cli.screen import (
     Done,
     FailedError,
@@ -58,7 +58,7 @@ cells that the totals disclose, and asks for confirmation.
 
 def add(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("release", help=HELP + FILES)(release)
+    app.command("release", help=HELP + FILES + PUBLISHED)(release)
 
 
 @declares
@@ -162,9 +162,9 @@ def _check_call(
     place = Destination.at(output)
     if place.put_back():
         warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
-    place.check(force)
     if declared.table != "-" and Path(declared.table).resolve() in {place.table.resolve(), place.certificate.resolve()}:
         raise InputError("Output must not be the confidential table itself. Choose another name.")
+    place.check(force)
     return None if sign is None else read_private_key(sign)
 
 
