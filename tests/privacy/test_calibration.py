@@ -157,7 +157,7 @@ def test_explain_names_the_smallest_noise(children):
     figures = r"l1 Laplace [\d.]+, l2 Laplace [\d.]+, Gaussian [\d.]+ \(delta [\d.e-]+\); smallest with l1 Laplace"
     assert re.search(figures, " ".join(words.split()))
     many = ks.plan(ks.Invariants.subsets(5000, [range(5000)]), ks.Laplace(epsilon="0.01", norm="l2")).explain()
-    assert "Gaussian has the" in " ".join(many.split()) or "l1 Laplace has the" in " ".join(many.split())
+    assert re.search(r"smallest with (Gaussian|l1 Laplace)", " ".join(many.split()))
 
 
 @pytest.mark.parametrize(
