@@ -65,7 +65,7 @@ def test_the_papers_chain(run, tmp_path):
     ("arguments", "words"),
     [
         (["--output", "curve.jpg"], b"Output must end in .png, .svg or .pdf, got 'curve.jpg'."),
-        (["--output", "nowhere/curve.png"], b"Folder 'nowhere' must exist"),
+        (["--output", "nowhere/curve.png"], b"'nowhere' does not exist"),
         (["--pairs", "3"], b"greater than or equal to 20"),
         (["--lag", "50"], b"Options --lag and --max-steps need --paper"),
         (["--paper", "1.5"], b"strictly between 0 and 1, got 1.5"),

@@ -54,10 +54,10 @@ def test_other_kinds_of_files(released, tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no/where.csv", "must exist"),
+        ("no/where.csv", "does not exist. Create it first"),
         ("out.xlsx", "must end in"),
         ("out", "a folder such as"),
-        ("no/folder/", "must exist"),
+        ("no/folder/", "does not exist. Create it first"),
     ],
 )
 def test_bad_outputs(released, tmp_path, name, message):
