@@ -39,7 +39,7 @@ class Certificate(ReleaseFacts, frozen=True):
         """Read a certificate strictly: no unknown field, no missing field, no duplicate key."""
         if not isinstance(data, (bytes, str)):
             raise InputError(f"A certificate must be read from bytes or text, got {type_of(data)}.")
-        return cls.from_document(document_of(data.encode() if isinstance(data, str) else data))
+        return cls.from_document(document_of(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data))
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
