@@ -246,7 +246,7 @@ BAD = {
     "bad mechanism": (GOOD, ["--mechanism", "uniform"], "laplace or gaussian"),
     "delta for Laplace": (GOOD, ["--delta", "1e-6"], "--delta requires --mechanism gaussian"),
     "missing parent folder": (GOOD, ["--output", "no/where.csv"], "'no' does not exist"),
-    "existing output": (GOOD, ["--output", "in.csv"], "already exists"),
+    "the confidential table as output": (GOOD, ["--output", "in.csv"], "must not be the confidential table itself"),
     "odd output": (GOOD, ["--output", "out.doc"], "must end in .csv"),
     "nothing kept": (GOOD, None, "At least one total must be kept"),
     "kept file that is none": (GOOD, ["--keep-file", "none.toml"], "must be readable"),
