@@ -40,7 +40,7 @@ def _tails(setting: Setting, section: Section) -> None:
         )
         plan = ks.plan(steps.invariants("children"), steps.mechanism(kind, EPSILON))
         lengths = np.sort(np.linalg.norm(drawn["draws"].astype(float), axis=1))
-        grid = np.linspace(valid_from(plan), 3 * lengths[-1], 200)
+        grid = np.linspace(valid_from(plan.mechanism, plan.geometry), 3 * lengths[-1], 200)
         bound = np.array([plan.tail_bound(t) for t in grid])
         beyond = draws - np.searchsorted(lengths, grid)
         least = np.where(beyond > 0, stats.beta.ppf(RATE / len(grid), np.maximum(beyond, 1), draws - beyond + 1), 0.0)
