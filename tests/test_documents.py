@@ -85,6 +85,15 @@ def test_architecture_names_every_folder_and_fits_two_screens():
     assert max(len(folders.splitlines()), len(ideas.splitlines())) <= 60
 
 
+def test_readme_states_how_the_paper_came_out():
+    results = (REPO / "experiments" / "out" / "results.md").read_text(encoding="utf-8")
+    readme = " ".join((REPO / "README.md").read_text(encoding="utf-8").split())
+    claims, agree, disagree, missing = re.search(
+        r"(\d+) claims: (\d+) agree, (\d+) disagree, (\d+) not run", results
+    ).groups()
+    assert f"of {claims} claims {agree} agree, {disagree} disagree, {missing} was not run" in readme
+
+
 def test_guarantees_name_tests_that_exist():
     """A sampler's docstring says which file tests its law."""
     named = [

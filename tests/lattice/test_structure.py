@@ -10,10 +10,10 @@ import sympy
 from scipy import sparse
 
 import keepsum as ks
+from keepsum.lattice.grids import recognise
 from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, decompose
-from keepsum.lattice.tables import recognise
 
 
 def table_rows(shape, kept, seed=None):

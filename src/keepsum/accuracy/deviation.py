@@ -19,8 +19,8 @@ MOST_DEVIATION_DRAWS, FEWEST_DEVIATION_DRAWS, DEVIATION_CELLS = 400, 4, 4 * 10**
 
 def cell_deviation(blocks: BlockSamplers, cell: int) -> float | None:
     """The standard deviation of a cell's noise; in the l2 norm, that of wide noise. None where it is not known."""
-    if blocks.mechanism.norm == "l1":
-        return _l1_deviation(blocks, cell)
+    if blocks.mechanism.kind not in ("laplace-l2", "gaussian"):
+        return _known_or_simulated(blocks, cell)
     share = cell_share(blocks.structure, int(blocks.structure.region[cell]))
     if share is None:
         return None
@@ -31,7 +31,7 @@ def cell_deviation(blocks: BlockSamplers, cell: int) -> float | None:
     return math.sqrt(share * (blocks.geometry.dimension + 1)) * scale
 
 
-def _l1_deviation(blocks: BlockSamplers, cell: int) -> float | None:
+def _known_or_simulated(blocks: BlockSamplers, cell: int) -> float | None:
     if any(choice.sampler is None for choice in blocks.choices):
         return None
     structure, law = blocks.structure, cell_law(blocks.mechanism)

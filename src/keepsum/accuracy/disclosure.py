@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.grids import Grid
 from keepsum.lattice.structure import FORCED, Block, Structure, System
-from keepsum.lattice.tables import Grid
 
 PROGRAM_LIMIT = 2000  # regions of a block that a linear program is solved for
 UNBOUNDED = 3  # the solver's status

@@ -18,10 +18,10 @@ from scipy import sparse
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError
 from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
 from keepsum.lattice.regions import identical_columns
-from keepsum.lattice.tables import Grid, recognise
 
 FREE, FORCED = -1, -2
 # Weights of at most SMALL_WEIGHT bits, or at most FEW_TOTALS totals, are always accepted; beyond that, all weights

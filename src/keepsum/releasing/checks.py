@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -43,35 +44,31 @@ ROUNDED_UP, DELTA_ROUNDED_UP = (
     Fraction("1.001"),
     Decimal("1.01"),
 )  # by which a loss, and the delta of sampling, may be rounded up
-# The exactness of the methods that this version knows; for others it is taken as stated.
-EXACTNESS: dict[str, Exactness] = {
-    "independent_cells": "exact",
-    "uniform_compositions": "exact",
-    "two_rows": "exact",
-    "solved_regions": "exact",
-    "conditional_cells": "exact",
-    "mixture_rejection": "rounded",
-    "mixture_chain": "estimated",
-    "heat_bath_chain": "estimated",
-    "gaussian_chain": "estimated",
-}
-
-BOTH = ("l1", "l2")
-OVERLAPPING = ("table", "regions")
-# The forms of blocks that each method draws, and the norms of the noise.
-FITS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "independent_cells": (("free",), BOTH),
-    "uniform_compositions": (("sums", "table"), ("l1",)),
-    "two_rows": (("table",), ("l1",)),
-    "solved_regions": (OVERLAPPING, ("l1",)),
-    "conditional_cells": (("free", "sums", *OVERLAPPING), ("l2",)),
-    "mixture_rejection": (OVERLAPPING, ("l1",)),
-    "mixture_chain": (OVERLAPPING, ("l1",)),
-    "heat_bath_chain": (OVERLAPPING, BOTH),
-    "gaussian_chain": (OVERLAPPING, ("l2",)),
-}
-MOST_LONGER_AXES = {"uniform_compositions": 1, "two_rows": 2}  # axes of more than two categories, of a table
 FLOATS_ERR = 2.0**-53  # at least, in total variation
+
+
+@dataclass(frozen=True)
+class KnownMethod:
+    """How exact a method is, for which norms and forms of blocks, and for how many axes of more than two categories."""
+
+    exactness: Exactness
+    norms: tuple[str, ...]
+    forms: tuple[str, ...] = ("table", "regions")
+    long_axes: int | None = None  # at most; axes of two categories only change the sign of the noise
+
+
+# The methods of this version; those of a later one are taken as stated.
+KNOWN_METHODS = {
+    "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
+    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), 1),
+    "two_rows": KnownMethod("exact", ("l1",), ("table",), 2),
+    "solved_regions": KnownMethod("exact", ("l1",)),
+    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
+    "mixture_rejection": KnownMethod("rounded", ("l1",)),
+    "mixture_chain": KnownMethod("estimated", ("l1",)),
+    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2")),
+    "gaussian_chain": KnownMethod("estimated", ("l2",)),
+}
 
 
 def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTable | None) -> list[str]:
@@ -190,7 +187,6 @@ def _block_is_plausible(block: BlockRecord, norm: Norm) -> bool:
         _form_is_plausible(block)
         and _method_fits(block, norm)
         and _sampler_is_plausible(block.sampler)
-        and block.exactness == EXACTNESS.get(block.sampler.method, block.exactness)
         and _exactness_is_plausible(block)
     )
 
@@ -210,13 +206,17 @@ def _form_is_plausible(block: BlockRecord) -> bool:
 
 
 def _method_fits(block: BlockRecord, norm: Norm) -> bool:
-    """Whether a method that this version knows draws such noise on blocks of that form."""
-    method, form = block.sampler.method, block.form
-    if method not in FITS:
+    """Whether a method that this version knows is that exact, and draws such noise on blocks of that form."""
+    known, form = KNOWN_METHODS.get(block.sampler.method), block.form
+    if known is None:
         return True
-    kinds, norms = FITS[method]
-    longer = sum(length > 2 for length in form.shape)  # axes of two categories only change the sign of the noise
-    return form.kind in kinds and norm in norms and longer <= MOST_LONGER_AXES.get(method, longer)
+    long_axes = sum(length > 2 for length in form.shape)
+    return (
+        block.exactness == known.exactness
+        and norm in known.norms
+        and form.kind in known.forms
+        and (known.long_axes is None or long_axes <= known.long_axes)
+    )
 
 
 def _sampler_is_plausible(sampler: SamplerRecord) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum._arrays import IntArray
-from keepsum.lattice.tables import Grid
+from keepsum.lattice.grids import Grid
 from keepsum.planning.selection.choice import Sampler, simulate_into
 from keepsum.sampling.core.rng import Rng
 

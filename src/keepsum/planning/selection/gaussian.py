@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.grids import Grid
 from keepsum.lattice.structure import Block, Structure, System
-from keepsum.lattice.tables import Grid
 from keepsum.planning.geometry import block_factor
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Reason

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.convergence.observe import TARGET_TV
+from keepsum.lattice.grids import Grid, table_matrix
 from keepsum.lattice.matrix import Row
 from keepsum.lattice.structure import System
-from keepsum.lattice.tables import Grid, table_matrix
 from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.sampling.core.rng import rng

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.grids import Grid
 from keepsum.lattice.structure import Block, Structure, System
-from keepsum.lattice.tables import Grid
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Rejection, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order

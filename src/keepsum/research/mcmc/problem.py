@@ -140,9 +140,15 @@ def _target(mechanism: Request | Mechanism) -> Target:
     """The law of a mechanism, as the loops read it; one that depends on a plan is given as ``plan.mechanism``."""
     known = as_mechanism(mechanism)
     scale = known.scale
-    if known.kind == "gaussian":
-        return _law(GAUSSIAN, float(1 / (2 * scale**2)))
-    return _law(L1 if known.kind == "laplace-l1" else L2, float(1 / scale))
+    laws = {
+        "laplace-l1": (L1, 1 / scale),
+        "laplace-l2": (L2, 1 / scale),
+        "gaussian": (GAUSSIAN, 1 / (2 * scale**2)),
+    }
+    if known.kind not in laws:
+        raise InputError(f"The paper's chain is for Laplace and Gaussian noise, got {known!r}.")
+    kind, rate = laws[known.kind]
+    return _law(kind, float(rate))
 
 
 def _law(kind: int, rate: float) -> Target:

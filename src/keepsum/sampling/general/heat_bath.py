@@ -15,8 +15,8 @@ from itertools import combinations, product
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import Row
-from keepsum.lattice.tables import Grid
 from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST_SHIFT
 from keepsum.sampling.general.kernel_arguments import BathTables
 from keepsum.sampling.general.scales import log_sum_law
