@@ -49,6 +49,11 @@ EXACT_STATE = state_type(
     "region",
     "column",
     "row_sum",  # of the columns before
+    # Inside a table whose columns are split:
+    "node",
+    "row",
+    "solved",  # the row whose part is solved for
+    "rows_drawn",  # parts of rows, those of rejected proposals included
     # Inside a one-dimensional Gaussian draw:
     "step",
     "high",

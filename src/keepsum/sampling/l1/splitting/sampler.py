@@ -1,0 +1,166 @@
+"""l1 Laplace noise in two-way tables of any shape: exact, by splitting the columns.
+
+Take a binary tree over the columns, and for a node S the sums y_i of each row i over the columns of S. All columns have
+sum 0 if and only if the y_i of every node add up to 0. From the root down, split each y_i into the sums u_i and
+y_i - u_i below the two children, independently by the laws of ``splits``, given that the u_i add up to 0: all rows but
+one are drawn freely, that one is solved for and accepted with its weight relative to its peak. Accept the sums below
+each node with chance B / (product of t), B the chance that its free parts add up to 0; whenever one is rejected, begin
+again at the root. What is left has the law exp(-eps |z|_1): ``docs/exact-tables.md`` has the proof.
+
+Entries may be regions of several cells, which are drawn given their sums at the end, or structural zeros.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum._arrays import IntArray
+from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
+from keepsum.sampling.core.geometric import WORD_BITS, geometric
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task
+from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
+from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
+from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR
+from keepsum.sampling.l1.splitting.kernel_arguments import SplittingRoom, SplittingTables
+from keepsum.sampling.l1.splitting.kernels import ACCEPT_RIGHT, ACCEPT_ROW, DRAW_ROWS, FILL, OFFSET, fill_split_tables
+from keepsum.sampling.l1.splitting.laws import TAIL_BITS, laws_of
+from keepsum.sampling.l1.splitting.packing import law_tables
+from keepsum.sampling.l1.splitting.referee import SplittingReferee
+from keepsum.sampling.l1.splitting.tree import Tree, grow
+
+
+class ColumnSplitting:
+    """Double geometric noise in tables with all row and column sums 0.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss per unit of l1 distance.
+    sizes
+        The number of cells of each entry, rows x columns; 0 for a structural zero. Take the longer side as rows.
+    count
+        How many such tables a draw has.
+    tail_bits
+        Sums with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
+
+    Guarantee
+    ---------
+    Exact: P(z) is proportional to exp(-eps |z|_1) on the tables with zero margins.
+    ``tests/statistical/test_splitting.py``.
+    """
+
+    def __init__(
+        self,
+        epsilon: Fraction,
+        sizes: npt.ArrayLike,
+        count: int = 1,
+        word_bits: int = WORD_BITS,
+        tail_bits: int = TAIL_BITS,
+    ) -> None:
+        self._sizes = np.asarray(sizes, dtype=np.int64)
+        self._epsilon, self._count, self._word_bits = epsilon, count, word_bits
+        self._block = int(self._sizes.sum())
+        self.width = self._block * count
+        self._tree = grow(self._sizes)
+        self._laws = laws_of(epsilon, self._tree, tail_bits)
+        self._tables = self._packed()
+        self._referee = SplittingReferee(epsilon, self._tree, self._laws)
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row per draw, the tables of a draw one after the other, entry by entry and row by row."""
+        step = max(1, TASK_CELLS // (16 * self._block))
+
+        def work(first: int, last: int, stream: Stream) -> None:
+            self._run(first, last, out.reshape(-1), stream)
+
+        in_parallel(work, equal_ranges(len(out) * self._count, step), rng, threads)
+
+    def pilot(self, rng: Rng, most: int) -> tuple[int, int, int]:
+        """Draw until a hundred tables are accepted or ``most`` parts of rows are drawn.
+
+        Returns
+        -------
+        tuple
+            The numbers of accepted tables, of proposals, and of parts drawn.
+        """
+        draws = max(1, min(PILOT_DRAWS, 10**7 // self._block))
+        out = np.empty(draws * self._block, dtype=np.int64)
+        state = self._run(0, draws, out, rng.stream(), most)
+        return int(state.job), int(state.tries), int(state.rows_drawn)
+
+    def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
+        room = self._new_room()
+        law = geometric(self._epsilon, self._word_bits)
+        referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room.sums, u))
+        return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
+
+    def _packed(self) -> SplittingTables:
+        tree, laws = self._tree, self._laws
+        law_geometric = geometric(self._epsilon, self._word_bits)
+        inner_classes = tree.class_of[: tree.inner]
+        kept = [laws.frequencies[c] for c in inner_classes.tolist()]
+        lengths = np.array([0 if f is None else len(f.measure) for f in kept])
+        leaf_of = np.empty(len(tree.order), dtype=np.int64)
+        leaf_of[tree.order] = tree.inner + np.arange(len(tree.order))
+        rows, columns = np.nonzero(self._sizes)
+        entry_sizes = self._sizes[rows, columns]
+        distinct, place = np.unique(entry_sizes, return_inverse=True)
+        ways = methods(entry_sizes, np.ones_like(entry_sizes), self._epsilon, Fraction(0))
+        return SplittingTables(
+            laws=law_tables(laws),
+            kinds=len(tree.kinds),
+            kind_of_row=tree.kind_of_row,
+            left=tree.left,
+            right=tree.right,
+            inner=tree.inner,
+            law=laws.law_of[inner_classes].reshape(-1),
+            frequencies=lengths,
+            measure_start=np.cumsum(lengths) - lengths,
+            measure=np.concatenate([np.empty(0), *(f.measure for f in kept if f is not None)]),
+            log_alias=np.array([0.0 if f is None else np.log(2.0) - f.growth * f.points for f in kept]),
+            is_real=np.array([_is_real(tree, node) for node in range(tree.inner)], dtype=np.int64),
+            entry_row=rows,
+            entry_leaf=leaf_of[columns],
+            entry_size=entry_sizes,
+            entry_start=np.cumsum(entry_sizes) - entry_sizes,
+            entry_mode=np.array([mode(n, self._epsilon) for n in distinct.tolist()], dtype=np.int64)[place],
+            entry_method=np.where(ways == BY_BARS, BY_BARS, BY_REPAIR),
+            geometric=law_geometric.table,
+            rate=rate_of(self._epsilon),
+            width=self._block,
+        )
+
+    def _new_room(self) -> SplittingRoom:
+        """Room for the tables of one worker; the sums below the root are 0."""
+        longest = int(self._tables.frequencies.max(initial=0))
+        return SplittingRoom(
+            sums=np.zeros((2 * self._tree.inner + 1, self._tree.rows), dtype=np.int64),
+            product=np.empty(longest),
+            product_imaginary=np.empty(longest),
+            scratch=np.empty(int(self._sizes.max()), dtype=np.int64),
+        )
+
+    def _answer(self, state: State, sums: IntArray, uniform: LazyUniform) -> int:
+        """What the kernel could not decide: a part of a row, the row solved for, a node, or a region's total."""
+        node = int(state.node)
+        if state.phase == FILL:
+            size = int(self._tables.entry_size[state.region])
+            return accept_sum(size, self._epsilon, int(state.negative_total), uniform)
+        if state.phase == DRAW_ROWS:
+            row = int(state.row)
+            return self._referee.draw_sum(node, row, abs(int(sums[node, row])), uniform) + OFFSET
+        if state.phase == ACCEPT_ROW:
+            row = int(state.solved)
+            u = int(sums[self._tree.left[node], row])
+            return self._referee.accept_row(node, row, int(sums[node, row]), u, uniform)
+        child = self._tree.right[node] if state.phase == ACCEPT_RIGHT else self._tree.left[node]
+        return self._referee.accept_node(int(child), sums[child].tolist(), uniform)
+
+
+def _is_real(tree: Tree, node: int) -> bool:
+    """Whether both children of a node are alike, so that the law of a part is symmetric about half the sum."""
+    children = tree.classes[tree.class_of[node]].children
+    return children is not None and children[0] == children[1]

@@ -1,0 +1,124 @@
+"""How the sum below a node splits between its children: chances, peaks, and the numbers t.
+
+Given y, the sum u below the left child has chance W_L(u) W_R(y - u) / F(y). Let phi be the characteristic function of
+this law and r the number of rows. Then t(y) is at least
+
+    ((1/G) sum over k of |phi(2 pi k/G)|^r)^(1/r),
+
+so that the chance B of a sum 0 over all rows is at most the product of their t: B is at most the chance of a sum that
+is 0 modulo G, which is the mean of the product of all phi over the G frequencies, and Hölder's inequality bounds it by
+the product of norms. This holds for every G. The t are floats, rounded up; since the same floats stand in W, they
+define the proposal exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_measure, transforms
+from keepsum.sampling.l1.splitting.weights import ULP, Weights, beyond_tables
+
+CHUNK = 2**21  # entries of a table that are worked on at a time
+PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are far below that
+FFT_ERROR = 1e-11  # thousands of times what a transform of a law loses
+ABOVE = 1 + 1e-12  # for the rounding of powers, roots and exponentials in upper bounds
+LOWEST_LOG = -1e4  # for the logarithm of 0
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """How a sum y = 0, 1, ... splits; the arrays are those of ``LawTables``, one place for each y."""
+
+    slack: Floats
+    inverse: Floats
+    peak: Floats
+    peak_chance: Floats
+    numbers: Floats
+    transform: Floats
+    transform_imaginary: Floats
+    transform_error: Floats
+    log_dropped: Floats
+    log_growth: Floats
+
+    @property
+    def reach(self) -> int:
+        """The last y."""
+        return len(self.slack) - 1
+
+
+def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
+    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, every t is 1."""
+    parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch.left, reach)]
+    whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
+    good = np.cumprod(1e3 * whole.slack <= whole.peak_chance).astype(bool)
+    return Split(*(getattr(whole, field.name)[good] for field in fields(Split)))
+
+
+def chunks(left: Weights, reach: int) -> Iterator[tuple[int, int]]:
+    """Ranges of y whose joint tables are not too large."""
+    step = max(1, CHUNK // (2 * left.reach + 1))
+    return ((first, min(first + step, reach + 1)) for first in range(0, reach + 1, step))
+
+
+def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | None) -> Split:
+    whole, scale = branch.whole, branch.scale
+    table = branch.joint(first, last)
+    inverse = scale / whole.values[first:last]
+    peak = PEAK_ROOM * table.max(axis=1)
+    laws = table * inverse[:, None]
+    # The errors of all chances of a law together: those of the weights below, and of F.
+    error = 2 * whole.errors[first:last] / whole.values[first:last]
+    slack = error + (laws.shape[1] + 8) * ULP + 4e-19
+    if kept is None:
+        nothing = np.zeros(last - first)
+        empty = np.zeros((last - first, 0))
+        return Split(slack, inverse, peak, peak * inverse, nothing + 1, empty, empty, nothing, nothing, nothing)
+    y = np.arange(first, last)
+    real, imaginary = _kept_transforms(laws, branch.left.reach, y, kept)
+    numbers, log_dropped = _norms(laws, error, rows, kept)
+    return Split(
+        slack,
+        inverse,
+        peak,
+        peak * inverse,
+        numbers,
+        real,
+        imaginary,
+        error + (laws.shape[1] + 24) * ULP,
+        log_dropped,
+        _log_growth(branch, laws, y, kept),
+    )
+
+
+def _kept_transforms(laws: Floats, reach: int, y: IntArray, kept: Frequencies) -> tuple[Floats, Floats]:
+    """The characteristic functions of u - y/2, by matrix products: the error of a sum is its length times 2^-53."""
+    g, k = kept.points, np.arange(len(kept.measure))
+    angles = 2 * np.pi / g * (np.arange(-reach, reach + 1)[:, None] * k % g)
+    halves = np.pi / g * (y[:, None] * k % (2 * g))
+    cosines, sines = laws @ np.cos(angles), laws @ np.sin(angles)
+    return cosines * np.cos(halves) + sines * np.sin(halves), sines * np.cos(halves) - cosines * np.sin(halves)
+
+
+def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[Floats, Floats]:
+    """t(y), and the logarithm of the same norm over the frequencies that are not kept."""
+    powers = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0) ** rows
+    measure = full_measure(kept.points)
+    numbers = np.minimum((powers @ measure) ** (1 / rows) * ABOVE, 1.0)
+    count = len(kept.measure)
+    dropped = (powers[:, count:] @ measure[count:]) ** (1 / rows) * ABOVE
+    with np.errstate(divide="ignore"):
+        return numbers, np.maximum(np.log(dropped), LOWEST_LOG)
+
+
+def _log_growth(branch: Branch, laws: Floats, y: IntArray, kept: Frequencies) -> Floats:
+    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y))."""
+    s, shift = kept.growth, kept.growth * kept.centre * y
+    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s)[y] * branch.scale / branch.whole.values[y]
+    higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
+    moments = [laws @ np.exp(sign * s * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
+    bound: Floats = (np.maximum(*moments) * higher + beyond * np.exp(np.abs(shift))) * (1 + 1e-9)
+    return np.log(bound)

@@ -1,0 +1,158 @@
+"""The weights W(y) of what a row has below a node: floats with a proved bound on their errors.
+
+A leaf that is the sum of n cells has the law of such a sum, an inner node the convolution F of its children's
+weights, times the numbers t that the sampler chooses. Tables end at a ``reach``, the weights do not: beyond it they
+are bounded by moments, W(y) <= D(q) e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y. Moments multiply along
+the tree, because t <= 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from keepsum._arrays import Floats
+
+ULP = 2.0**-53
+ABOVE = 1.001  # what bounds on moments are raised by, for the rounding of the bounds themselves
+_TILTS = np.array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])  # q, in units of epsilon
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of y = 0, 1, ..., ``reach``; those of -y are the same.
+
+    Attributes
+    ----------
+    values, errors
+        The weights, and bounds on their absolute errors.
+    rates
+        Some q.
+    log_moments
+        For each q, the logarithm of an upper bound on the sum of W(y) e^(qy) over all y.
+    exponent
+        The weights are those of the definition times 2^-``exponent``.
+    ends
+        Whether all weights beyond the reach are 0.
+    """
+
+    values: Floats
+    errors: Floats
+    rates: Floats
+    log_moments: Floats
+    exponent: int = 0
+    ends: bool = False
+
+    @property
+    def reach(self) -> int:
+        """The last y of the table."""
+        return len(self.values) - 1
+
+    @property
+    def beyond(self) -> float:
+        """An upper bound on the weight of any y beyond the reach."""
+        return 0.0 if self.ends else ABOVE * float(np.exp(self.log_moments - self.rates * (self.reach + 1)).min())
+
+    @property
+    def top(self) -> float:
+        """An upper bound on all weights."""
+        return max(float((self.values + self.errors).max()), self.beyond)
+
+    def two_sided(self) -> Floats:
+        """The values from -reach to reach."""
+        return mirrored(self.values)
+
+    def times(self, numbers: Floats) -> Weights:
+        """The weights times some numbers of at most 1, and times 1 beyond them."""
+        factors = np.ones(len(self.values))
+        count = min(len(numbers), len(factors))
+        factors[:count] = numbers[:count]
+        values = self.values * factors
+        errors = self.errors * factors + 2 * ULP * values
+        return Weights(values, errors, self.rates, self.log_moments, self.exponent, self.ends)
+
+
+def mirrored(values: Floats) -> Floats:
+    """The values at -y and y, from those at y >= 0."""
+    return np.concatenate([values[:0:-1], values])
+
+
+def leaf(epsilon: Fraction, cells: int, reach: int) -> Weights:
+    """The law of a sum of so many cells, each with weight e^(-eps |z|); of 0 for no cell at all."""
+    rate = float(epsilon)
+    rates = rate * _TILTS
+    if cells == 0:
+        values = np.zeros(reach + 1)
+        values[0] = 1.0
+        return Weights(values, np.zeros(reach + 1), rates, np.zeros(len(rates)), ends=True)
+    if cells == 1:
+        exponents = rate * np.arange(reach + 1)
+        values = np.exp(-exponents)
+        moments = np.log(-np.expm1(-2 * rate) / (np.expm1(rates - rate) * np.expm1(-rates - rate)))
+        # Twice for epsilon as a float and for the product, and some units for the exponential.
+        return Weights(values, values * (3 * exponents + 8) * ULP, rates, moments)
+    half = cells // 2
+    return convolve(leaf(epsilon, half, reach), leaf(epsilon, cells - half, reach), reach)
+
+
+def convolve(left: Weights, right: Weights, reach: int) -> Weights:
+    """F, the convolution of two weights, scaled by a power of two so that F(0) is near 1.
+
+    Three errors: of the factors, of the sums (positive terms, so relative errors are at most their number times 2^-53),
+    and of what lies beyond the tables.
+    """
+    centre = left.reach + right.reach
+    places = slice(centre, centre + reach + 1)
+    terms = 2 * min(left.reach, right.reach) + 1
+    above = mirrored(left.values + left.errors), mirrored(right.values + right.errors)
+    values = _padded(np.convolve(left.two_sided(), right.two_sided())[places], reach)
+    higher = _padded(np.convolve(*above)[places], reach)
+    errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, reach)
+    exponent = math.frexp(values[0])[1]
+    scale = 2.0**-exponent
+    return Weights(
+        values * scale,
+        errors * scale,
+        left.rates,
+        left.log_moments + right.log_moments - exponent * math.log(2) + 1e-12,
+        left.exponent + right.exponent + exponent,
+        left.ends and right.ends,
+    )
+
+
+def beyond_tables(left: Weights, right: Weights, reach: int, growth: float = 0.0) -> Floats:
+    """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for y = 0 to ``reach``.
+
+    For u > R, W_R(y - u) <= D_R e^(-q(u - y)), and the sum of W_L(u) e^(-qu + su) over u > R is at most
+    e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. ``growth`` is
+    s, at most twice the smallest q that is used.
+    """
+    q = left.rates[left.rates > growth / 2 + 1e-12][:, None]
+    moments = (left.log_moments + right.log_moments)[left.rates > growth / 2 + 1e-12][:, None]
+    y = np.arange(reach + 1)[None, :]
+    total = np.zeros(reach + 1)
+    for weights, shift in ((left, 0.0), (right, growth)):
+        if not weights.ends:
+            exponent = moments + (q + shift) * y - (2 * q - growth) * weights.reach
+            total += 2 * ABOVE * np.exp(np.minimum(exponent, 700.0)).min(axis=0)
+    return total
+
+
+def _padded(values: Floats, reach: int) -> Floats:
+    """The same with zeros up to the reach."""
+    return np.concatenate([values, np.zeros(reach + 1 - len(values))])
+
+
+def drawn_reach(epsilon: Fraction, cells: int, tail_bits: int) -> int:
+    """How far the sum of ``cells`` cells goes: beyond, with a chance below 2^-``tail_bits`` or so.
+
+    A guess by Chernoff's bound for two independent sums that cancel, which decides nothing but when the referee is
+    asked.
+    """
+    rate = float(epsilon)
+    q = rate * np.linspace(0.05, 0.97, 47)
+    growth = 2 * np.log(-np.expm1(-rate)) - np.log(np.expm1(q - rate) * np.expm1(-q - rate))
+    return math.ceil(float(((tail_bits * math.log(2) + max(cells, 1) * growth) / (2 * q)).min())) + 1
