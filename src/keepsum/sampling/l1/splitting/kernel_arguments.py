@@ -7,14 +7,14 @@ from typing import NamedTuple
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.kernel_arguments import GeometricTable
 
-GUIDE = 32  # places of a guide
+GUIDE = 128  # places of a guide
 
 
 class LawTables(NamedTuple):
     """Every law of a row below a node: weights, and how a sum y splits between the two children.
 
-    A law l has the weights ``weights[weight_start[l] + |y|]`` up to ``weight_reach[l]``, each right up to the relative
-    error in ``weight_error``; none is larger than ``weight_top[l]``, and none beyond the reach larger than
+    A law l has the weights ``weights[weight_start[l] + |y|]`` up to ``weight_reach[l]``, each right up to
+    ``weight_error``; none is larger than ``weight_top[l]``, and none beyond the reach larger than
     ``weight_beyond[l]``. If it is that of an inner node, with children ``left[l]`` and ``right[l]``, place
     ``place_start[l] + |y|`` of the other arrays is for y up to ``split_reach[l]``:
 

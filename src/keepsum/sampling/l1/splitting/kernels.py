@@ -90,21 +90,71 @@ def draw_rows(words, state: State, tables: SplittingTables, sums, node):
     laws, shift, kinds = tables.laws, tables.geometric.shift, tables.kinds
     rows, part = len(tables.kind_of_row), tables.left[node]
     while state.row < rows:
+        if state.answer < 0:
+            run_rows(words, state, tables, sums, node)
+            if state.row == rows:
+                break
         i = state.row
-        if i != state.solved:
-            y = sums[node, i]
-            law = tables.law[node * kinds + tables.kind_of_row[i]]
-            value = draw_sum(words, state, laws, shift, law, abs(y))
-            if value < 0:
-                return value
-            u = value - OFFSET if y >= 0 else OFFSET - value
-            sums[part, i] = u
-            state.row_sum += u
+        y = sums[node, i]
+        value = draw_sum(words, state, laws, shift, tables.law[node * kinds + tables.kind_of_row[i]], abs(y))
+        if value < 0:
+            return value
+        u = value - OFFSET if y >= 0 else OFFSET - value
+        sums[part, i] = u
+        state.row_sum += u
         state.row += 1
     sums[part, state.solved] = -state.row_sum
     state.rows_drawn += rows
     state.row = state.row_sum = 0
     return np.int64(DONE)
+
+
+@kernel
+def run_rows(words, state: State, tables: SplittingTables, sums, node):
+    """As many rows as the words at hand and the absence of ties allow: the loop where the time goes."""
+    laws, part, kinds = tables.laws, tables.left[node], tables.kinds
+    starts, reaches, kind_of_row = laws.place_start, laws.split_reach, tables.kind_of_row
+    cumulative_start, counts, slack = laws.cumulative_start, laws.counts, laws.slack
+    cumulative, guide, lowest = laws.cumulative, laws.guide, laws.lowest
+    rows, solved = len(kind_of_row), state.solved
+    row, row_sum, position = state.row, state.row_sum, state.position
+    bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
+    word_shift, unit = np.uint64(64 - bits), 2.0**-bits
+    stop = rows if laws.stride == 1 else 0
+    law, base, reach = np.int64(-1), np.int64(0), np.int64(0)
+    while row < stop:
+        if row == solved:
+            row += 1
+            continue
+        if position >= len(words):
+            break
+        y = sums[node, row]
+        row_law = tables.law[node * kinds + kind_of_row[row]]
+        if row_law != law:
+            law, base, reach = row_law, starts[row_law], reaches[row_law]
+        size = abs(y)
+        if size > reach:
+            break
+        low = np.float64(words[position] >> word_shift) * unit
+        place = base + size
+        start = cumulative_start[place]
+        m = guide[place * GUIDE + np.int64(low * GUIDE)]
+        length = counts[place]
+        while m < length and cumulative[start + m] <= low:
+            m += 1
+        if m == length:
+            break
+        doubt = slack[place]
+        below = cumulative[start + m - 1] if m > 0 else 0.0
+        if below + doubt > low or cumulative[start + m] - doubt < low + unit:
+            break
+        u = lowest[place] + m
+        u = u if y >= 0 else -u
+        sums[part, row] = u
+        row_sum += u
+        position += 1
+        row += 1
+    state.row, state.row_sum, state.position = row, row_sum, position
 
 
 @kernel
@@ -122,12 +172,10 @@ def accept_row(words, state: State, tables: SplittingTables, sums, node):
         top = laws.weight_top[left] * laws.weight_beyond[right] + laws.weight_beyond[left] * laws.weight_top[right]
         return accept(words, state, shift, 0.0, min(1.0, 1.001 * top / peak + TINY))
     u, v = laws.weight_start[left] + u, laws.weight_start[right] + v
-    chance = laws.weights[u] * laws.weights[v] / peak
-    error = laws.weight_error[u] + laws.weight_error[v]
-    if error > 0.1:
-        return accept(words, state, shift, 0.0, 1.0)
-    error = 1.2 * error + 8.0 * ULP  # one factor with its error times the other
-    return accept(words, state, shift, chance * (1.0 - error), min(1.0, chance * (1.0 + error) + TINY))
+    low = max(0.0, laws.weights[u] - laws.weight_error[u]) * max(0.0, laws.weights[v] - laws.weight_error[v])
+    high = (laws.weights[u] + laws.weight_error[u]) * (laws.weights[v] + laws.weight_error[v])
+    low, high = low / peak * (1.0 - 8.0 * ULP), high / peak * (1.0 + 8.0 * ULP) + TINY
+    return accept(words, state, shift, low, min(1.0, high))
 
 
 @kernel

@@ -76,7 +76,9 @@ def laws_of(epsilon: Fraction, tree: Tree, tail_bits: int = TAIL_BITS) -> Laws:
         if node_class.children is None:
             new = [Law(leaf(epsilon, cells, table_reach), cells) for cells, _ in rows]
         else:
-            branches = [_branch(laws[a].weights, laws[b].weights, table_reach) for a, b in rows]
+            left_drawn = reaches[node_class.children[0]][0]
+            followed = max(left_drawn, reach) + left_drawn // 2
+            branches = [_branch(laws[a].weights, laws[b].weights, table_reach, followed) for a, b in rows]
             if c != tree.root_class:
                 kept = frequencies_of(list(zip(branches, rows.values(), strict=True)), float(epsilon))
             new = [_law(branch, key, reach, tree.rows, kept) for branch, key in zip(branches, rows, strict=True)]
@@ -109,8 +111,8 @@ def _reaches(epsilon: Fraction, tree: Tree, tail_bits: int) -> list[tuple[int, i
     return [(0, 0) if c == tree.root_class else (drawn[c], needed[c]) for c in range(len(cells))]
 
 
-def _branch(left: Weights, right: Weights, reach: int) -> Branch:
-    return Branch(left, right, convolve(left, right, reach))
+def _branch(left: Weights, right: Weights, reach: int, followed: int) -> Branch:
+    return Branch(left, right, convolve(left, right, reach), min(followed, left.reach))
 
 
 def _law(branch: Branch, parts: tuple[int, int], reach: int, rows: int, kept: Frequencies | None) -> Law:

@@ -19,7 +19,7 @@ def law_tables(laws: Laws) -> LawTables:
     """All laws, one behind the other."""
     every = laws.laws
     splits = [law.split for law in every]
-    entries = sum((law.split.reach + 1) * (2 * law.branch.left.reach + 1) for law in every if law.split and law.branch)
+    entries = sum((law.split.reach + 1) * (2 * law.branch.reach + 1) for law in every if law.split and law.branch)
     stride = max(1, -(-entries // STORED))
     runs = [run for law in every for run in _cumulative(law, stride)]
     places = [0 if split is None else len(split.slack) for split in splits]
@@ -36,7 +36,7 @@ def law_tables(laws: Laws) -> LawTables:
         weight_top=np.array([law.weights.top for law in every]),
         weight_beyond=np.array([law.weights.beyond for law in every]),
         weights=np.concatenate([law.weights.values for law in every]),
-        weight_error=np.concatenate([_relative(law) for law in every]),
+        weight_error=np.concatenate([law.weights.errors for law in every]),
         left=_integers([law.parts[0] for law in every]),
         right=_integers([law.parts[1] for law in every]),
         split_reach=_integers([count - 1 for count in places]),
@@ -65,18 +65,12 @@ def _cumulative(law: Law, stride: int) -> Iterator[tuple[Floats, int]]:
     """For each y the cumulative chances at every ``stride``-th u, and the lowest u."""
     if law.split is None or law.branch is None:
         return
-    for first, last in chunks(law.branch.left, law.split.reach):
+    for first, last in chunks(law.branch, law.split.reach):
         for upto in np.cumsum(law.branch.laws(first, last), axis=1):
             start = int(np.searchsorted(upto, CUT))
             stop = int(np.searchsorted(upto, upto[-1]))  # from here on rounding swallows what is added
             ends = np.minimum(np.arange(start + stride - 1, stop + stride, stride), len(upto) - 1)
-            yield upto[ends], start - law.branch.left.reach
-
-
-def _relative(law: Law) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = law.weights.errors / law.weights.values
-    return np.where(law.weights.values > 0, relative, np.where(law.weights.errors > 0, np.inf, 0.0))
+            yield upto[ends], start - law.branch.reach
 
 
 def _integers(values: list[int]) -> IntArray:

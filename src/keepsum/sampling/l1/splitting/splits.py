@@ -20,13 +20,13 @@ import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_measure, transforms
-from keepsum.sampling.l1.splitting.weights import ULP, Weights, beyond_tables
+from keepsum.sampling.l1.splitting.weights import ULP, beyond_tables
 
 CHUNK = 2**21  # entries of a table that are worked on at a time
 PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are far below that
 FFT_ERROR = 1e-11  # thousands of times what a transform of a law loses
 ABOVE = 1 + 1e-12  # for the rounding of powers, roots and exponentials in upper bounds
-LOWEST_LOG = -1e4  # for the logarithm of 0
+POWERLESS = 1e-30  # what frequencies where every |phi|^r is below this come to at most, all together
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +52,16 @@ class Split:
 
 def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
     """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, every t is 1."""
-    parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch.left, reach)]
+    reach = 0 if branch.whole.ends else reach  # where all entries below are structural zeros, sums are 0
+    parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
     good = np.cumprod(1e3 * whole.slack <= whole.peak_chance).astype(bool)
     return Split(*(getattr(whole, field.name)[good] for field in fields(Split)))
 
 
-def chunks(left: Weights, reach: int) -> Iterator[tuple[int, int]]:
+def chunks(branch: Branch, reach: int) -> Iterator[tuple[int, int]]:
     """Ranges of y whose joint tables are not too large."""
-    step = max(1, CHUNK // (2 * left.reach + 1))
+    step = max(1, CHUNK // (2 * branch.reach + 1))
     return ((first, min(first + step, reach + 1)) for first in range(0, reach + 1, step))
 
 
@@ -70,15 +71,16 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
     inverse = scale / whole.values[first:last]
     peak = PEAK_ROOM * table.max(axis=1)
     laws = table * inverse[:, None]
-    # The errors of all chances of a law together: those of the weights below, and of F.
-    error = 2 * whole.errors[first:last] / whole.values[first:last]
+    # The errors of all chances of a law together: those of the weights below, and of F, and what is not followed.
+    missing = beyond_tables(branch.left, branch.right, last - 1, left_reach=branch.reach)[first:] * inverse
+    error = 2 * whole.errors[first:last] / whole.values[first:last] + missing
     slack = error + (laws.shape[1] + 8) * ULP + 4e-19
     if kept is None:
         nothing = np.zeros(last - first)
         empty = np.zeros((last - first, 0))
         return Split(slack, inverse, peak, peak * inverse, nothing + 1, empty, empty, nothing, nothing, nothing)
     y = np.arange(first, last)
-    real, imaginary = _kept_transforms(laws, branch.left.reach, y, kept)
+    real, imaginary = _kept_transforms(laws, branch.reach, y, kept)
     numbers, log_dropped = _norms(laws, error, rows, kept)
     return Split(
         slack,
@@ -105,19 +107,21 @@ def _kept_transforms(laws: Floats, reach: int, y: IntArray, kept: Frequencies) -
 
 def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[Floats, Floats]:
     """t(y), and the logarithm of the same norm over the frequencies that are not kept."""
-    powers = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0) ** rows
-    measure = full_measure(kept.points)
-    numbers = np.minimum((powers @ measure) ** (1 / rows) * ABOVE, 1.0)
-    count = len(kept.measure)
-    dropped = (powers[:, count:] @ measure[count:]) ** (1 / rows) * ABOVE
-    with np.errstate(divide="ignore"):
-        return numbers, np.maximum(np.log(dropped), LOWEST_LOG)
+    magnitudes = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0)
+    measure, count = full_measure(kept.points), len(kept.measure)
+    large = magnitudes.max(axis=0) > POWERLESS ** (1 / rows)
+    large[:count] = True
+    powers = magnitudes[:, large] ** rows
+    dropped = powers[:, count:] @ measure[large][count:] + POWERLESS
+    numbers = np.minimum((powers[:, :count] @ measure[:count] + dropped) ** (1 / rows) * ABOVE, 1.0)
+    return numbers, np.log(dropped * ABOVE) / rows
 
 
 def _log_growth(branch: Branch, laws: Floats, y: IntArray, kept: Frequencies) -> Floats:
     """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y))."""
     s, shift = kept.growth, kept.growth * kept.centre * y
-    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s)[y] * branch.scale / branch.whole.values[y]
+    inverse = branch.scale / branch.whole.values[y]
+    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s, branch.reach)[y] * inverse
     higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
     moments = [laws @ np.exp(sign * s * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
     bound: Floats = (np.maximum(*moments) * higher + beyond * np.exp(np.abs(shift))) * (1 + 1e-9)

@@ -11,18 +11,29 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import next_fast_len, rfft
 
 from keepsum._arrays import Floats
-from keepsum.sampling.l1.splitting.weights import Weights, mirrored
+from keepsum.sampling.l1.splitting.weights import Weights, convolution, mirrored
 
 NEGLIGIBLE = 1e-17  # of B: what frequencies that are not kept, or tails, may come to for ordinary sums
 
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """The laws of a kind of row at a node: the weights of its children, and F."""
+    """The laws of a kind of row at a node.
+
+    Attributes
+    ----------
+    left, right
+        The weights of its children.
+    whole
+        F, their convolution.
+    reach
+        How far parts u are followed, at most as far as the left child's weights.
+    """
 
     left: Weights
     right: Weights
     whole: Weights
+    reach: int
 
     @property
     def scale(self) -> float:
@@ -32,16 +43,17 @@ class Branch:
     @property
     def sums(self) -> Floats:
         """The u that the tables cover."""
-        return np.arange(-self.left.reach, self.left.reach + 1, dtype=np.float64)
+        return np.arange(-self.reach, self.reach + 1, dtype=np.float64)
 
     def joint(self, first: int, last: int) -> Floats:
-        """W_L(u) W_R(y - u) for y = first, ..., last - 1 and u = -reach_L, ..., reach_L."""
-        reach, width, highest = self.left.reach, 2 * self.left.reach + 1, last - 1
+        """W_L(u) W_R(y - u) for y = first, ..., last - 1 and u = -reach, ..., reach."""
+        reach, highest = self.reach, last - 1
         v = np.arange(-reach - highest, reach + 1)  # u - y
         shifted = np.zeros(len(v))
         inside = np.abs(v) <= self.right.reach
         shifted[inside] = self.right.values[np.abs(v[inside])]
-        return self.left.two_sided() * sliding_window_view(shifted, width)[: last - first][::-1]
+        parts = mirrored(self.left.values[: reach + 1])
+        return parts * sliding_window_view(shifted, len(parts))[: last - first][::-1]
 
     def laws(self, first: int, last: int) -> Floats:
         """The chances of u given y, for the same y and u."""
@@ -89,11 +101,13 @@ def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Freque
         log_product = np.zeros(g // 2 + 1)
         log_tail = math.log(2) - growth * g
         for branch, count in branches:
+            magnitude, tail = np.zeros(g // 2 + 1), 0.0
             for y, share in _typical(branch.whole):
-                law = branch.laws(y, y + 1)[0]
-                log_product += share * count * np.log(np.abs(transforms(law[None, :], g)[0]) + 1e-300)
-                u = branch.sums - centre * y
-                log_tail += share * count * math.log(max(law @ np.exp(growth * u), law @ np.exp(-growth * u)))
+                law, u = branch.laws(y, y + 1)[0], branch.sums - centre * y
+                magnitude += share * np.abs(transforms(law[None, :], g)[0])
+                tail += share * max(law @ np.exp(growth * u), law @ np.exp(-growth * u))
+            log_product += count * np.log(magnitude + 1e-300)
+            log_tail += count * math.log(tail)
         measure = full_measure(g)
         behind = np.cumsum((measure * np.exp(log_product))[::-1])[::-1]
         if log_tail < math.log(NEGLIGIBLE * behind[0]):
@@ -106,23 +120,15 @@ def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Freque
 def _moments(branch: Branch) -> tuple[float, float]:
     """The slope of the mean of u in y, and the mean of its variance, over the law F."""
     left, right, whole = branch.left, branch.right, branch.whole
-    u, scale, base = branch.sums, branch.scale, left.two_sided()
-    y = np.arange(-whole.reach, whole.reach + 1)
-    start = left.reach + right.reach - whole.reach
-    total = mirrored(whole.values)
-    first, second = (scale * _cut(np.convolve(base * u**k, right.two_sided()), start, len(y)) for k in (1, 2))
-    mass = total.sum()
-    slope = float((first * y).sum() / (total * y * y).sum()) if whole.values[1:].any() else 0.5
+    u, y = np.arange(-left.reach, left.reach + 1), np.arange(whole.reach + 1)
+    # F(-y) = F(y), and u is -u given -y: so means over y >= 0 suffice, where 0 counts half.
+    masses = np.where(y == 0, 0.5, 1.0) * whole.values
+    first, second = (branch.scale * convolution(left.two_sided() * u**k, right.values, whole.reach) for k in (1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
-        variance = np.where(total > 0, second - first**2 / total, 0.0).sum() / mass
-    return slope, max(float(variance), 0.0)
-
-
-def _cut(values: Floats, start: int, count: int) -> Floats:
-    """``count`` values from ``start`` on, zeros where there are none."""
-    if start >= 0:
-        return values[start : start + count]
-    return np.concatenate([np.zeros(-start), values, np.zeros(-start)])[:count]
+        means, squares = (np.where(masses > 0, part / whole.values, 0.0) for part in (first, second))
+    spread = (masses * y**2).sum()
+    slope = float((masses * means * y).sum() / spread) if spread > 0 else 0.5
+    return slope, max(float((masses * (squares - means**2)).sum() / masses.sum()), 0.0)
 
 
 def _typical(whole: Weights) -> list[tuple[int, float]]:

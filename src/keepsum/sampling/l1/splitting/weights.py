@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Weights:
     @property
     def beyond(self) -> float:
         """An upper bound on the weight of any y beyond the reach."""
-        return 0.0 if self.ends else ABOVE * float(np.exp(self.log_moments - self.rates * (self.reach + 1)).min())
+        return 0.0 if self.ends else ABOVE * math.exp((self.log_moments - self.rates * (self.reach + 1)).min())
 
     @property
     def top(self) -> float:
@@ -80,6 +81,7 @@ def mirrored(values: Floats) -> Floats:
     return np.concatenate([values[:0:-1], values])
 
 
+@lru_cache(maxsize=256)
 def leaf(epsilon: Fraction, cells: int, reach: int) -> Weights:
     """The law of a sum of so many cells, each with weight e^(-eps |z|); of 0 for no cell at all."""
     rate = float(epsilon)
@@ -104,12 +106,9 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
     Three errors: of the factors, of the sums (positive terms, so relative errors are at most their number times 2^-53),
     and of what lies beyond the tables.
     """
-    centre = left.reach + right.reach
-    places = slice(centre, centre + reach + 1)
     terms = 2 * min(left.reach, right.reach) + 1
-    above = mirrored(left.values + left.errors), mirrored(right.values + right.errors)
-    values = _padded(np.convolve(left.two_sided(), right.two_sided())[places], reach)
-    higher = _padded(np.convolve(*above)[places], reach)
+    values = convolution(left.two_sided(), right.values, reach)
+    higher = convolution(mirrored(left.values + left.errors), right.values + right.errors, reach)
     errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, reach)
     exponent = math.frexp(values[0])[1]
     scale = 2.0**-exponent
@@ -123,27 +122,35 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
     )
 
 
-def beyond_tables(left: Weights, right: Weights, reach: int, growth: float = 0.0) -> Floats:
+def beyond_tables(
+    left: Weights, right: Weights, reach: int, growth: float = 0.0, left_reach: int | None = None
+) -> Floats:
     """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for y = 0 to ``reach``.
 
     For u > R, W_R(y - u) <= D_R e^(-q(u - y)), and the sum of W_L(u) e^(-qu + su) over u > R is at most
     e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. ``growth`` is
-    s, at most twice the smallest q that is used.
+    s, at most twice the smallest q that is used. With ``left_reach``, the left table ends there.
     """
     q = left.rates[left.rates > growth / 2 + 1e-12][:, None]
     moments = (left.log_moments + right.log_moments)[left.rates > growth / 2 + 1e-12][:, None]
     y = np.arange(reach + 1)[None, :]
     total = np.zeros(reach + 1)
-    for weights, shift in ((left, 0.0), (right, growth)):
+    ends = left.reach if left_reach is None else left_reach
+    for weights, end, shift in ((left, ends, 0.0), (right, right.reach, growth)):
         if not weights.ends:
-            exponent = moments + (q + shift) * y - (2 * q - growth) * weights.reach
+            exponent = moments + (q + shift) * y - (2 * q - growth) * end
             total += 2 * ABOVE * np.exp(np.minimum(exponent, 700.0)).min(axis=0)
     return total
 
 
-def _padded(values: Floats, reach: int) -> Floats:
-    """The same with zeros up to the reach."""
-    return np.concatenate([values, np.zeros(reach + 1 - len(values))])
+def convolution(left: Floats, right: Floats, reach: int) -> Floats:
+    """The sums of left(u) right(|y - u|) over u, for y = 0 to ``reach``; ``left`` has both sides, ``right`` one."""
+    end = len(left) // 2
+    distance = np.abs(np.arange(-end, reach + end + 1))  # |v| = |y - u|, for all y and u that occur
+    inside = distance < len(right)
+    shifted = np.zeros(len(distance))
+    shifted[inside] = right[distance[inside]]
+    return np.convolve(shifted, left, mode="valid")
 
 
 def drawn_reach(epsilon: Fraction, cells: int, tail_bits: int) -> int:
