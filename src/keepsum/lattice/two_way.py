@@ -21,7 +21,7 @@ from keepsum.lattice.graphs import alternating_cycles, biconnected_components, s
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import INT64_MAX, Row, magnitude
 
-ATTEMPTS = 5  # orders in which totals are tried
+ATTEMPTS = 3  # orders in which totals are tried
 OVERLAPS = 5 * 10**7  # pairs of totals of a region, added up over regions, that are compared: about a second
 CHECKED, CHUNK = 2 * 10**8, 4 * 10**6  # weights of redundant totals that are checked: about two seconds; at once
 
@@ -182,7 +182,10 @@ def _attempts(candidates: list[IntArray], weighted: sparse.csr_array) -> TwoWay 
             blocked = [guess.refused[k] for k in _unexplained(table, refused)]
             if not blocked:
                 return None if _unexplained(table, weighted) else table
-        candidates = [candidates[i] for i in blocked] + [c for i, c in enumerate(candidates) if i not in set(blocked)]
+        if not blocked:
+            return None
+        others = sorted(set(range(len(candidates))) - set(blocked))
+        candidates = [candidates[i] for i in (*blocked, *others)]
     return None
 
 
