@@ -25,7 +25,16 @@ def test_every_method_and_every_reason_has_a_sentence():
         (Form("free"), "cells under no total"),
         (Form("sums", totals=1, smallest=3, largest=1254), "3 to 1,254 cells with their sum kept"),
         (Form("table", 64, 48, shape=(4, 4, 4)), "4 × 4 × 4 table with all 2-way margins kept"),
-        (Form("table", 4, 4, 2, 2, (2, 2)), "2 × 2 table with both margins kept, each of 2 cells"),
+        (Form("table", 4, 4, 2, 2, (2, 2)), "2 × 2 table with both margins kept, each entry the sum of 2 cells"),
+        (
+            Form("table", 160, 44, 3, 3, (4, 40)),
+            "4 × 40 table with both margins kept, each entry the sum of 3 cells",
+        ),
+        (Form("table", 8, 6, shape=(3, 3)), "3 × 3 table with both margins kept, 1 structural zero"),
+        (
+            Form("table", 23_932, 3151, 1, 4, (8, 3143)),
+            "8 × 3143 table with both margins kept, each entry the sum of 1 to 4 cells, 1,212 structural zeros",
+        ),
         (Form("regions", 2, 1), "2 regions under 1 overlapping total"),
     ],
 )

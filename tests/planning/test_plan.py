@@ -9,6 +9,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.planning.describe import describe_form
+from keepsum.planning.groups import Form
 
 L1, L2 = ks.Laplace(epsilon=0.25), ks.Laplace(epsilon=0.25, norm="l2")
 
@@ -111,6 +112,24 @@ def test_large_blocks_without_a_closed_form_are_exact_too(n):
         {4: "6", 8: "at most 6", 12: "at most 8"}[n]
     }
     assert {str(attribute.other_value) for attribute in holes.attributes} == {"4"}
+
+
+def test_tables_with_zeros_and_with_entries_of_several_cells_are_tables():
+    domain = ks.Domain({"county": list(range(5)), "sex": ["f", "m"], "age": list(range(4)), "education": [1, 2, 3]})
+    keep = [["county", "sex"], ["age"]]
+    form = ks.plan(ks.Invariants.margins(domain, keep), L2).groups[0].form
+    assert form == Form("table", 40, 14, 3, 3, (4, 10))
+    without = domain.without({"county": 0, "age": 0}, {"county": 3, "sex": "f", "age": 2, "education": 1})
+    (group,) = ks.plan(ks.Invariants.margins(without, keep), L2).groups
+    assert group.form == Form("table", 38, 14, 2, 3, (4, 10))
+    assert (group.form.zeros, group.codimension, group.distance.length) == (2, 13, 2)
+
+
+def test_a_redundant_total_leaves_equal_tables_in_one_group():
+    domain = ks.Domain({"county": list(range(5)), "sex": ["f", "m"], "age": list(range(4))})
+    keep = [["county", "sex"], ["age", "sex"], []]
+    (group,) = ks.plan(ks.Invariants.margins(domain, keep), L2).groups
+    assert (group.blocks, group.form) == (2, Form("table", 20, 9, shape=(4, 5)))
 
 
 def test_per_person_is_resolved_by_the_largest_distance():

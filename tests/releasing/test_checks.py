@@ -71,7 +71,14 @@ def rounded():
         return ks.release(small_table((4, 4)), keep=["a", "b"], mechanism=ks.Laplace(epsilon=0.25))
 
 
-RELEASES = {made.__name__: made for made in (simulated, computed, gaussian, tight, chains, rounded)}
+def holes():
+    """Both margins of a 4 x 4 table with three structural zeros: 13 regions."""
+    domain = ks.Domain({name: [f"{name}{k}" for k in range(4)] for name in "ab"})
+    domain = domain.without(*({"a": f"a{k}", "b": f"b{k}"} for k in range(3)))
+    return ks.release(ks.Table.from_array(np.arange(20, 33), domain), keep=["a", "b"], mechanism=ks.Laplace(epsilon=1))
+
+
+RELEASES = {made.__name__: made for made in (simulated, computed, gaussian, tight, chains, rounded, holes)}
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +258,11 @@ FOLLOWS = [
     ("simulated", at(*BLOCK, "form", "shape")([4, 5]), "the blocks"),
     ("simulated", at(*BLOCK, "form", "shape")([]), "the blocks"),
     ("simulated", at(*BLOCK, "form", "smallest")(2), "the blocks"),
+    ("holes", lambda document: exact_by("two_rows", document), "the blocks"),
+    ("holes", lambda document: exact_by("uniform_compositions", document), "the blocks"),
+    ("holes", at(*BLOCK, "form", "shape")([7, 7]), "the blocks"),  # so long that a row has a single entry
+    ("holes", at(*BLOCK, "form", "shape")([4, 3]), "the blocks"),
+    ("holes", at(*BLOCK, "form", "shape")([2, 2, 4]), "the blocks"),  # zeros in three ways
     ("computed", at(*BLOCK, "cells")(lambda old: old - 1), "the blocks"),
     ("computed", at("guarantee", "blocks")(lambda old: old[1:]), "the blocks"),
     ("simulated", at("exposure", "pinned")([["a0", "b0"]]), "the exposed cells"),
@@ -309,6 +321,7 @@ MEASURED = [
     ("simulated", at(*BLOCK, "sampler", "acceptance")(nothing)),
     ("simulated", at(*BLOCK, "sampler", "method")("three_rows")),
     ("simulated", at(*BLOCK, "form", "totals")(7)),
+    ("holes", at(*BLOCK, "form")(lambda old: old | {"kind": "regions", "shape": []})),  # an earlier version
     ("simulated", at("accuracy", "simulated_draws")(100_000)),
     ("simulated", at("accuracy", "typical_margin")(7)),
     ("simulated", at("accuracy", "level")(0.9)),

@@ -130,12 +130,7 @@ def matrix_rows(matrix: sparse.csr_array) -> list[Row]:
 
 
 def rows_matrix(rows: list[Row], width: int) -> sparse.csr_array:
-    """The matrix with these rows; entries must fit int64."""
-    if any(abs(entry) > INT64_MAX for row in rows for entry in row.values()):
-        raise InputError(
-            "Weights of totals must be small enough that their combinations fit 64-bit integers; these do not fit. "
-            "Divide each row by its common factor."
-        )
+    """The matrix with these rows, whose entries fit int64."""
     indptr = np.cumsum([0, *(len(row) for row in rows)])
     indices = np.array([j for row in rows for j in sorted(row)], dtype=np.int64)
     data = np.array([row[j] for row in rows for j in sorted(row)], dtype=np.int64)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
 from keepsum.lattice.regions import identical_columns
+from keepsum.lattice.two_way import TwoWay, recognise_two_way, two_way_of
+
+Key: TypeAlias = tuple[bytes, ...]
 
 FREE, FORCED = -1, -2
 # Weights of at most SMALL_WEIGHT bits, or at most FEW_TOTALS totals, are always accepted; beyond that, all weights
@@ -43,10 +47,19 @@ class System:
         return int(self.matrix.shape[1])
 
     @cached_property
+    def two_way(self) -> TwoWay | None:
+        """The two-way table, perhaps with structural zeros, whose margins the totals are, if they are recognised."""
+        if self.grid is None:
+            return recognise_two_way(self.matrix)
+        return two_way_of(self.grid) if len(self.grid.shape) == 2 else None
+
+    @cached_property
     def basis(self) -> list[Row]:
         """A basis of the region sums that keep the totals: a closed form for tables, else LLL up to a limit."""
         if self.grid is not None:
             return self.grid.basis()
+        if self.width - self.rank > LLL_LIMIT and self.two_way is not None:
+            return self.two_way.basis()
         vectors = kernel(matrix_rows(self.matrix), self.width)
         return reduce(vectors, self.width) if len(vectors) <= LLL_LIMIT else vectors
 
@@ -156,15 +169,19 @@ def _blocks(matrix: sparse.csr_array, regions: IntArray) -> Iterator[Block]:
         return
     rest = matrix.tocsc()[:, regions].tocsr()
     rest = rest[np.flatnonzero(np.diff(rest.indptr))]
-    solved: dict[tuple[bytes, ...], list[tuple[IntArray, System]]] = {}
+    solved: dict[Key, list[tuple[IntArray, System]]] = {}
     for columns, part in _connected_parts(rest):
-        key = (part.indptr.tobytes(), part.indices.tobytes(), part.data.tobytes())
+        key = _key(part)
         if key not in solved:
             solved[key] = _solve(part)
         for members, system in solved[key]:
             block_regions = regions[columns[members]]
             block_regions.setflags(write=False)
             yield Block(block_regions, system)
+
+
+def _key(matrix: sparse.csr_array) -> Key:
+    return matrix.indptr.tobytes(), matrix.indices.tobytes(), matrix.data.tobytes()
 
 
 def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, sparse.csr_array]]:
@@ -212,6 +229,9 @@ def _solve(matrix: sparse.csr_array) -> list[tuple[IntArray, System]]:
     grid = recognise(matrix)
     if grid is not None:
         return [(np.arange(width), System(matrix, width - grid.dimension, grid))]
+    table = recognise_two_way(matrix)
+    if table is not None:
+        return _two_way_blocks(matrix, table)
     _check_weights(matrix)
     rows = matrix_rows(matrix)
     reduced = eliminate(rows, width, units_only=False)
@@ -221,9 +241,26 @@ def _solve(matrix: sparse.csr_array) -> list[tuple[IntArray, System]]:
     result = []
     for members in components:
         inside = set(members)
-        pivots = [i for i, j in reduced.pivots.items() if j in inside]
-        system = _component_system(rows, [reduced.rows[i] for i in pivots], members)
-        result.append((np.array(members), system))
+        rank = sum(pivot in inside for pivot in reduced.pivots.values())
+        result.append((np.array(members), _component_system(rows, rank, members)))
+    return result
+
+
+def _two_way_blocks(matrix: sparse.csr_array, table: TwoWay) -> list[tuple[IntArray, System]]:
+    """The blocks of a connected part that is a two-way table, without elimination; equal ones share a system."""
+    width = matrix.shape[1]
+    blocks = table.blocks()
+    if len(blocks) == 1 and len(blocks[0]) == width:
+        return [(np.arange(width), System(matrix, sum(table.shape) - 1, table.grid))]
+    systems: dict[Key, System] = {}
+    result = []
+    for regions in blocks:
+        margins = table.margins(regions)
+        key = _key(margins)
+        if key not in systems:
+            # A connected bipartite graph has one relation: all rows together are all columns together.
+            systems[key] = System(margins, margins.shape[0] - 1, recognise(margins))
+        result.append((regions, systems[key]))
     return result
 
 
@@ -237,14 +274,21 @@ def _check_weights(matrix: sparse.csr_array) -> None:
         )
 
 
-def _component_system(rows: list[Row], reduced: list[Row], members: list[int]) -> System:
-    """The totals of one component: the original rows inside it if they suffice, else the reduced rows."""
+def _component_system(rows: list[Row], rank: int, members: list[int]) -> System:
+    """The totals of one component: the original rows inside it if they suffice, else all rows, restricted to it.
+
+    Restricted rows have the right row space. In a direct sum, the rank of the matrix is the sum of the ranks of its
+    components, that is of the matrix restricted to the columns of each. The row space lies in the direct sum of the
+    restricted row spaces, which has that same dimension, so it is all of it: each restricted row is itself a
+    combination of rows of the matrix, and the lattice is the direct sum of the kernels of the restricted rows.
+    """
     place = {j: n for n, j in enumerate(members)}
-    rank = len(reduced)
     inside = [row for row in rows if row.keys() <= place.keys()]
     if len(eliminate(inside, max(members) + 1, units_only=False).pivots) < rank:
-        inside = reduced
-    matrix = rows_matrix([{place[j]: entry for j, entry in row.items()} for row in inside], len(members))
+        inside = rows
+    local = [{place[j]: entry for j, entry in row.items() if j in place} for row in inside]
+    distinct = {tuple(row.items()): row for row in local if row}
+    matrix = rows_matrix(list(distinct.values()), len(members))
     return System(matrix, rank, recognise(matrix))
 
 

@@ -26,6 +26,8 @@ def describe_form(form: Form) -> str:
 
     >>> describe_form(Form("table", regions=16, totals=8, shape=(4, 4)))
     '4 × 4 table with both margins kept'
+    >>> describe_form(Form("table", regions=13, totals=8, smallest=2, largest=2, shape=(4, 4)))
+    '4 × 4 table with both margins kept, each entry the sum of 2 cells, 3 structural zeros'
     >>> describe_form(Form("regions", regions=7, totals=3, smallest=2, largest=5))
     '7 regions under 3 overlapping totals, each of 2 to 5 cells'
     >>> describe_form(Form("sums", totals=1, smallest=3, largest=3))
@@ -36,12 +38,18 @@ def describe_form(form: Form) -> str:
     if form.kind == "sums":
         return f"{_cells(form)} with their sum kept"
     if form.kind == "table":
-        ways = len(form.shape) - 1
-        margins = "both margins" if ways == 1 else f"all {ways}-way margins"
-        name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} kept"
-    else:
-        name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"
+        return _describe_table(form)
+    name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"
     return name if form.largest == 1 else f"{name}, each of {_cells(form)}"
+
+
+def _describe_table(form: Form) -> str:
+    ways = len(form.shape) - 1
+    margins = "both margins" if ways == 1 else f"all {ways}-way margins"
+    name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} kept"
+    if form.largest > 1:
+        name += f", each entry the sum of {_cells(form)}"
+    return name if not form.zeros else f"{name}, {form.zeros:,} structural zero{'s' * (form.zeros != 1)}"
 
 
 def _cells(form: Form) -> str:

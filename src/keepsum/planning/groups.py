@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -25,9 +26,11 @@ class Form:
     ----------
     kind
         ``"free"``: a cell under no total. ``"sums"``: a region whose sum is kept. ``"table"``: a table under all
-        margins of one way less. ``"regions"``: regions under totals that overlap in any other way.
+        margins of one way less; one of two ways may have structural zeros. ``"regions"``: regions under totals that
+        overlap in any other way.
     regions, totals
-        How many regions a block has, and how many totals it is under.
+        How many regions a block has (the entries of a table that are not structural zeros), and how many totals it is
+        under.
     smallest, largest
         The sizes of its smallest and largest region, in cells; over all blocks where only their sums are kept.
     shape
@@ -40,6 +43,11 @@ class Form:
     smallest: int = 1
     largest: int = 1
     shape: tuple[int, ...] = ()
+
+    @property
+    def zeros(self) -> int:
+        """The number of structural zeros of a table."""
+        return math.prod(self.shape) - self.regions if self.shape else 0
 
 
 @dataclass(frozen=True)
@@ -120,11 +128,12 @@ def _sums_form(sizes: IntArray) -> Form:
 
 
 def _overlap_form(system: System, sizes: IntArray) -> Form:
+    table = system.two_way if system.grid is None else system.grid
     return Form(
-        kind="regions" if system.grid is None else "table",
+        kind="regions" if table is None else "table",
         regions=len(sizes),
         totals=int(system.matrix.shape[0]),
         smallest=int(sizes.min()),
         largest=int(sizes.max()),
-        shape=() if system.grid is None else tuple(system.grid.shape),
+        shape=() if table is None else tuple(table.shape),
     )

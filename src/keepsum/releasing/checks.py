@@ -29,6 +29,7 @@ from keepsum.releasing.facts import (
     ConvergenceRecord,
     DistanceRecord,
     Exactness,
+    FormRecord,
     PersonRecord,
     ReleaseFacts,
     SamplerRecord,
@@ -49,19 +50,20 @@ FLOATS_ERR = 2.0**-53  # at least, in total variation
 
 @dataclass(frozen=True)
 class KnownMethod:
-    """How exact a method is, for which norms and forms of blocks, and for how many axes of more than two categories."""
+    """How exact a method is, for which norms and forms of blocks, and for which tables."""
 
     exactness: Exactness
     norms: tuple[str, ...]
     forms: tuple[str, ...] = ("table", "regions")
     long_axes: int | None = None  # at most; axes of two categories only change the sign of the noise
+    zeros: bool = True  # whether tables may have structural zeros
 
 
 # The methods of this version; those of a later one are taken as stated.
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
-    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), 1),
-    "two_rows": KnownMethod("exact", ("l1",), ("table",), 2),
+    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), 1, zeros=False),
+    "two_rows": KnownMethod("exact", ("l1",), ("table",), 2, zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
     "mixture_rejection": KnownMethod("rounded", ("l1",)),
@@ -199,10 +201,16 @@ def _form_is_plausible(block: BlockRecord) -> bool:
     if not regions * form.smallest <= block.cells <= regions * form.largest:
         return False
     if form.kind == "table":
-        return len(form.shape) > 1 and min(form.shape) > 1 and math.prod(form.shape) == form.regions
+        return len(form.shape) > 1 and min(form.shape) > 1 and _entries_are_plausible(form)
     if form.kind == "regions":
         return not form.shape and form.totals > 0
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)
+
+
+def _entries_are_plausible(form: FormRecord) -> bool:
+    """Whether a table can have so many entries: those of two ways may have zeros, but none that alone is determined."""
+    entries = math.prod(form.shape)
+    return form.regions == entries or (len(form.shape) == 2 and 2 * max(form.shape) <= form.regions < entries)
 
 
 def _method_fits(block: BlockRecord, norm: Norm) -> bool:
@@ -216,6 +224,7 @@ def _method_fits(block: BlockRecord, norm: Norm) -> bool:
         and norm in known.norms
         and form.kind in known.forms
         and (known.long_axes is None or long_axes <= known.long_axes)
+        and (known.zeros or form.kind != "table" or math.prod(form.shape) == form.regions)
     )
 
 
