@@ -128,14 +128,16 @@ def test_the_view_says_what_the_facts_say(released):
     for sentence in (
         "4 totals of county, 4 totals of education, the grand total",
         "proportional to exp(-0.25 |z|₁), over all z that keep every total unchanged",
-        "4 × 4 table with both margins kept: exact rejection; the last two rows drawn conditionally",
+        "4 × 4 table with both margins kept: exact, by splitting the columns",
         "epsilon 0.25 per unit of l1 distance, between any two tables with the same kept totals",
         "per-person epsilon 1 (l1 distance 4: two people swap cells), for a change of any one attribute to any value",
         "from the operating system",
     ):
         assert sentence in view
-    later = msgspec.convert(json.loads(released.certificate.to_json().replace(b"two_rows", b"three_rows")), Certificate)
-    assert "both margins kept: exact, by three rows" in later._repr_html_()
+    later = msgspec.convert(
+        json.loads(released.certificate.to_json().replace(b"column_splitting", b"row_splitting")), Certificate
+    )
+    assert "both margins kept: exact, by row splitting" in later._repr_html_()
 
 
 def test_large_totals_are_written_as_text(tmp_path):

@@ -1,20 +1,17 @@
-"""Tables under both margins and other overlapping totals, by rejection."""
+"""Tables under both margins and other overlapping totals, by solving for regions; tables by splitting columns too."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, power, solved_law, table_law
+from laws import ALPHA, assert_drawn_from, assert_not_drawn_from, solved_law, table_law
 from scipy import sparse, stats
 
 import keepsum as ks
-from keepsum.sampling.core.kernel_arguments import new_state
-from keepsum.sampling.core.kernels import TIE_ACCEPT
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.l1 import rejection, two_rows
+from keepsum.sampling.l1 import rejection
 from keepsum.sampling.l1.rejection import SolvedRegions, split
-from keepsum.sampling.l1.two_rows import TwoRows, entry_weights, row_weight, zero_weight
-from keepsum.sampling.l1.two_rows_kernels import accept_rows
+from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
 MARGINS_3 = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))]).astype(int)
 CIRCLES = np.array([[1, 0, 0, 1, 1, 0, 1], [0, 1, 0, 1, 0, 1, 1], [0, 0, 1, 0, 1, 1, 1]])
@@ -27,16 +24,16 @@ def draws(made, count, seed=1):
 
 
 def table_sampler(way, epsilon, word_bits=64):
-    if way == "two rows":
-        return TwoRows(Fraction(epsilon), 3, 3, word_bits=word_bits)
+    if way == "split":
+        return ColumnSplitting(Fraction(epsilon), np.ones((3, 3), dtype=int), word_bits=word_bits)
     return SolvedRegions(Fraction(epsilon), sparse.csr_array(MARGINS_3), [1] * 9, word_bits=word_bits)
 
 
-@pytest.mark.parametrize("way", ["two rows", "solved"])
+@pytest.mark.parametrize("way", ["split", "solved"])
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
 def test_3_x_3(epsilon, way):
     # At epsilon 3 all but one draw in ten thousand are zero, so more are needed.
-    count = 1_000_000 if epsilon == "3" else 200_000 if way == "two rows" else 60_000
+    count = 1_000_000 if epsilon == "3" else 200_000 if way == "split" else 60_000
     found = draws(table_sampler(way, epsilon), count)
     assert_drawn_from(found, table_law(3, 3, float(epsilon), reach=2 if float(epsilon) < 1 else 3))
 
@@ -71,9 +68,9 @@ def test_axes_of_two_categories_are_folded(shape):
 @pytest.mark.parametrize(
     ("way", "word_bits"),
     [
-        ("two rows", 8),
+        ("split", 8),
         ("solved", 8),
-        pytest.param("two rows", 4, marks=pytest.mark.audit),
+        pytest.param("split", 4, marks=pytest.mark.audit),
         pytest.param("solved", 4, marks=pytest.mark.audit),
     ],
 )
@@ -81,27 +78,6 @@ def test_short_words(way, word_bits):
     """With 4 bits nearly all is left to ball arithmetic. Fewer draws leave the shortest vectors without bins."""
     found = draws(table_sampler(way, "1", word_bits), 8_000)
     assert_drawn_from(found, table_law(3, 3, 1.0))
-
-
-@pytest.mark.audit
-def test_short_words_without_the_fallback_fail(monkeypatch):
-    """An entry decided by the digits at hand as if no more came: the power is 1 to six digits."""
-
-    def rounded(epsilon, needs, goal, uniform):
-        weights, low, _ = entry_weights(epsilon, needs, goal, 64)
-        shares = np.cumsum([float(w.mid()) for w in weights])
-        return low + int(np.searchsorted(shares / shares[-1], uniform._bits / 2**uniform._count, side="right"))
-
-    monkeypatch.setattr(two_rows, "draw_entry", rounded)
-    found = draws(TwoRows(Fraction(1), 3, 3, word_bits=4), 8_000)
-    assert_not_drawn_from(found, table_law(3, 3, 1.0))
-    assert power(found, table_law(3, 3, 1.0), 8_000) > 1 - 1e-6
-
-
-def test_a_biased_coin_fails():
-    made = TwoRows(Fraction(1, 2), 3, 3)
-    made._scale_low, made._scale_high = made._scale_low * 1.2, made._scale_high * 1.2
-    assert_not_drawn_from(draws(made, 200_000), table_law(3, 3, 0.5, reach=2))
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
@@ -157,9 +133,9 @@ def test_sums_as_solved_blocks():
 
 @pytest.mark.audit
 def test_samplers_agree_where_they_overlap():
-    """A 4 x 4 table by two rows and as a solved block."""
+    """A 4 x 4 table by splitting columns and as a solved block."""
     margins = np.vstack([np.kron(np.eye(4), np.ones(4)), np.kron(np.ones(4), np.eye(4))]).astype(int)
-    one = draws(TwoRows(Fraction(1), 4, 4), 40_000)
+    one = draws(ColumnSplitting(Fraction(1), np.ones((4, 4), dtype=int)), 40_000)
     two = draws(SolvedRegions(Fraction(1), sparse.csr_array(margins), [1] * 16), 40_000)
     lengths = [np.abs(found).sum(axis=1) for found in (one, two)]
     top = int(np.quantile(np.concatenate(lengths), 0.98))  # the longest share one bin
@@ -169,44 +145,6 @@ def test_samplers_agree_where_they_overlap():
     assert stats.chi2_contingency(counts).pvalue > ALPHA
 
 
-def test_row_weights_against_brute_force():
-    from itertools import product
-
-    for needs in ([0, 0, 0], [3, -1, -2], [5, 0, -5]):
-        total = sum(
-            np.exp(
-                -0.7 * (abs(u) + abs(v) + abs(u + v) + abs(u + needs[0]) + abs(v + needs[1]) + abs(-u - v + needs[2]))
-            )
-            for u, v in product(range(-40, 41), repeat=2)
-        )
-        assert float(row_weight(Fraction(7, 10), needs, 0, 64)) == pytest.approx(total, rel=1e-12)
-    # W(0) in closed form, and W(T) <= W(0)
-    for columns in (2, 3, 5):
-        both = row_weight(Fraction(7, 10), [0] * columns, 0, 100), zero_weight(Fraction(7, 10), columns, 100)
-        assert both[0].overlaps(both[1])
-        assert both[1].rad() < 1e-25
-    assert row_weight(Fraction(1, 4), [4, -4, 0], 0, 64) < row_weight(Fraction(1, 4), [0, 0, 0], 0, 64)
-
-
-@pytest.mark.audit
-def test_an_entry_too_far_out_is_left_to_the_referee():
-    """With no room for convolutions every decision about the last rows is exact, and the law is the same."""
-    made = TwoRows(Fraction(1), 3, 3)
-    made._room = 3
-    assert_drawn_from(draws(made, 1_500), table_law(3, 3, 1.0))
-
-
-@pytest.mark.parametrize(("epsilon", "sums"), [("50", [8, -8, 0]), ("1", [400, -400, 0])])
-def test_a_chance_that_underflows_is_left_to_the_referee(epsilon, sums):
-    """A word of zeros may be the start of any small number, so no weight of 0.0 may refuse it."""
-    made = TwoRows(Fraction(epsilon), 3, 3)
-    made._room = 20_001
-    made._powers = np.exp(-float(epsilon) * np.arange(5 * made._room))
-    room = made._new_room()
-    room.sums[:] = sums
-    assert accept_rows(np.zeros(1, dtype=np.uint64), new_state()[0], made._tables(), room) == TIE_ACCEPT
-
-
 def test_split_solves_for_the_widest_regions():
     tail, free, numerators, denominator = split([{0: 1, 1: 1, 2: 1}, {2: 1, 3: 1}], [1, 9, 5, 2])
     assert tail.tolist() == [1, 2]
@@ -214,7 +152,7 @@ def test_split_solves_for_the_widest_regions():
     assert (np.array(numerators) / denominator).tolist() == [[1.0, -1.0], [0.0, 1.0]]
 
 
-@pytest.mark.parametrize("way", ["two rows", "solved"])
+@pytest.mark.parametrize("way", ["split", "solved"])
 @pytest.mark.parametrize("word_bits", [64, 8])
 def test_the_end_of_a_buffer_changes_nothing(monkeypatch, way, word_bits):
     made = table_sampler(way, "1", word_bits)

@@ -11,7 +11,7 @@ MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
     "independent_cells": "exact, cell by cell",
     "uniform_compositions": "exact, by uniform compositions",
-    "two_rows": "exact rejection; the last two rows drawn conditionally",
+    "column_splitting": "exact, by splitting the columns",
     "solved_regions": "exact rejection; the widest regions solved for",
     "conditional_cells": "exact; each cell drawn given the ones before",
     "mixture_rejection": "rounded: rejection from a mixture of Gaussians",
@@ -80,8 +80,8 @@ def describe_sampler(
 ) -> str:
     """The facts of a choice, as a plan has them or as a certificate records them; see ``Choice``.
 
-    >>> describe_sampler("two_rows", acceptance=0.34)
-    'exact rejection; the last two rows drawn conditionally; 34% of proposals accepted'
+    >>> describe_sampler("column_splitting", acceptance=0.34)
+    'exact, by splitting the columns; 34% of proposals accepted'
     >>> describe_sampler("mixture_chain", steps=120, proposals_per_step=3, reasons=[Reason("table_too_large")])
     'estimated: 120 steps of a chain of mixture proposals, about 3 proposals per step (the table is too large for an
     exact sampler at this epsilon)'

@@ -59,17 +59,19 @@ class KnownMethod:
     zeros: bool = True  # whether tables may have structural zeros
 
 
-# The methods of this version; those of a later one are taken as stated.
+# The methods of this version and of earlier ones; those of a later one are taken as stated.
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
     "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), 1, zeros=False),
-    "two_rows": KnownMethod("exact", ("l1",), ("table",), 2, zeros=False),
+    "column_splitting": KnownMethod("exact", ("l1",), ("table",), 2),
     "solved_regions": KnownMethod("exact", ("l1",)),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
     "mixture_rejection": KnownMethod("rounded", ("l1",)),
     "mixture_chain": KnownMethod("estimated", ("l1",)),
     "heat_bath_chain": KnownMethod("estimated", ("l1", "l2")),
     "gaussian_chain": KnownMethod("estimated", ("l2",)),
+    # Of earlier versions:
+    "two_rows": KnownMethod("exact", ("l1",), ("table",), 2, zeros=False),
 }
 
 

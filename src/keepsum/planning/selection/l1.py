@@ -10,6 +10,7 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.structure import Block, Structure, System
+from keepsum.lattice.two_way import TwoWay
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Rejection, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
@@ -18,13 +19,17 @@ from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
 from keepsum.sampling.l1.rejection import SolvedRegions
-from keepsum.sampling.l1.two_rows import TwoRows, room_for
+from keepsum.sampling.l1.splitting.laws import entries_of
+from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from keepsum.sampling.l1.splitting.tree import grow
 
 # What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6
+SPLITTING_PILOT, SPLITTING_BUDGET = 10**6, 10**8  # the same for parts of rows: some seconds at most
+PART_COST = 4  # the time that a part of a row takes, in cells
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
-# Memory: entries of all convolutions of a table (8 MB), and of the dense matrix that is solved.
-CONVOLUTIONS, EQUATIONS = 10**6, 5 * 10**5
+# Entries of the tables of a tree that are computed, some ten seconds, and of the dense matrix that is solved.
+ENTRIES, EQUATIONS = 10**9, 5 * 10**5
 
 
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -59,10 +64,14 @@ def _out_of_range(cells: IntArray) -> Choice:
 
 
 def _choose_exact(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice:
-    """Two rows for tables, solving for the widest regions elsewhere; each where it is fast enough."""
+    """Splitting columns for two-way tables, solving for the widest regions elsewhere; each where it is fast enough."""
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) <= 2:
         places = folded_order(system.grid)
         return _table_choice(system.grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
+    if system.two_way is not None:
+        entries, places = entry_order(system.two_way, sizes)
+        in_order = np.concatenate([block[places] for block in cells])
+        return _by_splitting(epsilon, entries, len(cells), in_order)
     in_order = np.concatenate(cells)
     if system.rank * system.width > EQUATIONS:
         return Choice.none(in_order, Reason("too_many_equations", limit=EQUATIONS))
@@ -79,17 +88,50 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
     signs = fold_signs(pairs)
     rate = epsilon * 2**pairs
     if len(core) == 2:
-        if core[1] * room_for(rate, core[0], core[1]) > CONVOLUTIONS:
-            return Choice.none(cells, Reason("table_too_large"))
-        rows = TwoRows(rate, core[0], core[1], tables)
-        return _by_rejection("two_rows", rows, cells, tables, Folded(rows, tables, signs))
+        return _by_splitting(rate, np.ones(core, dtype=np.int64), tables, cells, signs)
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
     return Choice("uniform_compositions", Folded(inner, tables, signs), cells, len(cells))
 
 
-def _by_rejection(
-    method: Method, sampler: Rejection, cells: IntArray, blocks: int, whole: Sampler | None = None
+def entry_order(table: TwoWay, sizes: IntArray) -> tuple[IntArray, IntArray]:
+    """The number of cells of each entry, the longer side as rows, and the cells of a block entry by entry.
+
+    >>> corner = TwoWay(np.array([0, 0, 1, 1, 1]), np.array([0, 1, 0, 1, 2]))
+    >>> entries, places = entry_order(corner, np.array([1, 2, 1, 1, 3]))
+    >>> entries.tolist(), places.tolist()
+    ([[1, 1], [2, 1], [0, 3]], [0, 3, 1, 2, 4, 5, 6, 7])
+    """
+    row, column = (table.row, table.column) if table.shape[0] >= table.shape[1] else (table.column, table.row)
+    entries = np.zeros((max(table.shape), min(table.shape)), dtype=np.int64)
+    entries[row, column] = sizes
+    starts = np.cumsum(sizes) - sizes
+    order = np.lexsort((column, row))
+    return entries, np.concatenate([np.arange(starts[k], starts[k] + sizes[k]) for k in order.tolist()])
+
+
+def _by_splitting(
+    epsilon: Fraction, entries: IntArray, tables: int, cells: IntArray, signs: IntArray | None = None
 ) -> Choice:
+    """Split the columns of a two-way table if its tables are small enough and a pilot accepts a draw.
+
+    The pilot draws noise with a fixed seed that is used for nothing else, so that a plan is always the same.
+    """
+    if entries_of(epsilon, grow(entries)) > ENTRIES:
+        return Choice.none(cells, Reason("table_too_large"))
+    sampler = ColumnSplitting(epsilon, entries, tables)
+    if not sampler.usable:
+        return Choice.none(cells, Reason("table_too_large"))
+    source = rng(seed="keepsum pilot")
+    for most in (SPLITTING_PILOT, SPLITTING_BUDGET):
+        accepted, proposals, parts = sampler.pilot(source, most)
+        if accepted:
+            whole = sampler if signs is None else Folded(sampler, tables, signs)
+            cost = tables * (PART_COST * parts // accepted) + len(cells)
+            return Choice("column_splitting", whole, cells, cost, acceptance=accepted / proposals)
+    return Choice.none(cells, Reason("rarely_accepted", limit=SPLITTING_BUDGET))
+
+
+def _by_rejection(method: Method, sampler: Rejection, cells: IntArray, blocks: int) -> Choice:
     """Take a rejection sampler if a pilot shows that a draw stays within the budget.
 
     The pilot draws noise with a fixed seed that is used for nothing else, so that a plan is always the same.
@@ -101,4 +143,4 @@ def _by_rejection(
     if not accepted or proposals * sampler.cells_per_try > BUDGET * accepted:
         return Choice.none(cells, Reason("rarely_accepted", limit=BUDGET))
     cost = blocks * proposals * sampler.cells_per_try // accepted
-    return Choice(method, whole or sampler, cells, cost, acceptance=accepted / proposals)
+    return Choice(method, sampler, cells, cost, acceptance=accepted / proposals)

@@ -47,9 +47,8 @@ EXACT_STATE = state_type(
     # Inside a block of regions:
     "phase",
     "region",
-    "column",
-    "row_sum",  # of the columns before
     # Inside a table whose columns are split:
+    "row_sum",  # of the rows before
     "node",
     "row",
     "solved",  # the row whose part is solved for

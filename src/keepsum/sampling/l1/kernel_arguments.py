@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keepsum._arrays import Floats, IntArray
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.kernel_arguments import GeometricTable, PackedTables, SumLaw
 
 
@@ -65,46 +65,3 @@ class SolvedRoom(NamedTuple):
     single_sums: IntArray
     free_sums: IntArray
     solved_sums: IntArray
-
-
-class TwoRowsTables(NamedTuple):
-    """Tables of ``rows`` x ``columns`` with zero margins.
-
-    A row has the total of its positive parts from ``totals`` if ``by_table``, else its parts from ``geometric``;
-    ``law`` is that of a sum of geometrics over a row. 1 / W(0) lies between ``scale_low`` and ``scale_high``, the two
-    tails of a column weigh at most ``tails``, and ``powers`` are a^0, a^1, ...
-    """
-
-    geometric: GeometricTable
-    law: SumLaw
-    totals: PackedTables
-    by_table: bool
-    epsilon: float
-    scale_low: float
-    scale_high: float
-    tails: float
-    powers: Floats
-    rows: int
-    columns: int
-
-
-class TwoRowsRoom(NamedTuple):
-    """What a table writes on its way: a row's parts, column sums, weights of the columns behind, convolutions."""
-
-    scratch: IntArray
-    sums: IntArray
-    suffix: Floats
-    work: Floats
-
-
-class Entry(NamedTuple):
-    """An entry s of a row given its sum ``goal``, of weight a^(|s| + |s + need|) times that of the columns behind.
-
-    All s within ``reach`` weigh ``total``, and any sum of weights is right to ``error``.
-    """
-
-    need: int
-    goal: int
-    reach: int
-    total: float
-    error: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum.sampling.l1.splitting.splits import Split, split_of
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, frequencies_of
-from keepsum.sampling.l1.splitting.tree import NodeClass, Tree
+from keepsum.sampling.l1.splitting.tree import Tree
 from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
@@ -32,6 +33,8 @@ class Law:
         Their weights, and F.
     split
         How sums split.
+    drawn
+        How far sums go that are to be drawn by tables.
     """
 
     weights: Weights
@@ -39,6 +42,7 @@ class Law:
     parts: tuple[int, int] = (-1, -1)
     branch: Branch | None = None
     split: Split | None = None
+    drawn: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,42 +63,67 @@ class Laws:
     law_of: IntArray
     frequencies: tuple[Frequencies | None, ...]
 
+    @property
+    def usable(self) -> bool:
+        """Whether errors are so small that tables draw sums nearly as far as they go."""
+        splits = [(law.split, law.drawn) for law in self.laws if law.split is not None]
+        return all(2 * split.reach >= drawn for split, drawn in splits)
+
 
 def laws_of(epsilon: Fraction, tree: Tree, tail_bits: int = TAIL_BITS) -> Laws:
     """All laws of a tree."""
     laws: list[Law] = []
-    law_of = np.empty((len(tree.classes), len(tree.kinds)), dtype=np.int64)
+    law_of, keys = _numbered(tree)
     frequencies: list[Frequencies | None] = []
     reaches = _reaches(epsilon, tree, tail_bits)
     for c, node_class in enumerate(tree.classes):
-        reach, table_reach = reaches[c]
-        keys = _keys(node_class, law_of)
-        rows: dict[tuple[int, int], int] = {}
-        for key, count in zip(keys, tree.rows_of_kind.tolist(), strict=True):
-            rows[key] = rows.get(key, 0) + count
+        drawn, needed = reaches[c]
         kept = None
         if node_class.children is None:
-            new = [Law(leaf(epsilon, cells, table_reach), cells) for cells, _ in rows]
+            laws += [Law(leaf(epsilon, cells, needed), cells) for cells, _ in keys[c]]
         else:
-            left_drawn = reaches[node_class.children[0]][0]
-            followed = max(left_drawn, reach) + left_drawn // 2
-            branches = [_branch(laws[a].weights, laws[b].weights, table_reach, followed) for a, b in rows]
+            # What is not followed is bounded by moments of all cells below.
+            followed = drawn_reach(epsilon, max(node_class.cells), tail_bits) + (drawn + 1) // 2
+            branches = [_branch(laws[a].weights, laws[b].weights, needed, followed) for a, b in keys[c]]
             if c != tree.root_class:
-                kept = frequencies_of(list(zip(branches, rows.values(), strict=True)), float(epsilon))
-            new = [_law(branch, key, reach, tree.rows, kept) for branch, key in zip(branches, rows, strict=True)]
-        place = {key: len(laws) + k for k, key in enumerate(rows)}
-        law_of[c] = [place[key] for key in keys]
-        laws += new
+                counts = np.bincount(law_of[c] - len(laws), tree.rows_of_kind).astype(int).tolist()
+                kept = frequencies_of(list(zip(branches, counts, strict=True)), float(epsilon))
+            laws += [_law(branch, key, drawn, tree.rows, kept) for branch, key in zip(branches, keys[c], strict=True)]
         frequencies.append(kept)
     return Laws(tuple(laws), law_of, tuple(frequencies))
 
 
-def _keys(node_class: NodeClass, law_of: IntArray) -> list[tuple[int, int]]:
-    """What tells the laws of a class apart: the number of cells of a leaf, the laws of a node's children."""
-    if node_class.children is None:
-        return [(cells, -1) for cells in node_class.cells]
-    left, right = node_class.children
-    return list(zip(law_of[left].tolist(), law_of[right].tolist(), strict=True))
+def entries_of(epsilon: Fraction, tree: Tree) -> int:
+    """About how many entries of tables ``laws_of`` computes: the time and the memory that it takes."""
+    rate, total = float(epsilon), 0.0
+    variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2  # of a cell
+    _, keys = _numbered(tree)
+    for node_class, laws, (drawn, needed) in zip(tree.classes, keys, _reaches(epsilon, tree, TAIL_BITS), strict=True):
+        total += len(laws) * float(needed) ** 2
+        if node_class.children is not None:
+            spread = math.sqrt(tree.rows * variance * max(node_class.cells) / 4)
+            total += len(laws) * (drawn + 1) * (4 * drawn + 7 * spread)
+    return int(total)
+
+
+def _numbered(tree: Tree) -> tuple[IntArray, list[list[tuple[int, int]]]]:
+    """The number of the law of each class and kind, and what tells the laws of a class apart, in their order.
+
+    That is the number of cells of a leaf, and the laws of the children of a node.
+    """
+    law_of = np.empty((len(tree.classes), len(tree.kinds)), dtype=np.int64)
+    distinct: list[list[tuple[int, int]]] = []
+    count = 0
+    for c, node_class in enumerate(tree.classes):
+        keys = [(cells, -1) for cells in node_class.cells]
+        if node_class.children is not None:
+            left, right = node_class.children
+            keys = list(zip(law_of[left].tolist(), law_of[right].tolist(), strict=True))
+        place = {key: count + k for k, key in enumerate(dict.fromkeys(keys))}
+        law_of[c] = [place[key] for key in keys]
+        distinct.append(list(place))
+        count += len(place)
+    return law_of, distinct
 
 
 def _reaches(epsilon: Fraction, tree: Tree, tail_bits: int) -> list[tuple[int, int]]:
@@ -118,4 +147,4 @@ def _branch(left: Weights, right: Weights, reach: int, followed: int) -> Branch:
 def _law(branch: Branch, parts: tuple[int, int], reach: int, rows: int, kept: Frequencies | None) -> Law:
     split = split_of(branch, reach, rows, kept)
     weights = branch.whole if kept is None else branch.whole.times(split.numbers)
-    return Law(weights, parts=parts, branch=branch, split=split)
+    return Law(weights, parts=parts, branch=branch, split=split, drawn=0 if branch.whole.ends else reach)

@@ -69,6 +69,11 @@ class ColumnSplitting:
         self._tables = self._packed()
         self._referee = SplittingReferee(epsilon, self._tree, self._laws)
 
+    @property
+    def usable(self) -> bool:
+        """Whether draws are decided by tables, all but a few."""
+        return self._laws.usable
+
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row per draw, the tables of a draw one after the other, entry by entry and row by row."""
         step = max(1, TASK_CELLS // (16 * self._block))

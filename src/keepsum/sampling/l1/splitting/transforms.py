@@ -13,7 +13,7 @@ from scipy.fft import next_fast_len, rfft
 from keepsum._arrays import Floats
 from keepsum.sampling.l1.splitting.weights import Weights, convolution, mirrored
 
-NEGLIGIBLE = 1e-17  # of B: what frequencies that are not kept, or tails, may come to for ordinary sums
+NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Freque
         spread += count * variance
         centre += count * mean / rows
     spread = math.sqrt(spread)
-    points = 10 * spread + 24 / epsilon + 8
+    points = 7 * spread + 12 / epsilon + 8
     while True:
         g = next_fast_len(math.ceil(points), real=True)
         growth = min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon)
