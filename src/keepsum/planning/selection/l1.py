@@ -25,7 +25,7 @@ from keepsum.sampling.l1.splitting.tree import grow
 
 # What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6
-SPLITTING_PILOT, SPLITTING_BUDGET = 10**6, 10**8  # the same for parts of rows: some seconds at most
+SPLITTING_PILOTS = (10**6, 10**7, 10**8)  # the same for parts of rows, step by step: some seconds at most
 PART_COST = 4  # the time that a part of a row takes, in cells
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Entries of the tables of a tree that are computed, some ten seconds, and of the dense matrix that is solved.
@@ -122,13 +122,13 @@ def _by_splitting(
     if not sampler.usable:
         return Choice.none(cells, Reason("table_too_large"))
     source = rng(seed="keepsum pilot")
-    for most in (SPLITTING_PILOT, SPLITTING_BUDGET):
+    for most in SPLITTING_PILOTS:
         accepted, proposals, parts = sampler.pilot(source, most)
         if accepted:
             whole = sampler if signs is None else Folded(sampler, tables, signs)
             cost = tables * (PART_COST * parts // accepted) + len(cells)
             return Choice("column_splitting", whole, cells, cost, acceptance=accepted / proposals)
-    return Choice.none(cells, Reason("rarely_accepted", limit=SPLITTING_BUDGET))
+    return Choice.none(cells, Reason("rarely_accepted", limit=SPLITTING_PILOTS[-1]))
 
 
 def _by_rejection(method: Method, sampler: Rejection, cells: IntArray, blocks: int) -> Choice:
