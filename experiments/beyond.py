@@ -31,13 +31,13 @@ MAPPED_SYSTEMS = {
     "64 × 64, both margins": "table 64 64",
     "1000 × 4, both margins": "table 1000 4",
     "3,143 × 8, both margins": "table 3143 8",
-    "40 × 4 regions of 3 cells, both margins": "regions 20 2 4 3",
+    "40 × 4 regions of three cells": "regions 20 2 4 3",
     "4 × 4 × 4, two-way margins": "table 4 4 4",
     "5 weighted totals, 40 cells": "random 5 40",
 }
 SLOW = {
     "64 × 64, both margins",
-    "40 × 4 regions of 3 cells, both margins",
+    "40 × 4 regions of three cells",
     "4 × 4 × 4, two-way margins",
     "5 weighted totals, 40 cells",
 }
@@ -102,7 +102,7 @@ def _map(setting: Setting, section: Section) -> None:
     section.table(
         "exactness", ["totals", *MECHANISMS.values()], [[name, *row.values()] for name, row in levels.items()]
     )
-    figure, panels = new(8.6, 0.46 * len(names) + 1.5)
+    figure, panels = new(9.2, 0.46 * len(names) + 1.5)
     axes = panels[0, 0]
     for row, name in enumerate(names):
         for column, kind in enumerate(MECHANISMS):
