@@ -90,7 +90,7 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
         numbers,
         real,
         imaginary,
-        error + (laws.shape[1] + 24) * ULP,
+        error + (laws.shape[1] + 40) * ULP,
         log_dropped,
         _log_growth(branch, y, kept),
     )
