@@ -105,13 +105,15 @@ def _kept_transforms(laws: Floats, reach: int, y: IntArray, kept: Frequencies) -
 
 def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[Floats, Floats]:
     """t(y), and the logarithm of the same norm over the frequencies that are not kept."""
-    powers = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0) ** rows
-    measure = full_measure(kept.points)
-    numbers = np.minimum((powers @ measure) ** (1 / rows) * ABOVE, 1.0)
-    count = len(kept.measure)
-    dropped = (powers[:, count:] @ measure[count:]) ** (1 / rows) * ABOVE
-    with np.errstate(divide="ignore"):
-        return numbers, np.maximum(np.log(dropped), LOWEST_LOG)
+    heights = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0)
+    measure, count = full_measure(kept.points), len(kept.measure)
+    numbers = np.minimum((heights**rows @ measure) ** (1 / rows) * ABOVE, 1.0)
+    if count == len(measure):
+        return numbers, np.full(len(laws), LOWEST_LOG)
+    # Relative to the largest, because powers of many rows may fall below all floats although their root does not.
+    largest = heights[:, count:].max(axis=1)
+    powers = (heights[:, count:] / largest[:, None]) ** rows
+    return numbers, np.log(largest * ABOVE) + np.log(powers @ measure[count:]) / rows
 
 
 def _log_growth(branch: Branch, laws: Floats, y: IntArray, kept: Frequencies) -> Floats:

@@ -54,7 +54,7 @@ class Weights:
     @property
     def beyond(self) -> float:
         """An upper bound on the weight of any y beyond the reach."""
-        return 0.0 if self.ends else ABOVE * float(np.exp(self.log_moments - self.rates * (self.reach + 1)).min())
+        return 0.0 if self.ends else ABOVE * math.exp((self.log_moments - self.rates * (self.reach + 1)).min())
 
     @property
     def top(self) -> float:
