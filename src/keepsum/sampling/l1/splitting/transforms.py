@@ -89,11 +89,13 @@ def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Freque
         log_product = np.zeros(g // 2 + 1)
         log_tail = math.log(2) - growth * g
         for branch, count in branches:
+            height = np.zeros(g // 2 + 1)  # the mean over y: near a zero of one y others matter
             for y, share in _typical(branch.whole):
                 law = branch.laws(y, y + 1)[0]
-                log_product += share * count * np.log(np.abs(transforms(law[None, :], g)[0]) + 1e-300)
+                height += share * np.abs(transforms(law[None, :], g)[0])
                 u = branch.sums - centre * y
                 log_tail += share * count * math.log(max(law @ np.exp(growth * u), law @ np.exp(-growth * u)))
+            log_product += count * np.log(height + 1e-300)
         measure = full_measure(g)
         behind = np.cumsum((measure * np.exp(log_product))[::-1])[::-1]
         if log_tail < math.log(NEGLIGIBLE * behind[0]):
