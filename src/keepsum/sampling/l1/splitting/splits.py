@@ -27,6 +27,7 @@ PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors 
 FFT_ERROR = 1e-11  # thousands of times what a transform of a law loses
 ABOVE = 1 + 1e-12  # for the rounding of powers, roots and exponentials in upper bounds
 LOWEST_LOG = -1e4  # for the logarithm of 0
+SMALLEST = 1e-250  # of F: below, and where a row has no cell, parts are left to the referee
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Split:
 
 def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
     """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, every t is 1."""
+    values, errors = branch.whole.values[: reach + 1], branch.whole.errors[: reach + 1]
+    reach = max(0, int(np.cumprod((values > SMALLEST) & (errors < values / 1e3)).sum()) - 1)
     parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch.left, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
     good = np.cumprod(1e3 * whole.slack <= whole.peak_chance).astype(bool)
@@ -122,5 +125,6 @@ def _log_growth(branch: Branch, laws: Floats, y: IntArray, kept: Frequencies) ->
     beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s)[y] * branch.scale / branch.whole.values[y]
     higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
     moments = [laws @ np.exp(sign * s * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
-    bound: Floats = (np.maximum(*moments) * higher + beyond * np.exp(np.abs(shift))) * (1 + 1e-9)
+    with np.errstate(over="ignore"):
+        bound: Floats = (np.maximum(*moments) * higher + beyond * np.exp(np.abs(shift))) * (1 + 1e-9)
     return np.log(bound)
