@@ -127,17 +127,20 @@ def beyond_tables(left: Weights, right: Weights, reach: int, growth: float = 0.0
     """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for y = 0 to ``reach``.
 
     For u > R, W_R(y - u) <= D_R e^(-q(u - y)), and the sum of W_L(u) e^(-qu + su) over u > R is at most
-    e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. ``growth`` is
-    s, at most twice the smallest q that is used.
+    e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. Or no W_R is
+    larger than its top, and the sum of W_L(u) e^(su) is at most e^(-(q - s) R) D_L: less where one side has far more
+    cells than the other. ``growth`` is s, at most twice the smallest q that is used.
     """
-    q = left.rates[left.rates > growth / 2 + 1e-12][:, None]
-    moments = (left.log_moments + right.log_moments)[left.rates > growth / 2 + 1e-12][:, None]
-    y = np.arange(reach + 1)[None, :]
+    q, y = left.rates[:, None], np.arange(reach + 1)[None, :]
     total = np.zeros(reach + 1)
-    for weights, shift in ((left, 0.0), (right, growth)):
+    for weights, other, shift in ((left, right, 0.0), (right, left, growth)):
         if not weights.ends:
-            exponent = moments + (q + shift) * y - (2 * q - growth) * weights.reach
-            total += 2 * ABOVE * np.exp(np.minimum(exponent, 700.0)).min(axis=0)
+            moments = weights.log_moments[:, None]
+            both = moments + other.log_moments[:, None] + (q + shift) * y - (2 * q - growth) * weights.reach
+            one = moments + math.log(other.top) + shift * y - (q - growth) * weights.reach
+            both, one = both[left.rates > growth / 2 + 1e-12], one[left.rates > growth + 1e-12]
+            exponent = np.minimum(np.concatenate([both, one]).min(axis=0), 700.0)
+            total += 2 * ABOVE * np.exp(exponent)
     return total
 
 
