@@ -18,7 +18,9 @@ from keepsum._arrays import Floats
 
 ULP = 2.0**-53
 ABOVE = 1.001  # what bounds on moments are raised by, for the rounding of the bounds themselves
-_TILTS = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])  # q, in units of epsilon
+_TILTS = np.array(
+    [0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+)  # q, in units of epsilon
 
 
 @dataclass(frozen=True, eq=False)
