@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import acb, arb
-from sampling.l1.exact_weights import ExactWeights
 
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.core.kernel_arguments import new_state
@@ -15,6 +14,7 @@ from keepsum.sampling.core.kernels import ACCEPT_BITS, TIE_ACCEPT
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.splitting.kernels import OFFSET, accept_node, draw_sum
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from sampling.l1.exact_weights import ExactWeights
 
 KINDS = [[1, 2, 3, 1], [4, 1, 1, 2], [0, 1, 2, 1], [1, 1, 1, 1]]
 SAMPLERS = {

@@ -50,7 +50,7 @@ class Node:
         self._measure[[0, -1]] = 1.0 / self.points
 
     def factor(self, sums):
-        """B over the product of t, for each row of sums; B is exact but for rounding, since hardly anything wraps around."""
+        """B over the product of t, for each row of sums; hardly anything of B wraps around."""
         product, logs = np.ones((len(sums), len(self._measure)), complex), np.zeros(len(sums))
         for i, (transform, numbers) in enumerate(zip(self._transforms, self._numbers, strict=True)):
             product *= transform[sums[:, i] + self.reach[i]]

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import fmpq
-from sampling.l1.exact_weights import ExactWeights, real
 
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
+from sampling.l1.exact_weights import ExactWeights, real
 
 audit = pytest.mark.audit
 SAMPLERS = [
