@@ -47,13 +47,13 @@ def check_entries(sizes, epsilon, reach, count, **options):
 @pytest.mark.parametrize("epsilon", ["0.5", "1"])
 @pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (5, 3), (4, 4)])
 def test_single_cells(shape, epsilon):
-    check_entries(np.ones(shape, dtype=int), epsilon, reach=2 if shape == (3, 3) else 1, count=80_000)
+    check_entries(np.ones(shape, dtype=int), epsilon, reach=2 if shape == (3, 3) else 1, count=50_000)
 
 
-@pytest.mark.parametrize("shape", [(4, 3), (5, 3), (4, 4)])
+@pytest.mark.parametrize("shape", [(5, 3), (4, 4)])
 def test_single_cells_at_epsilon_3(shape):
     """All but one draw in a thousand are zero: the share of zeros is what is tested."""
-    check_entries(np.ones(shape, dtype=int), "3", reach=1, count=500_000)
+    check_entries(np.ones(shape, dtype=int), "3", reach=1, count=300_000)
 
 
 @pytest.mark.audit
@@ -83,7 +83,7 @@ def test_entries_one_at_a_time(shape, epsilon):
 @pytest.mark.parametrize("name", REGIONS)
 def test_regions(name):
     sizes, reach = REGIONS[name]
-    check_entries(sizes, "1/2", reach, count=60_000)
+    check_entries(sizes, "1/2", reach, count=40_000)
 
 
 @pytest.mark.audit
@@ -97,7 +97,7 @@ def test_regions_at_other_epsilons(name, epsilon):
 @pytest.mark.parametrize("name", ZEROS)
 def test_structural_zeros(name):
     sizes, reach = ZEROS[name]
-    check_entries(sizes, "1/2", reach, count=60_000)
+    check_entries(sizes, "1/2", reach, count=40_000)
 
 
 @pytest.mark.parametrize(

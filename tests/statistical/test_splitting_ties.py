@@ -73,6 +73,7 @@ def test_short_words_and_short_tables(name):
     check(name, 3_000 if name == "3 x 3" else 10_000, word_bits=4, tail_bits=3)
 
 
+@pytest.mark.audit
 def test_short_words_without_the_referee_fail(monkeypatch):
     """Parts decided by the digits at hand, as if no more came."""
 

@@ -14,12 +14,11 @@ from keepsum.sampling.l1.splitting import splits
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import Weights
 
-COUNT = 100_000
+COUNT = 80_000
 CASES = {
     "3 x 3": (np.ones((3, 3), dtype=int), "1/2", 2),
     "4 x 4": (np.ones((4, 4), dtype=int), "1", 1),
     "by column": (np.array([[1, 3, 9]] * 3), "1/2", 3),
-    "by row": (np.array([[1] * 3, [2] * 3, [5] * 3]), "1/2", 3),
 }
 
 
@@ -77,7 +76,6 @@ FACTORS = (a_factor_forgotten, numbers_not_in_the_weights, numbers_that_exceed_1
 WRONG = [
     *((way, case) for case in ("3 x 3", "by column") for way in BRIDGES),
     *((way, "4 x 4") for way in FACTORS),
-    (another_norm, "by row"),
     (phases_forgotten, "by column"),
     (numbers_not_in_the_weights, "3 x 3"),
     (numbers_that_exceed_1, "3 x 3"),

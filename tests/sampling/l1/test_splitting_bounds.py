@@ -216,7 +216,7 @@ def test_a_large_region_beside_single_cells_has_tables():
         ([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]], "1"),
         ([[1, 1, 1], [1, 1, 1], [300, 300, 300]], "2"),
         (np.ones((4, 4), int), "800"),
-        (np.ones((30, 4), int), "1/100"),
+        (np.ones((30, 4), int), "1/20"),
     ],
 )
 def test_extreme_tables_are_made_without_a_warning(sizes, epsilon):

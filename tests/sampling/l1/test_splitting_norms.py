@@ -21,7 +21,7 @@ SHAPES = {
     "zeros": 1 - np.eye(4, dtype=int),
 }
 CASES = [(name, epsilon) for name in SHAPES for epsilon in ("1/4", "1", "3", "50")]
-CASES.remove(("30 x 4", "1/4"))
+CASES = [case for case in CASES if case not in {("30 x 4", "1/4"), ("30 x 4", "1")}]
 CASES += [("3 x 3", "1/20"), ("kinds", "6")]
 
 
@@ -108,7 +108,9 @@ def test_no_factor_exceeds_1(name, epsilon):
 
 @pytest.mark.audit
 @pytest.mark.parametrize("seed", range(2, 5))
-@pytest.mark.parametrize(("name", "epsilon"), [("3 x 3", "1/100"), ("4 x 8", "1/10"), ("30 x 4", "1/4"), *CASES])
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("3 x 3", "1/100"), ("4 x 8", "1/10"), ("30 x 4", "1/4"), ("30 x 4", "1"), *CASES]
+)
 def test_no_factor_exceeds_1_for_more_sums(name, epsilon, seed):
     assert max(largest_factor(name, epsilon, seed)) <= 1 + TOLERANCE
 
