@@ -109,7 +109,9 @@ def rows_law(sizes, epsilon, rows, reach, points=None):
     weights = []
     for chosen in (inside, ~inside):
         kinds, times = np.unique(sizes[chosen], axis=0, return_counts=True)
-        powers = [row_transform(kind.tolist(), epsilon, points) ** n for kind, n in zip(kinds, times, strict=True)]
+        transforms = [row_transform(kind.tolist(), epsilon, points) for kind in kinds]
+        # Relative to their sums: powers of hundreds of rows are too large for floats.
+        powers = [(row / row.flat[0]) ** n for row, n in zip(transforms, times, strict=True)]
         weights.append(fft.ifftn(functools.reduce(np.multiply, powers)).real)
     law = weights[0] * weights[1]  # both are even: that the others have the opposite sums weighs the same
     values = boxed(reach, sizes.shape[1] - 1)
