@@ -99,9 +99,10 @@ def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Freque
         centre += count * mean / rows
     spread = math.sqrt(spread)
     points = 7 * spread + 12 / epsilon + 8
+    most = 600 / max(branch.left.reach for branch, _ in branches)  # so that exponentials are floats
     while True:
         g = next_fast_len(math.ceil(points), real=True)
-        growth = min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon)
+        growth = min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon, most)
         log_product = np.zeros(g // 2 + 1)
         log_tail = math.log(2) - growth * g
         for branch, count in branches:
