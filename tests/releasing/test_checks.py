@@ -256,6 +256,7 @@ FOLLOWS = [
     ("simulated", at(*BLOCK, "form", "regions")(15), "the blocks"),
     ("simulated", at(*BLOCK, "form", "shape")([4, 5]), "the blocks"),
     ("simulated", at(*BLOCK, "form", "shape")([]), "the blocks"),
+    ("simulated", at(*BLOCK, "form", "shape")([8, 8]), "the blocks"),
     ("simulated", at(*BLOCK, "form", "smallest")(2), "the blocks"),
     ("holes", lambda document: exact_by("two_rows", document), "the blocks"),
     ("holes", lambda document: exact_by("uniform_compositions", document), "the blocks"),
@@ -315,12 +316,19 @@ def another_sampler(document):
     }
 
 
+def as_regions(document):
+    """A table that an earlier version did not recognise, and drew by its sampler for any totals."""
+    block = document["guarantee"]["blocks"][0]
+    block["form"] |= {"kind": "regions", "shape": []}
+    block["sampler"]["method"] = "solved_regions"
+
+
 MEASURED = [
     ("simulated", at(*BLOCK, "sampler", "acceptance")(0.9)),
     ("simulated", at(*BLOCK, "sampler", "acceptance")(nothing)),
     ("simulated", at(*BLOCK, "sampler", "method")("three_rows")),
     ("simulated", at(*BLOCK, "form", "totals")(7)),
-    ("holes", at(*BLOCK, "form")(lambda old: old | {"kind": "regions", "shape": []})),  # an earlier version
+    ("holes", as_regions),
     ("simulated", at("accuracy", "simulated_draws")(100_000)),
     ("simulated", at("accuracy", "typical_margin")(7)),
     ("simulated", at("accuracy", "level")(0.9)),
