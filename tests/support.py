@@ -28,7 +28,7 @@ def margins(*shape: int) -> ks.Invariants:
 
 
 def cycle(*shape: int) -> ks.Invariants:
-    """A four-way table under the two-way margins of neighbours in the cycle a, b, c, d: no two-way table in disguise."""
+    """A four-way table under the two-way margins of neighbours in the cycle a, b, c, d; no two-way table."""
     domain = ks.Domain({axis: [f"{axis}{k}" for k in range(n)] for axis, n in zip("abcd", shape, strict=True)})
     return ks.Invariants.margins(domain, CYCLE)
 
