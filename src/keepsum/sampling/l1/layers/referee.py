@@ -1,0 +1,274 @@
+"""What floats leave open about layers, settled in ball arithmetic with as many digits as it takes.
+
+The weights are those that the float tables approximate: the same tree and the same numbers t (floats, taken as the
+exact numbers that they are), but as balls, and in boxes as large as the digits require. Every function here works
+with the precision that is set when it is called, and its result shrinks to a point as that grows.
+
+Convolutions of weights over a box are products of polynomials in one variable: the vector u becomes the exponent
+u_1 g^(d-1) + ... + u_d, for a base g.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from flint import arb, arb_poly, ctx
+
+from keepsum._arrays import IntArray
+from keepsum.sampling.core.balls import ball, digits, precision
+from keepsum.sampling.core.rng import LazyUniform
+from keepsum.sampling.l1.layers.boxes import Box, height
+from keepsum.sampling.l1.layers.nodes import NodeTables
+from keepsum.sampling.l1.splitting.tree import Tree
+
+TILT = Fraction(8, 5)  # q, in units of epsilon, of the moments that bound what lies outside a box
+KEPT = 200  # laws of parts that are kept for the next question
+BOXES_KEPT = 30  # boxes of weights
+STEP = 4  # reaches are multiples of this, so that questions share boxes
+
+Vector = tuple[int, ...]  # its stored coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The law of a part as balls: vectors in the order of inversion, the chances of each and of all up to each.
+
+    All others together have at most the chance ``rest``; ``box`` has all vectors.
+    """
+
+    box: Box
+    vectors: IntArray
+    chances: list[arb]
+    upto: list[arb]
+    rest: arb
+
+
+class LayersReferee:
+    """Settles the comparisons of one table's sampler."""
+
+    def __init__(self, epsilon: Fraction, tree: Tree, tables: Sequence[NodeTables]) -> None:
+        self._epsilon, self._tables = epsilon, tables
+        self._layers = [node_class.cells[0] for node_class in tree.classes]
+        self._box = tables[0].weights.box
+        self._weights: dict[tuple[int, int, int], list[arb]] = {}
+        self._parts: dict[tuple[int, Vector, int], Parts] = {}
+
+    def draw_part(self, node_class: int, y: Vector, uniform: LazyUniform) -> IntArray:
+        """The part u given y: the first vector, in the order of inversion, whose cumulative chance is larger."""
+        with precision(96):
+            parts = self.parts(node_class, y)
+            upto = np.array([float(chance.mid()) for chance in parts.upto])
+        k = int(np.searchsorted(upto, uniform.known))
+        while k > 0 and uniform.below(digits(lambda k=k: self.upto(node_class, y, k - 1))):  # type: ignore[misc]
+            k -= 1
+        while not uniform.below(digits(lambda k=k: self.upto(node_class, y, k))):  # type: ignore[misc]
+            k += 1
+        return self._vector(k, parts.box)
+
+    def accept_part(self, node_class: int, y: Vector, u: Vector, peak: float, uniform: LazyUniform) -> bool:
+        """Whether the part that was solved for is accepted, by its weight over the peak."""
+        children = self._tables[node_class].children
+        assert children is not None
+        rest = tuple(a - b for a, b in zip(y, u, strict=True))
+
+        def chance() -> arb:
+            return self.weight(children[0], u) * self.weight(children[1], rest) / arb(peak)
+
+        return uniform.below(digits(chance))
+
+    def accept_vectors(self, node_class: int, vectors: Sequence[Vector], uniform: LazyUniform) -> bool:
+        """Whether the vectors below a node are accepted: B over the product of t."""
+        rows = Counter(vectors)
+
+        def chance() -> arb:
+            numbers = arb(1)
+            for y, count in rows.items():
+                numbers *= self.number(node_class, y) ** count
+            return self.bridge_chance(node_class, rows) / numbers
+
+        return uniform.below(digits(chance))
+
+    def number(self, node_class: int, y: Vector) -> arb:
+        """t(y), which is 1 outside the box."""
+        numbers, place = self._tables[node_class].numbers, np.array(y)
+        inside = numbers is not None and bool(self._box.holds(place))
+        return arb(float(numbers[self._box.place(place)])) if inside and numbers is not None else arb(1)
+
+    def weight(self, node_class: int, y: Vector) -> arb:
+        """W(y)."""
+        box = Box(self._box.columns, self._reach(self._layers[node_class], y))
+        return self.weights(node_class, box)[int(np.ravel_multi_index(box.place(np.array(y)), box.shape))]
+
+    def weights(self, node_class: int, box: Box) -> list[arb]:
+        """W over a box, place by place; 0 outside it."""
+        key = (node_class, box.reach, ctx.prec)
+        if key not in self._weights:
+            if len(self._weights) >= BOXES_KEPT:
+                self._weights.clear()
+            children = self._tables[node_class].children
+            self._weights[key] = self._layer(box) if children is None else self._inner(node_class, children, box)
+        return self._weights[key]
+
+    def parts(self, node_class: int, y: Vector) -> Parts:
+        """The law of u given y."""
+        key = (node_class, y, ctx.prec)
+        if key not in self._parts:
+            if len(self._parts) >= KEPT:
+                self._parts.clear()
+            self._parts[key] = self._new_parts(node_class, y)
+        return self._parts[key]
+
+    def upto(self, node_class: int, y: Vector, k: int) -> arb:
+        """The chance of the first k + 1 vectors in the order of inversion."""
+        parts = self.parts(node_class, y)
+        return parts.upto[min(k, len(parts.upto) - 1)] + parts.rest * arb(0.5, 0.5)
+
+    def bridge_chance(self, node_class: int, rows: Counter[Vector]) -> arb:
+        """B, the chance that the parts of all rows add up to 0; so many rows have that vector.
+
+        The constant term of a product of polynomials. It includes sums that are not 0 but whose exponent is; then some
+        coordinate is g or more, or -g or less, which Chernoff's bound makes small for a large g.
+        """
+        dimensions, layers = self._box.dimensions, self._layers[node_class]
+        q, logs = TILT * self._epsilon, arb(2 * dimensions).log()
+        for y, count in rows.items():
+            logs += count * (layers * self._box.columns * self._cell_moment().log() - self._whole(node_class, y).log())
+        base = math.ceil(float(logs.upper()) / float(q) + ctx.prec * math.log(2) / float(q)) + 1
+        product, offset, lost = arb_poly([1]), 0, arb(0)
+        for y, count in rows.items():
+            parts = self.parts(node_class, y)
+            polynomial, shift = _polynomial(parts, base)
+            product, offset, lost = product * polynomial**count, offset + count * shift, lost + count * parts.rest
+        aliased = (logs - ball(q * base)).exp()
+        # Sums may be smaller by what is aliased, and larger by what lies outside the boxes.
+        return product[offset] - aliased * arb(0.5, 0.5) + lost * arb(0.5, 0.5)
+
+    def _whole(self, node_class: int, y: Vector) -> arb:
+        """F(y)."""
+        joint, missing, _ = self._joint(node_class, y)
+        return sum(joint, arb(0)) + missing * arb(0.5, 0.5)
+
+    def _new_parts(self, node_class: int, y: Vector) -> Parts:
+        joint, missing, box = self._joint(node_class, y)
+        whole = sum(joint, arb(0)) + missing * arb(0.5, 0.5)
+        chances = [weight / whole for weight in joint]
+        return Parts(box, self._order(box), chances, list(accumulate(chances)), missing / whole)
+
+    def _joint(self, node_class: int, y: Vector) -> tuple[list[arb], arb, Box]:
+        """W_L(u) W_R(y - u) in the order of inversion, a bound on all others together, and the box."""
+        children = self._tables[node_class].children
+        assert children is not None
+        box = Box(self._box.columns, self._reach(self._layers[node_class], y))
+        below, behind = (self.weights(child, box) for child in children)
+        order = self._order(box)
+        rest = np.array(y) - order
+        held = box.holds(rest)
+        first = np.ravel_multi_index(tuple((order + box.reach).T), box.shape).tolist()
+        second = np.ravel_multi_index(tuple(np.where(held[:, None], rest + box.reach, 0).T), box.shape).tolist()
+        zero = arb(0)
+        joint = [
+            below[i] * behind[j] if inside else zero for i, j, inside in zip(first, second, held.tolist(), strict=True)
+        ]
+        return joint, self._beyond(self._layers[node_class], height(np.array(y)), box.reach), box
+
+    def _order(self, box: Box) -> IntArray:
+        """The vectors of a box in the order of inversion: those of the float tables' box, then box by box."""
+        places = np.flatnonzero(box.inside)
+        heights = np.maximum(box.heights.reshape(-1)[places], self._box.reach)
+        ordered = places[np.argsort(heights, kind="stable")]
+        return np.stack(np.unravel_index(ordered, box.shape), axis=1) - box.reach
+
+    def _vector(self, k: int, box: Box) -> IntArray:
+        """The vector at a place of the order, however far that is."""
+        while k >= int(box.inside.sum()):
+            box = Box(box.columns, box.reach + STEP)
+        return self._order(box)[k]
+
+    def _layer(self, box: Box) -> list[arb]:
+        a = ball(-self._epsilon).exp()
+        powers = list(accumulate([a] * int(box.lengths.max()), lambda x, y: x * y, initial=arb(1)))
+        zero = arb(0)
+        places = zip(box.lengths.reshape(-1).tolist(), box.inside.reshape(-1).tolist(), strict=True)
+        return [powers[length] if inside else zero for length, inside in places]
+
+    def _inner(self, node_class: int, children: tuple[int, int], box: Box) -> list[arb]:
+        """F t, F the convolution of the children's weights."""
+        base = 4 * box.reach + 1  # no sum of two coordinates reaches beyond
+        exponents = _exponents(box, base)
+        product = arb_poly([1])
+        for child in children:
+            product *= _spread(self.weights(child, box), exponents)
+        middle = int(exponents[-1]) // 2
+        numbers, zero = self._numbers(node_class, box), arb(0)
+        missing = [
+            self._beyond(self._layers[node_class], m, box.reach) * arb(0.5, 0.5) for m in range(box.reach + 1)
+        ]
+        heights, inside = box.heights.reshape(-1).tolist(), box.inside.reshape(-1).tolist()
+        return [
+            (product[exponent + middle] + missing[m]) * arb(t) if held else zero
+            for exponent, m, held, t in zip(exponents.tolist(), heights, inside, numbers, strict=True)
+        ]
+
+    def _numbers(self, node_class: int, box: Box) -> list[float]:
+        """t over a box, place by place."""
+        numbers = np.ones(box.shape)
+        small, given = self._box.reach, self._tables[node_class].numbers
+        if given is not None:
+            if box.reach >= small:
+                window = slice(box.reach - small, box.reach + small + 1)
+                numbers[(window,) * box.dimensions] = given
+            else:
+                window = slice(small - box.reach, small + box.reach + 1)
+                numbers = given[(window,) * box.dimensions]
+        return [float(t) for t in numbers.reshape(-1)]
+
+    def _reach(self, layers: int, y: Vector) -> int:
+        """How large a box must be for what lies outside to be below the precision, for the vector y."""
+        vector = np.array(y)
+        rate, q, m = float(self._epsilon), float(TILT), height(vector)
+        length = float(np.abs(vector).sum() + abs(vector.sum()))
+        moment = math.log(-math.expm1(-2 * rate) / (math.expm1((q / 2 - 1) * rate) * math.expm1(-(q / 2 + 1) * rate)))
+        needed = (ctx.prec + 8) * math.log(2) + layers * self._box.columns * moment + math.log(4 * self._box.columns)
+        reach = math.ceil((needed / rate + length + q * m) / (2 * q)) + 1
+        return max(-(-reach // STEP) * STEP, self._box.reach, m)
+
+    def _cell_moment(self) -> arb:
+        """The sum of e^(-eps |z| + qz/2) over all integers: to the power c, a bound on D(q) of a layer."""
+        epsilon, s = self._epsilon, TILT * self._epsilon / 2
+        return -ball(-2 * epsilon).expm1() / (ball(s - epsilon).expm1() * ball(-s - epsilon).expm1())
+
+    def _beyond(self, layers: int, m: int, reach: int) -> arb:
+        """A bound on the sum of W_L(u) W_R(y - u) over the u with u or y - u outside a box (``weights.py``)."""
+        columns, q = self._box.columns, TILT * self._epsilon
+        return 4 * columns * self._cell_moment() ** (columns * layers) * ball(q * (m - 2 * (reach + 1))).exp()
+
+
+def _exponents(box: Box, base: int) -> IntArray:
+    """The exponent of each place of a box, 0 for the first one."""
+    axes = np.meshgrid(*[np.arange(box.side, dtype=np.int64)] * box.dimensions, indexing="ij", sparse=True)
+    total: IntArray = sum(
+        (axis * base ** (box.dimensions - 1 - k) for k, axis in enumerate(axes)), np.zeros(box.shape, dtype=np.int64)
+    )
+    return total.reshape(-1)
+
+
+def _spread(weights: Sequence[arb], exponents: IntArray) -> arb_poly:
+    """The polynomial with these coefficients; exponents that occur twice add up."""
+    zero = arb(0)
+    coefficients = [zero] * (int(exponents.max()) + 1)
+    for exponent, weight in zip(exponents.tolist(), weights, strict=True):
+        coefficients[exponent] = coefficients[exponent] + weight
+    return arb_poly(coefficients)
+
+
+def _polynomial(parts: Parts, base: int) -> tuple[arb_poly, int]:
+    """The law of a part as a polynomial, and the exponent of the vector 0."""
+    powers = base ** np.arange(parts.box.dimensions - 1, -1, -1, dtype=np.int64)
+    exponents = (parts.vectors + parts.box.reach) @ powers
+    return _spread(parts.chances, exponents), int(powers.sum()) * parts.box.reach

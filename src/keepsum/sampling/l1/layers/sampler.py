@@ -1,0 +1,219 @@
+"""l1 Laplace noise in three-way tables under all two-way margins: exact, by splitting the layers.
+
+A row of the table is a matrix of layers by columns. In each layer it has a vector of c entries that add up to 0, and
+over the layers these vectors add up to 0. Take a binary tree over the layers, and for a node S the sum y_i of the
+vectors of row i over the layers of S. All two-way margins are 0 if and only if the y_i of the root are 0, and those of
+every node add up to 0 over the rows. So the layers are split as ``splitting`` does the columns of a two-way table,
+with vectors in place of integers: ``docs/exact-tables.md`` has the proof.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from keepsum._arrays import IntArray
+from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel
+from keepsum.sampling.core.geometric import WORD_BITS
+from keepsum.sampling.core.kernel_arguments import UNLIMITED
+from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
+from keepsum.sampling.l1.layers.bridge import BridgeReferee, Digits, draw_bridge, tries_at_once
+from keepsum.sampling.l1.layers.laws import TINY, RowLaw, Split, Transform, bridge_bounds, row_law, transform
+from keepsum.sampling.l1.layers.nodes import TAIL_BITS, tables_of
+from keepsum.sampling.l1.layers.referee import LayersReferee
+from keepsum.sampling.l1.splitting.tree import grow
+from keepsum.sampling.l1.splitting.weights import ULP
+
+TASK_TABLES = 16  # tables that a worker draws at a time
+CACHE_BYTES = 2**28  # memory for laws that are kept for the next table
+LARGEST_ERROR = 1e-8  # of the law of parts at the root: with more, the referee would be asked too often
+
+
+@dataclass
+class Effort:
+    """What draws took: accepted tables, proposals, and entries of laws that were computed."""
+
+    accepted: int = 0
+    proposals: int = 0
+    entries: int = 0
+
+
+@dataclass
+class _Cache:
+    """Laws and transforms by class of node and vector, the most recent ones."""
+
+    most: int
+    bytes: int = 0
+    known: OrderedDict[tuple[str, int, bytes], RowLaw | Transform] = field(default_factory=OrderedDict)
+
+    def get(self, key: tuple[str, int, bytes]) -> RowLaw | Transform | None:
+        return self.known.get(key)
+
+    def put(self, key: tuple[str, int, bytes], value: RowLaw | Transform) -> None:
+        self.known[key] = value
+        self.bytes += value.nbytes
+        while self.bytes > self.most and len(self.known) > 1:
+            _, oldest = self.known.popitem(last=False)
+            self.bytes -= oldest.nbytes
+
+
+class LayerSplitting:
+    """Double geometric noise in three-way tables with all two-way margins 0.
+
+    Parameters
+    ----------
+    epsilon
+        The privacy loss per unit of l1 distance.
+    shape
+        The numbers of rows, of layers, and of columns: take the longest axis as rows, the shortest as columns.
+    count
+        How many such tables a draw has.
+    word_bits
+        Digits of a random word that floats see; fewer only to test the referee.
+    tail_bits
+        Vectors with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
+
+    Guarantee
+    ---------
+    Exact: P(z) is proportional to exp(-eps |z|_1) on the tables with zero two-way margins.
+    ``tests/statistical/test_layers.py``.
+    """
+
+    def __init__(
+        self,
+        epsilon: Fraction,
+        shape: tuple[int, int, int],
+        count: int = 1,
+        word_bits: int = WORD_BITS,
+        tail_bits: int = TAIL_BITS,
+    ) -> None:
+        rows, layers, columns = self._shape = shape
+        self._count, self._word_bits = count, word_bits
+        self._block = rows * layers * columns
+        self.width = self._block * count
+        self._tree = grow(np.ones((rows, layers), dtype=np.int64))
+        self._tables = tables_of(epsilon, self._tree, columns, tail_bits)
+        self._referee = LayersReferee(epsilon, self._tree, self._tables)
+        self._tries = tries_at_once(rows, columns - 1)
+        self._cache = _Cache(CACHE_BYTES)
+        self._root = row_law(self._split_of(self._tree.root_class), np.zeros(columns - 1, dtype=np.int64))
+
+    @property
+    def usable(self) -> bool:
+        """Whether draws are decided by floats, all but a few."""
+        return self._root.reliable and self._root.error < LARGEST_ERROR
+
+    def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
+        """Fill ``out``, one row per draw, the tables of a draw one after the other, row by row and layer by layer."""
+        flat = out.reshape(-1, self._block)
+
+        def work(first: int, last: int, stream: Stream) -> None:
+            effort = Effort()
+            for k in range(first, last):
+                flat[k] = self._draw(Digits.of(stream, self._word_bits), effort)
+
+        in_parallel(work, equal_ranges(len(flat), TASK_TABLES), rng, threads)
+
+    def pilot(self, rng: Rng, most: int, enough: int = PILOT_DRAWS) -> Effort:
+        """Draw until ``enough`` tables are accepted or ``most`` entries of laws are computed."""
+        effort, digits = Effort(), Digits.of(rng.stream(), self._word_bits)
+        while effort.accepted < enough and effort.entries < most:
+            self._draw(digits, effort, most)
+        return effort
+
+    def _draw(self, digits: Digits, effort: Effort, most: int = UNLIMITED) -> IntArray:
+        """Propose until a table is accepted, or so many entries of laws are computed."""
+        while effort.entries < most:
+            effort.proposals += 1
+            table = self._propose(digits, effort)
+            if table is not None:
+                effort.accepted += 1
+                return table
+        return np.zeros(self._block, dtype=np.int64)
+
+    def _propose(self, digits: Digits, effort: Effort) -> IntArray | None:
+        """A table, or None where a node is rejected."""
+        rows, layers, columns = self._shape
+        tree = self._tree
+        vectors = np.zeros((2 * layers - 1, rows, columns - 1), dtype=np.int64)
+        for node in range(tree.inner):
+            left, right = int(tree.left[node]), int(tree.right[node])
+            vectors[left] = self._split(node, vectors[node], digits, effort)
+            vectors[right] = vectors[node] - vectors[left]
+            for child in (left, right):
+                if child < tree.inner and not self._accept(child, vectors[child], digits, effort):
+                    return None
+        table = np.empty((rows, layers, columns), dtype=np.int64)
+        table[:, tree.order, :-1] = vectors[tree.inner :].transpose(1, 0, 2)
+        table[:, :, -1] = -table[:, :, :-1].sum(axis=2)
+        return table.reshape(-1)
+
+    def _split(self, node: int, vectors: IntArray, digits: Digits, effort: Effort) -> IntArray:
+        """The parts of all rows below the left child."""
+        node_class = int(self._tree.class_of[node])
+
+        def draw(law: RowLaw, uniform: LazyUniform) -> IntArray:
+            return self._referee.draw_part(node_class, tuple(law.y.tolist()), uniform)
+
+        def accept(law: RowLaw, part: IntArray, uniform: LazyUniform) -> bool:
+            y, u = tuple(law.y.tolist()), tuple(part.tolist())
+            return self._referee.accept_part(node_class, y, u, law.peak, uniform)
+
+        laws = [self._law(node_class, y, effort) for y in vectors]
+        return draw_bridge(self._split_of(node_class), laws, digits, self._tries, BridgeReferee(draw, accept))[0]
+
+    def _accept(self, node: int, vectors: IntArray, digits: Digits, effort: Effort) -> bool:
+        """Whether the vectors below an inner node but the root are accepted: with chance B over the product of t."""
+        node_class = int(self._tree.class_of[node])
+        low, high = self._factor(node_class, vectors, effort)
+
+        def referee(uniform: LazyUniform) -> bool:
+            return self._referee.accept_vectors(node_class, [tuple(y) for y in vectors.tolist()], uniform)
+
+        return digits.below(low, high, referee)
+
+    def _factor(self, node_class: int, vectors: IntArray, effort: Effort) -> tuple[float, float]:
+        """Bounds on B over the product of t."""
+        tables, split = self._tables[node_class], self._split_of(node_class)
+        assert tables.numbers is not None
+        transforms = [self._transform(node_class, y, effort) for y in vectors]
+        known = [row for row in transforms if row is not None]
+        if len(known) < len(transforms) or not split.box.holds(vectors).all():
+            return 0.0, 1.0
+        low, high = bridge_bounds(known, split)
+        numbers = float(np.prod(tables.numbers[tuple((vectors + split.box.reach).T)]))
+        rounding = (len(vectors) + 8) * ULP
+        return low / numbers * (1 - rounding), max(high, 0.0) / numbers * (1 + rounding) + TINY
+
+    def _split_of(self, node_class: int) -> Split:
+        split = self._tables[node_class].split
+        assert split is not None
+        return split
+
+    def _law(self, node_class: int, y: IntArray, effort: Effort) -> RowLaw:
+        if node_class == self._tree.root_class:
+            return self._root
+        key = ("law", node_class, y.tobytes())
+        law = self._cache.get(key)
+        if not isinstance(law, RowLaw):
+            law = row_law(self._split_of(node_class), y)
+            effort.entries += law.joint.size
+            self._cache.put(key, law)
+        return law
+
+    def _transform(self, node_class: int, y: IntArray, effort: Effort) -> Transform | None:
+        """The transform of the law of a row's part, or None where floats decide nothing."""
+        key = ("transform", node_class, y.tobytes())
+        known = self._cache.get(key)
+        if isinstance(known, Transform):
+            return known
+        law = self._law(node_class, y, effort)
+        if not law.reliable:
+            return None
+        new = transform(law, self._split_of(node_class))
+        effort.entries += law.joint.size
+        self._cache.put(key, new)
+        return new
