@@ -1,7 +1,10 @@
 """How the vector y of a row splits at a node: the law of the part u below the left child, and what is decided by it.
 
-Given y, u has chance W_L(u) W_R(y - u) / F(y). Parts are drawn by inversion in a fixed order: the vectors of the box
-in the order of their places, then all others, box by box.
+Given y, u has chance W_L(u) W_R(y - u) / F(y). There may be a million different parts, so they are not drawn by
+inversion, where any number would lie near the threshold of one of them. Each part of the box has an *envelope*, a
+whole number that is at least its weight times a scale, and all others together have one, a power of two. Together with
+what is left up to 2^62 they share the whole numbers below 2^62. A random one falls to a part, which is accepted with
+its weight over its envelope: nearly 1; otherwise the row is drawn again.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import rfftn
 
-from keepsum._arrays import BoolArray, Floats, IntArray
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.layers.boxes import Box, folded, height
 from keepsum.sampling.l1.layers.weights import FFT_LOSS, VectorWeights, beyond_boxes
 from keepsum.sampling.l1.splitting.weights import ULP
@@ -22,6 +25,9 @@ from keepsum.sampling.l1.splitting.weights import ULP
 PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are far below that
 ABOVE = 1 + 1e-9  # for the rounding of sums of positive numbers, powers and roots in upper bounds
 SMALLEST = 1e-250  # of F: below, everything is left to the referee
+NUMBER_BITS = 62  # of the whole numbers that parts share
+SHARE = 0.999  # of them that falls to parts
+LARGEST_NORM_ERROR = 0.01  # of laws that numbers t are computed from
 TINY = 1e-290  # no chance is taken to be smaller than this without the referee: floats may call it 0
 
 
@@ -58,31 +64,31 @@ class RowLaw:
     ----------
     y
         The stored coordinates of y.
-    joint
-        W_L(u) W_R(y - u), block by block.
+    envelopes
+        The envelope of each u, block by block.
     upto
-        The chance of all blocks up to each.
+        The envelopes of all blocks up to each, added up.
+    scale
+        What weights are multiplied with.
+    outside_bits
+        The envelope of all other u together is 2 to this power.
     inverse
-        One over the sum of the joint weights.
+        One over the sum of the weights.
     error
         At least the sum of the errors of all chances, of what lies outside the box too.
-    slack
-        At least the error of any cumulative chance.
-    missing
-        At least the weight of all u outside the box.
     peak, peak_chance
-        At least the largest joint weight, and that over the sum of them.
+        At least the largest weight, and that over the sum of them.
     reliable
-        Whether errors are so small that floats decide anything.
+        Whether errors are so small that floats decide by chances.
     """
 
     y: IntArray
-    joint: Floats
-    upto: Floats
+    envelopes: IntArray
+    upto: IntArray
+    scale: float
+    outside_bits: int
     inverse: float
     error: float
-    slack: float
-    missing: float
     peak: float
     peak_chance: float
     reliable: bool
@@ -90,60 +96,56 @@ class RowLaw:
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        return self.joint.nbytes + self.upto.nbytes
+        return self.envelopes.nbytes + self.upto.nbytes
 
 
 def row_law(split: Split, y: IntArray) -> RowLaw:
     """The law of the part of a row with the vector y."""
     box, left, right = split.box, split.left, split.right
-    joint = box.product(left.values, right.values, y).reshape(-1, box.block)
-    upto = np.cumsum(joint.sum(axis=1))
-    total = float(upto[-1])
-    raised = box.total(box.product(left.raised, right.raised, y))
-    missing = beyond_boxes(left, right, height(y))
-    if total <= SMALLEST:
-        return RowLaw(y, joint, upto, 0.0, 2.0, 2.0, missing, PEAK_ROOM * left.top * right.top, math.inf, False)
-    rounding = (joint.shape[0] + joint.shape[1] + 16) * ULP
+    raised = box.product(left.raised, right.raised, y)
+    joint = box.product(left.values, right.values, y)
+    total, upper, missing = box.total(joint), box.total(raised), max(beyond_boxes(left, right, height(y)), SMALLEST)
+    scale = SHARE * 2.0**NUMBER_BITS / (upper + 2 * missing)
+    raised *= scale * (1 + 16 * ULP)
+    envelopes = raised.astype(np.int64)
+    envelopes[raised > 0] += 1
+    blocks = envelopes.reshape(-1, box.block)
+    upto = np.cumsum(blocks.sum(axis=1))
+    outside_bits = math.ceil(missing * scale * ABOVE).bit_length()
+    assert int(upto[-1]) + 2**outside_bits <= 2**NUMBER_BITS
     # Errors of the weights and what is missing count twice: in the chances themselves, and in F.
-    error = 2.01 * (max(raised - total, 0.0) + missing) / total + 8 * rounding
+    rounding = (2 * box.dimensions * box.side + 64) * ULP
+    error = 2.01 * (max(upper - total, 0.0) + missing) / total + rounding if total > SMALLEST else math.inf
     peak = PEAK_ROOM * float(joint.max())
-    chance = peak / total
-    reliable = 1e3 * error <= chance
-    if not reliable:
-        peak, chance = PEAK_ROOM * left.top * right.top, math.inf
-    upto /= total
-    return RowLaw(y, joint, upto, 1 / total, error, error + 4 * rounding, missing, peak, chance, reliable)
+    reliable = error < 1 and 1e3 * error * total <= peak
+    chance = peak / total if reliable else math.inf
+    peak = peak if reliable else PEAK_ROOM * left.top * right.top
+    inverse = 1 / total if total > SMALLEST else 0.0
+    return RowLaw(y, blocks, upto, scale, outside_bits, inverse, error, peak, chance, reliable)
 
 
-def draw_parts(law: RowLaw, box: Box, lows: Floats, unit: float) -> tuple[IntArray, BoolArray]:
-    """The parts that numbers in [low, low + unit) lead to, their stored coordinates, and whether that is certain."""
-    length = law.joint.shape[1]
-    blocks = np.minimum(np.searchsorted(law.upto, lows, side="right"), len(law.upto) - 1)
-    before = np.where(blocks > 0, law.upto[blocks - 1], 0.0)
-    within = np.cumsum(law.joint[blocks], axis=1) * law.inverse + before[:, None]
-    place = np.minimum((within <= lows[:, None]).sum(axis=1), length - 1)
-    rows = np.arange(len(lows))
-    below = np.where(place > 0, within[rows, place - 1], before)
-    certain = (below + law.slack <= lows) & (within[rows, place] - law.slack >= lows + unit)
-    certain &= law.reliable
-    parts = np.stack(np.unravel_index(blocks * length + place, box.shape), axis=1) - box.reach
-    return parts, certain
+def pick_parts(law: RowLaw, box: Box, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """The places of the parts that whole numbers fall to, and their envelopes; 0 for a number that none has."""
+    length = law.envelopes.shape[1]
+    blocks = np.searchsorted(law.upto, numbers, side="right")
+    inside = blocks < len(law.upto)
+    blocks = np.where(inside, blocks, 0)
+    before = np.where(blocks > 0, law.upto[blocks - 1], 0)
+    within = np.cumsum(law.envelopes[blocks], axis=1)
+    place = np.minimum((within <= (numbers - before)[:, None]).sum(axis=1), length - 1)
+    return blocks * length + place, np.where(inside, law.envelopes[blocks, place], 0)
 
 
-def solved_chances(law: RowLaw, split: Split, parts: IntArray) -> tuple[Floats, Floats]:
-    """Bounds on the weights of parts relative to the peak: their chances of being accepted where they are solved for."""
-    count = len(parts)
-    if not law.reliable:
-        return np.zeros(count), np.ones(count)
-    box = split.box
-    rest = law.y - parts
+def part_weights(split: Split, y: IntArray, parts: IntArray) -> tuple[Floats, Floats]:
+    """Bounds on the weights W_L(u) W_R(y - u) of parts, given by their stored coordinates."""
+    box, rest = split.box, y - parts
     inside = box.holds(parts) & box.holds(rest)
     u, v = (tuple(np.where(inside[:, None], vectors + box.reach, 0).T) for vectors in (parts, rest))
     lower = np.maximum(split.left.values[u] - split.left.errors[u], 0.0)
-    lower = lower * np.maximum(split.right.values[v] - split.right.errors[v], 0.0) / law.peak * (1 - 8 * ULP)
-    upper = split.left.raised[u] * split.right.raised[v] / law.peak * (1 + 8 * ULP) + TINY
-    beyond = law.missing / law.peak * ABOVE + TINY
-    return np.where(inside, lower, 0.0), np.minimum(np.where(inside, upper, beyond), 1.0)
+    lower = lower * np.maximum(split.right.values[v] - split.right.errors[v], 0.0) * (1 - 8 * ULP)
+    upper = split.left.raised[u] * split.right.raised[v] * (1 + 8 * ULP) + TINY
+    beyond = beyond_boxes(split.left, split.right, height(y)) * ABOVE + TINY
+    return np.where(inside, lower, 0.0), np.where(inside, upper, beyond)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +177,16 @@ class Transform:
 
 def transform(law: RowLaw, split: Split) -> Transform:
     """The characteristic function, for a law that is reliable."""
-    box = split.box
-    chances = folded(law.joint.reshape(box.shape), box.reach, split.points) * law.inverse
+    chances = modulo(law, split, split.points)
     peak = float(chances.max()) * ABOVE + law.error
     moments = np.exp(log_growth(law, split, np.array([split.growth]))[:, 0])
     return Transform(rfftn(chances), peak, law.error, np.log(moments))
+
+
+def modulo(law: RowLaw, split: Split, points: int) -> Floats:
+    """The chances of parts modulo G."""
+    box = split.box
+    return folded(box.product(split.left.values, split.right.values, law.y), box.reach, points) * law.inverse
 
 
 def log_growth(law: RowLaw, split: Split, growths: Floats) -> Floats:
@@ -204,16 +211,16 @@ def frequencies(points: int) -> Floats:
     return measure
 
 
-def norm(law: RowLaw, box: Box, points: int, rows: int) -> float:
+def norm(law: RowLaw, split: Split, points: int, rows: int) -> float:
     """t(y): an upper bound on the norm of the characteristic function, at most 1.
 
     It is the mean of |phi|^r over all frequencies, to the power 1/r. By the triangle inequality the norm of the error
     may be added to that of the computed function, and it is at most the error's largest value.
     """
-    if not law.reliable:
+    if law.error > LARGEST_NORM_ERROR:
         return 1.0
-    chances = folded(law.joint.reshape(box.shape), box.reach, points) * law.inverse
-    size = points**box.dimensions
+    chances = modulo(law, split, points)
+    size = points**split.box.dimensions
     powers = np.abs(rfftn(chances)) ** rows @ frequencies(points)
     loss = fft_loss(size) * math.sqrt(size * (float(chances.max()) + law.error))
     return float(min(1.0, (float(powers.sum()) / size * ABOVE) ** (1 / rows) * ABOVE + 1.01 * law.error + loss))

@@ -26,7 +26,8 @@ TAIL_BITS = 40  # vectors outside the box have a chance of about 2^-40 each, and
 NEGLIGIBLE = 1e-10  # of B: what parts that add up to 0 modulo G but not to 0 come to, for ordinary vectors
 COARSE = 1e-2  # the same for the numbers t, which are only larger for it
 RARE = 1e-6  # the chance of vectors whose number t is left at 1
-NORM_ENTRIES = 4 * 10**8  # entries of laws that are computed for the numbers t of a class at most: some seconds
+NORM_TAIL_BITS = 16  # the box in which the numbers t are computed is smaller; what it misses is added to them
+NORM_ENTRIES = 2 * 10**8  # entries of laws that are computed for the numbers t of a class at most: some seconds
 SAMPLES = 24  # vectors that G is guessed from
 
 
@@ -67,7 +68,8 @@ def tables_of(epsilon: Fraction, tree: Tree, columns: int, tail_bits: int) -> tu
         if c == tree.root_class:
             tables.append(NodeTables(layer, node_class.children, split))
         else:
-            tables.append(_inner(float(epsilon), node_class, split, tree.rows, layers))
+            smaller = min(box.reach, box_reach(epsilon, columns, layers, NORM_TAIL_BITS))
+            tables.append(_inner(float(epsilon), node_class, split, tree.rows, layers, smaller))
     return tuple(tables)
 
 
@@ -80,23 +82,23 @@ def box_reach(epsilon: Fraction, columns: int, layers: int, tail_bits: int) -> i
     rate = float(epsilon)
     q = rate * TILTS
     moments = layer_log_moments(epsilon, columns, np.concatenate([[0.0], q]))
-    growth = layers * (moments[1:] - moments[0])
     spread = math.log1p(2.0 * layers / rate**2) * (columns - 1) / 2
-    bits = tail_bits * math.log(2) + math.log(4 * columns)
-    return max(2, math.ceil(float(((bits + spread + growth) / (2 * q)).min())))
+    whole = max(0.0, layers * float(moments[0]) - spread)
+    bits = tail_bits * math.log(2) + math.log(4 * columns) - whole
+    return max(2, math.ceil(float(((bits + (layers - 1) * moments[1:]) / (2 * q)).min())))
 
 
-def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layers: int) -> NodeTables:
-    """The tables of an inner node but the root: F, then t, then W."""
+def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layers: int, smaller: int) -> NodeTables:
+    """The tables of an inner node but the root: F, then t, by the laws in a smaller box, then W."""
     cells = node_class.cells[0]
     whole = pair(epsilon, split.left) if cells == 2 else convolve(split.left, split.right)
-    places, shares = _ordinary(whole, split, epsilon, layers - cells)
+    places, shares = _ordinary(whole, epsilon, layers - cells, smaller)
     points, growth, coarse = _group(split, places, shares, rows, epsilon)
-    numbers = _numbers(split, places, coarse, rows)
+    numbers = _numbers(split, places, coarse, rows, smaller)
     return NodeTables(whole.times(numbers), node_class.children, replace(split, points=points, growth=growth), numbers)
 
 
-def _ordinary(whole: VectorWeights, split: Split, epsilon: float, others: int) -> tuple[IntArray, Floats]:
+def _ordinary(whole: VectorWeights, epsilon: float, others: int, smaller: int) -> tuple[IntArray, Floats]:
     """One vector of each orbit that matters, its stored coordinates, and about the chance of the orbit.
 
     Guessed from the law of the vectors of two groups of layers, these and all others, that add up to 0.
@@ -116,7 +118,7 @@ def _ordinary(whole: VectorWeights, split: Split, epsilon: float, others: int) -
     order = np.argsort(-shares / counts, kind="stable")
     upto = np.cumsum(shares[order]) / shares.sum()
     enough = int(np.searchsorted(upto, 1 - RARE)) + 1
-    kept = order[: max(1, min(enough, NORM_ENTRIES // box.size))]
+    kept = order[: max(1, min(enough, NORM_ENTRIES // Box(box.columns, smaller).size))]
     return vectors[kept, :-1], shares[kept] / shares.sum()
 
 
@@ -125,7 +127,6 @@ def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: 
 
     What is ordinary is a guess; bounds for the vectors at hand are computed when a table is drawn.
     """
-    box = split.box
     upto = np.cumsum(shares) / shares.sum()
     chosen = np.unique(np.searchsorted(upto, (np.arange(SAMPLES) + 0.5) / SAMPLES))
     weights = np.diff(np.concatenate([[0.0], (upto[chosen[:-1]] + upto[chosen[1:]]) / 2, [1.0]]))
@@ -135,8 +136,8 @@ def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: 
         law = row_law(split, y)
         centred = log_growth(law, split, growths) - np.multiply.outer(np.concatenate([y, -y]) / 2, growths)
         growth += rows * share * centred.mean(axis=0)
-        variance += rows * share * _variance(law, box)
-    dimensions = box.dimensions
+        variance += rows * share * _variance(law, split)
+    dimensions = split.box.dimensions
     log_bridge = -dimensions / 2 * math.log(max(1.0, 2 * math.pi * variance))
     points = [
         (growth + math.log(2 * dimensions) - log_bridge - math.log(level)) / growths for level in (NEGLIGIBLE, COARSE)
@@ -146,18 +147,20 @@ def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: 
     return fine, float(growths[best]), min(coarse, fine)
 
 
-def _variance(law: RowLaw, box: Box) -> float:
-    marginal = box.marginal(law.joint.reshape(box.shape), 0) * law.inverse
+def _variance(law: RowLaw, split: Split) -> float:
+    """The variance of a coordinate of the part."""
+    box = split.box
+    marginal = box.marginal(box.product(split.left.values, split.right.values, law.y), 0) * law.inverse
     u = np.arange(-box.reach, box.reach + 1)
     mean = float(marginal @ u)
     return float(marginal @ (u - mean) ** 2)
 
 
-def _numbers(split: Split, vectors: IntArray, points: int, rows: int) -> Floats:
+def _numbers(split: Split, vectors: IntArray, points: int, rows: int, smaller: int) -> Floats:
     """t over the box: the norms of the orbits of these vectors, 1 elsewhere."""
-    box = split.box
+    box, within = split.box, Split(split.left.within(smaller), split.right.within(smaller))
     orbits, orbit_of = box.orbits
     by_orbit = np.ones(len(orbits) + 1)  # the last one is for places outside the box
     for y in vectors:
-        by_orbit[orbit_of[box.place(y)]] = norm(row_law(split, y), box, points, rows)
+        by_orbit[orbit_of[box.place(y)]] = norm(row_law(within, y), within, points, rows)
     return by_orbit[orbit_of]

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -37,16 +38,20 @@ Vector = tuple[int, ...]  # its stored coordinates
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The law of a part as balls: vectors in the order of inversion, the chances of each and of all up to each.
+    """The weights of the parts of a vector, as balls, in the order of their largest coordinates.
 
-    All others together have at most the chance ``rest``; ``box`` has all vectors.
+    All parts that are not in the box together weigh at most ``missing``.
     """
 
     box: Box
     vectors: IntArray
-    chances: list[arb]
-    upto: list[arb]
-    rest: arb
+    weights: list[arb]
+    missing: arb
+
+    @cached_property
+    def whole(self) -> arb:
+        """The weight of all parts, F(y)."""
+        return sum(self.weights, arb(0)) + self.missing * arb(0.5, 0.5)
 
 
 class LayersReferee:
@@ -58,27 +63,38 @@ class LayersReferee:
         self._box = tables[0].weights.box
         self._weights: dict[tuple[int, int, int], list[arb]] = {}
         self._parts: dict[tuple[int, Vector, int], Parts] = {}
+        self._upto: dict[tuple[int, Vector, int], list[arb]] = {}
 
-    def draw_part(self, node_class: int, y: Vector, uniform: LazyUniform) -> IntArray:
-        """The part u given y: the first vector, in the order of inversion, whose cumulative chance is larger."""
+    def draw_outside(self, node_class: int, y: Vector, top: Fraction, uniform: LazyUniform) -> IntArray | None:
+        """A part outside the float tables' box, each with its weight over ``top``, by inversion; or None.
+
+        Parts u count as outside if u or y - u is.
+        """
+
+        def upto(k: int) -> Callable[[int], tuple[int, int]]:
+            return digits(lambda: self.outside_upto(node_class, y, k) / ball(top))
+
+        if not uniform.below(upto(-1)):
+            return None
         with precision(96):
             parts = self.parts(node_class, y)
-            upto = np.array([float(chance.mid()) for chance in parts.upto])
-        k = int(np.searchsorted(upto, uniform.known))
-        while k > 0 and uniform.below(digits(lambda k=k: self.upto(node_class, y, k - 1))):  # type: ignore[misc]
+            outside = zip(parts.weights, self._outside(parts, y), strict=True)
+            weights = np.array([float(weight.mid()) for weight, out in outside if out])
+        k = min(int(np.searchsorted(np.cumsum(weights) / float(top), uniform.known)), len(weights) - 1)
+        while k > 0 and uniform.below(upto(k - 1)):
             k -= 1
-        while not uniform.below(digits(lambda k=k: self.upto(node_class, y, k))):  # type: ignore[misc]
+        while not uniform.below(upto(k)):
             k += 1
-        return self._vector(k, parts.box)
+        return self._nth_outside(y, k, parts.box)
 
-    def accept_part(self, node_class: int, y: Vector, u: Vector, peak: float, uniform: LazyUniform) -> bool:
-        """Whether the part that was solved for is accepted, by its weight over the peak."""
+    def accept_part(self, node_class: int, y: Vector, u: Vector, top: Fraction, uniform: LazyUniform) -> bool:
+        """Whether a part is accepted, by its weight over ``top``."""
         children = self._tables[node_class].children
         assert children is not None
         rest = tuple(a - b for a, b in zip(y, u, strict=True))
 
         def chance() -> arb:
-            return self.weight(children[0], u) * self.weight(children[1], rest) / arb(peak)
+            return self.weight(children[0], u) * self.weight(children[1], rest) / ball(top)
 
         return uniform.below(digits(chance))
 
@@ -116,7 +132,7 @@ class LayersReferee:
         return self._weights[key]
 
     def parts(self, node_class: int, y: Vector) -> Parts:
-        """The law of u given y."""
+        """The weights of the parts of y."""
         key = (node_class, y, ctx.prec)
         if key not in self._parts:
             if len(self._parts) >= KEPT:
@@ -124,10 +140,30 @@ class LayersReferee:
             self._parts[key] = self._new_parts(node_class, y)
         return self._parts[key]
 
-    def upto(self, node_class: int, y: Vector, k: int) -> arb:
-        """The chance of the first k + 1 vectors in the order of inversion."""
+    def outside_upto(self, node_class: int, y: Vector, k: int) -> arb:
+        """The weight of parts outside the float tables' box, from the first to number k; of all of them for -1."""
+        key = (node_class, y, ctx.prec)
         parts = self.parts(node_class, y)
-        return parts.upto[min(k, len(parts.upto) - 1)] + parts.rest * arb(0.5, 0.5)
+        if key not in self._upto:
+            if len(self._upto) >= KEPT:
+                self._upto.clear()
+            outside = [weight for weight, out in zip(parts.weights, self._outside(parts, y), strict=True) if out]
+            self._upto[key] = list(accumulate(outside, initial=arb(0)))
+        upto = self._upto[key]
+        return upto[k + 1 if 0 <= k < len(upto) - 1 else -1] + parts.missing * arb(0.5, 0.5)
+
+    def _outside(self, parts: Parts, y: Vector) -> list[bool]:
+        inside = self._box.holds(parts.vectors) & self._box.holds(np.array(y) - parts.vectors)
+        return [not held for held in inside.tolist()]
+
+    def _nth_outside(self, y: Vector, k: int, box: Box) -> IntArray:
+        """The part at a place of the order, however far that is."""
+        while True:
+            vectors = _ordered(box)
+            outside = vectors[~(self._box.holds(vectors) & self._box.holds(np.array(y) - vectors))]
+            if k < len(outside):
+                return outside[k]
+            box = Box(box.columns, box.reach + STEP)
 
     def bridge_chance(self, node_class: int, rows: Counter[Vector]) -> arb:
         """B, the chance that the parts of all rows add up to 0; so many rows have that vector.
@@ -138,57 +174,37 @@ class LayersReferee:
         dimensions, layers = self._box.dimensions, self._layers[node_class]
         q, logs = TILT * self._epsilon, arb(2 * dimensions).log()
         for y, count in rows.items():
-            logs += count * (layers * self._box.columns * self._cell_moment().log() - self._whole(node_class, y).log())
+            logs += count * (
+                layers * self._box.columns * self._cell_moment().log() - self.parts(node_class, y).whole.log()
+            )
         base = math.ceil(float(logs.upper()) / float(q) + ctx.prec * math.log(2) / float(q)) + 1
         product, offset, lost = arb_poly([1]), 0, arb(0)
         for y, count in rows.items():
             parts = self.parts(node_class, y)
             polynomial, shift = _polynomial(parts, base)
-            product, offset, lost = product * polynomial**count, offset + count * shift, lost + count * parts.rest
+            product, offset = product * polynomial**count, offset + count * shift
+            lost += count * parts.missing / parts.whole
         aliased = (logs - ball(q * base)).exp()
         # Sums may be smaller by what is aliased, and larger by what lies outside the boxes.
         return product[offset] - aliased * arb(0.5, 0.5) + lost * arb(0.5, 0.5)
 
-    def _whole(self, node_class: int, y: Vector) -> arb:
-        """F(y)."""
-        joint, missing, _ = self._joint(node_class, y)
-        return sum(joint, arb(0)) + missing * arb(0.5, 0.5)
-
     def _new_parts(self, node_class: int, y: Vector) -> Parts:
-        joint, missing, box = self._joint(node_class, y)
-        whole = sum(joint, arb(0)) + missing * arb(0.5, 0.5)
-        chances = [weight / whole for weight in joint]
-        return Parts(box, self._order(box), chances, list(accumulate(chances)), missing / whole)
-
-    def _joint(self, node_class: int, y: Vector) -> tuple[list[arb], arb, Box]:
-        """W_L(u) W_R(y - u) in the order of inversion, a bound on all others together, and the box."""
+        """W_L(u) W_R(y - u), and a bound on all that are left out."""
         children = self._tables[node_class].children
         assert children is not None
         box = Box(self._box.columns, self._reach(self._layers[node_class], y))
         below, behind = (self.weights(child, box) for child in children)
-        order = self._order(box)
-        rest = np.array(y) - order
+        vectors = _ordered(box)
+        rest = np.array(y) - vectors
         held = box.holds(rest)
-        first = np.ravel_multi_index(tuple((order + box.reach).T), box.shape).tolist()
+        first = np.ravel_multi_index(tuple((vectors + box.reach).T), box.shape).tolist()
         second = np.ravel_multi_index(tuple(np.where(held[:, None], rest + box.reach, 0).T), box.shape).tolist()
         zero = arb(0)
-        joint = [
+        weights = [
             below[i] * behind[j] if inside else zero for i, j, inside in zip(first, second, held.tolist(), strict=True)
         ]
-        return joint, self._beyond(self._layers[node_class], height(np.array(y)), box.reach), box
-
-    def _order(self, box: Box) -> IntArray:
-        """The vectors of a box in the order of inversion: those of the float tables' box, then box by box."""
-        places = np.flatnonzero(box.inside)
-        heights = np.maximum(box.heights.reshape(-1)[places], self._box.reach)
-        ordered = places[np.argsort(heights, kind="stable")]
-        return np.stack(np.unravel_index(ordered, box.shape), axis=1) - box.reach
-
-    def _vector(self, k: int, box: Box) -> IntArray:
-        """The vector at a place of the order, however far that is."""
-        while k >= int(box.inside.sum()):
-            box = Box(box.columns, box.reach + STEP)
-        return self._order(box)[k]
+        missing = self._beyond(self._layers[node_class], height(np.array(y)), box.reach)
+        return Parts(box, vectors, weights, missing)
 
     def _layer(self, box: Box) -> list[arb]:
         a = ball(-self._epsilon).exp()
@@ -206,9 +222,7 @@ class LayersReferee:
             product *= _spread(self.weights(child, box), exponents)
         middle = int(exponents[-1]) // 2
         numbers, zero = self._numbers(node_class, box), arb(0)
-        missing = [
-            self._beyond(self._layers[node_class], m, box.reach) * arb(0.5, 0.5) for m in range(box.reach + 1)
-        ]
+        missing = [self._beyond(self._layers[node_class], m, box.reach) * arb(0.5, 0.5) for m in range(box.reach + 1)]
         heights, inside = box.heights.reshape(-1).tolist(), box.inside.reshape(-1).tolist()
         return [
             (product[exponent + middle] + missing[m]) * arb(t) if held else zero
@@ -249,6 +263,13 @@ class LayersReferee:
         return 4 * columns * self._cell_moment() ** (columns * layers) * ball(q * (m - 2 * (reach + 1))).exp()
 
 
+def _ordered(box: Box) -> IntArray:
+    """The vectors of a box, those with smaller coordinates first."""
+    places = np.flatnonzero(box.inside)
+    ordered = places[np.argsort(box.heights.reshape(-1)[places], kind="stable")]
+    return np.stack(np.unravel_index(ordered, box.shape), axis=1) - box.reach
+
+
 def _exponents(box: Box, base: int) -> IntArray:
     """The exponent of each place of a box, 0 for the first one."""
     axes = np.meshgrid(*[np.arange(box.side, dtype=np.int64)] * box.dimensions, indexing="ij", sparse=True)
@@ -271,4 +292,5 @@ def _polynomial(parts: Parts, base: int) -> tuple[arb_poly, int]:
     """The law of a part as a polynomial, and the exponent of the vector 0."""
     powers = base ** np.arange(parts.box.dimensions - 1, -1, -1, dtype=np.int64)
     exponents = (parts.vectors + parts.box.reach) @ powers
-    return _spread(parts.chances, exponents), int(powers.sum()) * parts.box.reach
+    chances = [weight / parts.whole for weight in parts.weights]
+    return _spread(chances, exponents), int(powers.sum()) * parts.box.reach

@@ -20,7 +20,7 @@ from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel
 from keepsum.sampling.core.geometric import WORD_BITS
 from keepsum.sampling.core.kernel_arguments import UNLIMITED
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.l1.layers.bridge import BridgeReferee, Digits, draw_bridge, tries_at_once
+from keepsum.sampling.l1.layers.bridge import Digits, PartsReferee, draw_bridge, tries_at_once
 from keepsum.sampling.l1.layers.laws import TINY, RowLaw, Split, Transform, bridge_bounds, row_law, transform
 from keepsum.sampling.l1.layers.nodes import TAIL_BITS, tables_of
 from keepsum.sampling.l1.layers.referee import LayersReferee
@@ -155,25 +155,25 @@ class LayerSplitting:
         """The parts of all rows below the left child."""
         node_class = int(self._tree.class_of[node])
 
-        def draw(law: RowLaw, uniform: LazyUniform) -> IntArray:
-            return self._referee.draw_part(node_class, tuple(law.y.tolist()), uniform)
+        def accept(y: IntArray, part: IntArray, top: Fraction, uniform: LazyUniform) -> bool:
+            return self._referee.accept_part(node_class, tuple(y.tolist()), tuple(part.tolist()), top, uniform)
 
-        def accept(law: RowLaw, part: IntArray, uniform: LazyUniform) -> bool:
-            y, u = tuple(law.y.tolist()), tuple(part.tolist())
-            return self._referee.accept_part(node_class, y, u, law.peak, uniform)
+        def draw_outside(law: RowLaw, uniform: LazyUniform) -> IntArray | None:
+            top = 2**law.outside_bits / Fraction(law.scale)
+            return self._referee.draw_outside(node_class, tuple(law.y.tolist()), top, uniform)
 
         laws = [self._law(node_class, y, effort) for y in vectors]
-        return draw_bridge(self._split_of(node_class), laws, digits, self._tries, BridgeReferee(draw, accept))[0]
+        return draw_bridge(self._split_of(node_class), laws, digits, self._tries, PartsReferee(accept, draw_outside))[0]
 
     def _accept(self, node: int, vectors: IntArray, digits: Digits, effort: Effort) -> bool:
         """Whether the vectors below an inner node but the root are accepted: with chance B over the product of t."""
         node_class = int(self._tree.class_of[node])
         low, high = self._factor(node_class, vectors, effort)
 
-        def referee(uniform: LazyUniform) -> bool:
+        def settle(_: int, uniform: LazyUniform) -> bool:
             return self._referee.accept_vectors(node_class, [tuple(y) for y in vectors.tolist()], uniform)
 
-        return digits.below(low, high, referee)
+        return bool(digits.below(np.array([low]), np.array([high]), settle)[0])
 
     def _factor(self, node_class: int, vectors: IntArray, effort: Effort) -> tuple[float, float]:
         """Bounds on B over the product of t."""
@@ -200,7 +200,7 @@ class LayerSplitting:
         law = self._cache.get(key)
         if not isinstance(law, RowLaw):
             law = row_law(self._split_of(node_class), y)
-            effort.entries += law.joint.size
+            effort.entries += law.envelopes.size
             self._cache.put(key, law)
         return law
 
@@ -214,6 +214,6 @@ class LayerSplitting:
         if not law.reliable:
             return None
         new = transform(law, self._split_of(node_class))
-        effort.entries += law.joint.size
+        effort.entries += law.envelopes.size
         self._cache.put(key, new)
         return new

@@ -4,13 +4,13 @@ As for two-way tables, with vectors of c integers that add up to 0 in place of i
 e^(-eps |v|_1), an inner node the convolution F of its children's weights times the numbers t. Tables end at the reach b
 of a box, the weights do not. Let D(q) be the sum of W(y) e^(q y_1) over all y, which is the same for every coordinate
 and for -q. A coordinate of m needs others that add up to -m, so that D is finite for q < 2 eps, and
-W(y) <= D(q) e^(-q |y|_inf). Moments multiply along the tree, because t <= 1.
+there are bounds W(y) <= U(q) e^(-q |y|_inf). With t <= 1, D_L D_R bounds D along the tree, and D_L U_R bounds U.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -22,7 +22,31 @@ from keepsum.sampling.l1.layers.boxes import Box
 from keepsum.sampling.l1.splitting.weights import ABOVE, ULP, leaf
 
 TILTS = np.array(
-    [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9]
+    [
+        0.01,
+        0.02,
+        0.05,
+        0.1,
+        0.15,
+        0.2,
+        0.3,
+        0.4,
+        0.5,
+        0.6,
+        0.7,
+        0.8,
+        0.9,
+        1.0,
+        1.1,
+        1.2,
+        1.3,
+        1.4,
+        1.5,
+        1.6,
+        1.7,
+        1.8,
+        1.9,
+    ]
 )  # q, in units of epsilon
 # The error of a fast Fourier transform of N numbers in the l2 norm, relative to their norm, is at most this times
 # log2(N) 2^-53: for powers of two it is 7 (Higham 2002, theorem 24.2).
@@ -43,6 +67,8 @@ class VectorWeights:
         Some q.
     log_moments
         For each q, the logarithm of an upper bound on D(q).
+    log_tops
+        For each q, the logarithm of U(q).
     """
 
     box: Box
@@ -50,6 +76,7 @@ class VectorWeights:
     errors: Floats
     rates: Floats
     log_moments: Floats
+    log_tops: Floats
 
     @cached_property
     def raised(self) -> Floats:
@@ -60,28 +87,48 @@ class VectorWeights:
     @property
     def top(self) -> float:
         """An upper bound on all weights."""
-        beyond = math.exp((self.log_moments - self.rates * (self.box.reach + 1)).min())
+        beyond = math.exp((self.log_tops - self.rates * (self.box.reach + 1)).min())
         return ABOVE * max(float(self.raised.max()), beyond)
+
+    def within(self, reach: int) -> VectorWeights:
+        """The weights of a smaller box, with the same bounds on D and U."""
+        window = (slice(self.box.reach - reach, self.box.reach + reach + 1),) * self.box.dimensions
+        box = Box(self.box.columns, reach)
+        values, errors = (np.where(box.inside, array[window], 0.0) for array in (self.values, self.errors))
+        return replace(self, box=box, values=values, errors=errors)
 
     def times(self, numbers: Floats) -> VectorWeights:
         """The weights times some numbers of at most 1, and times 1 beyond the box."""
         values = self.values * numbers
-        return with_moments(self.box, values, self.errors * numbers + 2 * ULP * values, self.rates, self.log_moments)
+        errors = self.errors * numbers + 2 * ULP * values
+        return measured(VectorWeights(self.box, values, errors, self.rates, self.log_moments, self.log_tops))
 
 
-def with_moments(box: Box, values: Floats, errors: Floats, rates: Floats, log_moments: Floats) -> VectorWeights:
-    """Weights with the smaller of the given bounds on moments and those measured in the box.
+def measured(weights: VectorWeights) -> VectorWeights:
+    """Weights with the smaller of the given bounds on D and U and those measured in the box.
 
     Outside the box some coordinate exceeds b, and the sum of W(y) e^(q |y|_inf) there is at most
     2 c e^(-(q' - q)(b + 1)) D(q') for every larger q'.
     """
-    upper = box.marginal(values + errors, 0)
-    inside = np.exp(np.multiply.outer(rates, np.arange(-box.reach, box.reach + 1))) @ upper
+    box, rates, reach = weights.box, weights.rates, weights.box.reach
+    inside = np.exp(np.multiply.outer(rates, np.arange(-reach, reach + 1))) @ box.marginal(weights.raised, 0)
+    highest = np.zeros(reach + 1)
+    np.maximum.at(highest, box.heights[box.inside], weights.raised[box.inside])
+    tops = (highest * np.exp(np.multiply.outer(rates, np.arange(reach + 1)))).max(axis=1)
+    outside = np.exp(_beyond(weights.log_moments, rates, reach))
+    log_moments = np.log((inside + 2 * box.columns * outside) * ABOVE)
+    log_tops = np.maximum(np.log(tops), _beyond(weights.log_tops, rates, reach)) + math.log(ABOVE)
+    return replace(
+        weights,
+        log_moments=np.minimum(weights.log_moments, log_moments),
+        log_tops=np.minimum(weights.log_tops, log_tops),
+    )
+
+
+def _beyond(logs: Floats, rates: Floats, reach: int) -> Floats:
+    """For each q, the smallest bound at a larger q' times e^(-(q' - q)(b + 1)), in logarithms."""
     gaps = rates[None, :] - rates[:, None]
-    exponents = np.where(gaps > 0, log_moments[None, :] - gaps * (box.reach + 1), np.inf)
-    outside = 2 * box.columns * np.exp(np.minimum(exponents.min(axis=1), 700.0))
-    measured = np.log((inside + outside) * ABOVE)
-    return VectorWeights(box, values, errors, rates, np.minimum(log_moments, measured))
+    return np.minimum(np.where(gaps > 0, logs[None, :] - gaps * (reach + 1), np.inf).min(axis=1), 700.0)
 
 
 def layer_log_moments(epsilon: Fraction, columns: int, rates: Floats) -> Floats:
@@ -113,20 +160,30 @@ def layer_weights(epsilon: Fraction, box: Box) -> VectorWeights:
     by_length = np.exp(-exponents)
     values = np.where(box.inside, by_length[box.lengths], 0.0)
     errors = np.where(box.inside, (by_length * (3 * exponents + 8) * ULP)[box.lengths], 0.0)
-    return with_moments(box, values, errors, rates, layer_log_moments(epsilon, box.columns, rates))
+    # |v|_1 >= 2 |v|_inf, so U(q) = 1.
+    return VectorWeights(
+        box, values, errors, rates, layer_log_moments(epsilon, box.columns, rates), np.zeros(len(rates))
+    )
 
 
 def beyond_boxes(left: VectorWeights, right: VectorWeights, m: int, growth: float = 0.0, reach: int = -1) -> float:
     """A bound on the sum of W_L(u) W_R(y - u) e^(s |u|_inf) over the u with u or y - u outside the box, |y|_inf = m.
 
-    For |u|_inf > b, W_R(y - u) <= D_R e^(-q(|u|_inf - m)), and the sum of W_L(u) e^(-(q - s) |u|_inf) there is at most
+    For |u|_inf > b, W_R(y - u) <= U_R e^(-q(|u|_inf - m)), and the sum of W_L(u) e^(-(q - s) |u|_inf) there is at most
     2 c D_L e^(-(2q - s)(b + 1)); with the roles changed |u|_inf <= |y - u|_inf + m. ``growth`` is s. With ``reach``,
     the box ends there.
     """
     b, q = (left.box.reach if reach < 0 else reach), left.rates
-    exponents = left.log_moments + right.log_moments + (q + growth) * m - (2 * q - growth) * (b + 1)
-    exponents = exponents[2 * q >= growth]
-    return float(4 * left.box.columns * ABOVE * math.exp(min(exponents.min(), 700.0)))
+    logs = np.logaddexp(left.log_moments + right.log_tops, right.log_moments + left.log_tops)
+    exponents = (logs + (q + growth) * m - (2 * q - growth) * (b + 1))[2 * q >= growth]
+    return float(2 * left.box.columns * ABOVE * math.exp(min(exponents.min(), 700.0)))
+
+
+def _joined(left: VectorWeights, right: VectorWeights, values: Floats, errors: Floats) -> VectorWeights:
+    """F with its bounds: D_L D_R, and the smaller of D_L U_R and D_R U_L."""
+    tops = np.minimum(left.log_moments + right.log_tops, right.log_moments + left.log_tops)
+    moments = left.log_moments + right.log_moments
+    return measured(VectorWeights(left.box, values, errors, left.rates, moments, tops))
 
 
 def convolve(left: VectorWeights, right: VectorWeights) -> VectorWeights:
@@ -149,7 +206,7 @@ def convolve(left: VectorWeights, right: VectorWeights) -> VectorWeights:
     factors = convolution(left.errors, right.raised) + convolution(left.values, right.errors) + 3 * flat
     missing = np.array([beyond_boxes(left, right, m) for m in range(box.reach + 1)])
     errors = np.where(box.inside, factors + missing[np.minimum(box.heights, box.reach)], 0.0)
-    return with_moments(box, values, errors, left.rates, left.log_moments + right.log_moments)
+    return _joined(left, right, values, errors)
 
 
 def pair(epsilon: float, layer: VectorWeights) -> VectorWeights:
@@ -170,7 +227,7 @@ def pair(epsilon: float, layer: VectorWeights) -> VectorWeights:
     missing = np.array([beyond_boxes(layer, layer, m, reach=reach) for m in range(box.reach + 1)])
     relative = (3 * epsilon * 4 * box.columns * reach + (box.columns + 1) * (2 * box.columns * reach + 16)) * ULP
     errors = values * relative + np.where(box.inside, missing[np.minimum(box.heights, box.reach)], 0.0)
-    return with_moments(box, values, errors, layer.rates, 2 * layer.log_moments)
+    return _joined(layer, layer, values, errors)
 
 
 def _beginnings(cells: dict[int, Floats], vectors: IntArray, reach: int) -> tuple[Floats, IntArray]:
