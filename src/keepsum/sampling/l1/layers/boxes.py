@@ -118,7 +118,8 @@ class Box:
     def marginal(self, weights: Floats, axis: int) -> Floats:
         """The sums over all coordinates but one."""
         behind = weights.reshape(*self.shape[: axis + 1], -1).sum(axis=-1)
-        return behind.reshape(-1, self.side).sum(axis=0)
+        marginal: Floats = behind.reshape(-1, self.side).sum(axis=0)
+        return marginal
 
 
 def height(vector: IntArray) -> int:

@@ -57,6 +57,90 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
+class Joint:
+    """The weights of all parts u of a vector y.
+
+    Attributes
+    ----------
+    y
+        The stored coordinates of y.
+    split
+        How vectors split at the node.
+    values, raised
+        W_L(u) W_R(y - u) over the box, and upper bounds on them.
+    total, upper
+        Their sums.
+    missing
+        At least the weight of all u that are not in the box.
+    """
+
+    y: IntArray
+    split: Split
+    values: Floats
+    raised: Floats
+    total: float
+    upper: float
+    missing: float
+
+    @property
+    def error(self) -> float:
+        """At least the sum of the errors of all chances, of what lies outside the box too.
+
+        Errors of the weights and what is missing count twice: in the chances themselves, and in F.
+        """
+        if self.total <= SMALLEST:
+            return math.inf
+        box = self.split.box
+        rounding = (2 * box.dimensions * box.side + 64) * ULP
+        return 2.01 * (max(self.upper - self.total, 0.0) + self.missing) / self.total + rounding
+
+    def log_growth(self, growths: Floats) -> Floats:
+        """Logarithms of bounds on the means of e^(s u_j) and e^(-s u_j): one row for each, a column for each s."""
+        box, left, right = self.split.box, self.split.left, self.split.right
+        marginals = np.stack([box.marginal(self.raised, axis) for axis in range(box.dimensions)])
+        u = np.arange(-box.reach, box.reach + 1)
+        factors = np.exp(np.minimum(np.multiply.outer(u, growths), 700.0))
+        outside = np.array([beyond_boxes(left, right, height(self.y), s) for s in growths.tolist()])
+        moments = np.concatenate([marginals @ factors, marginals[:, ::-1] @ factors]) + outside
+        bounds: Floats = np.log(moments * ((1 + 2 * self.error) * ABOVE / self.total))
+        return bounds
+
+    def modulo(self, points: int) -> Floats:
+        """The chances of parts modulo G."""
+        return folded(self.values, self.split.box.reach, points) / self.total
+
+
+def joint_of(split: Split, y: IntArray) -> Joint:
+    """The weights of all parts of a vector."""
+    box, left, right = split.box, split.left, split.right
+    values, raised = box.product(left.values, right.values, y), box.product(left.raised, right.raised, y)
+    missing = max(beyond_boxes(left, right, height(y)), SMALLEST)
+    return Joint(y, split, values, raised, box.total(values), box.total(raised), missing)
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """The characteristic function of a row's part on the group of vectors modulo G.
+
+    Attributes
+    ----------
+    values
+        Its values; of each pair of a frequency and its opposite, one.
+    peak
+        At least the largest chance of a part modulo G.
+    error
+        At least the sum of the errors of all chances.
+    log_growth
+        Logarithms of bounds on the means of e^(s u_j), for every stored coordinate, and then of e^(-s u_j).
+    """
+
+    values: npt.NDArray[np.complex128]
+    peak: float
+    error: float
+    log_growth: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class RowLaw:
     """The law of the part u given y.
 
@@ -72,14 +156,12 @@ class RowLaw:
         What weights are multiplied with.
     outside_bits
         The envelope of all other u together is 2 to this power.
-    inverse
-        One over the sum of the weights.
     error
-        At least the sum of the errors of all chances, of what lies outside the box too.
+        At least the sum of the errors of all chances.
     peak, peak_chance
         At least the largest weight, and that over the sum of them.
-    reliable
-        Whether errors are so small that floats decide by chances.
+    transform
+        Its characteristic function; None at the root, and where errors are too large for floats to decide by it.
     """
 
     y: IntArray
@@ -87,41 +169,50 @@ class RowLaw:
     upto: IntArray
     scale: float
     outside_bits: int
-    inverse: float
     error: float
     peak: float
     peak_chance: float
-    reliable: bool
+    transform: Transform | None
 
     @property
     def nbytes(self) -> int:
         """The memory that it takes."""
-        return self.envelopes.nbytes + self.upto.nbytes
+        transformed = 0 if self.transform is None else self.transform.values.nbytes
+        return self.envelopes.nbytes + self.upto.nbytes + transformed
 
 
 def row_law(split: Split, y: IntArray) -> RowLaw:
     """The law of the part of a row with the vector y."""
-    box, left, right = split.box, split.left, split.right
-    raised = box.product(left.raised, right.raised, y)
-    joint = box.product(left.values, right.values, y)
-    total, upper, missing = box.total(joint), box.total(raised), max(beyond_boxes(left, right, height(y)), SMALLEST)
-    scale = SHARE * 2.0**NUMBER_BITS / (upper + 2 * missing)
-    raised *= scale * (1 + 16 * ULP)
-    envelopes = raised.astype(np.int64)
-    envelopes[raised > 0] += 1
-    blocks = envelopes.reshape(-1, box.block)
-    upto = np.cumsum(blocks.sum(axis=1))
-    outside_bits = math.ceil(missing * scale * ABOVE).bit_length()
-    assert int(upto[-1]) + 2**outside_bits <= 2**NUMBER_BITS
-    # Errors of the weights and what is missing count twice: in the chances themselves, and in F.
-    rounding = (2 * box.dimensions * box.side + 64) * ULP
-    error = 2.01 * (max(upper - total, 0.0) + missing) / total + rounding if total > SMALLEST else math.inf
-    peak = PEAK_ROOM * float(joint.max())
-    reliable = error < 1 and 1e3 * error * total <= peak
-    chance = peak / total if reliable else math.inf
-    peak = peak if reliable else PEAK_ROOM * left.top * right.top
-    inverse = 1 / total if total > SMALLEST else 0.0
-    return RowLaw(y, blocks, upto, scale, outside_bits, inverse, error, peak, chance, reliable)
+    joint, box = joint_of(split, y), split.box
+    error = joint.error
+    peak, chance = PEAK_ROOM * split.left.top * split.right.top, math.inf
+    transformed = None
+    highest = PEAK_ROOM * float(joint.values.max())
+    if error < 1 and 1e3 * error * joint.total <= highest:  # nothing outside the box can be higher
+        peak, chance = highest, highest / joint.total
+        transformed = _transform(joint) if split.points else None
+    scale = SHARE * 2.0**NUMBER_BITS / (joint.upper + 2 * joint.missing)
+    envelopes = _envelopes(joint, scale).reshape(-1, box.block)
+    upto = np.cumsum(envelopes.sum(axis=1))
+    outside_bits = math.ceil(joint.missing * scale * ABOVE).bit_length()
+    if int(upto[-1]) + 2**outside_bits > 2**NUMBER_BITS:
+        raise AssertionError("the envelopes of a row are too large")
+    return RowLaw(y, envelopes, upto, scale, outside_bits, error, peak, chance, transformed)
+
+
+def _envelopes(joint: Joint, scale: float) -> IntArray:
+    """Whole numbers that are at least the weights times the scale; 0 where there is no part."""
+    scaled = joint.raised * (scale * (1 + 16 * ULP))
+    envelopes = scaled.astype(np.int64)
+    envelopes[scaled > 0] += 1
+    return envelopes
+
+
+def _transform(joint: Joint) -> Transform:
+    split = joint.split
+    chances = joint.modulo(split.points)
+    peak = float(chances.max()) * ABOVE + joint.error
+    return Transform(rfftn(chances), peak, joint.error, joint.log_growth(np.array([split.growth]))[:, 0])
 
 
 def pick_parts(law: RowLaw, box: Box, numbers: IntArray) -> tuple[IntArray, IntArray]:
@@ -148,60 +239,6 @@ def part_weights(split: Split, y: IntArray, parts: IntArray) -> tuple[Floats, Fl
     return np.where(inside, lower, 0.0), np.where(inside, upper, beyond)
 
 
-@dataclass(frozen=True, eq=False)
-class Transform:
-    """The characteristic function of a row's part on the group of vectors modulo G.
-
-    Attributes
-    ----------
-    values
-        Its values; of each pair of a frequency and its opposite, one.
-    peak
-        At least the largest chance of a part modulo G.
-    error
-        The error of the law, as in ``RowLaw``.
-    log_growth
-        Logarithms of bounds on the means of e^(s u_j), for every stored coordinate, and then of e^(-s u_j).
-    """
-
-    values: npt.NDArray[np.complex128]
-    peak: float
-    error: float
-    log_growth: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that it takes."""
-        return self.values.nbytes
-
-
-def transform(law: RowLaw, split: Split) -> Transform:
-    """The characteristic function, for a law that is reliable."""
-    chances = modulo(law, split, split.points)
-    peak = float(chances.max()) * ABOVE + law.error
-    moments = np.exp(log_growth(law, split, np.array([split.growth]))[:, 0])
-    return Transform(rfftn(chances), peak, law.error, np.log(moments))
-
-
-def modulo(law: RowLaw, split: Split, points: int) -> Floats:
-    """The chances of parts modulo G."""
-    box = split.box
-    return folded(box.product(split.left.values, split.right.values, law.y), box.reach, points) * law.inverse
-
-
-def log_growth(law: RowLaw, split: Split, growths: Floats) -> Floats:
-    """Logarithms of bounds on the means of e^(s u_j) and e^(-s u_j): one row for each, a column for each s."""
-    box = split.box
-    raised = box.product(split.left.raised, split.right.raised, law.y)
-    marginals = np.stack([box.marginal(raised, axis) for axis in range(box.dimensions)])
-    u = np.arange(-box.reach, box.reach + 1)
-    factors = np.exp(np.minimum(np.multiply.outer(u, growths), 700.0))
-    outside = np.array([beyond_boxes(split.left, split.right, height(law.y), s) for s in growths.tolist()])
-    moments = np.concatenate([marginals @ factors, marginals[:, ::-1] @ factors]) + outside
-    bounds: Floats = np.log(moments * (law.inverse * (1 + 2 * law.error) * ABOVE))
-    return bounds
-
-
 def frequencies(points: int) -> Floats:
     """The weight of each k = 0, ..., G // 2 along the last axis in the sum over all frequencies, -k included."""
     measure = np.full(points // 2 + 1, 2.0)
@@ -211,19 +248,20 @@ def frequencies(points: int) -> Floats:
     return measure
 
 
-def norm(law: RowLaw, split: Split, points: int, rows: int) -> float:
+def norm(joint: Joint, points: int, rows: int) -> float:
     """t(y): an upper bound on the norm of the characteristic function, at most 1.
 
     It is the mean of |phi|^r over all frequencies, to the power 1/r. By the triangle inequality the norm of the error
     may be added to that of the computed function, and it is at most the error's largest value.
     """
-    if law.error > LARGEST_NORM_ERROR:
+    error = joint.error
+    if error > LARGEST_NORM_ERROR:
         return 1.0
-    chances = modulo(law, split, points)
-    size = points**split.box.dimensions
+    chances = joint.modulo(points)
+    size = chances.size
     powers = np.abs(rfftn(chances)) ** rows @ frequencies(points)
-    loss = fft_loss(size) * math.sqrt(size * (float(chances.max()) + law.error))
-    return float(min(1.0, (float(powers.sum()) / size * ABOVE) ** (1 / rows) * ABOVE + 1.01 * law.error + loss))
+    loss = fft_loss(size) * math.sqrt(size * (float(chances.max()) + error))
+    return float(min(1.0, (float(powers.sum()) / size * ABOVE) ** (1 / rows) * ABOVE + 1.01 * error + loss))
 
 
 def fft_loss(size: int) -> float:

@@ -11,7 +11,7 @@ from scipy.fft import irfftn, next_fast_len, rfftn
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.layers.boxes import Box
-from keepsum.sampling.l1.layers.laws import RowLaw, Split, log_growth, norm, row_law
+from keepsum.sampling.l1.layers.laws import Joint, Split, joint_of, norm
 from keepsum.sampling.l1.layers.weights import (
     TILTS,
     VectorWeights,
@@ -27,7 +27,7 @@ NEGLIGIBLE = 1e-10  # of B: what parts that add up to 0 modulo G but not to 0 co
 COARSE = 1e-2  # the same for the numbers t, which are only larger for it
 RARE = 1e-6  # the chance of vectors whose number t is left at 1
 NORM_TAIL_BITS = 16  # the box in which the numbers t are computed is smaller; what it misses is added to them
-NORM_ENTRIES = 2 * 10**8  # entries of laws that are computed for the numbers t of a class at most: some seconds
+NORM_ENTRIES = 10**8  # entries of laws that are computed for the numbers t of a class at most: some seconds
 SAMPLES = 24  # vectors that G is guessed from
 
 
@@ -39,34 +39,34 @@ class NodeTables:
     ----------
     weights
         W.
+    numbers
+        t over the box; 1 for layers and the root.
     children
         The classes of the children; None for a layer.
     split
         How vectors split; None for a layer.
-    numbers
-        t over the box; None for layers and the root.
     """
 
     weights: VectorWeights
+    numbers: Floats
     children: tuple[int, int] | None = None
     split: Split | None = None
-    numbers: Floats | None = None
 
 
 def tables_of(epsilon: Fraction, tree: Tree, columns: int, tail_bits: int) -> tuple[NodeTables, ...]:
     """The tables of all classes of a tree, children before parents."""
     layers = len(tree.order)
     box = Box(columns, box_reach(epsilon, columns, layers, tail_bits))
-    layer = layer_weights(epsilon, box)
+    layer, ones = layer_weights(epsilon, box), np.ones(box.shape)
     tables: list[NodeTables] = []
     for c, node_class in enumerate(tree.classes):
         if node_class.children is None:
-            tables.append(NodeTables(layer))
+            tables.append(NodeTables(layer, ones))
             continue
         a, b = node_class.children
         split = Split(tables[a].weights, tables[b].weights)
         if c == tree.root_class:
-            tables.append(NodeTables(layer, node_class.children, split))
+            tables.append(NodeTables(layer, ones, node_class.children, split))
         else:
             smaller = min(box.reach, box_reach(epsilon, columns, layers, NORM_TAIL_BITS))
             tables.append(_inner(float(epsilon), node_class, split, tree.rows, layers, smaller))
@@ -88,6 +88,16 @@ def box_reach(epsilon: Fraction, columns: int, layers: int, tail_bits: int) -> i
     return max(2, math.ceil(float(((bits + (layers - 1) * moments[1:]) / (2 * q)).min())))
 
 
+def entries_of(epsilon: Fraction, shape: tuple[int, int, int]) -> tuple[int, int]:
+    """About how many entries of tables and laws a sampler computes: to keep at a time, and per proposal."""
+    rows, layers, columns = shape
+    reach = box_reach(epsilon, columns, layers, TAIL_BITS)
+    size = Box(columns, reach).size
+    convolved = (3 * reach + 1) ** (columns - 1) if layers > 4 else 0
+    kept = (20 + 2 * min(rows, size)) * size + 6 * convolved
+    return int(kept), int(rows * (layers - 1) * (size + 10 * rows ** ((columns - 1) / 2)))
+
+
 def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layers: int, smaller: int) -> NodeTables:
     """The tables of an inner node but the root: F, then t, by the laws in a smaller box, then W."""
     cells = node_class.cells[0]
@@ -95,7 +105,8 @@ def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layer
     places, shares = _ordinary(whole, epsilon, layers - cells, smaller)
     points, growth, coarse = _group(split, places, shares, rows, epsilon)
     numbers = _numbers(split, places, coarse, rows, smaller)
-    return NodeTables(whole.times(numbers), node_class.children, replace(split, points=points, growth=growth), numbers)
+    split = replace(split, points=points, growth=growth)
+    return NodeTables(whole.times(numbers), numbers, node_class.children, split)
 
 
 def _ordinary(whole: VectorWeights, epsilon: float, others: int, smaller: int) -> tuple[IntArray, Floats]:
@@ -133,10 +144,10 @@ def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: 
     growths = epsilon * np.linspace(0.2, 3.4, 33)
     growth, variance = np.zeros(len(growths)), 0.0
     for y, share in zip(vectors[chosen], weights.tolist(), strict=True):
-        law = row_law(split, y)
-        centred = log_growth(law, split, growths) - np.multiply.outer(np.concatenate([y, -y]) / 2, growths)
+        joint = joint_of(split, y)
+        centred = joint.log_growth(growths) - np.multiply.outer(np.concatenate([y, -y]) / 2, growths)
         growth += rows * share * centred.mean(axis=0)
-        variance += rows * share * _variance(law, split)
+        variance += rows * share * _variance(joint)
     dimensions = split.box.dimensions
     log_bridge = -dimensions / 2 * math.log(max(1.0, 2 * math.pi * variance))
     points = [
@@ -147,20 +158,20 @@ def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: 
     return fine, float(growths[best]), min(coarse, fine)
 
 
-def _variance(law: RowLaw, split: Split) -> float:
+def _variance(joint: Joint) -> float:
     """The variance of a coordinate of the part."""
-    box = split.box
-    marginal = box.marginal(box.product(split.left.values, split.right.values, law.y), 0) * law.inverse
+    box = joint.split.box
+    marginal = box.marginal(joint.values, 0) / joint.total
     u = np.arange(-box.reach, box.reach + 1)
     mean = float(marginal @ u)
     return float(marginal @ (u - mean) ** 2)
 
 
 def _numbers(split: Split, vectors: IntArray, points: int, rows: int, smaller: int) -> Floats:
-    """t over the box: the norms of the orbits of these vectors, 1 elsewhere."""
+    """The numbers t over the box: the norms of the orbits of these vectors, 1 elsewhere."""
     box, within = split.box, Split(split.left.within(smaller), split.right.within(smaller))
     orbits, orbit_of = box.orbits
     by_orbit = np.ones(len(orbits) + 1)  # the last one is for places outside the box
     for y in vectors:
-        by_orbit[orbit_of[box.place(y)]] = norm(row_law(within, y), within, points, rows)
+        by_orbit[orbit_of[box.place(y)]] = norm(joint_of(within, y), points, rows)
     return by_orbit[orbit_of]

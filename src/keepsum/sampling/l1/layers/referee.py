@@ -89,8 +89,7 @@ class LayersReferee:
 
     def accept_part(self, node_class: int, y: Vector, u: Vector, top: Fraction, uniform: LazyUniform) -> bool:
         """Whether a part is accepted, by its weight over ``top``."""
-        children = self._tables[node_class].children
-        assert children is not None
+        children = self._children(node_class)
         rest = tuple(a - b for a, b in zip(y, u, strict=True))
 
         def chance() -> arb:
@@ -111,10 +110,10 @@ class LayersReferee:
         return uniform.below(digits(chance))
 
     def number(self, node_class: int, y: Vector) -> arb:
-        """t(y), which is 1 outside the box."""
-        numbers, place = self._tables[node_class].numbers, np.array(y)
-        inside = numbers is not None and bool(self._box.holds(place))
-        return arb(float(numbers[self._box.place(place)])) if inside and numbers is not None else arb(1)
+        """The number t(y), which is 1 outside the float tables' box."""
+        place = np.array(y)
+        inside = bool(self._box.holds(place))
+        return arb(float(self._tables[node_class].numbers[self._box.place(place)])) if inside else arb(1)
 
     def weight(self, node_class: int, y: Vector) -> arb:
         """W(y)."""
@@ -160,9 +159,10 @@ class LayersReferee:
         """The part at a place of the order, however far that is."""
         while True:
             vectors = _ordered(box)
-            outside = vectors[~(self._box.holds(vectors) & self._box.holds(np.array(y) - vectors))]
+            outside: IntArray = vectors[~(self._box.holds(vectors) & self._box.holds(np.array(y) - vectors))]
             if k < len(outside):
-                return outside[k]
+                part: IntArray = outside[k]
+                return part
             box = Box(box.columns, box.reach + STEP)
 
     def bridge_chance(self, node_class: int, rows: Counter[Vector]) -> arb:
@@ -190,8 +190,7 @@ class LayersReferee:
 
     def _new_parts(self, node_class: int, y: Vector) -> Parts:
         """W_L(u) W_R(y - u), and a bound on all that are left out."""
-        children = self._tables[node_class].children
-        assert children is not None
+        children = self._children(node_class)
         box = Box(self._box.columns, self._reach(self._layers[node_class], y))
         below, behind = (self.weights(child, box) for child in children)
         vectors = _ordered(box)
@@ -205,6 +204,12 @@ class LayersReferee:
         ]
         missing = self._beyond(self._layers[node_class], height(np.array(y)), box.reach)
         return Parts(box, vectors, weights, missing)
+
+    def _children(self, node_class: int) -> tuple[int, int]:
+        children = self._tables[node_class].children
+        if children is None:
+            raise AssertionError("a layer has no parts")
+        return children
 
     def _layer(self, box: Box) -> list[arb]:
         a = ball(-self._epsilon).exp()
@@ -230,16 +235,11 @@ class LayersReferee:
         ]
 
     def _numbers(self, node_class: int, box: Box) -> list[float]:
-        """t over a box, place by place."""
+        """The numbers t over a box that is at least as large as that of the float tables, place by place."""
         numbers = np.ones(box.shape)
-        small, given = self._box.reach, self._tables[node_class].numbers
-        if given is not None:
-            if box.reach >= small:
-                window = slice(box.reach - small, box.reach + small + 1)
-                numbers[(window,) * box.dimensions] = given
-            else:
-                window = slice(small - box.reach, small + box.reach + 1)
-                numbers = given[(window,) * box.dimensions]
+        small = self._box.reach
+        window = slice(box.reach - small, box.reach + small + 1)
+        numbers[(window,) * box.dimensions] = self._tables[node_class].numbers
         return [float(t) for t in numbers.reshape(-1)]
 
     def _reach(self, layers: int, y: Vector) -> int:

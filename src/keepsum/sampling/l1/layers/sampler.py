@@ -21,7 +21,7 @@ from keepsum.sampling.core.geometric import WORD_BITS
 from keepsum.sampling.core.kernel_arguments import UNLIMITED
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.layers.bridge import Digits, PartsReferee, draw_bridge, tries_at_once
-from keepsum.sampling.l1.layers.laws import TINY, RowLaw, Split, Transform, bridge_bounds, row_law, transform
+from keepsum.sampling.l1.layers.laws import TINY, RowLaw, bridge_bounds, row_law
 from keepsum.sampling.l1.layers.nodes import TAIL_BITS, tables_of
 from keepsum.sampling.l1.layers.referee import LayersReferee
 from keepsum.sampling.l1.splitting.tree import grow
@@ -29,12 +29,16 @@ from keepsum.sampling.l1.splitting.weights import ULP
 
 TASK_TABLES = 16  # tables that a worker draws at a time
 CACHE_BYTES = 2**28  # memory for laws that are kept for the next table
+PART_ENTRIES = 10  # entries of a law that take as long as drawing a part
 LARGEST_ERROR = 1e-8  # of the law of parts at the root: with more, the referee would be asked too often
 
 
 @dataclass
 class Effort:
-    """What draws took: accepted tables, proposals, and entries of laws that were computed."""
+    """What draws took: accepted tables, proposals, and entries of laws that were computed.
+
+    A part that is drawn counts as ten entries.
+    """
 
     accepted: int = 0
     proposals: int = 0
@@ -43,21 +47,20 @@ class Effort:
 
 @dataclass
 class _Cache:
-    """Laws and transforms by class of node and vector, the most recent ones."""
+    """Laws by class of node and vector, the latest ones."""
 
     most: int
-    bytes: int = 0
-    known: OrderedDict[tuple[str, int, bytes], RowLaw | Transform] = field(default_factory=OrderedDict)
+    size: int = 0
+    known: OrderedDict[tuple[int, bytes], RowLaw] = field(default_factory=OrderedDict)
 
-    def get(self, key: tuple[str, int, bytes]) -> RowLaw | Transform | None:
-        return self.known.get(key)
+    def get(self, node_class: int, y: IntArray) -> RowLaw | None:
+        return self.known.get((node_class, y.tobytes()))
 
-    def put(self, key: tuple[str, int, bytes], value: RowLaw | Transform) -> None:
-        self.known[key] = value
-        self.bytes += value.nbytes
-        while self.bytes > self.most and len(self.known) > 1:
-            _, oldest = self.known.popitem(last=False)
-            self.bytes -= oldest.nbytes
+    def put(self, node_class: int, law: RowLaw) -> None:
+        self.known[node_class, law.y.tobytes()] = law
+        self.size += law.nbytes
+        while self.size > self.most and len(self.known) > 1:
+            self.size -= self.known.popitem(last=False)[1].nbytes
 
 
 class LayerSplitting:
@@ -96,15 +99,16 @@ class LayerSplitting:
         self.width = self._block * count
         self._tree = grow(np.ones((rows, layers), dtype=np.int64))
         self._tables = tables_of(epsilon, self._tree, columns, tail_bits)
+        self._splits = {c: made.split for c, made in enumerate(self._tables) if made.split is not None}
         self._referee = LayersReferee(epsilon, self._tree, self._tables)
         self._tries = tries_at_once(rows, columns - 1)
         self._cache = _Cache(CACHE_BYTES)
-        self._root = row_law(self._split_of(self._tree.root_class), np.zeros(columns - 1, dtype=np.int64))
+        self._root = row_law(self._splits[self._tree.root_class], np.zeros(columns - 1, dtype=np.int64))
 
     @property
     def usable(self) -> bool:
         """Whether draws are decided by floats, all but a few."""
-        return self._root.reliable and self._root.error < LARGEST_ERROR
+        return self._root.error < LARGEST_ERROR
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row per draw, the tables of a draw one after the other, row by row and layer by layer."""
@@ -163,7 +167,10 @@ class LayerSplitting:
             return self._referee.draw_outside(node_class, tuple(law.y.tolist()), top, uniform)
 
         laws = [self._law(node_class, y, effort) for y in vectors]
-        return draw_bridge(self._split_of(node_class), laws, digits, self._tries, PartsReferee(accept, draw_outside))[0]
+        referee = PartsReferee(accept, draw_outside)
+        parts, tries = draw_bridge(self._splits[node_class], laws, digits, self._tries, referee)
+        effort.entries += PART_ENTRIES * tries * len(laws)
+        return parts
 
     def _accept(self, node: int, vectors: IntArray, digits: Digits, effort: Effort) -> bool:
         """Whether the vectors below an inner node but the root are accepted: with chance B over the product of t."""
@@ -177,43 +184,22 @@ class LayerSplitting:
 
     def _factor(self, node_class: int, vectors: IntArray, effort: Effort) -> tuple[float, float]:
         """Bounds on B over the product of t."""
-        tables, split = self._tables[node_class], self._split_of(node_class)
-        assert tables.numbers is not None
-        transforms = [self._transform(node_class, y, effort) for y in vectors]
+        split, numbers = self._splits[node_class], self._tables[node_class].numbers
+        transforms = [self._law(node_class, y, effort).transform for y in vectors]
         known = [row for row in transforms if row is not None]
         if len(known) < len(transforms) or not split.box.holds(vectors).all():
             return 0.0, 1.0
         low, high = bridge_bounds(known, split)
-        numbers = float(np.prod(tables.numbers[tuple((vectors + split.box.reach).T)]))
+        product = float(np.prod(numbers[tuple((vectors + split.box.reach).T)]))
         rounding = (len(vectors) + 8) * ULP
-        return low / numbers * (1 - rounding), max(high, 0.0) / numbers * (1 + rounding) + TINY
-
-    def _split_of(self, node_class: int) -> Split:
-        split = self._tables[node_class].split
-        assert split is not None
-        return split
+        return low / product * (1 - rounding), max(high, 0.0) / product * (1 + rounding) + TINY
 
     def _law(self, node_class: int, y: IntArray, effort: Effort) -> RowLaw:
         if node_class == self._tree.root_class:
             return self._root
-        key = ("law", node_class, y.tobytes())
-        law = self._cache.get(key)
-        if not isinstance(law, RowLaw):
-            law = row_law(self._split_of(node_class), y)
+        law = self._cache.get(node_class, y)
+        if law is None:
+            law = row_law(self._splits[node_class], y)
             effort.entries += law.envelopes.size
-            self._cache.put(key, law)
+            self._cache.put(node_class, law)
         return law
-
-    def _transform(self, node_class: int, y: IntArray, effort: Effort) -> Transform | None:
-        """The transform of the law of a row's part, or None where floats decide nothing."""
-        key = ("transform", node_class, y.tobytes())
-        known = self._cache.get(key)
-        if isinstance(known, Transform):
-            return known
-        law = self._law(node_class, y, effort)
-        if not law.reliable:
-            return None
-        new = transform(law, self._split_of(node_class))
-        effort.entries += law.envelopes.size
-        self._cache.put(key, new)
-        return new

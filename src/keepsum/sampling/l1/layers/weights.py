@@ -128,7 +128,8 @@ def measured(weights: VectorWeights) -> VectorWeights:
 def _beyond(logs: Floats, rates: Floats, reach: int) -> Floats:
     """For each q, the smallest bound at a larger q' times e^(-(q' - q)(b + 1)), in logarithms."""
     gaps = rates[None, :] - rates[:, None]
-    return np.minimum(np.where(gaps > 0, logs[None, :] - gaps * (reach + 1), np.inf).min(axis=1), 700.0)
+    bounds: Floats = np.where(gaps > 0, logs[None, :] - gaps * (reach + 1), np.inf).min(axis=1)
+    return np.minimum(bounds, 700.0)
 
 
 def layer_log_moments(epsilon: Fraction, columns: int, rates: Floats) -> Floats:
