@@ -33,7 +33,7 @@ SPLITTING_PILOTS = ((10**6, PILOT_DRAWS), (10**7, 2), (10**8, 2))
 PART_COST = 4  # the time that a part of a row takes, in cells
 # Three-way tables. Solving for regions is taken where a draw costs no more cells than this, a third of a millisecond.
 QUICK, QUICK_PILOT = 3 * 10**4, 10**6
-# What a pilot computes, step by step, and how many draws are enough; the time that an entry takes, and a node, in cells.
+# What a pilot computes, step by step, and how many draws are enough; the time of an entry and of a node, in cells.
 LAYERS_PILOTS = ((10**8, PILOT_DRAWS), (10**9, 1))
 ENTRY_COST, NODE_COST = 3, 4 * 10**4
 # Entries of tables and laws kept at a time, below a gigabyte, and computed per proposal, some seconds.

@@ -29,7 +29,7 @@ from keepsum.sampling.l1.layers.nodes import NodeTables
 from keepsum.sampling.l1.splitting.tree import Tree
 
 TILT = Fraction(8, 5)  # q, in units of epsilon, of the moments that bound what lies outside a box
-KEPT = 200  # laws of parts that are kept for the next question
+KEPT = 200  # laws of parts, and factors, that are kept for the next question
 BOXES_KEPT = 30  # boxes of weights
 STEP = 4  # reaches are multiples of this, so that questions share boxes
 
@@ -63,6 +63,7 @@ class LayersReferee:
         self._box = tables[0].weights.box
         self._weights: dict[tuple[int, int, int], list[arb]] = {}
         self._parts: dict[tuple[int, Vector, int], Parts] = {}
+        self._factors: dict[tuple[int, tuple[Vector, ...], int], arb] = {}
         self._upto: dict[tuple[int, Vector, int], list[arb]] = {}
 
     def draw_outside(self, node_class: int, y: Vector, top: Fraction, uniform: LazyUniform) -> IntArray | None:
@@ -99,15 +100,19 @@ class LayersReferee:
 
     def accept_vectors(self, node_class: int, vectors: Sequence[Vector], uniform: LazyUniform) -> bool:
         """Whether the vectors below a node are accepted: B over the product of t."""
-        rows = Counter(vectors)
+        return uniform.below(digits(lambda: self.factor(node_class, vectors)))
 
-        def chance() -> arb:
-            numbers = arb(1)
+    def factor(self, node_class: int, vectors: Sequence[Vector]) -> arb:
+        """B over the product of t, for the vectors of all rows."""
+        key = (node_class, tuple(sorted(vectors)), ctx.prec)
+        if key not in self._factors:
+            if len(self._factors) >= KEPT:
+                self._factors.clear()
+            rows, numbers = Counter(vectors), arb(1)
             for y, count in rows.items():
                 numbers *= self.number(node_class, y) ** count
-            return self.bridge_chance(node_class, rows) / numbers
-
-        return uniform.below(digits(chance))
+            self._factors[key] = self.bridge_chance(node_class, rows) / numbers
+        return self._factors[key]
 
     def number(self, node_class: int, y: Vector) -> arb:
         """The number t(y), which is 1 outside the float tables' box."""
