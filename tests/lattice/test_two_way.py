@@ -113,7 +113,7 @@ def test_a_small_redundant_total_that_is_tried_first(monkeypatch):
     assert small.tolist() == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
     totals = np.vstack([small, A])
     assert_recognised(totals, (4, 6))
-    monkeypatch.setattr(two_way, "ATTEMPTS", 1)
+    monkeypatch.setattr(two_way, "FURTHER", len(totals) - 1)  # too many for another attempt
     assert recognise_two_way(sparse.csr_array(totals)) is None
 
 
@@ -464,6 +464,26 @@ def test_blocks_of_the_graph_are_those_of_elimination(seed, monkeypatch):
 
     assert ranks(by_graph) == ranks(by_elimination)
     assert (np.minimum(by_graph.part, 0) == np.minimum(by_elimination.part, 0)).all()
+
+
+CUBE = ks.Domain({"a": range(3), "b": range(3), "c": range(3)}).without({"a": 0, "b": 0, "c": 0})
+
+
+@pytest.mark.parametrize(
+    "totals",
+    [
+        subsets(*HOLES),
+        ks.Invariants.margins(CUBE, [["a", "b"], ["a", "c"], ["b", "c"]]),
+        ks.Invariants.subsets(7, [[c for c in range(7) if (c + 1) >> k & 1] for k in range(3)]),
+    ],
+)
+def test_totals_are_recognised_once(totals, monkeypatch):
+    """Whether or not they are a table, and for all the mechanisms that a plan is compared with."""
+    seen = []
+    monkeypatch.setattr(structure_module, "recognise_two_way", lambda m: (seen.append(m), recognise_two_way(m))[1])
+    plan = ks.plan(totals, ks.Laplace(epsilon=1))
+    assert "Other noise" in plan.explain()
+    assert len(seen) == len(plan.structure.blocks) == 1
 
 
 # -- what people declare --------------------------------------------------------------------------------------

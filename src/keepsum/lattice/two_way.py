@@ -22,6 +22,7 @@ from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import INT64_MAX, Row, magnitude
 
 ATTEMPTS = 3  # orders in which totals are tried
+FURTHER = 5 * 10**4  # totals that are tried in another order: about a second
 OVERLAPS = 5 * 10**7  # pairs of totals of a region, added up over regions, that are compared: about a second
 CHECKED, CHUNK = 2 * 10**8, 4 * 10**6  # weights of redundant totals that are checked: about two seconds; at once
 
@@ -119,8 +120,8 @@ def recognise_two_way(matrix: sparse.csr_array) -> TwoWay | None:
     ((2, 3), [0, 0, 1, 1, 1], [0, 1, 2, 0, 1])
     """
     totals = _Totals.of(matrix)
-    if not totals.flat or len(np.unique(matrix.indices)) < matrix.shape[1]:
-        return None
+    if not totals.flat or len(np.unique(np.concatenate(totals.flat))) < matrix.shape[1]:
+        return None  # a region without a vertex
     table = _attempts(totals.flat, totals.weighted)
     if table is None:
         smaller = _without_contained(totals.flat, matrix.shape[1])
@@ -173,7 +174,7 @@ def _attempts(candidates: list[IntArray], weighted: sparse.csr_array) -> TwoWay 
         The totals that must follow too.
     """
     width = weighted.shape[1]
-    for _ in range(ATTEMPTS):
+    for _ in range(min(ATTEMPTS, 1 + FURTHER // len(candidates))):
         guess = _guess(candidates, width)
         table = guess.table()
         blocked = guess.refused
@@ -208,6 +209,8 @@ class _Guess:
         The vertices at the ends of each edge, or -1 where none is known.
     parent, opposite
         For each candidate another vertex of the same component, or itself, and whether it is on the other side.
+    open_ends
+        How many ends of edges are not known: a vertex cannot have more edges.
     taken, refused
         The candidates that are vertices, and those that are not.
     """
@@ -216,6 +219,7 @@ class _Guess:
     second: IntArray
     parent: list[int]
     opposite: list[bool]
+    open_ends: int
     taken: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
 
@@ -233,10 +237,12 @@ class _Guess:
 
     def take(self, i: int, support: IntArray) -> bool:
         """Make a candidate a vertex if the graph stays bipartite, without parallel edges and edges of three ends."""
+        if len(support) > self.open_ends or (self.second[support] >= 0).any():
+            return False
         met = self.first[support]
         new = met < 0
         others = met[~new].tolist()
-        if len(set(others)) < len(others) or (self.second[support] >= 0).any():
+        if len(set(others)) < len(others):
             return False
         sides: dict[int, bool] = {}
         for other in others:
@@ -247,6 +253,7 @@ class _Guess:
             self.parent[root], self.opposite[root] = i, not flipped
         self.first[support[new]] = i
         self.second[support[~new]] = i
+        self.open_ends -= len(support)
         return True
 
     def table(self) -> TwoWay | None:
@@ -293,7 +300,7 @@ def _numbered(labels: IntArray) -> IntArray:
 
 def _guess(candidates: list[IntArray], width: int) -> _Guess:
     count = len(candidates)
-    guess = _Guess(np.full(width, -1), np.full(width, -1), list(range(count)), [False] * count)
+    guess = _Guess(np.full(width, -1), np.full(width, -1), list(range(count)), [False] * count, 2 * width)
     for i, support in enumerate(candidates):
         (guess.taken if guess.take(i, support) else guess.refused).append(i)
     return guess
