@@ -9,21 +9,24 @@ table, but no table is returned unless the check succeeds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
-from keepsum.lattice.graphs import alternating_cycles, biconnected_components, spanning_forest
+from keepsum.lattice.graphs import alternating_cycles, biconnected_components, shortest_cycles, spanning_forest
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import INT64_MAX, Row, magnitude
 
 ATTEMPTS = 3  # orders in which totals are tried
 FURTHER = 5 * 10**4  # totals that are tried in another order: about a second
 OVERLAPS = 5 * 10**7  # pairs of totals of a region, added up over regions, that are compared: about a second
+DENSE = 10**7  # entries of a table, zeros included, that are stored
 CHECKED, CHUNK = 2 * 10**8, 4 * 10**6  # weights of redundant totals that are checked: about two seconds; at once
 
 
@@ -64,6 +67,31 @@ class TwoWay:
         """The ends of each edge, columns after rows, and the number of vertices."""
         rows, columns = self.shape
         return self.row, self.column + rows, rows + columns
+
+    @cached_property
+    def present(self) -> BoolArray:
+        """Which entries are not structural zeros, of shape (rows, columns)."""
+        present = np.zeros(self.shape, dtype=bool)
+        present[self.row, self.column] = True
+        return present
+
+    @cached_property
+    def cycles(self) -> IntArray:
+        """For each region the length of the shortest cycle through its edge, 0 for a bridge.
+
+        Most entries of a table are on a cycle of four edges, and these are counted: of the walks with three steps from
+        a row to a column, those that go back and forth are known.
+        """
+        lengths = np.zeros(len(self.row), dtype=np.int64)
+        if math.prod(self.shape) <= DENSE:
+            table = self.present.astype(np.float64)
+            walks = table @ (table.T @ table) if len(table.T) < len(table) else (table @ table.T) @ table
+            straight = walks[self.row, self.column] - table.sum(axis=1)[self.row] - table.sum(axis=0)[self.column] + 1
+            lengths[straight > 0] = 4
+        longer = np.flatnonzero(lengths == 0)
+        if len(longer):
+            lengths[longer] = shortest_cycles(*self.graph, longer)
+        return lengths
 
     def blocks(self) -> list[IntArray]:
         """The regions of each block: the biconnected components of the graph, without its bridges.
