@@ -51,7 +51,7 @@ class Split:
 
 
 def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
-    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, every t is 1."""
+    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies there is one block, and t is 1."""
     reach = 0 if branch.whole.ends else reach  # where all entries below are structural zeros, sums are 0
     parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
@@ -78,7 +78,7 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
     if kept is None:
         nothing = np.zeros(last - first)
         empty = np.zeros((last - first, 0))
-        return Split(slack, inverse, peak, peak * inverse, nothing + 1, empty, empty, nothing, nothing, nothing)
+        return Split(slack, inverse, peak, peak * inverse, np.ones((last - first, 1)), empty, empty, nothing, nothing, nothing)
     y = np.arange(first, last)
     real, imaginary = _kept_transforms(laws, branch.reach, y, kept)
     numbers, log_dropped = _norms(laws, error, rows, kept)
@@ -106,15 +106,16 @@ def _kept_transforms(laws: Floats, reach: int, y: IntArray, kept: Frequencies) -
 
 
 def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[Floats, Floats]:
-    """t(y), and the logarithm of the same norm over the frequencies that are not kept."""
+    """t_m(y) for each block, and the logarithm of the same norm over the frequencies that are not kept."""
     magnitudes = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0)
     measure, count = full_measure(kept.points), len(kept.measure)
     large = magnitudes.max(axis=0) > POWERLESS ** (1 / rows)
     large[:count] = True
-    powers = magnitudes[:, large] ** rows
-    dropped = powers[:, count:] @ measure[large][count:] + POWERLESS
-    numbers = np.minimum((powers[:, :count] @ measure[:count] + dropped) ** (1 / rows) * ABOVE, 1.0)
-    return numbers, np.log(dropped * ABOVE) / rows
+    powers = magnitudes[:, large] ** rows * measure[large]
+    block = kept.block[large]
+    dropped = powers[:, count:].sum(axis=1) + POWERLESS
+    sums = np.stack([powers[:, block == m].sum(axis=1) for m in range(kept.blocks)], axis=1) + POWERLESS
+    return np.minimum(sums ** (1 / rows) * ABOVE, 1.0), np.log(dropped * ABOVE) / rows
 
 
 def _log_growth(branch: Branch, laws: Floats, y: IntArray, kept: Frequencies) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import next_fast_len, rfft
 
-from keepsum._arrays import Floats
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.splitting.weights import Weights, convolution, mirrored
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
+SPAN = 3.2  # blocks of frequencies are equal parts of so many standard deviations; the last one goes on to the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,47 +76,65 @@ class Frequencies:
         s: tails are bounded by moments of e^(s|u - centre * y|).
     centre
         About the part of y that u is.
+    block
+        The block of each k up to G/2, those that are not kept included.
     """
 
     points: int
     measure: Floats
     growth: float
     centre: float
+    block: IntArray
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return int(self.block.max()) + 1
 
 
-def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Frequencies:
+def frequencies_of(
+    bases: Sequence[tuple[Branch, ...]], counts: Sequence[int], epsilon: float, blocks: int
+) -> Frequencies:
     """G large enough that a sum beyond G is negligible, and as many frequencies as matter, for ordinary sums.
 
-    What is ordinary is a guess; bounds for the sums at hand are computed when a table is drawn.
+    What is ordinary is a guess from some bases; bounds for the sums at hand are computed when a table is drawn.
     """
-    spread, centre = 0.0, 0.0
-    rows = sum(count for _, count in branches)
-    for branch, count in branches:
-        mean, variance = _moments(branch)
-        spread += count * variance
-        centre += count * mean / rows
-    spread = math.sqrt(spread)
+    rows = sum(counts)
+    moments = [[_moments(branch) for branch in branches] for branches in bases]
+    centre = float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments])) / rows
+    spreads = [math.sqrt(sum(count * variance for (_, variance), count in zip(base, counts, strict=True))) for base in moments]
+    spread = max(spreads)
     points = 7 * spread + 12 / epsilon + 8
     while True:
         g = next_fast_len(math.ceil(points), real=True)
         growth = min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon)
-        log_product = np.zeros(g // 2 + 1)
-        log_tail = math.log(2) - growth * g
-        for branch, count in branches:
-            magnitude, tail = np.zeros(g // 2 + 1), 0.0
-            for y, share in _typical(branch.whole):
-                law, u = branch.laws(y, y + 1)[0], branch.sums - centre * y
-                magnitude += share * np.abs(transforms(law[None, :], g)[0])
-                tail += share * max(law @ np.exp(growth * u), law @ np.exp(-growth * u))
-            log_product += count * np.log(magnitude + 1e-300)
-            log_tail += count * math.log(tail)
         measure = full_measure(g)
-        behind = np.cumsum((measure * np.exp(log_product))[::-1])[::-1]
-        if log_tail < math.log(NEGLIGIBLE * behind[0]):
+        ordinary = [_ordinary(branches, counts, g, growth, centre) for branches in bases]
+        behind = [np.cumsum((measure * np.exp(log_product))[::-1])[::-1] for log_product, _ in ordinary]
+        if all(tail < math.log(NEGLIGIBLE * part[0]) for (_, tail), part in zip(ordinary, behind, strict=True)):
             break
         points *= 1.25
-    kept = int(np.flatnonzero(behind > NEGLIGIBLE * behind[0]).max()) + 1
-    return Frequencies(g, measure[:kept], growth, centre)
+    kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
+    width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
+    block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
+    block = np.unique(block, return_inverse=True)[1]
+    return Frequencies(g, measure[:kept], growth, centre, block)
+
+
+def _ordinary(
+    branches: tuple[Branch, ...], counts: Sequence[int], points: int, growth: float, centre: float
+) -> tuple[Floats, float]:
+    """The logarithms of the product of all |phi| and of a bound on the tails, for ordinary sums."""
+    log_product, log_tail = np.zeros(points // 2 + 1), math.log(2) - growth * points
+    for branch, count in zip(branches, counts, strict=True):
+        magnitude, tail = np.zeros(points // 2 + 1), 0.0
+        for y, share in _typical(branch.whole):
+            law, u = branch.laws(y, y + 1)[0], branch.sums - centre * y
+            magnitude += share * np.abs(transforms(law[None, :], points)[0])
+            tail += share * max(law @ np.exp(growth * u), law @ np.exp(-growth * u))
+        log_product += count * np.log(magnitude + 1e-300)
+        log_tail += count * math.log(tail)
+    return log_product, log_tail
 
 
 def _moments(branch: Branch) -> tuple[float, float]:
