@@ -18,6 +18,7 @@ from experiments.steps import invariants, mechanism
 
 MECHANISMS = {"l1": "l1 Laplace", "l2": "l2 Laplace", "gaussian": "Gaussian"}
 SHADES = {"exact": "#0072B2", "rounded": "#56B4E9", "estimated": "#E69F00", "no sampler": "#999999"}
+REGION_AXES = ("county", "sex", "age", "education")  # county by sex, and age, are kept: entries add up over education
 # The systems of the map; quick runs skip those that take long to plan.
 MAPPED_SYSTEMS = {
     "one sum, 102 cells": "sum 102",
@@ -27,10 +28,19 @@ MAPPED_SYSTEMS = {
     "10 × 10, both margins": "table 10 10",
     "102 × 5, both margins": "table 102 5",
     "20 × 20, both margins": "table 20 20",
+    "64 × 64, both margins": "table 64 64",
+    "1000 × 4, both margins": "table 1000 4",
+    "3,143 × 8, both margins": "table 3143 8",
+    "40 × 4 regions of three cells": "regions 20 2 4 3",
     "4 × 4 × 4, two-way margins": "table 4 4 4",
     "5 weighted totals, 40 cells": "random 5 40",
 }
-SLOW = {"20 × 20, both margins", "4 × 4 × 4, two-way margins", "5 weighted totals, 40 cells"}
+SLOW = {
+    "64 × 64, both margins",
+    "40 × 4 regions of three cells",
+    "4 × 4 × 4, two-way margins",
+    "5 weighted totals, 40 cells",
+}
 
 
 def run(setting: Setting) -> Section:
@@ -50,6 +60,9 @@ def system(name: str) -> ks.Invariants:
         axes = [f"x{k}" for k in range(len(sizes))]
         domain = ks.Domain({axis: range(n) for axis, n in zip(axes, sizes, strict=True)})
         return ks.Invariants.margins(domain, [[a for a in axes if a != summed] for summed in axes])
+    if kind == "regions":
+        domain = ks.Domain({axis: range(n) for axis, n in zip(REGION_AXES, sizes, strict=True)})
+        return ks.Invariants.margins(domain, [["county", "sex"], ["age"]])
     if kind == "levels":
         return ks.Invariants.matrix(hierarchy(*sizes))
     if kind == "random":
@@ -89,7 +102,7 @@ def _map(setting: Setting, section: Section) -> None:
     section.table(
         "exactness", ["totals", *MECHANISMS.values()], [[name, *row.values()] for name, row in levels.items()]
     )
-    figure, panels = new(8.6, 0.46 * len(names) + 1.5)
+    figure, panels = new(9.2, 0.46 * len(names) + 1.5)
     axes = panels[0, 0]
     for row, name in enumerate(names):
         for column, kind in enumerate(MECHANISMS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import os
 import re
@@ -92,6 +93,27 @@ def test_readme_states_how_the_paper_came_out():
         r"(\d+) claims: (\d+) agree, (\d+) disagree, (\d+) not run", results
     ).groups()
     assert f"of {claims} claims {agree} agree, {disagree} disagree, {missing} was not run" in readme
+
+
+def test_readme_states_how_fast_tables_are_drawn():
+    """The figures beside the picture are those of the table that the picture was made from."""
+    with (REPO / "experiments" / "out" / "table_speed.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["table"]: row for row in csv.DictReader(file)}
+    rate = {table: row["column splitting, draws per second"] for table, row in rows.items()}
+    readme = " ".join((REPO / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        f"One core draws {rate['16 × 16']} tables of 16 × 16 per second, {rate['64 × 64']} of 64 × 64 and "
+        f"{rate['1000 × 4']} of 1000 × 4 (ε = 0.25)" in readme
+    )
+    steps = rows["6 × 6"]["its steps per draw"]
+    assert f"had not met after {steps.removeprefix('> ')} steps at 6 × 6" in readme
+    assert steps.startswith("> ")
+
+
+def test_links_of_documents_lead_somewhere():
+    for page in [REPO / "README.md", REPO / "experiments" / "README.md", *(REPO / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
 def test_guarantees_name_tests_that_exist():

@@ -74,6 +74,15 @@ def test_hierarchy():
     assert system("table 4 4").coefficients.shape == (8, 16)
 
 
+def test_regions_of_the_map():
+    """20 counties by sex, by age: 40 x 4 entries, each the sum of three cells."""
+    matrix = system("regions 20 2 4 3").coefficients.toarray()
+    assert matrix.shape == (40 + 4, 480)
+    entries, sizes = np.unique(matrix, axis=1, return_counts=True)
+    assert entries.shape[1] == 160
+    assert set(sizes) == {3}
+
+
 def test_too_narrow_a_gaussian_is_seen():
     """The enumeration of composition: enough at our sigma, not at a quarter of it."""
     sigmas = [float(ks.Gaussian(epsilon=0.25, delta=1e-4).sigma)] * 2

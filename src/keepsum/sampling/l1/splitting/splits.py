@@ -90,9 +90,9 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
         numbers,
         real,
         imaginary,
-        error + (laws.shape[1] + 24) * ULP,
+        error + (laws.shape[1] + 40) * ULP,
         log_dropped,
-        _log_growth(branch, laws, y, kept),
+        _log_growth(branch, y, kept),
     )
 
 
@@ -118,12 +118,13 @@ def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[F
     return np.minimum(sums ** (1 / rows) * ABOVE, 1.0), np.log(dropped * ABOVE) / rows
 
 
-def _log_growth(branch: Branch, laws: Floats, y: IntArray, kept: Frequencies) -> Floats:
+def _log_growth(branch: Branch, y: IntArray, kept: Frequencies) -> Floats:
     """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y))."""
     s, shift = kept.growth, kept.growth * kept.centre * y
     inverse = branch.scale / branch.whole.values[y]
     beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s, branch.reach)[y] * inverse
     higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
+    laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
     moments = [laws @ np.exp(sign * s * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
-    bound: Floats = (np.maximum(*moments) * higher + beyond * np.exp(np.abs(shift))) * (1 + 1e-9)
+    bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
     return np.log(bound)

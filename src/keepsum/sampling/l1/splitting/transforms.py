@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,10 @@ class Branch:
     def laws(self, first: int, last: int) -> Floats:
         """The chances of u given y, for the same y and u."""
         return self.joint(first, last) * (self.scale / self.whole.values[first:last, None])
+
+    def raised(self) -> Branch:
+        """The same with upper bounds on the children's weights, and F as it is."""
+        return replace(self, left=self.left.raised(), right=self.right.raised())
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ the tree, because t <= 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -61,6 +61,10 @@ class Weights:
     def top(self) -> float:
         """An upper bound on all weights."""
         return max(float((self.values + self.errors).max()), self.beyond)
+
+    def raised(self) -> Weights:
+        """Upper bounds on the weights of the table."""
+        return replace(self, values=self.values + self.errors)
 
     def two_sided(self) -> Floats:
         """The values from -reach to reach."""

@@ -1,0 +1,92 @@
+"""What the figures of two-way tables rest on: the computed acceptance rate, by enumeration, and the tree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from experiments import acceptance
+from experiments.table_acceptance import Rates, accepted
+from experiments.table_speed import chain_scale, exact_draws, steps_to_length, two_digits
+from experiments.tree import draw_tree, places, sums_of
+from keepsum.sampling.l1.splitting.tree import grow
+
+
+def enumerated_weight(epsilon: float, rows: int, columns: int, reach: int) -> float:
+    """The sum of exp(-eps |z|) over tables with zero margins whose free cells go up to the reach."""
+    z = np.arange(-reach, reach + 1)
+    free = np.array(list(itertools.product(z, repeat=(rows - 1) * (columns - 1)))).reshape(-1, rows - 1, columns - 1)
+    wide = np.concatenate([free, -free.sum(axis=2, keepdims=True)], axis=2)
+    whole = np.concatenate([wide, -wide.sum(axis=1, keepdims=True)], axis=1)
+    return float(np.exp(-epsilon * np.abs(whole).sum(axis=(1, 2))).sum())
+
+
+@pytest.mark.parametrize(("rows", "columns", "epsilon"), [(3, 3, "1.5"), (3, 3, "2"), (2, 4, "1.5"), (3, 3, "4")])
+def test_the_weight_of_all_tables_by_enumeration(rows, columns, epsilon):
+    weight = enumerated_weight(float(epsilon), rows, columns, 9)
+    assert acceptance.summed_log_tables(epsilon, rows, columns) == pytest.approx(math.log(weight), abs=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "columns", "epsilon", "within"), [(100, 3, "1", 2e-4), (100, 4, "1", 2e-4)])
+def test_the_approximation_by_the_sum(rows, columns, epsilon, within):
+    summed = acceptance.summed_log_tables(epsilon, rows, columns)
+    approximate = acceptance.approximate_log_tables(epsilon, rows, columns)
+    assert approximate == pytest.approx(summed, abs=within)
+    without = approximate - acceptance.kurtosis_term(epsilon, rows, columns)
+    assert abs(without - summed) > 5 * within
+
+
+@pytest.mark.parametrize(("rows", "columns", "epsilon"), [(5, 3, "1"), (8, 4, "1"), (16, 16, "1"), (20, 20, "0.5")])
+def test_computed_and_measured_rates_agree(rows, columns, epsilon):
+    """Within four standard errors, and 3% where the rate is approximate."""
+    assert acceptance.is_computed(epsilon, rows, columns)
+    rate = acceptance.acceptance(epsilon, rows, columns)
+    measured = accepted(rows, columns, epsilon, 3 * 10**5)
+    tables, proposals = measured["accepted"], measured["proposals"]
+    slack = 0.0 if acceptance.summable(epsilon, rows, columns) else 0.03 * rate
+    assert abs(tables / proposals - rate) < 4 * math.sqrt(rate * (1 - rate) / proposals) + slack
+
+
+def test_where_the_approximation_is_not_good():
+    assert not acceptance.is_computed("3", 16, 16)
+    assert acceptance.is_computed("3", 16, 4)
+
+
+def test_rates_as_text():
+    assert Rates(0.5, 40, 100).texts == ["0.5", "0.4"]
+    assert Rates(math.nan, 0, 100).texts == ["-", "< 0.03"]
+    low, high = Rates(0.5, 40, 100).limits
+    assert 0.3 < low < 0.4 < high < 0.51
+    assert Rates(0.5, 5, 5).limits[1] == 1
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 8])
+def test_sums_add_up_at_every_node(columns):
+    free = np.random.default_rng(columns).integers(-9, 10, size=(3, columns - 1))
+    table = np.block([[free, -free.sum(axis=1, keepdims=True)], [-free.sum(axis=0), free.sum()]])
+    tree = grow(np.ones((4, columns), dtype=np.int64))
+    sums = sums_of(tree, table)
+    assert not sums.sum(axis=1).any()
+    assert not sums[0].any()
+    assert len(np.unique(places(tree), axis=0)) == 2 * columns - 1
+
+
+def test_the_tree_shows_every_number():
+    shown = [text.get_text() for text in draw_tree().axes[0].texts]
+    assert shown.count("sum 0") == 9
+    assert {"all columns", "columns 1 to 4", "columns 1 to 2", "columns 3 to 4", "column 5"} <= set(shown)
+
+
+def test_speeds():
+    assert exact_draws(4, 3, "1", 50)["rate"] > 0
+    assert [two_digits(x) for x in (123_456.0, 12.3, 0.0123)] == ["120,000", "12", "0.012"]
+
+
+def test_a_chain_that_starts_at_zero_needs_steps_to_be_as_long_as_exact_noise():
+    domain = ks.Domain({"a": range(8), "b": range(8)})
+    lattice = ks.Lattice(ks.Invariants.margins(domain, [["a"], ["b"]]).coefficients)
+    assert steps_to_length(lattice, ks.Laplace(epsilon="0.25"), chain_scale(8, 8), 8, 8) >= 1_000
