@@ -24,7 +24,7 @@ from keepsum.sampling.l1.splitting.grouping import grouped
 from keepsum.sampling.l1.splitting.splits import Split, split_of
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, frequencies_of
 from keepsum.sampling.l1.splitting.tree import Tree
-from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf
+from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf, tightened
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
 ABOVE = 1 + 1e-11  # for the rounding of powers and roots
@@ -130,31 +130,28 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
             nodes.append(NodeLaws(tuple(keys[c]), (tuple(leaf(epsilon, cells, needed) for cells, _ in keys[c]),)))
             continue
         # What is not followed is bounded by moments of all cells below.
-        followed = drawn_reach(epsilon, max(node_class.cells), tail_bits) + (drawn + 1) // 2
+        followed = drawn_reach(epsilon, max(node_class.cells), tail_bits) + max(reach for reach, _ in reaches) // 2
         left, right = (nodes[child] for child in node_class.children)
         alike = node_class.children[0] == node_class.children[1]
         is_root = c == tree.root_class
         pairs = [
-            (a, b)
-            for a in range(len(left.groups))
-            for b in range(a if alike and not is_root else 0, len(right.groups))
+            (a, b) for a in range(len(left.groups)) for b in range(a if alike and not is_root else 0, len(right.groups))
         ]
         branches = {
-            (a, b): tuple(
-                _branch(left.groups[a][i], right.groups[b][j], needed, followed) for i, j in keys[c]
-            )
+            (a, b): tuple(_branch(left.groups[a][i], right.groups[b][j], needed, followed) for i, j in keys[c])
             for a, b in pairs
         }
         counts = np.bincount(law_of[c], tree.rows_of_kind, minlength=len(keys[c])).astype(int).tolist()
         kept = None
-        if not is_root:
-            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, float(epsilon), labelling.blocks)
+        if not is_root or len(pairs) > 1:
+            blocks = 1 if is_root else labelling.blocks
+            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, float(epsilon), blocks)
         bases = tuple(
             Base(*pair, branches[pair], tuple(split_of(branch, drawn, tree.rows, kept) for branch in branches[pair]))
             for pair in pairs
         )
-        if kept is None:
-            nodes.append(NodeLaws(tuple(keys[c]), (), bases, drawn=drawn))
+        if kept is None or is_root:
+            nodes.append(NodeLaws(tuple(keys[c]), (), bases, frequencies=kept, drawn=drawn))
             continue
         rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
         rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
@@ -187,7 +184,13 @@ def _grouped(
         labels_of.append(tuple(label for member in members for label in member.labels))
         weights.append(
             tuple(
-                _together([(bases[member.labels[0].base].branches[k], member.logs[k], len(member.labels)) for member in members], rows)
+                _together(
+                    [
+                        (bases[member.labels[0].base].branches[k], member.logs[k], len(member.labels))
+                        for member in members
+                    ],
+                    rows,
+                )
                 for k in range(len(counts))
             )
         )
@@ -213,11 +216,15 @@ def _together(members: list[tuple[Branch, Floats, int]], rows: int) -> Weights:
     values = np.exp(norm - exponent * math.log(2)) * ABOVE
     # Moments of the sum of all labels bound those of the norm, within the table and beyond it.
     moments = np.array(
-        [branch.whole.log_moments + branch.whole.exponent * math.log(2) + math.log(count) for branch, _, count in members]
+        [
+            branch.whole.log_moments + branch.whole.exponent * math.log(2) + math.log(count)
+            for branch, _, count in members
+        ]
     )
     log_moments = np.logaddexp.reduce(moments, axis=0) - exponent * math.log(2) + 1e-9
-    first = members[0][0].whole
-    return Weights(values, np.zeros(len(values)), first.rates, log_moments, exponent, all(b.whole.ends for b, *_ in members))
+    first, ends = members[0][0].whole, all(branch.whole.ends for branch, *_ in members)
+    log_moments = tightened(values, first.rates, log_moments, ends)
+    return Weights(values, np.zeros(len(values)), first.rates, log_moments, exponent, ends)
 
 
 def entries_of(epsilon: Fraction, tree: Tree, labelling: Labelling) -> int:

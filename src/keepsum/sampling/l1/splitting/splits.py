@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_measure, transforms
+from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_measure, log_growth, transforms
 from keepsum.sampling.l1.splitting.weights import ULP, beyond_tables
 
 CHUNK = 2**21  # entries of a table that are worked on at a time
@@ -51,7 +51,7 @@ class Split:
 
 
 def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
-    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies there is one block, and t is 1."""
+    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, t is 1 in one block."""
     reach = 0 if branch.whole.ends else reach  # where all entries below are structural zeros, sums are 0
     parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
@@ -78,7 +78,9 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
     if kept is None:
         nothing = np.zeros(last - first)
         empty = np.zeros((last - first, 0))
-        return Split(slack, inverse, peak, peak * inverse, np.ones((last - first, 1)), empty, empty, nothing, nothing, nothing)
+        return Split(
+            slack, inverse, peak, peak * inverse, np.ones((last - first, 1)), empty, empty, nothing, nothing, nothing
+        )
     y = np.arange(first, last)
     real, imaginary = _kept_transforms(laws, branch.reach, y, kept)
     numbers, log_dropped = _norms(laws, error, rows, kept)
@@ -92,7 +94,7 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
         imaginary,
         error + (laws.shape[1] + 40) * ULP,
         log_dropped,
-        _log_growth(branch, y, kept),
+        log_growth(branch, y, kept.growth, kept.centre),
     )
 
 
@@ -116,15 +118,3 @@ def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[F
     dropped = powers[:, count:].sum(axis=1) + POWERLESS
     sums = np.stack([powers[:, block == m].sum(axis=1) for m in range(kept.blocks)], axis=1) + POWERLESS
     return np.minimum(sums ** (1 / rows) * ABOVE, 1.0), np.log(dropped * ABOVE) / rows
-
-
-def _log_growth(branch: Branch, y: IntArray, kept: Frequencies) -> Floats:
-    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y))."""
-    s, shift = kept.growth, kept.growth * kept.centre * y
-    inverse = branch.scale / branch.whole.values[y]
-    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s, branch.reach)[y] * inverse
-    higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
-    laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
-    moments = [laws @ np.exp(sign * s * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
-    bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
-    return np.log(bound)

@@ -12,9 +12,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import next_fast_len, rfft
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.splitting.weights import Weights, convolution, mirrored
+from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, convolution, mirrored
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
+GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
 SPAN = 3.2  # blocks of frequencies are equal parts of so many standard deviations; the last one goes on to the end
 
 
@@ -105,40 +106,69 @@ def frequencies_of(
     """
     rows = sum(counts)
     moments = [[_moments(branch) for branch in branches] for branches in bases]
-    centre = float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments])) / rows
-    spreads = [math.sqrt(sum(count * variance for (_, variance), count in zip(base, counts, strict=True))) for base in moments]
+    centre = (
+        float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments]))
+        / rows
+    )
+    spreads = [
+        math.sqrt(sum(count * variance for (_, variance), count in zip(base, counts, strict=True))) for base in moments
+    ]
     spread = max(spreads)
     points = 7 * spread + 12 / epsilon + 8
-    while True:
+    kept = 0
+    while not kept:
         g = next_fast_len(math.ceil(points), real=True)
-        growth = min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon)
-        measure = full_measure(g)
-        ordinary = [_ordinary(branches, counts, g, growth, centre) for branches in bases]
-        behind = [np.cumsum((measure * np.exp(log_product))[::-1])[::-1] for log_product, _ in ordinary]
-        if all(tail < math.log(NEGLIGIBLE * part[0]) for (_, tail), part in zip(ordinary, behind, strict=True)):
-            break
         points *= 1.25
-    kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
+        measure = full_measure(g)
+        products = [_ordinary_product(branches, counts, g) for branches in bases]
+        behind = [np.cumsum((measure * product)[::-1])[::-1] for product in products]
+        limits = [math.log(NEGLIGIBLE * part[0]) for part in behind]
+        for growth in min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon) * GROWTHS:
+            tails = [_ordinary_tail(branches, counts, g, growth, centre) for branches in bases]
+            if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
+                kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
+                break
     width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
     block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
     block = np.unique(block, return_inverse=True)[1]
     return Frequencies(g, measure[:kept], growth, centre, block)
 
 
-def _ordinary(
-    branches: tuple[Branch, ...], counts: Sequence[int], points: int, growth: float, centre: float
-) -> tuple[Floats, float]:
-    """The logarithms of the product of all |phi| and of a bound on the tails, for ordinary sums."""
-    log_product, log_tail = np.zeros(points // 2 + 1), math.log(2) - growth * points
+def _ordinary_product(branches: tuple[Branch, ...], counts: Sequence[int], points: int) -> Floats:
+    """The product of all |phi|, for ordinary sums."""
+    log_product = np.zeros(points // 2 + 1)
     for branch, count in zip(branches, counts, strict=True):
-        magnitude, tail = np.zeros(points // 2 + 1), 0.0
-        for y, share in _typical(branch.whole):
-            law, u = branch.laws(y, y + 1)[0], branch.sums - centre * y
-            magnitude += share * np.abs(transforms(law[None, :], points)[0])
-            tail += share * max(law @ np.exp(growth * u), law @ np.exp(-growth * u))
-        log_product += count * np.log(magnitude + 1e-300)
-        log_tail += count * math.log(tail)
-    return log_product, log_tail
+        magnitudes = [
+            share * np.abs(transforms(branch.laws(y, y + 1), points)[0]) for y, share in _typical(branch.whole)
+        ]
+        log_product += count * np.log(sum(magnitudes) + 1e-300)
+    return np.exp(log_product)
+
+
+def _ordinary_tail(
+    branches: tuple[Branch, ...], counts: Sequence[int], points: int, growth: float, centre: float
+) -> float:
+    """The logarithm of the bound on the chance of a sum beyond G, for ordinary sums."""
+    log_tail = math.log(2) - growth * points
+    for branch, count in zip(branches, counts, strict=True):
+        logs = [
+            math.log(share) + log_growth(branch, np.array([y]), growth, centre)[0]
+            for y, share in _typical(branch.whole)
+        ]
+        log_tail += count * float(np.logaddexp.reduce(logs))
+    return log_tail
+
+
+def log_growth(branch: Branch, y: IntArray, growth: float, centre: float) -> Floats:
+    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y)), for a run of y."""
+    shift = growth * centre * y
+    inverse = branch.scale / branch.whole.values[y]
+    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), growth, branch.reach)[y] * inverse
+    higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
+    laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
+    moments = [laws @ np.exp(sign * growth * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
+    bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
+    return np.log(bound)
 
 
 def _moments(branch: Branch) -> tuple[float, float]:

@@ -147,6 +147,22 @@ def beyond_tables(
     return total
 
 
+def tightened(values: Floats, rates: Floats, log_moments: Floats, ends: bool) -> Floats:
+    """Bounds on moments from the weights of a table and bounds on those that include what lies beyond.
+
+    The sum of W(y) e^(qy) over y > R is at most D(q') e^(-(q' - q)(R + 1)) for any q' > q.
+    """
+    y = np.arange(len(values))
+    bounds = log_moments.copy()
+    for k, q in enumerate(rates):
+        inside = float(values @ np.cosh(q * y) * 2 - values[0])
+        beyond = -(rates[k + 1 :] - q) * len(values) + log_moments[k + 1 :]
+        if len(beyond) or ends:
+            outside = 0.0 if ends else 2 * math.exp(min(float(beyond.min()), 700.0))
+            bounds[k] = min(bounds[k], math.log(ABOVE * (inside + outside)))
+    return bounds
+
+
 def convolution(left: Floats, right: Floats, reach: int) -> Floats:
     """The sums of left(u) right(|y - u|) over u, for y = 0 to ``reach``; ``left`` has both sides, ``right`` one."""
     end = len(left) // 2
