@@ -1,4 +1,4 @@
-"""The systems that the general sampler is measured on, and a chain for each, whichever sampler a plan would choose."""
+"""The systems that the general sampler is measured on, and a chain for each, even where a plan would sample exactly."""
 
 from __future__ import annotations
 
@@ -20,6 +20,26 @@ def margins(*shape: int) -> ks.Invariants:
     return ks.Invariants.margins(domain, [[other for other in axes if other != axis] for axis in axes])
 
 
+def cycle(length: int) -> ks.Invariants:
+    """A four-way table under the two-way margins of neighbours in the cycle a, b, c, d."""
+    domain = ks.Domain({axis: list(range(length)) for axis in "abcd"})
+    return ks.Invariants.margins(domain, [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"]])
+
+
+def cube_with_zeros(length: int) -> ks.Invariants:
+    """A cube under all two-way margins with structural zeros on its diagonal."""
+    domain = ks.Domain({axis: list(range(length)) for axis in "abc"})
+    domain = domain.without(*(dict.fromkeys("abc", k) for k in range(length)))
+    return ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])
+
+
+def square_with_diagonals(length: int) -> ks.Invariants:
+    """The rows, columns and diagonals of a square, which go round."""
+    cell = np.arange(length**2).reshape(length, length)
+    diagonals = [cell[np.arange(length), (np.arange(length) + k) % length] for k in range(length)]
+    return ks.Invariants.subsets(length**2, [line.tolist() for line in (*cell, *cell.T, *diagonals)])
+
+
 def circles() -> ks.Invariants:
     """14 records as the 7 regions of three circles, two records each."""
     return ks.Invariants.subsets(14, [[c for c in range(14) if (c // 2 + 1) >> k & 1] for k in range(3)])
@@ -31,11 +51,11 @@ def random_system() -> ks.Invariants:
 
 
 SYSTEMS = {
-    "4 × 4": margins(4, 4),
-    "10 × 10": margins(10, 10),
-    "20 × 20": margins(20, 20),
-    "102 × 5": margins(102, 5),
-    "4 × 4 × 4": margins(4, 4, 4),
+    "3 × 3 × 3 × 3, cycle": cycle(3),
+    "4 × 4 × 4 × 4, cycle": cycle(4),
+    "4 × 4 × 4, zeros": cube_with_zeros(4),
+    "5 × 5 × 5, zeros": cube_with_zeros(5),
+    "10 × 10, diagonals": square_with_diagonals(10),
     "circles": circles(),
     "random 5 × 40": random_system(),
 }

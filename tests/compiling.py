@@ -17,6 +17,7 @@ from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, Mixture
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth
 from keepsum.sampling.general.slabs import table_slabs
+from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from support import margins
 
 TOTALS = {
@@ -41,6 +42,9 @@ def compile_all() -> None:
     for keep in TOTALS.values():
         for mechanism in MECHANISMS:
             ks.plan(keep, mechanism).sample(2)
+    ColumnSplitting(Fraction(1), [[1, 2, 1], [1, 1, 1], [1, 1, 1]]).draw_into(
+        np.empty((2, 10), dtype=np.int64), ks.rng()
+    )
     general()
     lattice = ks.Lattice(margins(3, 3).coefficients)
     for mechanism in MECHANISMS:

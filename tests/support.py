@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import keepsum as ks
 
 # Seconds after which a process or a thread is given up, far more than any takes on the busiest machine: it ends what
@@ -23,6 +25,32 @@ def margins(*shape: int) -> ks.Invariants:
     axes = [f"x{k}" for k in range(len(shape))]
     domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
     return ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
+
+
+def cycle(*shape: int) -> ks.Invariants:
+    """A four-way table under the two-way margins of neighbours in the cycle a, b, c, d; no two-way table."""
+    domain = ks.Domain({axis: [f"{axis}{k}" for k in range(n)] for axis, n in zip("abcd", shape, strict=True)})
+    return ks.Invariants.margins(domain, CYCLE)
+
+
+def cube_with_zeros(length: int) -> ks.Invariants:
+    """A cube under all two-way margins with structural zeros on its diagonal."""
+    domain = ks.Domain({axis: list(range(length)) for axis in "abc"})
+    domain = domain.without(*(dict.fromkeys("abc", k) for k in range(length)))
+    return ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])
+
+
+def table_over(keep: ks.Invariants, seed: int = 1) -> ks.Table:
+    """Made-up counts, none of them small, for the cells of these totals."""
+    assert keep.domain is not None
+    return ks.Table.from_array(np.random.default_rng(seed).integers(20, 200, size=keep.size), axes=keep.domain)
+
+
+CYCLE = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"]]
+# Totals for the samplers that are not exact: the totals, and l1 Laplace noise that they draw.
+ROUNDED = cycle(2, 3, 2, 3), ks.Laplace(epsilon=0.25)  # rejection from a mixture, about 1% accepted
+BY_MIXTURE = cycle(3, 3, 3, 3), ks.Laplace(epsilon=1)  # some hundred steps of a chain of mixture proposals
+BY_HEAT_BATH = cube_with_zeros(5), ks.Laplace(epsilon=1)  # some thousand sweeps of heat-bath moves
 
 
 def missing_service(name: str, required: str) -> str | None:

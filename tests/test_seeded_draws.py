@@ -12,11 +12,14 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from support import margins
 
 FILE = Path(__file__).parent / "golden" / "seeded_draws.json"
@@ -107,8 +110,21 @@ def metropolis(mechanism: object) -> tuple[str, bytes]:
     return "estimated", chains.draws.tobytes() + times.times.tobytes()
 
 
+def split(sizes: object, epsilon: str, tables: int = 1) -> tuple[str, bytes]:
+    """Draws of the sampler that splits columns."""
+    sampler = ColumnSplitting(Fraction(epsilon), np.asarray(sizes), tables)
+    noise = np.empty((MANY, sampler.width), dtype=np.int64)
+    sampler.draw_into(noise, ks.rng(seed="columns"))
+    return "exact", noise.tobytes()
+
+
 DRAWS: dict[str, Callable[[], tuple[str, bytes]]] = {
     **{name: lambda name=name: planned(name) for name in PLANS},
+    "columns split, 12 x 12": lambda: split(np.ones((12, 12)), "1/4"),
+    "columns split, 60 x 3": lambda: split(np.ones((60, 3)), "1"),
+    "columns split, regions": lambda: split([[1, 2, 3, 1, 1], [4, 1, 1, 30, 2], [1, 1, 5, 1, 2]], "1/2"),
+    "columns split, structural zeros": lambda: split(1 - np.eye(7), "1/3"),
+    "columns split, several tables": lambda: split(np.ones((4, 5)), "2", tables=3),
     "the paper's chain, l1": lambda: metropolis(Laplace(epsilon=1)),
     "the paper's chain, l2": lambda: metropolis(Laplace(epsilon=1, norm="l2")),
     "the paper's chain, Gaussian": lambda: metropolis(Gaussian(sigma=2)),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.sparse import block_diag
 
 import keepsum as ks
 from keepsum.convergence import observe as observing
@@ -16,7 +17,7 @@ from keepsum.planning.selection import l1 as choosing
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError, added_delta
 from keepsum.privacy.numbers import three_digits_up
-from support import margins, titles_inside
+from support import BY_HEAT_BATH, CYCLE, cycle, margins, table_over, titles_inside
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,13 +33,12 @@ def chains_everywhere():
 
 @pytest.fixture(scope="module")
 def table():
-    counts = np.random.default_rng(1).integers(20, 200, size=(5, 5))
-    return ks.Table.from_array(counts, axes={"a": [f"a{k}" for k in range(5)], "b": [f"b{k}" for k in range(5)]})
+    return table_over(cycle(2, 3, 2, 3))
 
 
 @pytest.fixture(scope="module")
 def plan(table):
-    return ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
+    return ks.plan(table.keep(*CYCLE), ks.Laplace(epsilon=1))
 
 
 @pytest.fixture
@@ -222,9 +222,8 @@ def test_words_say_what_was_observed_and_what_was_not():
 
 def test_limits_of_several_chains_hold_together():
     """Two tables of different forms: each limit at half the error, and their sum is the plan's."""
-    cells = np.arange(25).reshape(5, 5), 25 + np.arange(16).reshape(4, 4)
-    totals = [line.tolist() for table in cells for line in (*table, *table.T)]
-    plan = ks.plan(ks.Invariants.subsets(41, totals), ks.Laplace(epsilon=1))
+    first, second = cycle(2, 3, 2, 3).coefficients, cycle(2, 2, 3, 3).coefficients
+    plan = ks.plan(ks.Invariants.matrix(block_diag((first, second)).toarray()), ks.Laplace(epsilon=1))
     found = plan.certify(pairs=300).convergence
     assert [group.confidence for group in found.chains] == [0.975, 0.975]
     assert found.confidence == 0.95
@@ -235,8 +234,9 @@ def test_limits_of_several_chains_hold_together():
 
 def test_at_large_epsilon_the_cheaper_chain_is_taken():
     """A cube under all two-way margins: mixture proposals are seldom accepted, heat-bath moves meet sooner."""
+    keep, _ = BY_HEAT_BATH
     for epsilon, words in (("0.25", "steps of a chain of mixture proposals"), ("1", "sweeps of heat-bath moves")):
-        (choice,) = ks.plan(margins(5, 5, 5), ks.Laplace(epsilon=epsilon)).samplers
+        (choice,) = ks.plan(keep, ks.Laplace(epsilon=epsilon)).samplers
         assert words in describe_choice(choice)
 
 
@@ -383,7 +383,7 @@ def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
 
 
 def test_too_few_steps_are_predicted(table):
-    plan = ks.plan(table.keep("a", "b"), ks.Laplace(epsilon=1))
+    plan = ks.plan(table.keep(*CYCLE), ks.Laplace(epsilon=1))
     (choice,) = plan.samplers
     assert choice.chain.predicted_distance(20_000) < 1e-6
     choice.chain.steps = 0  # the first candidate alone, which is meant to be within 0.05
@@ -393,7 +393,7 @@ def test_too_few_steps_are_predicted(table):
 
 def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):
     """A plan without names takes those of the table; nothing is worked out again."""
-    keep = ks.Invariants.matrix(table.keep("a", "b").coefficients)
+    keep = ks.Invariants.matrix(table.keep(*CYCLE).coefficients)
     plan = ks.plan(keep, ks.Laplace(epsilon=1))
     plan = plan.certify(pairs=250)
     named = plan.over(table.domain)
@@ -403,7 +403,7 @@ def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):
 
 def test_rounded_plans_state_their_rounding(table, tmp_path, monkeypatch):
     monkeypatch.setattr(choosing_general, "BOUNDED", 600)
-    out = ks.release(table, keep=["a", "b"], mechanism=ks.Laplace(epsilon=0.25))
+    out = ks.release(table, keep=CYCLE, mechanism=ks.Laplace(epsilon=0.25))
     record = out.certificate.guarantee
     assert record.sampling.exactness == "rounded"
     assert 0 < record.blocks[0].total_variation < 1e-6

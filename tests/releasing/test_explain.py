@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
-from support import HANG
+from support import BY_HEAT_BATH, BY_MIXTURE, HANG, ROUNDED
 
 # How many counties each state had in 2010, alphabetically from Alabama, the District of Columbia among them.
 COUNTIES_2010 = [
@@ -100,3 +100,31 @@ def test_a_browser_shows_the_notebook_view(children, need, tmp_path):
     )
     for words in ("4 totals of county", "exp(-0.25 |z|₁)", "epsilon 1 (l1 distance 4", "confidential and not shown"):
         assert words in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("totals", "method"), [(ROUNDED, "mixture_rejection"), (BY_MIXTURE, "mixture_chain")], ids=["rounded", "chain"]
+)
+def test_where_sampling_is_not_exact_the_exact_mechanisms_are_named(totals, method):
+    """l2 Laplace and Gaussian noise at the same per-person loss, and they are exact."""
+    keep, mechanism = totals
+    plan = ks.plan(keep, mechanism)
+    assert [choice.method for choice in plan.samplers] == [method]
+    text = " ".join(plan.explain().split())
+    epsilon = f"{float(plan.mechanism.loss(plan.person).epsilon):g}"
+    assert f"Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon {epsilon} " in text
+    assert f", or Gaussian with --mechanism gaussian --per-person --epsilon {epsilon} --delta 1e-6 " in text
+    for other in (ks.Laplace.per_person(epsilon, norm="l2"), ks.Gaussian.per_person(epsilon, "1e-6")):
+        assert ks.plan(keep, other).guarantee.sampling == "exact"
+
+
+def test_a_plan_that_is_exact_names_no_other(children):
+    assert "Exact at the same" not in ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25)).explain()
+
+
+def test_at_a_loss_that_protects_little_no_exact_mechanism_is_named():
+    """Heat-bath moves at a per-person epsilon of 16: another mechanism would not make it a good release."""
+    plan = ks.plan(*BY_HEAT_BATH)
+    assert [choice.method for choice in plan.samplers] == ["heat_bath_chain"]
+    assert plan.mechanism.loss(plan.person).epsilon == 16
+    assert "Exact at the same" not in plan.explain()

@@ -94,6 +94,7 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the distances": _distances_agree(record.person, plan),
         "the per-person loss": _loss_follows(record.person, drawn),
         "the blocks": _cells_follow(record.blocks, plan.groups)
+        and _ranks_follow(record.blocks, plan.groups)
         and all(_block_is_plausible(block, drawn.norm) for block in record.blocks),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
         "the accuracy": _accuracy_follows(facts, plan, released),
@@ -179,6 +180,17 @@ def _cells_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -
         expected += Counter({(_overlap(group.form.kind), "blocks"): group.blocks})
         expected += Counter({(_overlap(group.form.kind), "cells"): group.cells})
     return stated == expected
+
+
+def _ranks_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
+    """Whether each table has as many independent totals as some block, so that its shape is possible."""
+    ranks = {group.codimension // group.blocks for group in groups}
+    return all(_rank(block.form.shape) in ranks for block in blocks if block.form.kind == "table")
+
+
+def _rank(shape: Sequence[int]) -> int:
+    """The number of independent totals of a table under all margins of one way less; zeros do not change it."""
+    return math.prod(shape) - math.prod(length - 1 for length in shape)
 
 
 def _overlap(kind: str) -> str:

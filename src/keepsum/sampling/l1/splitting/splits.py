@@ -26,6 +26,7 @@ CHUNK = 2**21  # entries of a table that are worked on at a time
 PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are far below that
 FFT_ERROR = 1e-11  # thousands of times what a transform of a law loses
 ABOVE = 1 + 1e-12  # for the rounding of powers, roots and exponentials in upper bounds
+SMALLEST = 1e-250  # of F: below, and where a row has no cell, parts are left to the referee
 POWERLESS = 1e-30  # what frequencies where every |phi|^r is below this come to at most, all together
 
 
@@ -52,7 +53,8 @@ class Split:
 
 def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
     """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, t is 1 in one block."""
-    reach = 0 if branch.whole.ends else reach  # where all entries below are structural zeros, sums are 0
+    values, errors = branch.whole.values[: reach + 1], branch.whole.errors[: reach + 1]
+    reach = max(0, int(np.cumprod((values > SMALLEST) & (errors < values / 1e3)).sum()) - 1)
     parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
     good = np.cumprod(1e3 * whole.slack <= whole.peak_chance).astype(bool)

@@ -115,6 +115,7 @@ def frequencies_of(
     ]
     spread = max(spreads)
     points = 7 * spread + 12 / epsilon + 8
+    most = 600 / max(branch.left.reach for branches in bases for branch in branches)  # so that exponentials are floats
     kept = 0
     while not kept:
         g = next_fast_len(math.ceil(points), real=True)
@@ -123,7 +124,7 @@ def frequencies_of(
         products = [_ordinary_product(branches, counts, g) for branches in bases]
         behind = [np.cumsum((measure * product)[::-1])[::-1] for product in products]
         limits = [math.log(NEGLIGIBLE * part[0]) for part in behind]
-        for growth in min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon) * GROWTHS:
+        for growth in min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon, most) * GROWTHS:
             tails = [_ordinary_tail(branches, counts, g, growth, centre) for branches in bases]
             if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
                 kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
@@ -167,7 +168,8 @@ def log_growth(branch: Branch, y: IntArray, growth: float, centre: float) -> Flo
     higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
     laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
     moments = [laws @ np.exp(sign * growth * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
-    bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
+    with np.errstate(over="ignore"):
+        bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
     return np.log(bound)
 
 

@@ -19,7 +19,9 @@ from keepsum._arrays import Floats
 
 ULP = 2.0**-53
 ABOVE = 1.001  # what bounds on moments are raised by, for the rounding of the bounds themselves
-_TILTS = np.array([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])  # q, in units of epsilon
+_TILTS = np.array(
+    [0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+)  # q, in units of epsilon
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +134,22 @@ def beyond_tables(
     """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for y = 0 to ``reach``.
 
     For u > R, W_R(y - u) <= D_R e^(-q(u - y)), and the sum of W_L(u) e^(-qu + su) over u > R is at most
-    e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. ``growth`` is
-    s, at most twice the smallest q that is used. With ``left_reach``, the left table ends there.
+    e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. Or no W_R is
+    larger than its top, and the sum of W_L(u) e^(su) is at most e^(-(q - s) R) D_L: less where one side has far more
+    cells than the other. ``growth`` is s, at most twice the smallest q that is used. With ``left_reach``, the left
+    table ends there.
     """
-    q = left.rates[left.rates > growth / 2 + 1e-12][:, None]
-    moments = (left.log_moments + right.log_moments)[left.rates > growth / 2 + 1e-12][:, None]
-    y = np.arange(reach + 1)[None, :]
+    q, y = left.rates[:, None], np.arange(reach + 1)[None, :]
     total = np.zeros(reach + 1)
     ends = left.reach if left_reach is None else left_reach
-    for weights, end, shift in ((left, ends, 0.0), (right, right.reach, growth)):
+    for weights, other, end, shift in ((left, right, ends, 0.0), (right, left, right.reach, growth)):
         if not weights.ends:
-            exponent = moments + (q + shift) * y - (2 * q - growth) * end
-            total += 2 * ABOVE * np.exp(np.minimum(exponent, 700.0)).min(axis=0)
+            moments = weights.log_moments[:, None]
+            both = moments + other.log_moments[:, None] + (q + shift) * y - (2 * q - growth) * end
+            one = moments + math.log(other.top) + shift * y - (q - growth) * end
+            both, one = both[left.rates > growth / 2 + 1e-12], one[left.rates > growth + 1e-12]
+            exponent = np.minimum(np.concatenate([both, one]).min(axis=0), 700.0)
+            total += 2 * ABOVE * np.exp(exponent)
     return total
 
 
