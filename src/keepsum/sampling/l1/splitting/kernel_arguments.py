@@ -13,9 +13,9 @@ GUIDE = 128  # places of a guide
 class SplitTables(NamedTuple):
     """Weights of sums, and how a sum y splits between two children, for all bases of all nodes and all laws of rows.
 
-    Weights w are ``weights[weight_start[w] + |y|]`` up to ``weight_reach[w]``, each right up to ``weight_error``; none is
-    larger than ``weight_top[w]``, and none beyond the reach larger than ``weight_beyond[w]``. A split s has the weights
-    ``left[s]`` and ``right[s]``, and place ``place_start[s] + |y|`` of the other arrays is for y up to ``reach[s]``:
+    Weights w are ``weights[weight_start[w] + |y|]`` up to ``weight_reach[w]``, each right up to ``weight_error``; none
+    is larger than ``weight_top[w]``, and none beyond the reach larger than ``weight_beyond[w]``. A split s has the
+    weights ``left[s]`` and ``right[s]``, and place ``place_start[s] + |y|`` of the other arrays is for y up to ``reach[s]``:
 
     - u, the sum below the left child, has the cumulative chances ``cumulative[cumulative_start + m]`` at every
       ``stride``-th value from ``lowest`` on, ``counts`` of them, each right up to ``slack``; ``guide`` says where to
@@ -59,10 +59,10 @@ class SplitTables(NamedTuple):
 class GroupTables(NamedTuple):
     """The labels of the groups of all nodes, those that differ only in which child is which as one with 2 ``copies``.
 
-    Group g has the labels from ``start[g]`` to ``start[g + 1]``, each with its ``base`` and ``copies``. For the rows'
-    law k of the node's K, and a sum y up to ``reach[g]``, the logarithms of their weights relative to those of the group
-    start at ``ratios[ratio_start[g_K] + |y| * (labels + 1)]``, g_K = ``law_start[g]`` + k; the last number of each such
-    row is the largest error of the others.
+    Group g has the labels from ``start[g]`` to ``start[g + 1]``, each with its ``base`` and ``copies``. Place
+    ``law_start[g] + k`` is for its law k of rows: there the logarithms of the labels' weights relative to those of the
+    group, for a sum y up to ``reach``, start at ``ratios[ratio_start + |y| * (labels + 1)]``; the last number of each
+    such row is the largest error of the others.
     """
 
     start: IntArray
@@ -77,9 +77,9 @@ class GroupTables(NamedTuple):
 class SplittingTables(NamedTuple):
     """A table whose columns are split by a tree.
 
-    Node n has the children ``left[n]`` and ``right[n]``; nodes from ``inner`` on are leaves. Rows of kind k have its law
-    ``law[n * kinds + k]``, of ``law_count[n]``. Its base b consists of the groups ``base_left`` and ``base_right`` of its
-    children, at place ``base_start[n] + b``, and its splits start at ``split_start[n]``, base by base. Its groups start
+    Node n has the children ``left[n]`` and ``right[n]``; nodes from ``inner`` on are leaves. Rows of kind k have its
+    law ``law[n * kinds + k]``, of ``law_count[n]``. Its base b consists of the groups ``base_left`` and ``base_right``
+    of its children, at place ``base_start[n] + b``, and its splits start at ``split_start[n]``, base by base. Its groups start
     at ``group_start[n]``. Characteristic functions are summed over ``frequencies[n]`` frequencies with the weights from
     ``measure_start[n]`` on, in ``blocks[n]`` blocks; ``log_alias[n]`` belongs to the bound on what sums over these
     miss, and ``is_real[n]`` says that imaginary parts are 0 where both

@@ -232,10 +232,10 @@ def add_ratios(tables: SplittingTables, room: SplittingRoom, node, group, labels
         logs[k] = 0.0
     for i in range(len(tables.kind_of_row)):
         y = abs(room.sums[node, i])
-        if y > groups.reach[group]:
+        law = groups.law_start[group] + tables.law[node * tables.kinds + tables.kind_of_row[i]]
+        if y > groups.reach[law]:
             return False
-        law = tables.law[node * tables.kinds + tables.kind_of_row[i]]
-        start = groups.ratio_start[groups.law_start[group] + law] + y * (labels + 1)
+        start = groups.ratio_start[law] + y * (labels + 1)
         for k in range(labels + 1):
             logs[k] += ratios[start + k]
     return True

@@ -81,10 +81,10 @@ def group_tables(laws: Laws) -> GroupTables:
         for group in range(len(node.labels)):
             members = candidates_of(node, group)
             candidates.append(members)
-            splits = [split for base, _, _ in members for split in node.bases[base].splits]
-            reaches.append(min((split.reach for split in splits), default=0))
             law_counts.append(len(node.parts))
-            tables += [_ratios(node, group, law, members, reaches[-1]) for law in range(len(node.parts))]
+            for law in range(len(node.parts)):
+                reaches.append(min(node.bases[base].splits[law].reach for base, _, _ in members))
+                tables.append(_ratios(node, group, law, members, reaches[-1]))
     return GroupTables(
         start=np.append(starts([len(members) for members in candidates]), sum(len(members) for members in candidates)),
         base=integers([base for members in candidates for base, _, _ in members]),
