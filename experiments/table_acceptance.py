@@ -123,7 +123,7 @@ def _draw_acceptance(setting: Setting, section: Section, panels: Any, rates: dic
     grid[0, 0].set_ylabel("acceptance rate")
     grid[0, 0].set_title("Falls with the columns,")
     grid[0, 1].set_title("not with the rows;")
-    grid[0, 2].set_title("lowest for wide tables at ε 2 to 3")
+    grid[0, 2].set_title("lowest at ε 2 to 3")
     note(
         figure,
         "lines computed, where the approximation is good; points measured; triangles: none accepted, upper limit",

@@ -31,14 +31,14 @@ class Node:
     def __init__(self, sampler, node):
         tree, laws = sampler._tree, sampler._laws
         law_of_row = laws.law_of[tree.class_of[node]][tree.kind_of_row]
-        longest = max(laws.laws[k].branch.left.reach for k in set(law_of_row.tolist()))
+        longest = max(laws.laws[k].branch.reach for k in set(law_of_row.tolist()))
         self.points = 8 * longest + 64
         transforms, numbers = {}, {}
         for k in set(law_of_row.tolist()):
             branch, split = laws.laws[k].branch, laws.laws[k].split
             wide = np.zeros((split.reach + 1, self.points))
             for y, law in enumerate(branch.laws(0, split.reach + 1)):
-                places = np.arange(-branch.left.reach, branch.left.reach + 1) % self.points
+                places = np.arange(-branch.reach, branch.reach + 1) % self.points
                 np.add.at(wide[y], places, law)
             positive = np.fft.rfft(wide, axis=1)
             transforms[k] = np.concatenate([positive[:0:-1].conj(), positive])  # from -reach to reach

@@ -16,6 +16,7 @@ from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Re
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.planning.selection.general import choose_general
 from keepsum.privacy.mechanism import Mechanism
+from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
 from keepsum.sampling.l1.rejection import SolvedRegions
@@ -25,7 +26,8 @@ from keepsum.sampling.l1.splitting.tree import grow
 
 # What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6
-SPLITTING_PILOTS = (10**6, 10**7, 10**8)  # the same for parts of rows, step by step: some seconds at most
+# The same for parts of rows, and how many draws are enough; step by step: some seconds at most.
+SPLITTING_PILOTS = ((10**6, PILOT_DRAWS), (10**7, 2), (10**8, 2))
 PART_COST = 4  # the time that a part of a row takes, in cells
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Entries of the tables of a tree that are computed, some ten seconds, and of the dense matrix that is solved.
@@ -122,13 +124,13 @@ def _by_splitting(
     if not sampler.usable:
         return Choice.none(cells, Reason("table_too_large"))
     source = rng(seed="keepsum pilot")
-    for most in SPLITTING_PILOTS:
-        accepted, proposals, parts = sampler.pilot(source, most)
+    for most, enough in SPLITTING_PILOTS:
+        accepted, proposals, parts = sampler.pilot(source, most, enough)
         if accepted:
             whole = sampler if signs is None else Folded(sampler, tables, signs)
             cost = tables * (PART_COST * parts // accepted) + len(cells)
             return Choice("column_splitting", whole, cells, cost, acceptance=accepted / proposals)
-    return Choice.none(cells, Reason("rarely_accepted", limit=SPLITTING_PILOTS[-1]))
+    return Choice.none(cells, Reason("rarely_accepted", limit=SPLITTING_PILOTS[-1][0]))
 
 
 def _by_rejection(method: Method, sampler: Rejection, cells: IntArray, blocks: int) -> Choice:

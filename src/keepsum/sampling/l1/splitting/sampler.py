@@ -98,15 +98,15 @@ class ColumnSplitting:
 
         in_parallel(work, equal_ranges(len(out) * self._count, step), rng, threads)
 
-    def pilot(self, rng: Rng, most: int) -> tuple[int, int, int]:
-        """Draw until a hundred tables are accepted or ``most`` parts of rows are drawn.
+    def pilot(self, rng: Rng, most: int, enough: int = PILOT_DRAWS) -> tuple[int, int, int]:
+        """Draw until ``enough`` tables are accepted or ``most`` parts of rows are drawn.
 
         Returns
         -------
         tuple
             The numbers of accepted tables, of proposals, and of parts drawn.
         """
-        draws = max(1, min(PILOT_DRAWS, 10**7 // self._block))
+        draws = max(1, min(enough, 10**7 // self._block))
         out = np.empty(draws * self._block, dtype=np.int64)
         state = self._run(0, draws, out, rng.stream(), most)
         return int(state.job), int(state.tries), int(state.rows_drawn)
