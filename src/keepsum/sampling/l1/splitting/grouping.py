@@ -68,4 +68,5 @@ def _clustered(shape: Floats, mass: Floats, most: int) -> list[int]:
 
 
 def _nearest(places: Floats, centres: Floats) -> IntArray:
-    return np.abs(places[:, None] - centres).argmin(axis=1)
+    nearest: IntArray = np.abs(places[:, None] - centres).argmin(axis=1)
+    return nearest

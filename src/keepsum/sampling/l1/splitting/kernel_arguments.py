@@ -15,7 +15,8 @@ class SplitTables(NamedTuple):
 
     Weights w are ``weights[weight_start[w] + |y|]`` up to ``weight_reach[w]``, each right up to ``weight_error``; none
     is larger than ``weight_top[w]``, and none beyond the reach larger than ``weight_beyond[w]``. A split s has the
-    weights ``left[s]`` and ``right[s]``, and place ``place_start[s] + |y|`` of the other arrays is for y up to ``reach[s]``:
+    weights ``left[s]`` and ``right[s]``, and place ``place_start[s] + |y|`` of the other arrays is for y up to
+    ``reach[s]``:
 
     - u, the sum below the left child, has the cumulative chances ``cumulative[cumulative_start + m]`` at every
       ``stride``-th value from ``lowest`` on, ``counts`` of them, each right up to ``slack``; ``guide`` says where to
@@ -79,12 +80,11 @@ class SplittingTables(NamedTuple):
 
     Node n has the children ``left[n]`` and ``right[n]``; nodes from ``inner`` on are leaves. Rows of kind k have its
     law ``law[n * kinds + k]``, of ``law_count[n]``. Its base b consists of the groups ``base_left`` and ``base_right``
-    of its children, at place ``base_start[n] + b``, and its splits start at ``split_start[n]``, base by base. Its groups start
-    at ``group_start[n]``. Characteristic functions are summed over ``frequencies[n]`` frequencies with the weights from
-    ``measure_start[n]`` on, in ``blocks[n]`` blocks; ``log_alias[n]`` belongs to the bound on what sums over these
-    miss, and ``is_real[n]`` says that imaginary parts are 0 where both
-    groups of a base are the same. The base of the root has the cumulative chances
-    ``root_chances``, right up to ``root_error``.
+    of its children, at place ``base_start[n] + b``, and its splits start at ``split_start[n]``, base by base. Its
+    groups start at ``group_start[n]``. Characteristic functions are summed over ``frequencies[n]`` frequencies with the
+    weights from ``measure_start[n]`` on; there are ``blocks[n]`` blocks of numbers t. ``log_alias[n]`` belongs to the
+    bound on what sums over frequencies miss, and ``is_real[n]`` says that imaginary parts are 0 where both groups of a
+    base are the same. The base of the root has the cumulative chances ``root_chances``, right up to ``root_error``.
 
     Entry e is that of ``entry_row`` and leaf ``entry_leaf`` and has ``entry_size`` cells from ``entry_start`` on; its
     negative parts have the mode ``entry_mode`` and are drawn by ``entry_method``.

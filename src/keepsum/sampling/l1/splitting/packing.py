@@ -15,7 +15,7 @@ from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies
 from keepsum.sampling.l1.splitting.tree import Tree
 from keepsum.sampling.l1.splitting.weights import ULP
 
-STORED = 2**22  # cumulative chances that are kept
+STORED = 2**23  # cumulative chances that are kept
 CUT = 1e-19  # chances at the lower end of a law that are left out
 
 
@@ -66,7 +66,7 @@ def split_tables(tree: Tree, laws: Laws) -> SplitTables:
         log_dropped=joined("log_dropped"),
         log_growth=joined("log_growth"),
         cumulative=np.concatenate([np.empty(0), *(values for values, _ in runs)]),
-        guide=integers([m for values, _ in runs for m in np.searchsorted(values, np.arange(GUIDE) / GUIDE).tolist()]),
+        guide=np.concatenate([np.searchsorted(values, np.arange(GUIDE) / GUIDE) for values, _ in runs]),
         log_numbers=np.log(joined("numbers")),
         transform=joined("transform"),
         transform_imaginary=joined("transform_imaginary"),

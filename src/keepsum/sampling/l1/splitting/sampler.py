@@ -56,7 +56,6 @@ class ColumnSplitting:
         How many such tables a draw has.
     tail_bits
         Sums with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
-
     labelling
         How many labels nodes have: more accept more proposals of wide tables, and take longer to plan.
 
