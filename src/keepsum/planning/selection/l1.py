@@ -17,7 +17,6 @@ from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Re
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.planning.selection.general import choose_general
 from keepsum.privacy.mechanism import Mechanism
-from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
 from keepsum.sampling.l1.rejection import SolvedRegions
