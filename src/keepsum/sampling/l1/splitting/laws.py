@@ -24,7 +24,7 @@ from keepsum.sampling.l1.splitting.grouping import grouped
 from keepsum.sampling.l1.splitting.splits import Split, split_of
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, frequencies_of
 from keepsum.sampling.l1.splitting.tree import Tree
-from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf, tightened
+from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf, table_moments
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
 ABOVE = 1 + 1e-11  # for the rounding of powers and roots
@@ -214,7 +214,7 @@ def _together(members: list[tuple[Branch, Floats, int]], rows: int) -> Weights:
     norm = highest + np.log(np.maximum(total, 1.0)) / rows
     exponent = math.ceil(norm[0] / math.log(2))
     values = np.exp(norm - exponent * math.log(2)) * ABOVE
-    # Moments of the sum of all labels bound those of the norm, within the table and beyond it.
+    # Beyond the table, moments of the sum of all labels.
     moments = np.array(
         [
             branch.whole.log_moments + branch.whole.exponent * math.log(2) + math.log(count)
@@ -223,7 +223,7 @@ def _together(members: list[tuple[Branch, Floats, int]], rows: int) -> Weights:
     )
     log_moments = np.logaddexp.reduce(moments, axis=0) - exponent * math.log(2) + 1e-9
     first, ends = members[0][0].whole, all(branch.whole.ends for branch, *_ in members)
-    log_moments = tightened(values, first.rates, log_moments, ends)
+    log_moments = table_moments(values, first.rates, log_moments, ends)
     return Weights(values, np.zeros(len(values)), first.rates, log_moments, exponent, ends)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.fft import next_fast_len, rfft
+from scipy.fft import irfft, next_fast_len, rfft
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, convolution, mirrored
+from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, mirrored
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
 GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
@@ -179,12 +179,20 @@ def _moments(branch: Branch) -> tuple[float, float]:
     u, y = np.arange(-left.reach, left.reach + 1), np.arange(whole.reach + 1)
     # F(-y) = F(y), and u is -u given -y: so means over y >= 0 suffice, where 0 counts half.
     masses = np.where(y == 0, 0.5, 1.0) * whole.values
-    first, second = (branch.scale * convolution(left.two_sided() * u**k, right.values, whole.reach) for k in (1, 2))
+    first, second = (_quickly_convolved(left.two_sided() * u**k, right, whole.reach) * branch.scale for k in (1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         means, squares = (np.where(masses > 0, part / whole.values, 0.0) for part in (first, second))
     spread = (masses * y**2).sum()
     slope = float((masses * means * y).sum() / spread) if spread > 0 else 0.5
     return slope, max(float((masses * (squares - means**2)).sum() / masses.sum()), 0.0)
+
+
+def _quickly_convolved(left: Floats, right: Weights, reach: int) -> Floats:
+    """A convolution for y = 0 to ``reach``, by Fourier transforms: good for means, not for single values."""
+    start = len(left) // 2 + right.reach
+    length = next_fast_len(max(start + reach + 1, len(left) + 2 * right.reach), real=True)
+    whole: Floats = irfft(rfft(left, length) * rfft(right.two_sided(), length), length)
+    return whole[start : start + reach + 1]
 
 
 def _typical(whole: Weights) -> list[tuple[int, float]]:
