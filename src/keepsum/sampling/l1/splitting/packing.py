@@ -66,7 +66,9 @@ def split_tables(tree: Tree, laws: Laws) -> SplitTables:
         log_dropped=joined("log_dropped"),
         log_growth=joined("log_growth"),
         cumulative=np.concatenate([np.empty(0), *(values for values, _ in runs)]),
-        guide=np.concatenate([np.searchsorted(values, np.arange(GUIDE) / GUIDE) for values, _ in runs]),
+        guide=np.concatenate(
+            [integers([]), *(np.searchsorted(values, np.arange(GUIDE) / GUIDE) for values, _ in runs)]
+        ),
         log_numbers=np.log(joined("numbers")),
         transform=joined("transform"),
         transform_imaginary=joined("transform_imaginary"),
@@ -101,6 +103,8 @@ def root_bases(tree: Tree, laws: Laws) -> tuple[Floats, float]:
     node = laws.nodes[tree.root_class]
     if len(node.bases) == 1 or node.frequencies is None:
         return np.ones(1), 0.0
+    if any(split.reach < 0 for base in node.bases for split in base.splits):
+        return np.linspace(0.0, 1.0, len(node.bases) + 1)[1:], 1.0  # nothing is known
     counts = np.bincount(laws.law_of[tree.root_class], tree.rows_of_kind)
     logs, errors = [], []
     for base in node.bases:
