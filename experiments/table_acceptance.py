@@ -96,8 +96,8 @@ def add(setting: Setting, section: Section) -> None:
     section.say(
         "**Acceptance rate of column splitting**, computed from the normalising constants of the target and of the "
         "proposal (`experiments/acceptance.py`: nothing is simulated), and measured; without labels, with some (in 8 "
-        "blocks and groups) or many (in 12 blocks and 16 groups). A dash stands where the approximation of the target's "
-        "constant is not good."
+        "blocks and groups) or many (in 12 blocks and 16 groups). A dash stands where the approximation of the "
+        "target's constant is not good."
     )
     section.table(
         "table_acceptance",

@@ -68,7 +68,7 @@ def test_short_words(name, word_bits):
     [
         ("3 x 3", 6_000, {"word_bits": 8}),
         ("4 x 4", 3_000, {"word_bits": 10}),
-        ("3 x 3", 3_000, {"word_bits": 6, "tail_bits": 6}),
+        ("3 x 3", 2_000, {"word_bits": 6, "tail_bits": 10}),
         *(
             pytest.param("4 x 4", 3_000, options, marks=pytest.mark.audit)
             for options in ({"word_bits": 4}, {"word_bits": 10, "tail_bits": 8})

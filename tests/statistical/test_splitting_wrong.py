@@ -83,7 +83,7 @@ def a_peak_that_is_too_low(patch, epsilon, sizes):
 def another_norm(patch, epsilon, sizes):
     """The mean of |phi| instead of the norm of as many rows: factors exceed 1 and are taken for 1."""
     norms = splits._norms
-    patch.setattr(splits, "_norms", lambda laws, error, rows, kept: norms(laws, error, 1, kept))
+    patch.setattr(splits, "_norms", lambda laws, error, share, kept: norms(laws, error, 1.0, kept))
     return plain(epsilon, sizes)
 
 

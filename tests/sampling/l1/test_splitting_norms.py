@@ -124,8 +124,32 @@ def test_no_factor_exceeds_1_for_more_sums(name, epsilon, blocks, seed):
 
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_another_norm_is_exceeded(monkeypatch, blocks):
-    """The search would tell: with one row less in the exponent, factors exceed 1."""
+    """The search would tell: with shares that add up to more than 1, factors exceed 1."""
     plain = splits._norms
-    monkeypatch.setattr(splits, "_norms", lambda laws, error, rows, kept: plain(laws, error, rows - 1, kept))
+    monkeypatch.setattr(splits, "_norms", lambda laws, error, share, kept: plain(laws, error, 1.3 * share, kept))
     assert max(largest_factor("3 x 3", "1", blocks)) > 1.01
     assert max(largest_factor("4 x 8", "1", blocks)) > 1.01
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shares_add_up_to_1(name):
+    """Norms of characteristic functions need at most 1, norms of labels at least 1; both exactly."""
+    sampler = ColumnSplitting(Fraction(1), SHAPES[name], labelling=Labelling(2, 2))
+    for c, node in enumerate(sampler._laws.nodes):
+        if node.frequencies is not None:
+            counts = np.bincount(sampler._laws.law_of[c], sampler._tree.rows_of_kind)
+            for shares, sign in ((node.frequencies.shares, 1), (node.frequencies.raised_shares, -1)):
+                total = sum(int(n) * Fraction(s) for n, s in zip(counts, shares.tolist(), strict=True))
+                assert 0 <= sign * (1 - total) < Fraction(1, 10**12)
+
+
+def test_rows_that_do_not_split_have_no_share():
+    """A row with no cell on one side of a node has the number 1 there, and leaves its share to the others."""
+    sampler = ColumnSplitting(Fraction(1), SHAPES["zeros"])
+    c = sampler._tree.class_of[1]
+    pair, children = sampler._laws.nodes[c], [sampler._laws.nodes[k].parts for k in sampler._tree.classes[c].children]
+    alone = [0 in (children[0][i][0], children[1][j][0]) for i, j in pair.parts]
+    assert set(alone) == {True, False}
+    assert [share == 0 for share in pair.frequencies.shares] == alone
+    for split, is_alone in zip(pair.bases[0].splits, alone, strict=True):
+        assert (split.numbers == 1).all() == is_alone

@@ -7,12 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import fmpq
+from mpmath import mp
 
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
-from sampling.l1.exact_weights import ExactWeights, real
+from sampling.l1.exact_weights import DIGITS, ExactWeights, real
 
 audit = pytest.mark.audit
 PLAIN, SOME = Labelling(), Labelling(3, 2)
@@ -84,21 +85,27 @@ def test_a_smaller_error_is_no_bound():
 
 
 def test_the_weights_of_a_group_are_at_least_those_of_its_labels(pair):
-    """W^r is at least the sum of (F t)^r over all labels, for every sum of the table."""
+    """W is at least the norm of F t over all labels, whose exponents are the inverse shares."""
     sampler, exact = pair
-    rows = sampler._tree.rows
     for c, group, law in exact.names():
         node, weights = sampler._laws.nodes[c], weights_of(sampler, (c, group, law))
         if not node.bases:
             continue
+        share = mp.mpf(float(node.frequencies.raised_shares[law]))
+        wholes = [exact.whole((c, label.base, law), weights.exponent) for label in node.labels[group]]
         for y in {0, 1, 2, weights.reach // 2, weights.reach}:
-            total = Fraction(0)
-            for label in node.labels[group]:
+            logs = []
+            for whole, label in zip(wholes, node.labels[group], strict=True):
                 numbers = node.bases[label.base].splits[law].numbers
-                t = Fraction(float(numbers[y, label.block])) if y < len(numbers) else Fraction(1)
-                whole = exact.whole((c, label.base, law), weights.exponent)
-                total += (real(whole[y]) * t) ** rows
-            assert total <= Fraction(weights.values[y].item()) ** rows
+                value = (
+                    mp.mpf(int(whole[y])) / mp.mpf(2) ** DIGITS * (numbers[y, label.block] if y < len(numbers) else 1)
+                )
+                logs.append(mp.log(value) if value else -mp.inf)
+            highest = max(logs)
+            norm = mp.exp(highest) if highest > -mp.inf else mp.mpf(0)
+            if share and norm:
+                norm *= sum(mp.exp((log - highest) / share) for log in logs) ** share
+            assert norm <= mp.mpf(float(weights.values[y]))
 
 
 def test_each_pair_of_groups_has_its_labels(pair):

@@ -6,7 +6,7 @@ A node has one or several *groups*, each with weights W_g; a leaf has one. A pai
     B(y) <= sum over m of the product of t_m(y_i) over all rows,
 
 by Hölder's inequality within each block. A *label* is a base and a block; its weights are F t_m. The labels of a node
-are sorted into its groups, and the weights of a group are at least the norm (sum over its labels of (F t_m)^r)^(1/r),
+are sorted into its groups, and the weights of a group are at least the norm (sum over its labels of (F t_m)^p)^(1/p),
 rounded up to floats, which define the proposal: by Hölder's inequality once more, the weights of all its labels
 together are at most those of the group. With one block and one group this is W = F t.
 """
@@ -27,6 +27,7 @@ from keepsum.sampling.l1.splitting.tree import Tree
 from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf, table_moments
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
+SMALL = 10**5  # what small tables cost, in entries
 ABOVE = 1 + 1e-11  # for the rounding of powers and roots
 
 
@@ -146,39 +147,40 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
         if not is_root or len(pairs) > 1:
             blocks = 1 if is_root else labelling.blocks
             kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, float(epsilon), blocks)
-        bases = tuple(
-            Base(*pair, branches[pair], tuple(split_of(branch, drawn, tree.rows, kept) for branch in branches[pair]))
-            for pair in pairs
-        )
+        bases = tuple(Base(*pair, branches[pair], _splits(branches[pair], drawn, kept)) for pair in pairs)
         if kept is None or is_root:
             nodes.append(NodeLaws(tuple(keys[c]), (), bases, frequencies=kept, drawn=drawn))
             continue
         rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
         rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
-        labels, groups = _grouped(bases, counts, rests, kept.blocks, labelling.groups, alike)
+        labels, groups = _grouped(bases, counts, rests, kept, labelling.groups, alike)
         nodes.append(NodeLaws(tuple(keys[c]), groups, bases, labels, kept, drawn))
     return Laws(tuple(nodes), law_of)
+
+
+def _splits(branches: tuple[Branch, ...], reach: int, kept: Frequencies | None) -> tuple[Split, ...]:
+    shares = [0.0] * len(branches) if kept is None else kept.shares.tolist()
+    return tuple(split_of(branch, reach, kept, share) for branch, share in zip(branches, shares, strict=True))
 
 
 def _grouped(
     bases: tuple[Base, ...],
     counts: list[int],
     rests: list[Weights],
-    blocks: int,
+    kept: Frequencies,
     most: int,
     alike: bool,
 ) -> tuple[tuple[tuple[Label, ...], ...], tuple[tuple[Weights, ...], ...]]:
     """The labels of a node in groups, and the weights of the groups."""
     candidates = []
     for k, base in enumerate(bases):
-        for m in range(blocks):
+        for m in range(kept.blocks):
             logs = [_log_weights(branch, split, m) for branch, split in zip(base.branches, base.splits, strict=True)]
             labels = (Label(k, m), Label(k, m, True)) if alike and base.left != base.right else (Label(k, m),)
             candidates.append(Candidate(labels, logs))
     numbers = grouped([(candidate.logs, len(candidate.labels)) for candidate in candidates], counts, rests, most)
     labels_of: list[tuple[Label, ...]] = []
     weights: list[tuple[Weights, ...]] = []
-    rows = sum(counts)
     for group in range(max(numbers) + 1):
         members = [candidate for candidate, number in zip(candidates, numbers, strict=True) if number == group]
         labels_of.append(tuple(label for member in members for label in member.labels))
@@ -189,9 +191,9 @@ def _grouped(
                         (bases[member.labels[0].base].branches[k], member.logs[k], len(member.labels))
                         for member in members
                     ],
-                    rows,
+                    share,
                 )
-                for k in range(len(counts))
+                for k, share in enumerate(kept.raised_shares.tolist())
             )
         )
     return tuple(labels_of), tuple(weights)
@@ -205,13 +207,15 @@ def _log_weights(branch: Branch, split: Split, block: int) -> Floats:
     return logs
 
 
-def _together(members: list[tuple[Branch, Floats, int]], rows: int) -> Weights:
+def _together(members: list[tuple[Branch, Floats, int]], share: float) -> Weights:
     """The weights of a group: the norm of its labels' weights, rounded up; beyond the table, their sum."""
     logs = np.array([member_logs for _, member_logs, _ in members])
     copies = np.array([count for *_, count in members])
     highest = np.maximum(logs.max(axis=0), -1e300)  # all are -inf where only 0 has weight
-    total = (copies[:, None] * np.exp(rows * (logs - highest))).sum(axis=0)
-    norm = highest + np.log(np.maximum(total, 1.0)) / rows
+    norm = highest
+    if share > 0:
+        total = (copies[:, None] * np.exp((logs - highest) / share)).sum(axis=0)
+        norm = highest + np.log(np.maximum(total, 1.0)) * share
     exponent = math.ceil(norm[0] / math.log(2))
     values = np.exp(norm - exponent * math.log(2)) * ABOVE
     # Beyond the table, moments of the sum of all labels.
@@ -242,7 +246,8 @@ def entries_of(epsilon: Fraction, tree: Tree, labelling: Labelling) -> int:
         bases = left * (left + 1) // 2 if node_class.children[0] == node_class.children[1] else left * right
         groups.append(min(labelling.groups, bases * labelling.blocks))
         spread = math.sqrt(tree.rows * variance * max(node_class.cells) / 4)
-        total += bases * len(laws) * ((drawn + 1) * (4 * drawn + 7 * spread) + float(needed) ** 2)
+        each = (drawn + 1) * (4 * drawn + 7 * spread) + float(needed) ** 2 + SMALL
+        total += bases * len(laws) * each
     return int(total)
 
 

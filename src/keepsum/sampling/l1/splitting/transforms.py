@@ -16,6 +16,8 @@ from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, mirror
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
 GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
+SHARE_ROOM = 1e-13  # what shares may add up to less than 1
+SMALLEST_SHARE = 1e-3  # of a row, relative to the mean
 SPAN = 3.2  # blocks of frequencies are equal parts of so many standard deviations; the last one goes on to the end
 
 
@@ -83,6 +85,8 @@ class Frequencies:
         About the part of y that u is.
     block
         The block of each k up to G/2, those that are not kept included.
+    shares
+        For each law of rows the inverse 1/p of the exponent of its norms; over all rows these add up to at most 1.
     """
 
     points: int
@@ -90,6 +94,12 @@ class Frequencies:
     growth: float
     centre: float
     block: IntArray
+    shares: Floats
+
+    @property
+    def raised_shares(self) -> Floats:
+        """Shares that add up to at least 1 over all rows, and hardly more."""
+        return self.shares * (1 + 4 * SHARE_ROOM)
 
     @property
     def blocks(self) -> int:
@@ -113,6 +123,7 @@ def frequencies_of(
     spreads = [
         math.sqrt(sum(count * variance for (_, variance), count in zip(base, counts, strict=True))) for base in moments
     ]
+    variances = np.mean([[variance for _, variance in base] for base in moments], axis=0)
     spread = max(spreads)
     points = 7 * spread + 12 / epsilon + 8
     most = 600 / max(branch.left.reach for branches in bases for branch in branches)  # so that exponentials are floats
@@ -132,7 +143,20 @@ def frequencies_of(
     width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
     block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
     block = np.unique(block, return_inverse=True)[1]
-    return Frequencies(g, measure[:kept], growth, centre, block)
+    return Frequencies(g, measure[:kept], growth, centre, block, _shares(variances, counts))
+
+
+def _shares(variances: Floats, counts: Sequence[int]) -> Floats:
+    """In proportion to the variances of parts: then Hölder's inequality is an equality for Gaussian laws.
+
+    Rows whose parts hardly vary have no share, and number t = 1.
+    """
+    multiplicity = np.array(counts)
+    if not variances.any():
+        variances = np.ones(len(variances))
+    total = float(variances @ multiplicity)
+    variances = np.where(variances * multiplicity.sum() < SMALLEST_SHARE * total, 0.0, variances)
+    return variances / float(variances @ multiplicity) * (1 - SHARE_ROOM)
 
 
 def _ordinary_product(branches: tuple[Branch, ...], counts: Sequence[int], points: int) -> Floats:

@@ -154,11 +154,13 @@ def table_moments(values: Floats, rates: Floats, log_moments: Floats, ends: bool
     sum of V(y) e^(qy) over all |y| > R is at most 2 D(q') e^(-(q' - q)(R + 1)) for any q' >= q.
     """
     y = np.arange(len(values))
+    with np.errstate(divide="ignore"):
+        logs = np.log(values) + np.where(y == 0, 0.0, math.log(2))
     bounds = np.empty(len(rates))
     for k, q in enumerate(rates):
-        inside = float(values @ np.cosh(q * y) * 2 - values[0])
-        beyond = float((log_moments[k:] - (rates[k:] - q) * len(values)).min())
-        bounds[k] = math.log(ABOVE * (inside + (0.0 if ends else 2 * math.exp(min(beyond, 700.0)))))
+        inside = logs + q * y + np.log1p(np.exp(-2 * q * y)) - math.log(2)  # e^(qy) and e^(-qy)
+        beyond = -np.inf if ends else math.log(2) + (log_moments[k:] - (rates[k:] - q) * len(values)).min()
+        bounds[k] = np.logaddexp(np.logaddexp.reduce(inside), beyond) + math.log(ABOVE)
     return bounds
 
 
