@@ -2,12 +2,13 @@
 
 By the lemma of ``docs/exact-tables.md`` a proposal is accepted with probability
 
-    Z / (F(0)^r B),
+    Z / (sum of F(0)^r B),
 
-Z the sum of exp(-eps |z|_1) over all r x c tables with zero margins, F(0) and B those of the root. Nothing is drawn:
-F(0) and B come from the sampler's tables, and Z from the chance that r independent rows, each with sum 0, have the
-column sums 0: by Fourier sums for three and four columns, elsewhere by the Gaussian approximation with the first term
-of its Edgeworth expansion, whose relative error is of the order 1/r^2 for a fixed number of columns.
+Z the sum of exp(-eps |z|_1) over all r x c tables with zero margins, F(0) and B those of the root, for each of its
+bases (one if there are no labels). Nothing is drawn: F(0) and B come from the sampler's tables, and Z from the chance
+that r independent rows, each with sum 0, have the column sums 0: by Fourier sums for three and four columns, elsewhere
+by the Gaussian approximation with the first term of its Edgeworth expansion, whose relative error is of the order 1/r^2
+for a fixed number of columns.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from keepsum.sampling.l1.splitting.laws import laws_of
+from keepsum.sampling.l1.splitting.laws import Labelling, laws_of
 from keepsum.sampling.l1.splitting.transforms import Branch, full_measure, transforms
 from keepsum.sampling.l1.splitting.tree import grow
-from keepsum.sampling.l1.splitting.weights import convolve
 
+PLAIN = Labelling()
 LARGEST_GRID = 2**24  # frequencies of a Fourier sum
 LARGEST_TERM = 0.6  # of the Edgeworth expansion: beyond, computed and measured rates differ by more than a tenth
 
 
-def acceptance(epsilon: str, rows: int, columns: int) -> float:
+def acceptance(epsilon: str, rows: int, columns: int, labelling: Labelling = PLAIN) -> float:
     """The acceptance rate of a table of single cells; exact up to 1e-6 or so where :func:`summable`.
 
     >>> round(acceptance("1", 100, 3), 3), round(acceptance("0.25", 16, 16), 3)
@@ -34,7 +35,7 @@ def acceptance(epsilon: str, rows: int, columns: int) -> float:
     """
     exact = summable(epsilon, rows, columns)
     log_tables = (summed_log_tables if exact else approximate_log_tables)(epsilon, rows, columns)
-    return math.exp(log_tables - log_proposals(epsilon, rows, columns))
+    return math.exp(log_tables - log_proposals(epsilon, rows, columns, labelling))
 
 
 def is_computed(epsilon: str, rows: int, columns: int) -> bool:
@@ -47,13 +48,17 @@ def summable(epsilon: str, rows: int, columns: int) -> bool:
     return columns <= 4 and _points(epsilon, rows, columns) ** (columns - 1) <= LARGEST_GRID
 
 
-def log_proposals(epsilon: str, rows: int, columns: int) -> float:
-    """The logarithm of F(0)^r B at the root."""
-    laws = laws_of(Fraction(epsilon), grow(np.ones((rows, columns), dtype=np.int64)))
-    left, right = (laws.laws[part].weights for part in laws.laws[-1].parts)
-    branch = Branch(left, right, convolve(left, right, 0), left.reach)
+def log_proposals(epsilon: str, rows: int, columns: int, labelling: Labelling = PLAIN) -> float:
+    """The logarithm of the sum of F(0)^r B over the bases of the root."""
+    tree = grow(np.ones((rows, columns), dtype=np.int64))
+    bases = laws_of(Fraction(epsilon), tree, labelling).nodes[tree.root_class].bases
+    return float(np.logaddexp.reduce([_log_mass(float(Fraction(epsilon)), rows, base.branches[0]) for base in bases]))
+
+
+def _log_mass(epsilon: float, rows: int, branch: Branch) -> float:
+    """The logarithm of F(0)^r B, for rows of one kind."""
     law = branch.laws(0, 1)
-    points = math.ceil(12 * math.sqrt(rows * float(law[0] @ branch.sums**2)) + 36 / float(Fraction(epsilon)))
+    points = math.ceil(12 * math.sqrt(rows * float(law[0] @ branch.sums**2)) + 36 / epsilon)
     bridge = float(full_measure(points) @ np.abs(transforms(law, points)[0]) ** rows)
     return rows * (math.log(branch.whole.values[0]) + branch.whole.exponent * math.log(2)) + math.log(bridge)
 

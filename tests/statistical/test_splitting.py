@@ -7,6 +7,7 @@ import pytest
 from laws import assert_drawn_from, table_law
 from splitting_laws import cells_law, drawn, entries_law, entry_sums, margins_of, rows_law, whole_weight
 
+from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
 CYCLE = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
@@ -54,6 +55,34 @@ def test_single_cells(shape, epsilon):
 def test_single_cells_at_epsilon_3(shape):
     """All but one draw in a thousand are zero: the share of zeros is what is tested."""
     check_entries(np.ones(shape, dtype=int), "3", reach=1, count=300_000)
+
+
+@pytest.mark.parametrize(("shape", "epsilon"), [((3, 3), "0.5"), ((4, 3), "1"), ((3, 4), "0.5"), ((4, 4), "1")])
+@pytest.mark.parametrize("labelling", [Labelling(4, 1), Labelling(3, 3), Labelling(5, 2)], ids=str)
+def test_labels(shape, epsilon, labelling):
+    """Whatever the numbers of blocks and groups, the law is the same."""
+    check_entries(np.ones(shape, dtype=int), epsilon, 2 if shape == (3, 3) else 1, 50_000, labelling=labelling)
+
+
+@pytest.mark.parametrize("name", ["all different", "by column", "3 x 4 by row", "4 x 3 in two kinds"])
+def test_labels_of_regions(name):
+    sizes, reach = REGIONS[name]
+    check_entries(sizes, "1/2", reach, 40_000, labelling=Labelling(4, 2))
+
+
+@pytest.mark.parametrize("name", ["no diagonal", "one zero", "a path"])
+def test_labels_with_structural_zeros(name):
+    sizes, reach = ZEROS[name]
+    check_entries(sizes, "1/2", reach, 40_000, labelling=Labelling(4, 2))
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("epsilon", ["0.5", "2", "3"])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (5, 3), (4, 4)])
+@pytest.mark.parametrize("labelling", [Labelling(4, 4), Labelling(12, 16)], ids=str)
+def test_labels_with_many_draws(shape, epsilon, labelling):
+    reach = 3 if shape == (3, 3) else 1
+    check_entries(np.ones(shape, dtype=int), epsilon, reach, 2_000_000, labelling=labelling)
 
 
 @pytest.mark.audit

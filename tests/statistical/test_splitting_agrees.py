@@ -9,8 +9,10 @@ from laws import ALPHA, assert_drawn_from
 from scipy import stats
 from splitting_laws import drawn, entries_law, entry_sums
 
+from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
+audit = pytest.mark.audit
 TABLES = {
     "6 x 4": (np.ones((6, 4), dtype=int), "1/2", 30_000),
     "8 x 5": (np.ones((8, 5), dtype=int), "1/2", 20_000),
@@ -42,9 +44,39 @@ def p_value(one, two):
     return stats.chi2_contingency(counts).pvalue
 
 
+LABELLED = {
+    "4 x 8": (np.ones((4, 8), dtype=int), "1", 10_000),
+    "5 x 6, narrow": (np.ones((5, 6), dtype=int), "2", 30_000),
+    "6 x 4, all kinds": TABLES["6 x 4, all kinds"],
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_two_samplers_agree_with_labels(name):
+    sizes, epsilon, count = LABELLED[name]
+    sampler = ColumnSplitting(Fraction(epsilon), sizes, labelling=Labelling(5, 4))
+    noise = entry_sums(drawn(sampler, count), sizes).reshape(-1, *sizes.shape)
+    other = DoubleGeometricSplitting(float(Fraction(epsilon)), sizes, reach=int(50 / Fraction(epsilon))).draw(count)
+    values = {statistic: p_value(take(noise), take(other)) for statistic, take in STATISTICS.items()}
+    assert min(values.values()) > ALPHA / len(values), values
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.audit) if name == "12 x 12" else name for name in TABLES]
+    ("side", "epsilon", "count"), [(16, "2", 3_000), *(pytest.param(20, e, 4_000, marks=audit) for e in ("1/4", "1"))]
 )
+def test_labels_change_nothing_in_wide_tables(side, epsilon, count):
+    """Few labels against many, where no second sampler draws."""
+    sizes = np.ones((side, side), dtype=int)
+    labellings = Labelling(4, 4), Labelling(12, 16)
+    some, many = (
+        drawn(ColumnSplitting(Fraction(epsilon), sizes, labelling=labelling), count, seed).reshape(-1, side, side)
+        for seed, labelling in enumerate(labellings)
+    )
+    values = {statistic: p_value(take(some), take(many)) for statistic, take in STATISTICS.items()}
+    assert min(values.values()) > ALPHA / len(values), values
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=audit) if name == "12 x 12" else name for name in TABLES])
 def test_two_samplers_agree(name):
     sizes, epsilon, count = TABLES[name]
     noise = entry_sums(drawn(ColumnSplitting(Fraction(epsilon), sizes), count), sizes).reshape(-1, *sizes.shape)
@@ -53,7 +85,7 @@ def test_two_samplers_agree(name):
     assert min(values.values()) > ALPHA / len(values), values
 
 
-@pytest.mark.parametrize(("side", "count"), [(7, 4_000), pytest.param(12, 1_000, marks=pytest.mark.audit)])
+@pytest.mark.parametrize(("side", "count"), [(7, 4_000), pytest.param(12, 1_000, marks=audit)])
 def test_second_moments_agree(side, count):
     """Mean squares of entries and of sums over half a row, to within what chance allows at 1e-6."""
     sizes = np.ones((side, side), dtype=int)

@@ -7,6 +7,7 @@ import pytest
 from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, row_sums, rows_law
 
+from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
 audit = pytest.mark.audit
@@ -38,6 +39,18 @@ def test_rows_of_long_tables(shape, epsilon, points, count):
 
 
 @pytest.mark.parametrize(
+    ("shape", "epsilon", "points", "count"),
+    [((30, 3), "2", 128, 30_000), ((30, 4), "1", 96, 20_000), pytest.param((300, 4), "2", 128, 20_000, marks=audit)],
+)
+def test_rows_of_long_tables_with_labels(shape, epsilon, points, count):
+    sizes, number = np.ones(shape, dtype=int), float(Fraction(epsilon))
+    noise = drawn(ColumnSplitting(Fraction(epsilon), sizes, labelling=Labelling(6, 3)), count)
+    for rows in ([0], [1, 2]):
+        law = rows_law(sizes, number, rows, 3 if shape[1] == 4 else 6, points)
+        assert_drawn_from(row_sums(noise, sizes, rows), law)
+
+
+@pytest.mark.parametrize(
     ("kinds", "epsilon"), [([[1, 1, 1], [2, 1, 3], [0, 1, 1]], "1/2"), ([[1, 1, 1, 1], [3, 3, 3, 3]], "1")]
 )
 def test_rows_of_several_kinds(kinds, epsilon):
@@ -53,8 +66,8 @@ def test_a_bridge_that_is_not_conditioned_fails():
     """The row that is solved for is always accepted: the flattest row then has all that the others lack."""
     sizes = np.ones((30, 3), dtype=int)
     sampler = ColumnSplitting(Fraction(1, 4), sizes)
-    laws = sampler._tables.laws
-    sampler._tables = sampler._tables._replace(laws=laws._replace(peak=laws.peak * 1e-9))
+    splits = sampler._tables.splits
+    sampler._tables = sampler._tables._replace(splits=splits._replace(peak=splits.peak * 1e-9))
     noise, law = row_sums(drawn(sampler, 30_000), sizes, [0]), rows_law(sizes, 0.25, [0], 6, 512)
     assert_not_drawn_from(noise, law)
     assert power(noise, law, 30_000) > 1 - 1e-6

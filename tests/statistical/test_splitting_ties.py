@@ -8,12 +8,23 @@ from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, entries_law, entry_sums
 
 from keepsum.sampling.core.rng import Rng
+from keepsum.sampling.l1.splitting.kernels import (
+    ACCEPT_LEFT,
+    ACCEPT_RIGHT,
+    ACCEPT_ROW,
+    DRAW_ROWS,
+    LABEL_LEFT,
+    LABEL_RIGHT,
+    PICK_ROOT,
+)
+from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
 ONES = np.ones((3, 3), dtype=int)
 REGIONS = [[1, 2, 0], [3, 1, 1], [1, 1, 2]]
 TABLES = {"3 x 3": (ONES, "1", 3), "regions": (REGIONS, "1/2", 3), "4 x 4": (np.ones((4, 4), dtype=int), "1", 1)}
+SOME = Labelling(3, 2)
 
 
 class Counting(ColumnSplitting):
@@ -23,10 +34,10 @@ class Counting(ColumnSplitting):
         super().__init__(*args, **options)
         self.asked = {}
 
-    def _answer(self, state, sums, uniform):
+    def _answer(self, state, room, uniform):
         phase = int(state.phase)
         self.asked[phase] = self.asked.get(phase, 0) + 1
-        return super()._answer(state, sums, uniform)
+        return super()._answer(state, room, uniform)
 
 
 def check(name, count, **options):
@@ -49,7 +60,26 @@ def test_words_of_64_bits_leave_nothing_to_the_referee():
 @pytest.mark.parametrize("word_bits", [8, pytest.param(4, marks=pytest.mark.audit)])
 def test_short_words(name, word_bits):
     sampler = check(name, 6_000, word_bits=word_bits)
-    assert {0, 1, 2} <= set(sampler.asked)  # parts, rows solved for, and nodes
+    assert {DRAW_ROWS, ACCEPT_ROW, ACCEPT_LEFT} <= set(sampler.asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "options"),
+    [
+        ("3 x 3", 6_000, {"word_bits": 8}),
+        ("4 x 4", 3_000, {"word_bits": 10}),
+        ("3 x 3", 2_000, {"word_bits": 6, "tail_bits": 10}),
+        *(
+            pytest.param("4 x 4", 3_000, options, marks=pytest.mark.audit)
+            for options in ({"word_bits": 4}, {"word_bits": 10, "tail_bits": 8})
+        ),
+    ],
+)
+def test_short_words_with_labels(name, count, options):
+    """The base of the root and the labels of nodes are left to the referee as well."""
+    sampler = check(name, count, labelling=SOME, **options)
+    assert {PICK_ROOT, LABEL_LEFT} <= set(sampler.asked)
+    assert name == "3 x 3" or LABEL_RIGHT in sampler.asked
 
 
 @pytest.mark.parametrize(
@@ -74,9 +104,8 @@ def test_short_words_and_short_tables(name):
 def test_short_words_without_the_referee_fail(monkeypatch):
     """Parts decided by the digits at hand, as if no more came."""
 
-    def rounded(self, node, row, y, uniform):
-        law = self._law_of(node, row)
-        parts = self.parts(law, y)
+    def rounded(self, node, base, row, y, uniform):
+        parts = self.parts(self._split_of(node, base, row), y)
         upto = np.cumsum([float(chance.mid()) for chance in parts.chances])
         return parts.lowest + int(np.searchsorted(upto, uniform._bits / 2**uniform._count, side="right"))
 
@@ -89,8 +118,8 @@ def test_short_words_without_the_referee_fail(monkeypatch):
 
 def shortened(sampler):
     """The sampler with tables of splits that end at 1: all larger sums are left to the referee."""
-    laws = sampler._tables.laws
-    sampler._tables = sampler._tables._replace(laws=laws._replace(split_reach=np.minimum(laws.split_reach, 1)))
+    splits = sampler._tables.splits
+    sampler._tables = sampler._tables._replace(splits=splits._replace(reach=np.minimum(splits.reach, 1)))
     return sampler
 
 
@@ -112,15 +141,18 @@ def test_tables_that_truncate_fail():
     """Sums that the tables do not reach are refused instead of left to the referee."""
 
     class Truncating(ColumnSplitting):
-        def _answer(self, state, sums, uniform):
-            return 0 if state.phase in (2, 3) else super()._answer(state, sums, uniform)
+        def _answer(self, state, room, uniform):
+            return 0 if state.phase in (ACCEPT_LEFT, ACCEPT_RIGHT) else super()._answer(state, room, uniform)
 
     noise, law = drawn(shortened(Truncating(Fraction(1), FOUR)), 20_000), entries_law(FOUR, 1.0, 1)
     assert_not_drawn_from(noise, law)
     assert power(noise, law, 20_000) > 1 - 1e-6
 
 
-@pytest.mark.parametrize("options", [{}, {"word_bits": 8}, {"word_bits": 8, "tail_bits": 3}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"word_bits": 8}, {"word_bits": 8, "tail_bits": 3}, {"labelling": SOME}, {"labelling": SOME, "word_bits": 8}],
+)
 @pytest.mark.parametrize("sizes", [ONES, REGIONS])
 def test_the_end_of_a_buffer_changes_nothing(monkeypatch, options, sizes):
     sampler = ColumnSplitting(Fraction(1), sizes, **options)

@@ -1,4 +1,4 @@
-"""Graphs without loops and parallel edges: spanning forests, biconnected components, fundamental cycles.
+"""Graphs without loops and parallel edges: spanning forests, biconnected components, fundamental and shortest cycles.
 
 An edge k joins the vertices ``tail[k]`` and ``head[k]``. Nothing here is recursive: graphs may be long paths.
 """
@@ -142,3 +142,52 @@ def alternating_cycles(tail: IntArray, head: IntArray, vertices: int) -> list[Ro
             signs[one] = -sign
         cycles.append(cycle)
     return cycles
+
+
+def shortest_cycles(tail: IntArray, head: IntArray, vertices: int, edges: IntArray) -> IntArray:
+    """The length of the shortest cycle through each of these edges; 0 for a bridge.
+
+    Search breadth first from a vertex u, and call the part of the tree below each of its neighbours a *branch*. A
+    cycle through the edge to a neighbour v leaves the branch of v by an edge between two branches. If their depths
+    there are a and b, the cycle has at least a + b + 1 edges, and the paths in the tree make one that has so many.
+
+    >>> tail, head = np.array([0, 1, 2, 2, 3, 4, 5, 5]), np.array([1, 2, 0, 3, 4, 5, 2, 6])
+    >>> shortest_cycles(tail, head, 7, np.arange(8)).tolist()
+    [3, 3, 3, 4, 4, 4, 4, 0]
+    """
+    unreached = np.iinfo(np.int64).max
+    lengths = np.empty(len(edges), dtype=np.int64)
+    if len(np.unique(head[edges])) < len(np.unique(tail[edges])):
+        tail, head = head, tail
+    both = np.concatenate([tail, head]), np.concatenate([head, tail])
+    graph = sparse.csr_array((np.ones(2 * len(tail), dtype=np.int8), both), shape=(vertices, vertices))
+    by_root = np.argsort(tail[edges], kind="stable")
+    for places in np.split(by_root, np.flatnonzero(np.diff(tail[edges[by_root]])) + 1):
+        root = int(tail[edges[places[0]]])
+        depth, branch = _branches(graph, root)
+        between = (branch[tail] != branch[head]) & (tail != root) & (head != root)
+        size = depth[tail[between]] + depth[head[between]] + 1
+        shortest = np.full(vertices, unreached)
+        np.minimum.at(shortest, branch[tail[between]], size)
+        np.minimum.at(shortest, branch[head[between]], size)
+        lengths[places] = shortest[head[edges[places]]]
+    return np.where(lengths < unreached, lengths, 0)
+
+
+def _branches(graph: sparse.csr_array, root: int) -> tuple[IntArray, IntArray]:
+    """For each vertex its depth below a root, and the neighbour of the root above it; -1 if it is not reached."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order, parent = breadth_first_order(graph, root)
+    depth, branch = np.full((2, graph.shape[0]), -1, dtype=np.int64)
+    depth[root] = 0
+    place = np.empty(graph.shape[0], dtype=np.int64)
+    place[order] = np.arange(len(order))
+    above = place[parent[order[1:]]]  # never falls, so that levels follow one another
+    start, end = 0, 1
+    while end < len(order):
+        level = order[end : 1 + int(np.searchsorted(above, end))]
+        depth[level] = depth[order[start]] + 1
+        branch[level] = level if start == 0 else branch[parent[level]]
+        start, end = end, end + len(level)
+    return depth, branch

@@ -116,21 +116,28 @@ def _grid_of(classes: list[IntArray]) -> Grid | None:
 def _classes_by_overlap(matrix: sparse.csr_array) -> list[IntArray] | None:
     """Put each row into the first class that it does not overlap, rows with few entries first.
 
-    Correct for two-way tables with rows in any order, and for others if their margins follow one another.
+    Correct for two-way tables with rows in any order, and for others if their margins follow one another. Classes that
+    all partition the columns contain every column equally often, so nothing is tried unless the rows do.
     """
     width = matrix.shape[1]
     classes: list[IntArray] = []
     sizes: list[int] = []
-    most = int(np.bincount(matrix.indices, minlength=width).max(initial=0))
+    times = np.bincount(matrix.indices, minlength=width)
+    most = int(times.max(initial=0))
+    if (times < most).any():
+        return None
+    taken = np.zeros(width, dtype=np.int64 if most < 63 else object)  # the classes of each column, one bit each
     for i in np.argsort(np.diff(matrix.indptr), kind="stable").tolist():
         support = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
-        k = next((k for k, labels in enumerate(classes) if (labels[support] < 0).all()), len(classes))
+        bits = int(np.bitwise_or.reduce(taken[support]))
+        k = (~bits & (bits + 1)).bit_length() - 1
         if k == most:
             return None
         if k == len(classes):
             classes.append(np.full(width, -1, dtype=np.int64))
             sizes.append(0)
         classes[k][support] = sizes[k]
+        taken[support] |= 1 << k
         sizes[k] += 1
     if any((labels < 0).any() for labels in classes):
         return None

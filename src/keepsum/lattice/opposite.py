@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepsum._arrays import BoolArray, IntArray
+from keepsum.lattice.cycles import opposite_in_table
+from keepsum.lattice.grids import Grid
 from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import System
@@ -60,7 +62,7 @@ def opposite(
         both = Opposite(np.full(system.width, move), np.full((system.width, 1), move))
         return both, both
     if system.grid is not None and (large.all() or not large.any()):
-        box = measure.key(2 ** len(system.grid.shape), 2 ** len(system.grid.shape))
+        box = _box(system.grid, measure)
         if len(held) == system.width and _along_one_way(system, held % count):
             through = np.full(system.width, move if large.all() else box)
             both = Opposite(through, np.full((system.width, 1), min(box, 2 * move) if large.all() else box))
@@ -89,34 +91,55 @@ def _general(
     system: System, large: BoolArray, classes: BoolArray, measure: Measure, short: Callable[[], ShortVectors]
 ) -> tuple[Opposite, Opposite]:
     move = measure.key(2, 2)
-    single = np.flatnonzero(~large).tolist()
-    grid_box = None
-    if system.grid is not None:
-        ways = len(system.grid.shape)
-        grid_box = measure.key(2**ways, 2**ways)
-    if grid_box is not None:
-        through = low_through = np.full(system.width, grid_box)
-    elif single:
-        through, low_through = short().through(measure, single)
-    else:
-        through = low_through = np.full(system.width, NONE)
+    through, low_through = _through(system, np.flatnonzero(~large).tolist(), measure, short)
     moves, low_moves = (np.where(large, move, keys) for keys in (through, low_through))
-    wanted = ~classes
-    two, low_two = _by_two_vectors(classes, large, (through, low_through), measure, short)
-    ceiling = np.where(classes, move, two)
-    if grid_box is not None:
-        reached = _on_a_line(system, classes)
-        upper = lower = np.where(reached, grid_box, NONE)
-        if (wanted & ~reached & (ceiling > grid_box)).any():
-            at_most, at_least = short().opposite(measure, classes, wanted & ~reached, ceiling)
-            upper = np.where(reached, grid_box, at_most)
-            lower = np.where(reached, grid_box, np.maximum(at_least, grid_box))
-    else:
-        upper, lower = short().opposite(measure, classes, wanted, ceiling)
+    two, low_two = _by_two_vectors(system, classes, large, (through, low_through), measure, short)
+    upper, lower = _by_one_vector(system, classes, np.where(classes, move, two), measure, short)
     high = Opposite(moves, np.where(classes, move, np.minimum(upper, two)))
     low_costs = Opposite(low_moves, np.where(classes, move, np.minimum(lower, low_two)))
     same = (high.through == low_costs.through).all() and (high.towards == low_costs.towards).all()
     return high, high if same else low_costs
+
+
+def _through(
+    system: System, single: list[int], measure: Measure, short: Callable[[], ShortVectors]
+) -> tuple[IntArray, IntArray]:
+    """Upper and lower bounds on the shortest vector that changes each region of a single cell."""
+    if system.two_way is not None:
+        keys = np.array([measure.key(length, length) for length in system.two_way.cycles.tolist()])
+    elif system.grid is not None:
+        keys = np.full(system.width, _box(system.grid, measure))
+    elif single:
+        return short().through(measure, single)
+    else:
+        keys = np.full(system.width, NONE)
+    return keys, keys
+
+
+def _by_one_vector(
+    system: System, classes: BoolArray, ceiling: IntArray, measure: Measure, short: Callable[[], ShortVectors]
+) -> tuple[IntArray, IntArray]:
+    """Upper and lower bounds on the shortest vector that changes the sum of a region and one in the class."""
+    wanted = ~classes
+    if system.two_way is not None:
+        upper, lower = opposite_in_table(system.two_way, measure, classes, wanted, ceiling)
+        missing = wanted & (upper == UNKNOWN) & (measure.entries(ceiling) > measure.entries(lower))
+    elif system.grid is not None:
+        reached, box = _on_a_line(system, classes), _box(system.grid, measure)
+        upper, lower = np.where(reached, box, NONE), np.full(classes.shape, box)
+        missing = wanted & ~reached & (ceiling > box)
+    else:
+        return short().opposite(measure, classes, wanted, ceiling)
+    if missing.any():
+        at_most, at_least = short().opposite(measure, classes, missing, ceiling)
+        upper = np.where(missing, at_most, upper)
+        lower = np.where(missing, np.maximum(at_least, lower), lower)
+    return upper, lower
+
+
+def _box(grid: Grid, measure: Measure) -> int:
+    """The shortest vectors of a full table have 2^p entries, through any cell and along any line."""
+    return measure.key(2 ** len(grid.shape), 2 ** len(grid.shape))
 
 
 def _on_a_line(system: System, classes: BoolArray) -> BoolArray:
@@ -132,6 +155,7 @@ def _on_a_line(system: System, classes: BoolArray) -> BoolArray:
 
 
 def _by_two_vectors(
+    system: System,
     classes: BoolArray,
     large: BoolArray,
     through: tuple[IntArray, IntArray],
@@ -150,7 +174,7 @@ def _by_two_vectors(
         with_move = changing + move
         if measure.norm == "l2" and (~large).any() and large.any():
             at_least = with_move if measure.fewest_first else changing
-            with_move = _with_move(changing, measure, short()) if at_most else at_least
+            with_move = _with_move(system, changing, measure, short) if at_most else at_least
         to_single = np.where(classes & ~large[:, None], with_move[:, None], NONE).min(axis=0)
         from_large = np.where(within, 2 * move, to_single)
         from_single = np.where(within[None, :], with_move[:, None], NONE)
@@ -158,14 +182,16 @@ def _by_two_vectors(
     return bounds[0], bounds[1]
 
 
-def _with_move(through: IntArray, measure: Measure, short: ShortVectors) -> IntArray:
+def _with_move(system: System, through: IntArray, measure: Measure, short: Callable[[], ShortVectors]) -> IntArray:
     """An upper bound on vectors that change each column, with a move added to one of their entries."""
+    if system.two_way is not None:  # the entries of a cycle are 1
+        return np.where(through >= UNKNOWN, UNKNOWN, through + measure.key(2, 2) + measure.key(0, 2))
     most = measure.entries(through)  # a bound on every entry
     if measure.fewest_first:
         most = most // 2  # as much is given as taken
         return np.where(through >= UNKNOWN, UNKNOWN, through + measure.key(2, 2) - 2 * most)
     worst = np.full(len(through), UNKNOWN)
-    for vector in short.vectors:
+    for vector in short().vectors:
         largest = max(map(abs, vector.values()))
         squares = sum(entry * entry for entry in vector.values()) + 2 * largest + 2
         places = list(vector)

@@ -35,11 +35,28 @@ SMALL_WEIGHT, FEW_TOTALS, WEIGHT_BITS = 8, 10, 250_000
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The totals of one block over its regions, shared by all blocks of the same form."""
+    """The totals of one block over its regions, shared by all blocks of the same form.
+
+    Attributes
+    ----------
+    matrix, rank
+        The totals, one row each, and how many of them are independent.
+    grid
+        The full table whose margins the totals are, if they are recognised.
+    with_zeros
+        The two-way table with structural zeros whose margins they are, if they are recognised.
+    """
 
     matrix: sparse.csr_array
     rank: int
     grid: Grid | None
+    with_zeros: TwoWay | None = None
+
+    @classmethod
+    def recognised(cls, matrix: sparse.csr_array, rank: int) -> System:
+        """Totals of this rank, with the table whose margins they are."""
+        grid = recognise(matrix)
+        return cls(matrix, rank, grid, recognise_two_way(matrix) if grid is None else None)
 
     @property
     def width(self) -> int:
@@ -48,9 +65,9 @@ class System:
 
     @cached_property
     def two_way(self) -> TwoWay | None:
-        """The two-way table, perhaps with structural zeros, whose margins the totals are, if they are recognised."""
+        """The two-way table, full or with structural zeros, whose margins the totals are, if they are recognised."""
         if self.grid is None:
-            return recognise_two_way(self.matrix)
+            return self.with_zeros
         return two_way_of(self.grid) if len(self.grid.shape) == 2 else None
 
     @cached_property
@@ -251,7 +268,8 @@ def _two_way_blocks(matrix: sparse.csr_array, table: TwoWay) -> list[tuple[IntAr
     width = matrix.shape[1]
     blocks = table.blocks()
     if len(blocks) == 1 and len(blocks[0]) == width:
-        return [(np.arange(width), System(matrix, sum(table.shape) - 1, table.grid))]
+        grid = table.grid
+        return [(np.arange(width), System(matrix, sum(table.shape) - 1, grid, table if grid is None else None))]
     systems: dict[Key, System] = {}
     result = []
     for regions in blocks:
@@ -259,7 +277,7 @@ def _two_way_blocks(matrix: sparse.csr_array, table: TwoWay) -> list[tuple[IntAr
         key = _key(margins)
         if key not in systems:
             # A connected bipartite graph has one relation: all rows together are all columns together.
-            systems[key] = System(margins, margins.shape[0] - 1, recognise(margins))
+            systems[key] = System.recognised(margins, margins.shape[0] - 1)
         result.append((regions, systems[key]))
     return result
 
@@ -289,7 +307,7 @@ def _component_system(rows: list[Row], rank: int, members: list[int]) -> System:
     local = [{place[j]: entry for j, entry in row.items() if j in place} for row in inside]
     distinct = {tuple(row.items()): row for row in local if row}
     matrix = rows_matrix(list(distinct.values()), len(members))
-    return System(matrix, rank, recognise(matrix))
+    return System.recognised(matrix, rank)
 
 
 def _circuit_components(pivots: dict[int, int], rows: list[Row], width: int) -> list[list[int]]:

@@ -9,20 +9,24 @@ table, but no table is returned unless the check succeeds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
-from keepsum.lattice.graphs import alternating_cycles, biconnected_components, spanning_forest
+from keepsum.lattice.graphs import alternating_cycles, biconnected_components, shortest_cycles, spanning_forest
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import INT64_MAX, Row, magnitude
 
 ATTEMPTS = 3  # orders in which totals are tried
+FURTHER = 5 * 10**4  # totals that are tried in another order: about a second
 OVERLAPS = 5 * 10**7  # pairs of totals of a region, added up over regions, that are compared: about a second
+DENSE = 10**7  # entries of a table, zeros included, that are stored
 CHECKED, CHUNK = 2 * 10**8, 4 * 10**6  # weights of redundant totals that are checked: about two seconds; at once
 
 
@@ -63,6 +67,31 @@ class TwoWay:
         """The ends of each edge, columns after rows, and the number of vertices."""
         rows, columns = self.shape
         return self.row, self.column + rows, rows + columns
+
+    @cached_property
+    def present(self) -> BoolArray:
+        """Which entries are not structural zeros, of shape (rows, columns)."""
+        present = np.zeros(self.shape, dtype=bool)
+        present[self.row, self.column] = True
+        return present
+
+    @cached_property
+    def cycles(self) -> IntArray:
+        """For each region the length of the shortest cycle through its edge, 0 for a bridge.
+
+        Most entries of a table are on a cycle of four edges, and these are counted: of the walks with three steps from
+        a row to a column, those that go back and forth are known.
+        """
+        lengths = np.zeros(len(self.row), dtype=np.int64)
+        if math.prod(self.shape) <= DENSE:
+            table = self.present.astype(np.float64)
+            walks = table @ (table.T @ table) if len(table.T) < len(table) else (table @ table.T) @ table
+            straight = walks[self.row, self.column] - table.sum(axis=1)[self.row] - table.sum(axis=0)[self.column] + 1
+            lengths[straight > 0] = 4
+        longer = np.flatnonzero(lengths == 0)
+        if len(longer):
+            lengths[longer] = shortest_cycles(*self.graph, longer)
+        return lengths
 
     def blocks(self) -> list[IntArray]:
         """The regions of each block: the biconnected components of the graph, without its bridges.
@@ -119,8 +148,8 @@ def recognise_two_way(matrix: sparse.csr_array) -> TwoWay | None:
     ((2, 3), [0, 0, 1, 1, 1], [0, 1, 2, 0, 1])
     """
     totals = _Totals.of(matrix)
-    if not totals.flat or len(np.unique(matrix.indices)) < matrix.shape[1]:
-        return None
+    if not totals.flat or len(np.unique(np.concatenate(totals.flat))) < matrix.shape[1]:
+        return None  # a region without a vertex
     table = _attempts(totals.flat, totals.weighted)
     if table is None:
         smaller = _without_contained(totals.flat, matrix.shape[1])
@@ -173,7 +202,7 @@ def _attempts(candidates: list[IntArray], weighted: sparse.csr_array) -> TwoWay 
         The totals that must follow too.
     """
     width = weighted.shape[1]
-    for _ in range(ATTEMPTS):
+    for _ in range(min(ATTEMPTS, 1 + FURTHER // len(candidates))):
         guess = _guess(candidates, width)
         table = guess.table()
         blocked = guess.refused
@@ -208,6 +237,8 @@ class _Guess:
         The vertices at the ends of each edge, or -1 where none is known.
     parent, opposite
         For each candidate another vertex of the same component, or itself, and whether it is on the other side.
+    open_ends
+        How many ends of edges are not known: a vertex cannot have more edges.
     taken, refused
         The candidates that are vertices, and those that are not.
     """
@@ -216,6 +247,7 @@ class _Guess:
     second: IntArray
     parent: list[int]
     opposite: list[bool]
+    open_ends: int
     taken: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
 
@@ -233,10 +265,12 @@ class _Guess:
 
     def take(self, i: int, support: IntArray) -> bool:
         """Make a candidate a vertex if the graph stays bipartite, without parallel edges and edges of three ends."""
+        if len(support) > self.open_ends or (self.second[support] >= 0).any():
+            return False
         met = self.first[support]
         new = met < 0
         others = met[~new].tolist()
-        if len(set(others)) < len(others) or (self.second[support] >= 0).any():
+        if len(set(others)) < len(others):
             return False
         sides: dict[int, bool] = {}
         for other in others:
@@ -247,6 +281,7 @@ class _Guess:
             self.parent[root], self.opposite[root] = i, not flipped
         self.first[support[new]] = i
         self.second[support[~new]] = i
+        self.open_ends -= len(support)
         return True
 
     def table(self) -> TwoWay | None:
@@ -293,7 +328,7 @@ def _numbered(labels: IntArray) -> IntArray:
 
 def _guess(candidates: list[IntArray], width: int) -> _Guess:
     count = len(candidates)
-    guess = _Guess(np.full(width, -1), np.full(width, -1), list(range(count)), [False] * count)
+    guess = _Guess(np.full(width, -1), np.full(width, -1), list(range(count)), [False] * count, 2 * width)
     for i, support in enumerate(candidates):
         (guess.taken if guess.take(i, support) else guess.refused).append(i)
     return guess

@@ -117,6 +117,9 @@ def _overlap_distance(system: System, sizes: IntArray, norm: Norm) -> Distance:
     if system.grid is not None:
         # A nonzero vector of a tensor product of root lattices has at least 2^p entries.
         return Distance(norm, 2 ** len(system.grid.shape))
+    if system.two_way is not None:
+        # Vectors are sums of cycles with entries +1 and -1, which do not cancel: see ``lattice/cycles.py``.
+        return Distance(norm, int(system.two_way.cycles[alone].max()))
     measure = Measure(norm, fewest_first=False)
     upper, lower = ShortVectors(system.matrix, system.basis, sizes).through(measure, alone)
     longest = int(upper[alone].max())

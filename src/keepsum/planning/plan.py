@@ -201,12 +201,17 @@ class CompiledPlan:
         return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
 
 
-def compile_plan(invariants: Invariants, request: Request | Mechanism) -> CompiledPlan:
-    """Kept totals and a requested mechanism to a plan; see ``ks.plan``."""
+def compile_plan(
+    invariants: Invariants, request: Request | Mechanism, structure: Structure | None = None
+) -> CompiledPlan:
+    """Kept totals and a requested mechanism to a plan; see ``ks.plan``.
+
+    ``structure`` is that of the same totals, where another plan has it.
+    """
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     request = as_request(request)
-    structure = decompose(invariants.coefficients)
+    structure = decompose(invariants.coefficients) if structure is None else structure
     if len(structure.pinned) == invariants.size:
         raise PlanError(
             "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."

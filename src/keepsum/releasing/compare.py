@@ -91,7 +91,9 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
     listed: list[Alternative] = []
     for kind, ask in _requests(plan.neighbours or Neighbours(), epsilon, delta).items():
         try:
-            other = plan if kind == plan.mechanism.kind else compile_plan(plan.invariants, ask())
+            other = plan
+            if kind != plan.mechanism.kind:
+                other = compile_plan(plan.invariants, ask(), plan.structure)
             deviation = cell_deviation(other.blocks, cell)
         except (InputError, PlanError):  # a loss outside the range of the mechanism
             continue

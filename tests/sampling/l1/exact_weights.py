@@ -1,6 +1,7 @@
 """The weights of column splitting in integers of many digits, by plain sums: an oracle that shares no formula.
 
 Numbers are integers times 2^-DIGITS. Tables go so far that what lies beyond is below the last of 100 digits or so.
+Weights are named by the class of a node, a group and a law of rows, splits by a class, a base and a law.
 """
 
 from __future__ import annotations
@@ -14,57 +15,82 @@ DIGITS = 420
 
 
 class ExactWeights:
-    """W, F and the laws of parts for one sampler's tree and numbers t."""
+    """W, F and the laws of parts for one sampler's tree and the floats that define its proposal."""
 
     def __init__(self, sampler):
-        self._laws = sampler._laws.laws
+        self._nodes, self._classes = sampler._laws.nodes, sampler._tree.classes
         self._epsilon = sampler._epsilon
-        longest = max(law.weights.reach for law in self._laws)
+        longest = max(weights.reach for node in self._nodes for group in node.groups for weights in group)
         self.reach = 2 * longest + int(80 / sampler._epsilon)
-        self._weights: dict[int, np.ndarray] = {}
+        self._weights: dict[tuple[int, int, int], np.ndarray] = {}
         with mp.workprec(DIGITS + 40):
             rate = mp.mpf(self._epsilon.numerator) / self._epsilon.denominator
             self._one = np.array([int(mp.exp(-rate * y) * mp.mpf(2) ** DIGITS) for y in range(self.reach + 1)], object)
 
-    def weights(self, law: int) -> np.ndarray:
-        """W(0), W(1), ..., W(reach) as integers."""
-        if law not in self._weights:
-            this = self._laws[law]
-            values = self._cells(this.cells) if this.branch is None else self.convolved(law)
-            if this.split is not None:
-                for y, number in enumerate(this.split.numbers.tolist()):
-                    t = Fraction(number)
-                    values[y] = values[y] * t.numerator // t.denominator
-            self._weights[law] = values
-        return self._weights[law]
+    def names(self) -> list[tuple[int, int, int]]:
+        """Of all weights."""
+        return [
+            (c, group, law)
+            for c, node in enumerate(self._nodes)
+            for group in range(len(node.groups))
+            for law in range(len(node.parts))
+        ]
 
-    def convolved(self, law: int) -> np.ndarray:
-        """F, times the power of two of the law; a leaf's scale is part of its own weights."""
-        this = self._laws[law]
-        left, right = (self.weights(part) for part in this.parts)
-        return self._scaled(self._sum(left, right), this.weights.exponent - self._exponents(this))
+    def splits(self) -> list[tuple[int, int, int]]:
+        """The names of all splits."""
+        return [
+            (c, base, law)
+            for c, node in enumerate(self._nodes)
+            for base in range(len(node.bases))
+            for law in range(len(node.parts))
+        ]
 
-    def joint(self, law: int, y: int) -> dict[int, int]:
+    def weights(self, name: tuple[int, int, int]) -> np.ndarray:
+        """W(0), W(1), ..., W(reach) as integers: a leaf's law; a node's floats, and beyond them F of all labels."""
+        if name not in self._weights:
+            c, group, law = name
+            node = self._nodes[c]
+            table = node.groups[group][law]
+            if not node.bases:
+                values = self._scaled(self._cells(node.parts[law][0]), table.exponent)
+            else:
+                values = sum(self.whole((c, label.base, law), table.exponent) for label in node.labels[group])
+                for y, value in enumerate(table.values.tolist()):
+                    number = Fraction(value)
+                    values[y] = (number.numerator << DIGITS) // number.denominator
+            self._weights[name] = values
+        return self._weights[name]
+
+    def whole(self, split: tuple[int, int, int], exponent: int) -> np.ndarray:
+        """F times 2^-exponent."""
+        left, right = self.children(split)
+        units = sum(self._nodes[c].groups[group][law].exponent for c, group, law in (left, right))
+        return self._scaled(self._sum(self.weights(left), self.weights(right)), exponent - units)
+
+    def children(self, split: tuple[int, int, int]) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """The names of the weights that a split is made of."""
+        c, base, law = split
+        (left, right), (i, j) = self._classes[c].children, self._nodes[c].parts[law]
+        groups = self._nodes[c].bases[base]
+        return (left, groups.left, i), (right, groups.right, j)
+
+    def joint(self, split: tuple[int, int, int], y: int) -> dict[int, int]:
         """W_L(u) W_R(y - u) for all u."""
-        left, right = (self.weights(part) for part in self._laws[law].parts)
+        left, right = (self.weights(name) for name in self.children(split))
         reach = self.reach
         return {u: left[abs(u)] * right[abs(y - u)] >> DIGITS for u in range(y - reach, reach + 1)}
 
-    def chances(self, law: int, y: int) -> tuple[int, list[Fraction]]:
+    def chances(self, split: tuple[int, int, int], y: int) -> tuple[int, list[Fraction]]:
         """The lowest u, and the chances of this and the next ones."""
-        joint = self.joint(law, y)
+        joint = self.joint(split, y)
         whole = sum(joint.values())
         return min(joint), [Fraction(joint[u], whole) for u in sorted(joint)]
-
-    def _exponents(self, this) -> int:
-        return sum(self._laws[part].weights.exponent for part in this.parts)
 
     def _cells(self, cells: int) -> np.ndarray:
         values = np.array([1 << DIGITS] + [0] * self.reach, object)
         for _ in range(cells):
             values = self._sum(values, self._one)
-        law = next(law for law in self._laws if law.branch is None and law.cells == cells)
-        return self._scaled(values, law.weights.exponent)
+        return values
 
     def _sum(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         both = [np.concatenate([side[:0:-1], side]) for side in (left, right)]

@@ -7,72 +7,138 @@ from itertools import product
 import numpy as np
 import pytest
 from flint import fmpq
+from mpmath import mp
 
 from keepsum.sampling.core.balls import precision
+from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
-from sampling.l1.exact_weights import ExactWeights, real
+from sampling.l1.exact_weights import DIGITS, ExactWeights, real
 
 audit = pytest.mark.audit
+PLAIN, SOME = Labelling(), Labelling(3, 2)
 SAMPLERS = [
-    ((3, 4), "1"),
-    ((3, 4), "50"),
-    ((5, 5), "2"),
-    ([[1, 2, 3], [4, 5, 6], [0, 1, 12]], "2"),
-    ([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]], "1"),
-    pytest.param(((3, 4), "1/8"), marks=audit),
-    pytest.param(((300, 8), "1"), marks=audit),
-    pytest.param(([[1, 2, 3], [4, 5, 6], [0, 1, 60]], "1/2"), marks=audit),
+    ((3, 4), "1", PLAIN),
+    ((3, 4), "1", SOME),
+    ((3, 4), "50", PLAIN),
+    ((5, 5), "2", Labelling(2, 3)),
+    ([[1, 2, 3], [4, 5, 6], [0, 1, 12]], "2", PLAIN),
+    ([[1, 2, 3, 1], [0, 1, 2, 3], [1, 1, 1, 1]], "2", SOME),
+    ([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]], "1", PLAIN),
+    pytest.param(((3, 4), "1/8", PLAIN), marks=audit),
+    pytest.param(((3, 8), "1/2", SOME), marks=audit),
+    pytest.param(((300, 8), "1", PLAIN), marks=audit),
+    pytest.param(([[1, 2, 3], [4, 5, 6], [0, 1, 60]], "1/2", PLAIN), marks=audit),
 ]
 
 
 @pytest.fixture(scope="module", params=SAMPLERS, ids=str)
 def pair(request):
     """A sampler with its weights in integers."""
-    sizes, epsilon = request.param
-    sampler = ColumnSplitting(Fraction(epsilon), np.ones(sizes, int) if isinstance(sizes, tuple) else sizes)
+    sizes, epsilon, labelling = request.param
+    sizes = np.ones(sizes, int) if isinstance(sizes, tuple) else sizes
+    sampler = ColumnSplitting(Fraction(epsilon), sizes, labelling=labelling)
     return sampler, ExactWeights(sampler)
 
 
+def weights_of(sampler, name):
+    c, group, law = name
+    return sampler._laws.nodes[c].groups[group][law]
+
+
+def split_of(sampler, name):
+    c, base, law = name
+    return sampler._laws.nodes[c].bases[base].branches[law], sampler._laws.nodes[c].bases[base].splits[law]
+
+
+def assert_right(weights, true):
+    for value, error, integer in zip(weights.values.tolist(), weights.errors.tolist(), true, strict=False):
+        assert abs(Fraction(value) - real(integer)) <= Fraction(error) + Fraction(1, 10**110)
+
+
 def test_errors_are_bounds(pair):
+    """Of the weights of leaves and groups, and of the convolutions F."""
     sampler, exact = pair
-    for k, law in enumerate(sampler._laws.laws):
-        weights, true = law.weights, exact.weights(k)
-        for value, error, integer in zip(weights.values.tolist(), weights.errors.tolist(), true, strict=False):
-            assert abs(Fraction(value) - real(integer)) <= Fraction(error) + Fraction(1, 10**110)
+    for name in exact.names():
+        assert_right(weights_of(sampler, name), exact.weights(name))
+    for name in exact.splits():
+        whole = split_of(sampler, name)[0].whole
+        assert_right(whole, exact.whole(name, whole.exponent))
 
 
 def test_errors_are_small_where_sums_are_drawn(pair):
     """Relative errors of F: they may not grow to where the referee settles everything."""
-    sampler, _ = pair
-    for law in sampler._laws.laws:
-        if law.split is not None:
-            assert law.split.reach >= 0
-            assert law.split.slack.max() < 1e-3
-            assert law.split.slack[0] < 1e-10
+    sampler, exact = pair
+    for name in exact.splits():
+        split = split_of(sampler, name)[1]
+        assert split.reach >= 0
+        assert split.slack.max() < 1e-3
+        assert split.slack[0] < 1e-10
 
 
 def test_a_smaller_error_is_no_bound():
     """The comparison is sharp: a thousandth of the errors of single cells is exceeded."""
     sampler = ColumnSplitting(Fraction(1, 3), np.ones((3, 3), int))
-    weights, true = sampler._laws.laws[0].weights, ExactWeights(sampler).weights(0)
+    weights, true = weights_of(sampler, (0, 0, 0)), ExactWeights(sampler).weights((0, 0, 0))
     gaps = [abs(Fraction(value) - real(integer)) for value, integer in zip(weights.values.tolist(), true, strict=False)]
     assert any(gap > Fraction(error) / 1000 for gap, error in zip(gaps, weights.errors.tolist(), strict=True))
 
 
+def test_the_weights_of_a_group_are_at_least_those_of_its_labels(pair):
+    """W is at least the norm of F t over all labels, whose exponents are the inverse shares."""
+    sampler, exact = pair
+    for c, group, law in exact.names():
+        node, weights = sampler._laws.nodes[c], weights_of(sampler, (c, group, law))
+        if not node.bases:
+            continue
+        share = mp.mpf(float(node.frequencies.raised_shares[law]))
+        wholes = [exact.whole((c, label.base, law), weights.exponent) for label in node.labels[group]]
+        for y in {0, 1, 2, weights.reach // 2, weights.reach}:
+            logs = []
+            for whole, label in zip(wholes, node.labels[group], strict=True):
+                numbers = node.bases[label.base].splits[law].numbers
+                value = (
+                    mp.mpf(int(whole[y])) / mp.mpf(2) ** DIGITS * (numbers[y, label.block] if y < len(numbers) else 1)
+                )
+                logs.append(mp.log(value) if value else -mp.inf)
+            highest = max(logs)
+            norm = mp.exp(highest) if highest > -mp.inf else mp.mpf(0)
+            if share and norm:
+                norm *= sum(mp.exp((log - highest) / share) for log in logs) ** share
+            assert norm <= mp.mpf(float(weights.values[y]))
+
+
+def test_each_pair_of_groups_has_its_labels(pair):
+    """Every base and block is one label, and one more if the two children may change places."""
+    sampler, _ = pair
+    for c, node in enumerate(sampler._laws.nodes):
+        if not node.labels:
+            continue
+        children = sampler._tree.classes[c].children
+        left, right = (len(sampler._laws.nodes[child].groups) for child in children)
+        labels = [
+            (base.right, base.left, label.block) if label.swapped else (base.left, base.right, label.block)
+            for group in node.labels
+            for label in group
+            for base in [node.bases[label.base]]
+        ]
+        blocks = range(node.frequencies.blocks)
+        assert sorted(labels) == sorted(product(range(left), range(right), blocks))
+
+
 def test_nothing_is_larger_than_the_top_or_the_bound_beyond(pair):
     sampler, exact = pair
-    for k, law in enumerate(sampler._laws.laws):
-        true = exact.weights(k)
-        assert real(max(true)) <= Fraction(law.weights.top)
-        assert real(max(true[law.weights.reach + 1 :])) <= Fraction(law.weights.beyond)
+    for name in exact.names():
+        weights, true = weights_of(sampler, name), exact.weights(name)
+        assert real(max(true)) <= Fraction(weights.top)
+        assert real(max(true[weights.reach + 1 :])) <= Fraction(weights.beyond)
 
 
 def test_moments_are_bounds(pair):
     sampler, exact = pair
-    for k, law in enumerate(sampler._laws.laws):
-        true = [float(real(value)) for value in exact.weights(k)]
-        for rate, bound in zip(law.weights.rates.tolist(), law.weights.log_moments.tolist(), strict=True):
+    for name in exact.names():
+        weights, true = weights_of(sampler, name), [float(real(value)) for value in exact.weights(name)]
+        for rate, bound in zip(weights.rates.tolist(), weights.log_moments.tolist(), strict=True):
             moment = true[0] + sum(w * (math.exp(rate * y) + math.exp(-rate * y)) for y, w in enumerate(true) if y)
             assert math.log(moment) <= bound + math.log(1.001)
 
@@ -82,39 +148,37 @@ def test_what_lies_beyond_tables_is_bounded(pair, growth):
     """The sum of W_L(u) W_R(y - u) e^(s|u|) over the u that a table does not have."""
     sampler, exact = pair
     s = growth * float(sampler._epsilon)
-    for k, law in enumerate(sampler._laws.laws):
-        if law.branch is None:
-            continue
-        left, right = law.branch.left, law.branch.right
+    for name in exact.splits():
+        branch, _ = split_of(sampler, name)
+        left, right = branch.left, branch.right
         bounds = beyond_tables(left, right, min(left.reach, 30), s)
         for y in (0, 1, len(bounds) // 2, len(bounds) - 1):
             outside = sum(
                 float(real(weight)) * math.exp(s * abs(u))
-                for u, weight in exact.joint(k, y).items()
+                for u, weight in exact.joint(name, y).items()
                 if abs(u) > left.reach or abs(y - u) > right.reach
             )
             assert outside <= bounds[y]
 
 
 def test_the_referee_has_the_same_weights(pair):
+    """Within the tables and beyond them."""
     sampler, exact = pair
     with precision(160):
-        for k, law in enumerate(sampler._laws.laws):
-            reach = min(law.weights.reach, 40)
-            for ball, integer in zip(sampler._referee.weights(k, reach), exact.weights(k)[: reach + 1], strict=False):
-                value = real(integer)
-                assert abs(ball - fmpq(value.numerator, value.denominator)) < 1e-40
+        for name in exact.names():
+            reach = weights_of(sampler, name).reach
+            balls, integers = sampler._referee.weights(name, reach + 5), exact.weights(name)
+            for y in {*range(min(reach, 40)), reach, reach + 1, reach + 5}:
+                value = real(integers[y])
+                assert abs(balls[y] - fmpq(value.numerator, value.denominator)) < 1e-40
 
 
 def test_no_part_weighs_more_than_the_peak(pair):
     sampler, exact = pair
-    for k, law in enumerate(sampler._laws.laws):
-        if law.split is not None:
-            for y in {0, 1, law.split.reach // 2, law.split.reach}:
-                if y <= law.split.reach:
-                    assert real(max(exact.joint(k, y).values())) <= Fraction(sampler._referee._peak(law, y))
-            y = law.split.reach + 1  # beyond the tables the product of both tops
-            assert real(max(exact.joint(k, y).values())) <= Fraction(sampler._referee._peak(law, y))
+    for name in exact.splits():
+        reach = split_of(sampler, name)[1].reach
+        for y in {0, min(1, reach), reach // 2, reach, reach + 1}:  # beyond the tables the product of both tops
+            assert real(max(exact.joint(name, y).values())) <= Fraction(sampler._referee._peak(name, y))
 
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 4])

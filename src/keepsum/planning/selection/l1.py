@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,15 +23,17 @@ from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
 from keepsum.sampling.l1.layers.nodes import entries_of as entries_of_layers
 from keepsum.sampling.l1.layers.sampler import LayerSplitting
 from keepsum.sampling.l1.rejection import SolvedRegions
-from keepsum.sampling.l1.splitting.laws import entries_of
+from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.tree import grow
 
 # What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6
-# The same for parts of rows, and how many draws are enough; step by step: some seconds at most.
-SPLITTING_PILOTS = ((10**6, PILOT_DRAWS), (10**7, 2), (10**8, 2))
+# The same for parts of rows: for each number of labels, and then, if nothing was accepted, some seconds at most.
+SPLITTING_PILOT, LONGER_PILOTS = 10**6, (10**7, 10**8)
 PART_COST = 4  # the time that a part of a row takes, in cells
+# How many labels nodes have: more only where fewer proposals than this are accepted. Wide tables start with some.
+LABELLINGS, OFTEN, WIDE = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25, 64
 # Three-way tables. Solving for regions is taken where a draw costs no more cells than this, a third of a millisecond.
 QUICK, QUICK_PILOT = 3 * 10**4, 10**6
 # What a pilot computes, step by step, and how many draws are enough; the time of an entry and of a node, in cells.
@@ -40,8 +43,9 @@ ENTRY_COST, NODE_COST = 3, 4 * 10**4
 LAYERS_KEPT, LAYERS_PROPOSAL = 10**8, 2 * 10**8
 LOWEST_LAYERS_EPSILON, MOST_LAYERS_COLUMNS = Fraction(1, 50), 10  # beyond, such tables are too large anyway
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
-# Entries of the tables of a tree that are computed, some ten seconds, and of the dense matrix that is solved.
-ENTRIES, EQUATIONS = 10**9, 5 * 10**5
+# Entries of the tables of a tree that are computed, without labels and with: some ten seconds.
+ENTRIES, LABELLED_ENTRIES = 10**9, 2 * 10**8
+EQUATIONS = 5 * 10**5  # entries of the dense matrix that is solved
 
 
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -152,21 +156,47 @@ def _by_splitting(
 ) -> Choice:
     """Split the columns of a two-way table if its tables are small enough and a pilot accepts a draw.
 
-    The pilot draws noise with a fixed seed that is used for nothing else, so that a plan is always the same.
+    The pilots draw noise with a fixed seed that is used for nothing else, so that a plan is always the same.
     """
-    if entries_of(epsilon, grow(entries)) > ENTRIES:
-        return Choice.none(cells, Reason("table_too_large"))
-    sampler = ColumnSplitting(epsilon, entries, tables)
-    if not sampler.usable:
-        return Choice.none(cells, Reason("table_too_large"))
     source = rng(seed="keepsum pilot")
-    for most, enough in SPLITTING_PILOTS:
-        accepted, proposals, parts = sampler.pilot(source, most, enough)
-        if accepted:
-            whole = sampler if signs is None else Folded(sampler, tables, signs)
-            cost = tables * (PART_COST * parts // accepted) + len(cells)
-            return Choice("column_splitting", whole, cells, cost, acceptance=accepted / proposals)
-    return Choice.none(cells, Reason("rarely_accepted", limit=SPLITTING_PILOTS[-1][0]))
+    trials: list[_Trial] = []
+    for labelling in _labellings(epsilon, entries):
+        sampler = ColumnSplitting(epsilon, entries, tables, labelling=labelling)
+        if not sampler.usable:
+            break
+        trials.append(_Trial(sampler, *sampler.pilot(source, SPLITTING_PILOT)))
+        if trials[-1].accepted >= OFTEN * trials[-1].proposals:
+            break
+    if not trials:
+        return Choice.none(cells, Reason("table_too_large"))
+    best = min(trials, key=lambda trial: trial.parts / max(trial.accepted, 0.5))
+    for most in LONGER_PILOTS:
+        if not best.accepted:
+            best = _Trial(best.sampler, *best.sampler.pilot(source, most, 2))
+    if not best.accepted:
+        return Choice.none(cells, Reason("rarely_accepted", limit=LONGER_PILOTS[-1]))
+    whole = best.sampler if signs is None else Folded(best.sampler, tables, signs)
+    cost = tables * (PART_COST * best.parts // best.accepted) + len(cells)
+    return Choice("column_splitting", whole, cells, cost, acceptance=best.accepted / best.proposals)
+
+
+class _Trial(NamedTuple):
+    """What a pilot of a sampler showed."""
+
+    sampler: ColumnSplitting
+    accepted: int
+    proposals: int
+    parts: int
+
+
+def _labellings(epsilon: Fraction, entries: IntArray) -> Iterator[Labelling]:
+    """Numbers of labels whose tables are not too large, fewest first."""
+    tree = grow(entries)
+    for labelling in LABELLINGS:
+        plain = labelling == LABELLINGS[0]
+        size = entries_of(epsilon, tree, labelling)
+        if not (plain and entries.shape[1] >= WIDE) and size <= (ENTRIES if plain else LABELLED_ENTRIES):
+            yield labelling
 
 
 def _by_layers(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:

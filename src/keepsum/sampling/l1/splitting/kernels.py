@@ -1,4 +1,4 @@
-"""Tables by splitting columns: bridges, factors, and the loop over tables."""
+"""Tables by splitting columns: bridges, labels, factors, and the loop over tables."""
 
 from __future__ import annotations
 
@@ -11,15 +11,23 @@ from keepsum.sampling.core.kernel_arguments import Cells, State, States, SumLaw,
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_ACCEPT, TINY, accept, settled
 from keepsum.sampling.l1.compositions_kernels import fill_region
 from keepsum.sampling.l1.kernel_arguments import Region
-from keepsum.sampling.l1.splitting.kernel_arguments import GUIDE, LawTables, SplittingRoom, SplittingTables
+from keepsum.sampling.l1.splitting.kernel_arguments import (
+    GUIDE,
+    GroupTables,
+    SplitTables,
+    SplittingRoom,
+    SplittingTables,
+)
 
-DRAW_ROWS, ACCEPT_ROW, ACCEPT_LEFT, ACCEPT_RIGHT, FILL = 0, 1, 2, 3, 4  # the phases of a node, and of a table
+# The phases of a table: the base of the root; of a node, its rows, the row that is solved for, and the labels and
+# factors of both children; the cells.
+PICK_ROOT, DRAW_ROWS, ACCEPT_ROW, LABEL_LEFT, ACCEPT_LEFT, LABEL_RIGHT, ACCEPT_RIGHT, FILL = range(8)
 OFFSET = 1 << 40  # answers must not be negative, sums may be
 ULP = 2.0**-53
 
 
 @kernel
-def draw_sum(words, state: State, laws: LawTables, shift, law, y):
+def draw_sum(words, state: State, splits: SplitTables, shift, split, y):
     """The sum u below the left child given a sum y >= 0, with OFFSET added; or MORE, or TIE_ACCEPT."""
     value = settled(state)
     if value >= 0:
@@ -27,76 +35,81 @@ def draw_sum(words, state: State, laws: LawTables, shift, law, y):
     position = state.position
     if position >= len(words):
         return np.int64(MORE)
-    if y > laws.split_reach[law]:
+    if y > splits.reach[split]:
         return np.int64(TIE_ACCEPT)
     count = min(ACCEPT_BITS, 64 - shift)
-    bits = words[position] >> np.uint64(64 - count)
     unit = 2.0**-count
-    low = np.float64(bits) * unit
-    high = low + unit
-    place = laws.place_start[law] + y
-    start, length, slack = laws.cumulative_start[place], laws.counts[place], laws.slack[place]
-    cumulative = laws.cumulative
-    m = laws.guide[place * GUIDE + np.int64(low * GUIDE)]
+    low = np.float64(words[position] >> np.uint64(64 - count)) * unit
+    place = splits.place_start[split] + y
+    start, length, slack = splits.cumulative_start[place], splits.counts[place], splits.slack[place]
+    cumulative = splits.cumulative
+    m = splits.guide[place * GUIDE + np.int64(low * GUIDE)]
     while m < length and cumulative[start + m] <= low:
         m += 1
     if m == length:
         return np.int64(TIE_ACCEPT)
     below = cumulative[start + m - 1] if m > 0 else 0.0
     upto = cumulative[start + m]
-    u = laws.lowest[place] + m
-    if laws.stride > 1:
-        left, right = laws.left[law], laws.right[law]
-        u = laws.lowest[place] + m * laws.stride
-        last = u + laws.stride
+    u = splits.lowest[place] + m
+    if splits.stride > 1:
+        left, right = splits.left[split], splits.right[split]
+        u = splits.lowest[place] + m * splits.stride
+        last = u + splits.stride
         upto = below
         while u < last:
-            upto = below + weight_of(laws, left, u) * weight_of(laws, right, y - u) * laws.inverse[place]
+            upto = below + weight_of(splits, left, u) * weight_of(splits, right, y - u) * splits.inverse[place]
             if upto > low:
                 break
             below = upto
             u += 1
-    if below + slack <= low and upto - slack >= high:
+    if below + slack <= low and upto - slack >= low + unit:
         state.position = position + 1
         return u + OFFSET
     return np.int64(TIE_ACCEPT)
 
 
 @kernel
-def weight_of(laws: LawTables, law, y):
+def weight_of(splits: SplitTables, weights, y):
     """The weight of a sum, 0 beyond the table."""
     y = abs(y)
-    return laws.weights[laws.weight_start[law] + y] if y <= laws.weight_reach[law] else 0.0
+    return splits.weights[splits.weight_start[weights] + y] if y <= splits.weight_reach[weights] else 0.0
 
 
 @kernel
-def solved_row(tables: SplittingTables, sums, node):
+def split_of_row(tables: SplittingTables, node, base, row):
+    """The split of a row at a node with that base."""
+    law = tables.law[node * tables.kinds + tables.kind_of_row[row]]
+    return tables.split_start[node] + base * tables.law_count[node] + law
+
+
+@kernel
+def solved_row(tables: SplittingTables, room: SplittingRoom, node):
     """The row whose part is solved for: the one whose law is flattest."""
-    laws = tables.laws
+    splits = tables.splits
     best, solved = 4.0, np.int64(0)
     for i in range(len(tables.kind_of_row)):
-        law = tables.law[node * tables.kinds + tables.kind_of_row[i]]
-        y = abs(sums[node, i])
-        if y <= laws.split_reach[law]:
-            chance = laws.peak_chance[laws.place_start[law] + y]
+        split = split_of_row(tables, node, room.base[node], i)
+        y = abs(room.sums[node, i])
+        if y <= splits.reach[split]:
+            chance = splits.peak_chance[splits.place_start[split] + y]
             if chance < best:
                 best, solved = chance, np.int64(i)
     return solved
 
 
 @kernel
-def draw_rows(words, state: State, tables: SplittingTables, sums, node):
+def draw_rows(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
     """The parts of all rows but one, freely; that one makes their sum 0."""
-    laws, shift, kinds = tables.laws, tables.geometric.shift, tables.kinds
-    rows, part = len(tables.kind_of_row), tables.left[node]
+    splits, shift, sums = tables.splits, tables.geometric.shift, room.sums
+    rows, part, base = len(tables.kind_of_row), tables.left[node], room.base[node]
     while state.row < rows:
         if state.answer < 0:
-            run_rows(words, state, tables, sums, node)
+            run_rows(words, state, tables, room, node)
             if state.row == rows:
                 break
         i = state.row
         y = sums[node, i]
-        value = draw_sum(words, state, laws, shift, tables.law[node * kinds + tables.kind_of_row[i]], abs(y))
+        value = draw_sum(words, state, splits, shift, split_of_row(tables, node, base, i), abs(y))
         if value < 0:
             return value
         u = value - OFFSET if y >= 0 else OFFSET - value
@@ -110,18 +123,16 @@ def draw_rows(words, state: State, tables: SplittingTables, sums, node):
 
 
 @kernel
-def run_rows(words, state: State, tables: SplittingTables, sums, node):
+def run_rows(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
     """As many rows as the words at hand and the absence of ties allow: the loop where the time goes."""
-    laws, part, kinds = tables.laws, tables.left[node], tables.kinds
-    starts, reaches, kind_of_row = laws.place_start, laws.split_reach, tables.kind_of_row
-    cumulative_start, counts, slack = laws.cumulative_start, laws.counts, laws.slack
-    cumulative, guide, lowest = laws.cumulative, laws.guide, laws.lowest
-    rows, solved = len(kind_of_row), state.solved
+    splits, part, sums = tables.splits, tables.left[node], room.sums
+    cumulative_start, counts, slack = splits.cumulative_start, splits.counts, splits.slack
+    cumulative, guide, lowest = splits.cumulative, splits.guide, splits.lowest
+    rows, solved, node_base = len(tables.kind_of_row), state.solved, room.base[node]
     row, row_sum, position = state.row, state.row_sum, state.position
     bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
     word_shift, unit = np.uint64(64 - bits), 2.0**-bits
-    stop = rows if laws.stride == 1 else 0
-    law, base, reach = np.int64(-1), np.int64(0), np.int64(0)
+    stop = rows if splits.stride == 1 else 0
     while row < stop:
         if row == solved:
             row += 1
@@ -129,14 +140,12 @@ def run_rows(words, state: State, tables: SplittingTables, sums, node):
         if position >= len(words):
             break
         y = sums[node, row]
-        row_law = tables.law[node * kinds + kind_of_row[row]]
-        if row_law != law:
-            law, base, reach = row_law, starts[row_law], reaches[row_law]
+        split = split_of_row(tables, node, node_base, row)
         size = abs(y)
-        if size > reach:
+        if size > splits.reach[split]:
             break
         low = np.float64(words[position] >> word_shift) * unit
-        place = base + size
+        place = splits.place_start[split] + size
         start = cumulative_start[place]
         m = guide[place * GUIDE + np.int64(low * GUIDE)]
         length = counts[place]
@@ -158,94 +167,237 @@ def run_rows(words, state: State, tables: SplittingTables, sums, node):
 
 
 @kernel
-def accept_row(words, state: State, tables: SplittingTables, sums, node):
+def accept_row(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
     """Accept the part that is solved for, with its weight relative to the peak."""
-    laws, shift, i = tables.laws, tables.geometric.shift, state.solved
-    law = tables.law[node * tables.kinds + tables.kind_of_row[i]]
-    y, u = sums[node, i], sums[tables.left[node], i]
-    if abs(y) > laws.split_reach[law]:
+    splits, shift, i = tables.splits, tables.geometric.shift, state.solved
+    split = split_of_row(tables, node, room.base[node], i)
+    y, u = room.sums[node, i], room.sums[tables.left[node], i]
+    if abs(y) > splits.reach[split]:
         return accept(words, state, shift, 0.0, 1.0)
-    peak = laws.peak[laws.place_start[law] + abs(y)]
-    left, right = laws.left[law], laws.right[law]
+    peak = splits.peak[splits.place_start[split] + abs(y)]
+    left, right = splits.left[split], splits.right[split]
     u, v = abs(u), abs(y - u)
-    if u > laws.weight_reach[left] or v > laws.weight_reach[right]:
-        top = laws.weight_top[left] * laws.weight_beyond[right] + laws.weight_beyond[left] * laws.weight_top[right]
+    if u > splits.weight_reach[left] or v > splits.weight_reach[right]:
+        top = (
+            splits.weight_top[left] * splits.weight_beyond[right]
+            + splits.weight_beyond[left] * splits.weight_top[right]
+        )
         return accept(words, state, shift, 0.0, min(1.0, 1.001 * top / peak + TINY))
-    u, v = laws.weight_start[left] + u, laws.weight_start[right] + v
-    low = max(0.0, laws.weights[u] - laws.weight_error[u]) * max(0.0, laws.weights[v] - laws.weight_error[v])
-    high = (laws.weights[u] + laws.weight_error[u]) * (laws.weights[v] + laws.weight_error[v])
+    u, v = splits.weight_start[left] + u, splits.weight_start[right] + v
+    low = max(0.0, splits.weights[u] - splits.weight_error[u]) * max(0.0, splits.weights[v] - splits.weight_error[v])
+    high = (splits.weights[u] + splits.weight_error[u]) * (splits.weights[v] + splits.weight_error[v])
     low, high = low / peak * (1.0 - 8.0 * ULP), high / peak * (1.0 + 8.0 * ULP) + TINY
     return accept(words, state, shift, low, min(1.0, high))
 
 
 @kernel
+def set_base(room: SplittingRoom, node, base, copy):
+    """Give a node its base; the second copy of a label is the one where left and right change places."""
+    room.base[node] = base
+    room.swapped[node] = copy
+
+
+@kernel
+def pick_root(words, state: State, tables: SplittingTables, room: SplittingRoom):
+    """The base of the root, by its cumulative chances; DONE, MORE or TIE_ACCEPT."""
+    value = settled(state)
+    count = len(tables.root_chances)
+    if value < 0 and count == 1:
+        value = np.int64(0)
+    if value < 0:
+        if state.position >= len(words):
+            return np.int64(MORE)
+        bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
+        low = np.float64(words[state.position] >> np.uint64(64 - bits)) * 2.0**-bits
+        high = low + 2.0**-bits
+        value = np.int64(0)
+        while value < count and tables.root_chances[value] <= low:
+            value += 1
+        if value == count:
+            return np.int64(TIE_ACCEPT)
+        below = tables.root_chances[value - 1] + tables.root_error if value > 0 else 0.0
+        if below > low or (value < count - 1 and tables.root_chances[value] - tables.root_error < high):
+            return np.int64(TIE_ACCEPT)
+        state.position += 1
+    set_base(room, 0, value, 0)
+    return np.int64(DONE)
+
+
+@kernel
+def add_ratios(tables: SplittingTables, room: SplittingRoom, node, group, labels):
+    """The logarithms of the labels' weights relative to the group's, added up over rows; False beyond the tables."""
+    groups: GroupTables = tables.groups
+    logs, ratios = room.logs, groups.ratios
+    for k in range(labels + 1):
+        logs[k] = 0.0
+    for i in range(len(tables.kind_of_row)):
+        y = abs(room.sums[node, i])
+        law = groups.law_start[group] + tables.law[node * tables.kinds + tables.kind_of_row[i]]
+        if y > groups.reach[law]:
+            return False
+        start = groups.ratio_start[law] + y * (labels + 1)
+        for k in range(labels + 1):
+            logs[k] += ratios[start + k]
+    return True
+
+
+@kernel
+def pick_label(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
+    """Choose a label for the sums below a node, with the chances of the labels relative to the group: 1, or 0 if none.
+
+    A group of one label is left to ``accept_node``.
+    """
+    groups: GroupTables = tables.groups
+    group = tables.group_start[node] + room.group[node]
+    first = groups.start[group]
+    labels = groups.start[group + 1] - first
+    if labels == 1 and groups.copies[first] == 1:
+        set_base(room, node, groups.base[first], 0)
+        return np.int64(1)
+    value = settled(state)
+    if value >= 0:
+        if value == 0:
+            return np.int64(0)
+        set_base(room, node, groups.base[first + (value - 1) // 2], (value - 1) % 2)
+        return np.int64(1)
+    if state.position >= len(words):
+        return np.int64(MORE)
+    if not add_ratios(tables, room, node, group, labels):
+        return np.int64(TIE_ACCEPT)
+    bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
+    low = np.float64(words[state.position] >> np.uint64(64 - bits)) * 2.0**-bits
+    high = low + 2.0**-bits
+    # Relative errors of all terms, their exponentials and sums; the terms add up to at most 1.
+    error = 1.01 * (room.logs[labels] + (len(tables.kind_of_row) + labels + 16.0) * 8.0 * ULP)
+    upto = 0.0
+    for k in range(labels):
+        term = math.exp(min(room.logs[k], 0.0))
+        for copy in range(groups.copies[first + k]):
+            if upto + term > low:
+                if upto * (1.0 + error) <= low and (upto + term) * (1.0 - error) >= high:
+                    state.position += 1
+                    set_base(room, node, groups.base[first + k], copy)
+                    return np.int64(1)
+                return np.int64(TIE_ACCEPT)
+            upto += term
+    if upto * (1.0 + error) + TINY <= low:
+        state.position += 1
+        return np.int64(0)
+    return np.int64(TIE_ACCEPT)
+
+
+@kernel
 def accept_node(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
-    """Accept the sums below an inner node with chance B / product of t."""
-    laws, shift, kinds, sums = tables.laws, tables.geometric.shift, tables.kinds, room.sums
-    rows, frequencies = len(tables.kind_of_row), tables.frequencies[node]
-    real, imaginary = room.product, room.product_imaginary
+    """Accept the sums below an inner node with chance B over the sum, over blocks, of products of t.
+
+    In a group of one label, the label's weight relative to that of the group is one more factor.
+    """
+    splits, shift, sums, groups = tables.splits, tables.geometric.shift, room.sums, tables.groups
+    rows, frequencies, blocks, base = (
+        len(tables.kind_of_row),
+        tables.frequencies[node],
+        tables.blocks[node],
+        room.base[node],
+    )
+    real, imaginary, logs = room.product, room.product_imaginary, room.logs
     for k in range(frequencies):
         real[k] = 1.0
         imaginary[k] = 0.0
-    numbers, error, log_dropped, log_tails = 1.0, 0.0, 0.0, tables.log_alias[node]
-    for i in range(rows):
-        law = tables.law[node * kinds + tables.kind_of_row[i]]
-        y = abs(sums[node, i])
-        if y > laws.split_reach[law]:
+    factor, factor_error = 1.0, 0.0
+    group = tables.group_start[node] + room.group[node]
+    if groups.start[group + 1] - groups.start[group] == 1 and groups.copies[groups.start[group]] == 1:
+        if not add_ratios(tables, room, node, group, np.int64(1)):
             return accept(words, state, shift, 0.0, 1.0)
-        place = laws.place_start[law] + y
-        numbers *= laws.numbers[place]
-        error += laws.transform_error[place]
-        log_dropped += laws.log_dropped[place]
-        log_tails += laws.log_growth[place]
-        start = laws.transform_start[place]
-        if tables.is_real[node]:
+        factor, factor_error = math.exp(min(logs[0], 0.0)), logs[1] + 8.0 * rows * ULP
+    for m in range(blocks):
+        logs[m] = 0.0
+    error, log_dropped, log_tails = 0.0, 0.0, tables.log_alias[node]
+    place = tables.base_start[node] + base
+    is_real = tables.is_real[node] and tables.base_left[place] == tables.base_right[place]
+    for i in range(rows):
+        split = split_of_row(tables, node, base, i)
+        y = abs(sums[node, i])
+        if y > splits.reach[split]:
+            return accept(words, state, shift, 0.0, 1.0)
+        place = splits.place_start[split] + y
+        error += splits.transform_error[place]
+        log_dropped += splits.log_dropped[place]
+        log_tails += splits.log_growth[place]
+        start = splits.number_start[place]
+        for m in range(blocks):
+            logs[m] += splits.log_numbers[start + m]
+        start = splits.transform_start[place]
+        if is_real:
             for k in range(frequencies):
-                real[k] *= laws.transform[start + k]
+                real[k] *= splits.transform[start + k]
         else:
             sign = 1.0 if sums[node, i] >= 0 else -1.0
             for k in range(frequencies):
-                x, z = laws.transform[start + k], sign * laws.transform_imaginary[start + k]
+                x, z = splits.transform[start + k], sign * splits.transform_imaginary[start + k]
                 real[k], imaginary[k] = real[k] * x - imaginary[k] * z, real[k] * z + imaginary[k] * x
     chance = 0.0
     start = tables.measure_start[node]
     for k in range(frequencies):
         chance += tables.measure[start + k] * real[k]
+    numbers, largest = 0.0, 0.0
+    for m in range(blocks):
+        numbers += math.exp(logs[m])
+        largest = max(largest, -logs[m])
     # Errors of the transforms and of products and sums of numbers of at most 1, whose measure is at most 1.
     error = 1.01 * (error + (6.0 * rows + frequencies + 8.0) * ULP)
     doubt = 1.01 * (error + math.exp(min(log_dropped, 0.0)))
     low = chance - doubt - 1.01 * math.exp(min(log_tails, 0.0))
-    rounding = (rows + 8.0) * ULP
-    low = max(0.0, low / numbers * (1.0 - rounding))
-    high = (chance + doubt) / numbers * (1.0 + rounding)
+    rounding = (rows + 8.0) * (largest + 2.0) * ULP + 1.01 * factor_error
+    low = max(0.0, low / numbers * factor * (1.0 - rounding))
+    high = (chance + doubt) / numbers * factor * (1.0 + rounding)
     return accept(words, state, shift, low, max(TINY, min(1.0, high)))
+
+
+@kernel
+def hand_down(tables: SplittingTables, room: SplittingRoom, node):
+    """The sums below the right child, and the groups of both; swapped if the label says so."""
+    sums, left, right, base = room.sums, tables.left[node], tables.right[node], room.base[node]
+    for i in range(sums.shape[1]):
+        sums[right, i] = sums[node, i] - sums[left, i]
+    place = tables.base_start[node] + base
+    room.group[left], room.group[right] = tables.base_left[place], tables.base_right[place]
+    if room.swapped[node]:
+        room.group[left], room.group[right] = room.group[right], room.group[left]
+        for i in range(sums.shape[1]):
+            sums[left, i], sums[right, i] = sums[right, i], sums[left, i]
 
 
 @kernel
 def split_node(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
     """Split the sums below a node; 1 if those of both children are accepted, else 0."""
-    sums, inner = room.sums, tables.inner
-    left, right = tables.left[node], tables.right[node]
+    inner, left, right = tables.inner, tables.left[node], tables.right[node]
     if state.phase == DRAW_ROWS and state.row == 0 and state.answer < 0:
-        state.solved = solved_row(tables, sums, node)
-    while state.phase < ACCEPT_LEFT:
+        state.solved = solved_row(tables, room, node)
+    while state.phase < LABEL_LEFT:
         if state.phase == DRAW_ROWS:
-            code = draw_rows(words, state, tables, sums, node)
+            code = draw_rows(words, state, tables, room, node)
             if code != DONE:
                 return code
             state.phase = ACCEPT_ROW
-        code = accept_row(words, state, tables, sums, node)
+        code = accept_row(words, state, tables, room, node)
         if code < 0:
             return code
-        state.phase = ACCEPT_LEFT if code == 1 else DRAW_ROWS
-    if state.phase == ACCEPT_LEFT:
-        for i in range(sums.shape[1]):
-            sums[right, i] = sums[node, i] - sums[left, i]
-        code = accept_node(words, state, tables, room, left) if left < inner else np.int64(1)
+        state.phase = DRAW_ROWS
+        if code == 1:
+            hand_down(tables, room, node)
+            state.phase = LABEL_LEFT
+    while state.phase < FILL:
+        child = left if state.phase < LABEL_RIGHT else right
+        code = np.int64(1)
+        if child < inner:
+            if state.phase == LABEL_LEFT or state.phase == LABEL_RIGHT:
+                code = pick_label(words, state, tables, room, child)
+            else:
+                code = accept_node(words, state, tables, room, child)
         if code != 1:
             return code
-        state.phase = ACCEPT_RIGHT
-    return accept_node(words, state, tables, room, right) if right < inner else np.int64(1)
+        state.phase += 1
+    return np.int64(1)
 
 
 @kernel
@@ -270,25 +422,43 @@ def fill_entries(words, state: State, tables: SplittingTables, room: SplittingRo
 
 
 @kernel
+def propose(words, state: State, tables: SplittingTables, room: SplittingRoom):
+    """From the root down: 1 if all nodes are accepted, 0 if one is not, or MORE, or TIE_ACCEPT."""
+    if state.phase == PICK_ROOT:
+        code = pick_root(words, state, tables, room)
+        if code != DONE:
+            return code
+        state.phase = DRAW_ROWS
+    while state.node < tables.inner:
+        code = split_node(words, state, tables, room, state.node)
+        if code < 0:
+            return code
+        if code == 0:
+            break
+        state.node += 1
+        state.phase = DRAW_ROWS
+    accepted = np.int64(1) if state.node == tables.inner else np.int64(0)
+    state.node = 0
+    state.tries += 1
+    state.phase = FILL if accepted else PICK_ROOT
+    return accepted
+
+
+@kernel
 def fill_split_tables(words, states: States, tables: SplittingTables, task: Task):
     """Tables one behind the other in ``out``; the room is a ``SplittingRoom``."""
     state = states[0]
     room, out = task.room, task.out
-    while task.first + state.job < task.last and state.rows_drawn < task.most:
-        while state.phase < FILL:
-            code = split_node(words, state, tables, room, state.node)
+    while task.first + state.job < task.last and (state.rows_drawn < task.most or state.phase == FILL):
+        if state.phase != FILL:
+            code = propose(words, state, tables, room)
             if code < 0:
                 return code
-            state.node = state.node + 1 if code == 1 else np.int64(0)
-            state.phase = FILL if state.node == tables.inner else DRAW_ROWS
-            state.tries += 1 if code == 0 or state.phase == FILL else 0
-            if code == 0 and state.rows_drawn >= task.most:
-                break
-        if state.phase == FILL:
-            code = fill_entries(words, state, tables, room, out, (task.first + state.job) * tables.width)
-            if code != DONE:
-                return code
-            state.phase = DRAW_ROWS
-            state.node = 0
-            state.job += 1
+            if code == 0:
+                continue
+        code = fill_entries(words, state, tables, room, out, (task.first + state.job) * tables.width)
+        if code != DONE:
+            return code
+        state.phase = PICK_ROOT
+        state.job += 1
     return np.int64(DONE)

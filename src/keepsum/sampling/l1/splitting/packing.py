@@ -2,80 +2,190 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.splitting.kernel_arguments import GUIDE, LawTables
-from keepsum.sampling.l1.splitting.laws import Law, Laws
-from keepsum.sampling.l1.splitting.splits import chunks
+from keepsum.sampling.l1.splitting.kernel_arguments import GUIDE, GroupTables, SplitTables
+from keepsum.sampling.l1.splitting.laws import Base, Laws, NodeLaws
+from keepsum.sampling.l1.splitting.splits import Split, chunks
+from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies
+from keepsum.sampling.l1.splitting.tree import Tree
+from keepsum.sampling.l1.splitting.weights import ULP
 
-STORED = 2**22  # cumulative chances that are kept
+STORED = 2**23  # cumulative chances that are kept
 CUT = 1e-19  # chances at the lower end of a law that are left out
 
 
-def law_tables(laws: Laws) -> LawTables:
-    """All laws, one behind the other."""
-    every = laws.laws
-    splits = [law.split for law in every]
-    entries = sum((law.split.reach + 1) * (2 * law.branch.reach + 1) for law in every if law.split and law.branch)
+def split_tables(tree: Tree, laws: Laws) -> SplitTables:
+    """All weights and all splits, one behind the other."""
+    weights = [weights for node in laws.nodes for group in node.groups for weights in group]
+    first = starts([len(node.groups) * len(node.parts) for node in laws.nodes])
+    left, right = [], []
+    for c, node in enumerate(laws.nodes):
+        for base in node.bases:
+            for i, j in node.parts:
+                children = tree.classes[c].children or (0, 0)
+                left.append(int(first[children[0]]) + base.left * len(laws.nodes[children[0]].parts) + i)
+                right.append(int(first[children[1]]) + base.right * len(laws.nodes[children[1]].parts) + j)
+    pairs = [
+        pair for node in laws.nodes for base in node.bases for pair in zip(base.branches, base.splits, strict=True)
+    ]
+    splits = [split for _, split in pairs]
+    entries = sum((split.reach + 1) * (2 * branch.reach + 1) for branch, split in pairs)
     stride = max(1, -(-entries // STORED))
-    runs = [run for law in every for run in _cumulative(law, stride)]
-    places = [0 if split is None else len(split.slack) for split in splits]
-    kept = [0 if split is None else split.transform.size for split in splits]
-    width = np.repeat([0 if split is None else split.transform.shape[1] for split in splits], places)
-    inside = np.concatenate([np.arange(count) for count in places])
+    runs = [run for branch, split in pairs for run in _cumulative(branch, split, stride)]
+    places = [len(split.slack) for split in splits]
 
     def joined(name: str) -> Floats:
-        return np.concatenate([getattr(split, name).reshape(-1) for split in splits if split is not None])
+        return np.concatenate([getattr(split, name).reshape(-1) for split in splits])
 
-    return LawTables(
-        weight_start=_starts([law.weights.reach + 1 for law in every]),
-        weight_reach=_integers([law.weights.reach for law in every]),
-        weight_top=np.array([law.weights.top for law in every]),
-        weight_beyond=np.array([law.weights.beyond for law in every]),
-        weights=np.concatenate([law.weights.values for law in every]),
-        weight_error=np.concatenate([law.weights.errors for law in every]),
-        left=_integers([law.parts[0] for law in every]),
-        right=_integers([law.parts[1] for law in every]),
-        split_reach=_integers([count - 1 for count in places]),
-        place_start=_starts(places),
-        cumulative_start=_starts([len(values) for values, _ in runs]),
-        counts=_integers([len(values) for values, _ in runs]),
-        lowest=_integers([lowest for _, lowest in runs]),
+    return SplitTables(
+        weight_start=starts([w.reach + 1 for w in weights]),
+        weight_reach=integers([w.reach for w in weights]),
+        weight_top=np.array([w.top for w in weights]),
+        weight_beyond=np.array([w.beyond for w in weights]),
+        weights=np.concatenate([w.values for w in weights]),
+        weight_error=np.concatenate([w.errors for w in weights]),
+        left=integers(left),
+        right=integers(right),
+        reach=integers([count - 1 for count in places]),
+        place_start=starts(places),
+        cumulative_start=starts([len(values) for values, _ in runs]),
+        counts=integers([len(values) for values, _ in runs]),
+        lowest=integers([lowest for _, lowest in runs]),
         slack=joined("slack"),
         inverse=joined("inverse"),
         peak=joined("peak"),
         peak_chance=joined("peak_chance"),
-        numbers=joined("numbers"),
-        transform_start=np.repeat(_starts(kept), places) + inside * width,
+        number_start=_row_starts([split.numbers for split in splits]),
+        transform_start=_row_starts([split.transform for split in splits]),
         transform_error=joined("transform_error"),
         log_dropped=joined("log_dropped"),
         log_growth=joined("log_growth"),
         cumulative=np.concatenate([np.empty(0), *(values for values, _ in runs)]),
-        guide=_integers([m for values, _ in runs for m in np.searchsorted(values, np.arange(GUIDE) / GUIDE).tolist()]),
+        guide=np.concatenate(
+            [integers([]), *(np.searchsorted(values, np.arange(GUIDE) / GUIDE) for values, _ in runs)]
+        ),
+        log_numbers=np.log(joined("numbers")),
         transform=joined("transform"),
         transform_imaginary=joined("transform_imaginary"),
         stride=stride,
     )
 
 
-def _cumulative(law: Law, stride: int) -> Iterator[tuple[Floats, int]]:
+def group_tables(laws: Laws) -> GroupTables:
+    """The labels of all groups, and the logarithms of their weights relative to those of their group."""
+    candidates, reaches, law_counts, tables = [], [], [], []
+    for node in laws.nodes:
+        for group in range(len(node.labels)):
+            members = candidates_of(node, group)
+            candidates.append(members)
+            law_counts.append(len(node.parts))
+            for law in range(len(node.parts)):
+                reaches.append(min(node.bases[base].splits[law].reach for base, _, _ in members))
+                tables.append(_ratios(node, group, law, members, reaches[-1]))
+    return GroupTables(
+        start=np.append(starts([len(members) for members in candidates]), sum(len(members) for members in candidates)),
+        base=integers([base for members in candidates for base, _, _ in members]),
+        copies=integers([copies for members in candidates for *_, copies in members]),
+        reach=integers(reaches),
+        law_start=starts(law_counts),
+        ratio_start=starts([table.size for table in tables]),
+        ratios=np.concatenate([np.empty(0), *(table.reshape(-1) for table in tables)]),
+    )
+
+
+def root_bases(tree: Tree, laws: Laws) -> tuple[Floats, float]:
+    """The cumulative chances of the bases of the root, and a bound on their errors."""
+    node = laws.nodes[tree.root_class]
+    if len(node.bases) == 1 or node.frequencies is None:
+        return np.ones(1), 0.0
+    if any(split.reach < 0 for base in node.bases for split in base.splits):
+        return np.linspace(0.0, 1.0, len(node.bases) + 1)[1:], 1.0  # nothing is known
+    counts = np.bincount(laws.law_of[tree.root_class], tree.rows_of_kind)
+    logs, errors = [], []
+    for base in node.bases:
+        log_whole = sum(
+            count * (math.log(branch.whole.values[0]) + branch.whole.exponent * math.log(2))
+            for branch, count in zip(base.branches, counts, strict=True)
+        )
+        relative = sum(
+            count * branch.whole.errors[0] / branch.whole.values[0]
+            for branch, count in zip(base.branches, counts, strict=True)
+        )
+        chance, error = _bridge_chance(base, counts, node.frequencies)
+        logs.append(log_whole + math.log(chance))
+        errors.append(relative + error / chance + 8 * ULP * (abs(log_whole) + 100))
+    chances = np.exp(np.array(logs) - max(logs))
+    return np.cumsum(chances) / chances.sum(), 2.1 * max(errors)
+
+
+def _bridge_chance(base: Base, counts: IntArray, frequencies: Frequencies) -> tuple[float, float]:
+    """B for sums that are all 0, and a bound on its error."""
+    product = np.ones(len(frequencies.measure), dtype=np.complex128)
+    error, log_dropped, log_tails = 0.0, 0.0, math.log(2) - frequencies.growth * frequencies.points
+    for split, count in zip(base.splits, counts.tolist(), strict=True):
+        product *= (split.transform[0] + 1j * split.transform_imaginary[0]) ** count
+        error += count * (split.transform_error[0] + 8 * ULP)
+        log_dropped += count * split.log_dropped[0]
+        log_tails += count * split.log_growth[0]
+    chance = float(frequencies.measure @ product.real)
+    return chance, 1.01 * (error + math.exp(log_dropped) + math.exp(log_tails)) + len(product) * ULP
+
+
+def candidates_of(node: NodeLaws, group: int) -> list[tuple[int, int, int]]:
+    """The labels of a group as bases, blocks and numbers of copies."""
+    copies: dict[tuple[int, int], int] = {}
+    for label in node.labels[group]:
+        key = (label.base, label.block)
+        copies[key] = copies.get(key, 0) + 1
+    return [(base, block, count) for (base, block), count in copies.items()]
+
+
+def _ratios(node: NodeLaws, group: int, law: int, members: Sequence[tuple[int, int, int]], reach: int) -> Floats:
+    """log(F t_m / W_g) for y = 0 to ``reach``, a column for each label, and a last one with the largest error."""
+    weights = node.groups[group][law]
+    table = np.empty((reach + 1, len(members) + 1))
+    errors = np.zeros(reach + 1)
+    below = np.log(weights.values[: reach + 1])
+    for k, (base, block, _) in enumerate(members):
+        whole = node.bases[base].branches[law].whole
+        values = np.log(whole.values[: reach + 1])
+        shift = (whole.exponent - weights.exponent) * math.log(2)
+        table[:, k] = values + np.log(node.bases[base].splits[law].numbers[: reach + 1, block]) - below + shift
+        relative = whole.errors[: reach + 1] / whole.values[: reach + 1]
+        sizes = np.abs(values) + np.abs(below) + abs(shift) + np.abs(table[:, k]) + 1
+        errors = np.maximum(errors, 1.01 * relative + 16 * ULP * sizes)
+    table[:, -1] = errors
+    return table
+
+
+def _cumulative(branch: Branch, split: Split, stride: int) -> Iterator[tuple[Floats, int]]:
     """For each y the cumulative chances at every ``stride``-th u, and the lowest u."""
-    if law.split is None or law.branch is None:
-        return
-    for first, last in chunks(law.branch, law.split.reach):
-        for upto in np.cumsum(law.branch.laws(first, last), axis=1):
+    for first, last in chunks(branch, split.reach):
+        for upto in np.cumsum(branch.laws(first, last), axis=1):
             start = int(np.searchsorted(upto, CUT))
             stop = int(np.searchsorted(upto, upto[-1]))  # from here on rounding swallows what is added
             ends = np.minimum(np.arange(start + stride - 1, stop + stride, stride), len(upto) - 1)
-            yield upto[ends], start - law.branch.reach
+            yield upto[ends], start - branch.reach
 
 
-def _integers(values: list[int]) -> IntArray:
+def _row_starts(tables: Sequence[Floats]) -> IntArray:
+    """Where each row of these tables starts when they are joined."""
+    first = starts([table.size for table in tables])
+    return np.concatenate(
+        [start + table.shape[1] * np.arange(len(table)) for start, table in zip(first, tables, strict=True)]
+    ).astype(np.int64)
+
+
+def integers(values: Sequence[int]) -> IntArray:
+    """Whole numbers as an array."""
     return np.array(values, dtype=np.int64)
 
 
-def _starts(lengths: list[int]) -> IntArray:
-    return np.cumsum(lengths, dtype=np.int64) - _integers(lengths)
+def starts(lengths: Sequence[int]) -> IntArray:
+    """Where each of some runs starts when they are joined."""
+    return np.cumsum(lengths, dtype=np.int64) - integers(lengths)

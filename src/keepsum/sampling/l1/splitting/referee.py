@@ -13,106 +13,156 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 from flint import arb, arb_poly, ctx
 
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.rng import LazyUniform
-from keepsum.sampling.l1.splitting.laws import Law, Laws
+from keepsum.sampling.l1.splitting.laws import Laws
+from keepsum.sampling.l1.splitting.packing import candidates_of
 from keepsum.sampling.l1.splitting.tree import Tree
 
 TILT = Fraction(4, 5)  # q, in units of epsilon, of the moments that bound what lies beyond a table
 KEPT = 1000  # laws of parts that are kept for the next question
+LABELS_GROWTH = 1.0  # about the logarithm, per cell, of how much the moments of all labels exceed the weights
+Name: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The chances of u = lowest, lowest + 1, ... given y, as balls; all others together have at most ``rest``."""
+    """The chances of u = lowest, lowest + 1, ... given y, as balls; all others together have at most ``rest``.
+
+    ``whole`` is F(y), in true units.
+    """
 
     lowest: int
     chances: list[arb]
     rest: arb
+    whole: arb
 
 
 class SplittingReferee:
-    """Settles the comparisons of one table's sampler."""
+    """Settles the comparisons of one table's sampler.
+
+    Weights are named by the class of a node, a group, and a law of rows; splits by a class, a base and a law.
+    """
 
     def __init__(self, epsilon: Fraction, tree: Tree, laws: Laws) -> None:
         self._epsilon, self._tree, self._laws = epsilon, tree, laws
-        self._cells = [0] * len(laws.laws)
-        for c, node_class in enumerate(tree.classes):
-            for law, cells in zip(laws.law_of[c].tolist(), node_class.cells, strict=True):
-                self._cells[law] = cells
-        self._weights: dict[tuple[int, int], list[arb]] = {}
-        self._parts: dict[tuple[int, int, int], Parts] = {}
-        self._cumulative: dict[tuple[int, int, int], list[arb]] = {}
+        self._weights: dict[tuple[Name, int], list[arb]] = {}
+        self._parts: dict[tuple[Name, int, int], Parts] = {}
+        self._cumulative: dict[tuple[Name, int, int], list[arb]] = {}
 
-    def draw_sum(self, node: int, row: int, y: int, uniform: LazyUniform) -> int:
+    def pick_root(self, uniform: LazyUniform) -> int:
+        """The base of the root: each has the weight of all proposals from it."""
+        root = self._tree.root_class
+        bases = range(len(self._laws.nodes[root].bases))
+
+        def upto(base: int) -> arb:
+            masses = [self._root_mass(root, k) for k in bases]
+            return sum(masses[: base + 1], arb(0)) / sum(masses, arb(0))
+
+        return next((k for k in bases[:-1] if uniform.below(digits(lambda k=k: upto(k)))), bases[-1])  # type: ignore[misc]
+
+    def draw_sum(self, node: int, base: int, row: int, y: int, uniform: LazyUniform) -> int:
         """The sum u below the left child given y: the smallest u whose cumulative chance lies above the number."""
-        law = self._law_of(node, row)
+        split = self._split_of(node, base, row)
         with precision(96):
-            parts = self.parts(law, y)
+            parts = self.parts(split, y)
             upto = np.cumsum([float(chance.mid()) for chance in parts.chances])
         u = parts.lowest + int(np.searchsorted(upto, uniform.known))
-        while uniform.below(digits(lambda u=u: self.upto(law, y, u - 1))):  # type: ignore[misc]
+        while uniform.below(digits(lambda u=u: self.upto(split, y, u - 1))):  # type: ignore[misc]
             u -= 1
-        while not uniform.below(digits(lambda u=u: self.upto(law, y, u))):  # type: ignore[misc]
+        while not uniform.below(digits(lambda u=u: self.upto(split, y, u))):  # type: ignore[misc]
             u += 1
         return u
 
-    def accept_row(self, node: int, row: int, y: int, u: int, uniform: LazyUniform) -> int:
+    def accept_row(self, node: int, base: int, row: int, y: int, u: int, uniform: LazyUniform) -> int:
         """Whether the part that was solved for is accepted."""
-        law = self._laws.laws[self._law_of(node, row)]
-        left, right = law.parts
+        split = self._split_of(node, base, row)
+        left, right = self._children(split)
 
         def chance() -> arb:
             weights = self.weights(left, abs(u))[abs(u)] * self.weights(right, abs(y - u))[abs(y - u)]
-            return weights / arb(self._peak(law, abs(y)))
+            return weights / arb(self._peak(split, abs(y)))
 
         return int(uniform.below(digits(chance)))
 
-    def accept_node(self, node: int, sums: Sequence[int], uniform: LazyUniform) -> int:
-        """Whether the sums below a node are accepted: B over the product of t."""
-        rows = Counter((self._law_of(node, row), y) for row, y in enumerate(sums))
+    def pick_label(self, node: int, group: int, sums: Sequence[int], uniform: LazyUniform) -> int:
+        """Which label of a group is chosen, as the kernel counts: 1 + 2 label + copy, or 0 if none."""
+        c = int(self._tree.class_of[node])
+        candidates = candidates_of(self._laws.nodes[c], group)
+        ordered = [(k, copy) for k, (*_, copies) in enumerate(candidates) for copy in range(copies)]
+
+        def upto(count: int) -> arb:
+            chances = [self._label_chance(c, group, label, sums) for label in candidates]
+            return sum((chances[k] for k, _ in ordered[:count]), arb(0))
+
+        for count, (k, copy) in enumerate(ordered, 1):
+            if uniform.below(digits(lambda count=count: upto(count))):  # type: ignore[misc]
+                return 1 + 2 * k + copy
+        return 0
+
+    def accept_node(self, node: int, group: int, base: int, sums: Sequence[int], uniform: LazyUniform) -> int:
+        """Whether the sums below a node are accepted: B over the sum, over blocks, of products of t."""
+        c = int(self._tree.class_of[node])
+        candidates = candidates_of(self._laws.nodes[c], group)
+        rows = Counter((self._split_of(node, base, row), y) for row, y in enumerate(sums))
+        blocks = self._laws.nodes[c].bases[base].splits[0].numbers.shape[1]
 
         def chance() -> arb:
-            numbers = arb(1)
-            for (law, y), count in rows.items():
-                numbers *= self._number(self._laws.laws[law], abs(y)) ** count
-            return self.bridge_chance(rows) / numbers
+            numbers = [self._product(rows, block) for block in range(blocks)]
+            factor = arb(1)
+            if len(candidates) == 1 and candidates[0][2] == 1:
+                factor = self._label_chance(c, group, candidates[0], sums)
+            return self.bridge_chance(rows) * factor / sum(numbers, arb(0))
 
         return int(uniform.below(digits(chance)))
 
-    def weights(self, law: int, reach: int) -> list[arb]:
-        """W(0), W(1), ..., at least up to the reach."""
-        known = self._weights.get((law, ctx.prec), [])
+    def weights(self, name: Name, reach: int) -> list[arb]:
+        """W(0), W(1), ..., at least up to the reach: floats as they are, and beyond these the sum over all labels."""
+        known = self._weights.get((name, ctx.prec), [])
         if len(known) <= reach:
+            c, group, law = name
+            node = self._laws.nodes[c]
             reach = max(reach, 64, 3 * len(known) // 2)
-            known = self._leaf(law, reach) if self._laws.laws[law].branch is None else self._inner(law, reach)
-            self._weights[law, ctx.prec] = known
+            if not node.bases:
+                known = self._leaf(name, reach)
+            else:
+                table = node.groups[group][law]
+                known = [arb(float(value)) for value in table.values[: reach + 1]]
+                if reach > table.reach:
+                    known += self._beyond_table(name, table.reach + 1, reach)
+            self._weights[name, ctx.prec] = known
         return known
 
-    def parts(self, law: int, y: int) -> Parts:
+    def whole(self, split: Name, y: int) -> arb:
+        """F(y), in true units."""
+        return self.parts(split, y).whole
+
+    def parts(self, split: Name, y: int) -> Parts:
         """The law of u given y >= 0."""
-        key = (law, y, ctx.prec)
+        key = (split, y, ctx.prec)
         if key not in self._parts:
             if len(self._parts) >= KEPT:
                 self._parts.clear()
                 self._cumulative.clear()
-            left, right = self._laws.laws[law].parts
-            reach = self._reach(law, y)
+            left, right = self._children(split)
+            reach = self._reach(split, y)
             below, behind = self.weights(left, reach), self.weights(right, reach)
             joint = [below[abs(u)] * behind[abs(y - u)] for u in range(y - reach, reach + 1)]
-            missing = self._beyond(law, y, reach)
-            whole = sum(joint, arb(0)) + missing * arb(0.5, 0.5)
-            self._parts[key] = Parts(y - reach, [weight / whole for weight in joint], missing / whole)
+            missing = self._missing(split, y, reach)
+            total = sum(joint, arb(0)) + missing * arb(0.5, 0.5)
+            unit = arb(2) ** (self._exponent(left) + self._exponent(right))
+            self._parts[key] = Parts(y - reach, [weight / total for weight in joint], missing / total, total * unit)
         return self._parts[key]
 
-    def upto(self, law: int, y: int, u: int) -> arb:
+    def upto(self, split: Name, y: int, u: int) -> arb:
         """The chance of a part of at most u."""
-        parts = self.parts(law, y)
-        key = (law, y, ctx.prec)
+        parts = self.parts(split, y)
+        key = (split, y, ctx.prec)
         if key not in self._cumulative:
             self._cumulative[key] = list(accumulate(parts.chances))
         doubt = parts.rest * arb(0.5, 0.5)
@@ -121,96 +171,161 @@ class SplittingReferee:
         upto = self._cumulative[key]
         return upto[min(u - parts.lowest, len(upto) - 1)] + doubt
 
-    def bridge_chance(self, rows: Counter[tuple[int, int]]) -> arb:
-        """B, the chance that the parts of all rows add up to 0; so many rows have that law and that sum.
+    def bridge_chance(self, rows: Counter[tuple[Name, int]]) -> arb:
+        """B, the chance that the parts of all rows add up to 0; so many rows have that split and that sum.
 
         A product of polynomials, cut where sums have a negligible chance: all that was cut off is what the chances
         that are left lack of 1.
         """
         variance = 0.0
-        for (law, y), count in rows.items():
-            variance += count * self._mean_and_variance(law, y)[1]
+        for (split, y), count in rows.items():
+            variance += count * self._mean_and_variance(split, y)[1]
         window = math.ceil(1.6 * math.sqrt(ctx.prec * variance) + ctx.prec / float(self._epsilon)) + 1
         product = Product(0, arb_poly([1]), 0.0)
-        for (law, y), count in rows.items():
-            product = product.times(self._polynomial(law, y).power(count, window), window)
+        for (split, y), count in rows.items():
+            product = product.times(self._polynomial(split, y).power(count, window), window)
         lost = 1 - product.polynomial.evaluate([arb(1)])[0]
         chance = product.polynomial[-product.lowest] if product.lowest <= 0 else arb(0)
         return chance + abs(lost) * arb(0.5, 0.5)
 
-    def _polynomial(self, law: int, y: int) -> Product:
-        parts = self.parts(law, abs(y))
-        mean = self._mean_and_variance(law, y)[0]
+    def _root_mass(self, root: int, base: int) -> arb:
+        """What all proposals from a base of the root weigh together."""
+        rows = Counter((self._split_of(0, base, row), 0) for row in range(self._tree.rows))
+        mass = self.bridge_chance(rows)
+        for (split, _), count in rows.items():
+            mass *= self.whole(split, 0) ** count
+        return mass
+
+    def _label_chance(self, c: int, group: int, label: tuple[int, int, int], sums: Sequence[int]) -> arb:
+        """The product over rows of the weights of a label relative to those of its group."""
+        base, block, _ = label
+        chance = arb(1)
+        laws = self._laws.law_of[c]
+        rows = Counter((int(laws[self._tree.kind_of_row[row]]), abs(y)) for row, y in enumerate(sums))
+        for (law, y), count in rows.items():
+            unit = arb(2) ** self._exponent((c, group, law))
+            weight = self.whole((c, base, law), y) * self._number((c, base, law), y, block)
+            chance *= (weight / (self.weights((c, group, law), y)[y] * unit)) ** count
+        return chance
+
+    def _product(self, rows: Counter[tuple[Name, int]], block: int) -> arb:
+        """The product of the numbers t of a block."""
+        product = arb(1)
+        for (split, y), count in rows.items():
+            product *= self._number(split, abs(y), block) ** count
+        return product
+
+    def _polynomial(self, split: Name, y: int) -> Product:
+        parts = self.parts(split, abs(y))
+        mean = self._mean_and_variance(split, y)[0]
         if y >= 0:
             return Product(parts.lowest, arb_poly(parts.chances), mean)
         return Product(-parts.lowest - len(parts.chances) + 1, arb_poly(parts.chances[::-1]), mean)
 
-    def _mean_and_variance(self, law: int, y: int) -> tuple[float, float]:
+    def _mean_and_variance(self, split: Name, y: int) -> tuple[float, float]:
         """About the mean and the variance of a part: they say where to cut, and decide nothing."""
-        parts = self.parts(law, abs(y))
+        parts = self.parts(split, abs(y))
         chances = np.array([float(chance.mid()) for chance in parts.chances])
         values = parts.lowest + np.arange(len(chances))
         mean = float(chances @ values)
         return (mean if y >= 0 else -mean), float(chances @ (values - mean) ** 2)
 
-    def _leaf(self, law: int, reach: int) -> list[arb]:
+    def _leaf(self, name: Name, reach: int) -> list[arb]:
         """The law of a sum of n cells: (1 - a^2)^n times the sum over N of C(N+S+n-1, N+S) C(N+n-1, N) a^(2N+S)."""
-        cells = self._cells[law]
+        c, _, law = name
+        cells = self._laws.nodes[c].parts[law][0]
         if cells == 0:
             return [arb(1)] + [arb(0)] * reach
         a = ball(-self._epsilon).exp()
         powers = list(accumulate([a] * reach, lambda x, y: x * y, initial=arb(1)))
         if cells == 1:
             return powers
-        scale = (1 - a**2) ** cells * arb(2) ** -self._laws.laws[law].weights.exponent
+        scale = (1 - a**2) ** cells * arb(2) ** -self._exponent(name)
         binomial, weights = arb(1), []
         for s in range(reach + 1):
             weights.append(scale * binomial * powers[s] * (a**2).hypgeom_2f1(cells, cells + s, s + 1))
             binomial *= arb(s + cells) / (s + 1)
         return weights
 
-    def _inner(self, law: int, reach: int) -> list[arb]:
-        """F t, F the convolution of the children's weights."""
-        this = self._laws.laws[law]
-        (left, right), farther = this.parts, self._reach(law, reach)
-        below, behind = self.weights(left, farther)[: farther + 1], self.weights(right, farther)[: farther + 1]
-        product = arb_poly(below[:0:-1] + below) * arb_poly(behind[:0:-1] + behind)
-        exponents = [self._laws.laws[part].weights.exponent for part in this.parts]
-        scale = arb(2) ** (sum(exponents) - this.weights.exponent)
-        return [
-            (product[2 * farther + y] + self._beyond(law, y, farther) * arb(0.5, 0.5)) * scale * self._number(this, y)
-            for y in range(reach + 1)
-        ]
+    def _beyond_table(self, name: Name, first: int, last: int) -> list[arb]:
+        """The weights of a group beyond its table: the sums of F over its labels."""
+        c, group, law = name
+        total = [arb(0)] * (last - first + 1)
+        for base, _, copies in candidates_of(self._laws.nodes[c], group):
+            split = (c, base, law)
+            (left, right), farther = self._children(split), self._reach(split, last)
+            below, behind = self.weights(left, farther)[: farther + 1], self.weights(right, farther)[: farther + 1]
+            product = arb_poly(below[:0:-1] + below) * arb_poly(behind[:0:-1] + behind)
+            scale = copies * arb(2) ** (self._exponent(left) + self._exponent(right) - self._exponent(name))
+            for k in range(len(total)):
+                missing = self._missing(split, first + k, farther) * arb(0.5, 0.5)
+                total[k] += (product[2 * farther + first + k] + missing) * scale
+        return total
 
-    def _reach(self, law: int, y: int) -> int:
+    def _reach(self, split: Name, y: int) -> int:
         """How far the children's weights must go for what lies beyond to be below the precision, for sums up to y."""
         rate, q = float(self._epsilon), float(TILT)
-        cells = self._cells[law]
+        c, _, law = split
         growth = 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1((q - 1) * rate) * math.expm1(-(q + 1) * rate))
-        digits_needed = (ctx.prec + 8) * math.log(2) + cells * growth
-        return math.ceil(((1 + q) * y + digits_needed / rate) / (2 * q)) + 2
+        needed = (ctx.prec + 8) * math.log(2) + self._cells(c, law) * (growth + LABELS_GROWTH)
+        return math.ceil(((1 + q) * y + needed / rate) / (2 * q)) + 2
 
-    def _beyond(self, law: int, y: int, reach: int) -> arb:
+    def _missing(self, split: Name, y: int, reach: int) -> arb:
         """A bound on the sum of W_L(u) W_R(y - u) over the u with |u| or |y - u| beyond the reach (``weights.py``)."""
-        epsilon, q = self._epsilon, TILT * self._epsilon
-        moment = -ball(-2 * epsilon).expm1() / (ball(q - epsilon).expm1() * ball(-q - epsilon).expm1())
-        exponents = sum(self._laws.laws[part].weights.exponent for part in self._laws.laws[law].parts)
-        return 4 * moment ** self._cells[law] * ball(q * (y - 2 * reach)).exp() * arb(2) ** -exponents
+        q = TILT * self._epsilon
+        left, right = self._children(split)
+        exponents = self._exponent(left) + self._exponent(right)
+        moments = self._moment(left) * self._moment(right)
+        return 4 * moments * ball(q * (y - 2 * reach)).exp() * arb(2) ** -exponents
 
-    def _law_of(self, node: int, row: int) -> int:
-        return int(self._laws.law_of[self._tree.class_of[node], self._tree.kind_of_row[row]])
+    def _moment(self, name: Name) -> arb:
+        """A bound on the sum of W(y) e^(qy) over all y, in true units: that of all labels together."""
+        c, group, law = name
+        node = self._laws.nodes[c]
+        if not node.bases:
+            epsilon, q = self._epsilon, TILT * self._epsilon
+            cell = -ball(-2 * epsilon).expm1() / (ball(q - epsilon).expm1() * ball(-q - epsilon).expm1())
+            return cell ** node.parts[law][0]
+        total = arb(0)
+        for base, _, copies in candidates_of(node, group):
+            left, right = self._children((c, base, law))
+            total += copies * self._moment(left) * self._moment(right)
+        return total * arb(1.001)
 
-    @staticmethod
-    def _number(law: Law, y: int) -> arb:
+    def _cells(self, c: int, law: int) -> int:
+        kind = int(np.flatnonzero(self._laws.law_of[c] == law)[0])
+        return self._tree.classes[c].cells[kind]
+
+    def _split_of(self, node: int, base: int, row: int) -> Name:
+        c = int(self._tree.class_of[node])
+        return c, base, int(self._laws.law_of[c, self._tree.kind_of_row[row]])
+
+    def _children(self, split: Name) -> tuple[Name, Name]:
+        c, base, law = split
+        node, children = self._laws.nodes[c], self._tree.classes[c].children
+        if children is None:
+            raise AssertionError("a leaf does not split")
+        (i, j), groups = node.parts[law], node.bases[base]
+        return (children[0], groups.left, i), (children[1], groups.right, j)
+
+    def _exponent(self, name: Name) -> int:
+        c, group, law = name
+        return self._laws.nodes[c].groups[group][law].exponent
+
+    def _number(self, split: Name, y: int, block: int) -> arb:
         """t(y), which is 1 beyond the tables."""
-        return arb(float(law.split.numbers[y])) if law.split is not None and y <= law.split.reach else arb(1)
+        c, base, law = split
+        numbers = self._laws.nodes[c].bases[base].splits[law].numbers
+        return arb(float(numbers[y, block])) if y < len(numbers) else arb(1)
 
-    def _peak(self, law: Law, y: int) -> float:
+    def _peak(self, split: Name, y: int) -> float:
         """What the weights of parts are measured by: the table's peak, or a bound on all weights."""
-        if law.split is not None and y <= law.split.reach:
-            return float(law.split.peak[y])
-        left, right = (self._laws.laws[part].weights for part in law.parts)
-        return 1.001 * left.top * right.top
+        c, base, law = split
+        peaks = self._laws.nodes[c].bases[base].splits[law].peak
+        if y < len(peaks):
+            return float(peaks[y])
+        (a, g, i), (b, h, j) = self._children(split)
+        return 1.001 * self._laws.nodes[a].groups[g][i].top * self._laws.nodes[b].groups[h][j].top
 
 
 @dataclass(frozen=True, eq=False)

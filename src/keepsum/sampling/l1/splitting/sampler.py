@@ -25,11 +25,22 @@ from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
 from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR
 from keepsum.sampling.l1.splitting.kernel_arguments import SplittingRoom, SplittingTables
-from keepsum.sampling.l1.splitting.kernels import ACCEPT_RIGHT, ACCEPT_ROW, DRAW_ROWS, FILL, OFFSET, fill_split_tables
-from keepsum.sampling.l1.splitting.laws import TAIL_BITS, laws_of
-from keepsum.sampling.l1.splitting.packing import law_tables
+from keepsum.sampling.l1.splitting.kernels import (
+    ACCEPT_ROW,
+    DRAW_ROWS,
+    FILL,
+    LABEL_LEFT,
+    LABEL_RIGHT,
+    OFFSET,
+    PICK_ROOT,
+    fill_split_tables,
+)
+from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
+from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.tree import Tree, grow
+
+PLAIN = Labelling()
 
 
 class ColumnSplitting:
@@ -45,6 +56,8 @@ class ColumnSplitting:
         How many such tables a draw has.
     tail_bits
         Sums with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
+    labelling
+        How many labels nodes have: more accept more proposals of wide tables, and take longer to plan.
 
     Guarantee
     ---------
@@ -59,13 +72,14 @@ class ColumnSplitting:
         count: int = 1,
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
+        labelling: Labelling = PLAIN,
     ) -> None:
         self._sizes = np.asarray(sizes, dtype=np.int64)
         self._epsilon, self._count, self._word_bits = epsilon, count, word_bits
         self._block = int(self._sizes.sum())
         self.width = self._block * count
         self._tree = grow(self._sizes)
-        self._laws = laws_of(epsilon, self._tree, tail_bits)
+        self._laws = laws_of(epsilon, self._tree, labelling, tail_bits)
         self._tables = self._packed()
         self._referee = SplittingReferee(epsilon, self._tree, self._laws)
 
@@ -99,41 +113,53 @@ class ColumnSplitting:
     def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
         room = self._new_room()
         law = geometric(self._epsilon, self._word_bits)
-        referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room.sums, u))
+        referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
         return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
 
     def _packed(self) -> SplittingTables:
         tree, laws = self._tree, self._laws
-        law_geometric = geometric(self._epsilon, self._word_bits)
-        inner_classes = tree.class_of[: tree.inner]
-        kept = [laws.frequencies[c] for c in inner_classes.tolist()]
-        lengths = np.array([0 if f is None else len(f.measure) for f in kept])
-        leaf_of = np.empty(len(tree.order), dtype=np.int64)
-        leaf_of[tree.order] = tree.inner + np.arange(len(tree.order))
+        nodes = [laws.nodes[c] for c in tree.class_of[: tree.inner].tolist()]
+        kept = [node.frequencies for node in nodes]
+        lengths = integers([0 if f is None else len(f.measure) for f in kept])
         rows, columns = np.nonzero(self._sizes)
         entry_sizes = self._sizes[rows, columns]
         distinct, place = np.unique(entry_sizes, return_inverse=True)
         ways = methods(entry_sizes, np.ones_like(entry_sizes), self._epsilon, Fraction(0))
+        leaf_of = np.empty(len(tree.order), dtype=np.int64)
+        leaf_of[tree.order] = tree.inner + np.arange(len(tree.order))
+        by_class = tree.class_of[: tree.inner]
+        bases = starts([len(node.bases) for node in laws.nodes])
+        root_chances, root_error = root_bases(tree, laws)
         return SplittingTables(
-            laws=law_tables(laws),
+            splits=split_tables(tree, laws),
+            groups=group_tables(laws),
             kinds=len(tree.kinds),
             kind_of_row=tree.kind_of_row,
             left=tree.left,
             right=tree.right,
             inner=tree.inner,
-            law=laws.law_of[inner_classes].reshape(-1),
+            law=laws.law_of[by_class].reshape(-1),
+            law_count=integers([len(node.parts) for node in nodes]),
+            base_start=bases[by_class],
+            base_left=integers([base.left for node in laws.nodes for base in node.bases]),
+            base_right=integers([base.right for node in laws.nodes for base in node.bases]),
+            split_start=starts([len(node.bases) * len(node.parts) for node in laws.nodes])[by_class],
+            group_start=starts([len(node.labels) for node in laws.nodes])[by_class],
+            blocks=integers([1 if f is None else f.blocks for f in kept]),
             frequencies=lengths,
             measure_start=np.cumsum(lengths) - lengths,
             measure=np.concatenate([np.empty(0), *(f.measure for f in kept if f is not None)]),
             log_alias=np.array([0.0 if f is None else np.log(2.0) - f.growth * f.points for f in kept]),
             is_real=np.array([_is_real(tree, node) for node in range(tree.inner)], dtype=np.int64),
+            root_chances=root_chances,
+            root_error=root_error,
             entry_row=rows,
             entry_leaf=leaf_of[columns],
             entry_size=entry_sizes,
             entry_start=np.cumsum(entry_sizes) - entry_sizes,
-            entry_mode=np.array([mode(n, self._epsilon) for n in distinct.tolist()], dtype=np.int64)[place],
+            entry_mode=integers([mode(n, self._epsilon) for n in distinct.tolist()])[place],
             entry_method=np.where(ways == BY_BARS, BY_BARS, BY_REPAIR),
-            geometric=law_geometric.table,
+            geometric=geometric(self._epsilon, self._word_bits).table,
             rate=rate_of(self._epsilon),
             width=self._block,
         )
@@ -141,28 +167,40 @@ class ColumnSplitting:
     def _new_room(self) -> SplittingRoom:
         """Room for the tables of one worker; the sums below the root are 0."""
         longest = int(self._tables.frequencies.max(initial=0))
+        labels = int(np.diff(self._tables.groups.start).max(initial=0))
+        nodes = 2 * self._tree.inner + 1
         return SplittingRoom(
-            sums=np.zeros((2 * self._tree.inner + 1, self._tree.rows), dtype=np.int64),
+            sums=np.zeros((nodes, self._tree.rows), dtype=np.int64),
+            group=np.zeros(nodes, dtype=np.int64),
+            base=np.zeros(nodes, dtype=np.int64),
+            swapped=np.zeros(nodes, dtype=np.int64),
+            logs=np.empty(max(labels + 1, int(self._tables.blocks.max()), 2)),
             product=np.empty(longest),
             product_imaginary=np.empty(longest),
             scratch=np.empty(int(self._sizes.max()), dtype=np.int64),
         )
 
-    def _answer(self, state: State, sums: IntArray, uniform: LazyUniform) -> int:
-        """What the kernel could not decide: a part of a row, the row solved for, a node, or a region's total."""
-        node = int(state.node)
-        if state.phase == FILL:
+    def _answer(self, state: State, room: SplittingRoom, uniform: LazyUniform) -> int:
+        """What the kernel could not decide."""
+        node, phase, sums = int(state.node), int(state.phase), room.sums
+        if phase == FILL:
             size = int(self._tables.entry_size[state.region])
             return accept_sum(size, self._epsilon, int(state.negative_total), uniform)
-        if state.phase == DRAW_ROWS:
+        if phase == PICK_ROOT:
+            return self._referee.pick_root(uniform)
+        base = int(room.base[node])
+        if phase == DRAW_ROWS:
             row = int(state.row)
-            return self._referee.draw_sum(node, row, abs(int(sums[node, row])), uniform) + OFFSET
-        if state.phase == ACCEPT_ROW:
+            return self._referee.draw_sum(node, base, row, abs(int(sums[node, row])), uniform) + OFFSET
+        if phase == ACCEPT_ROW:
             row = int(state.solved)
             u = int(sums[self._tree.left[node], row])
-            return self._referee.accept_row(node, row, int(sums[node, row]), u, uniform)
-        child = self._tree.right[node] if state.phase == ACCEPT_RIGHT else self._tree.left[node]
-        return self._referee.accept_node(int(child), sums[child].tolist(), uniform)
+            return self._referee.accept_row(node, base, row, int(sums[node, row]), u, uniform)
+        child = int(self._tree.left[node] if phase < LABEL_RIGHT else self._tree.right[node])
+        group, below = int(room.group[child]), sums[child].tolist()
+        if phase in (LABEL_LEFT, LABEL_RIGHT):
+            return self._referee.pick_label(child, group, below, uniform)
+        return self._referee.accept_node(child, group, int(room.base[child]), below, uniform)
 
 
 def _is_real(tree: Tree, node: int) -> bool:

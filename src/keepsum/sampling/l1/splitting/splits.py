@@ -1,14 +1,14 @@
 """How the sum below a node splits between its children: chances, peaks, and the numbers t.
 
 Given y, the sum u below the left child has chance W_L(u) W_R(y - u) / F(y). Let phi be the characteristic function of
-this law and r the number of rows. Then t(y) is at least
+this law, and give each row an exponent p such that the 1/p of all rows add up to 1. Then t(y) is at least
 
-    ((1/G) sum over k of |phi(2 pi k/G)|^r)^(1/r),
+    ((1/G) sum over k of |phi(2 pi k/G)|^p)^(1/p),
 
 so that the chance B of a sum 0 over all rows is at most the product of their t: B is at most the chance of a sum that
 is 0 modulo G, which is the mean of the product of all phi over the G frequencies, and Hölder's inequality bounds it by
-the product of norms. This holds for every G. The t are floats, rounded up; since the same floats stand in W, they
-define the proposal exactly.
+the product of norms. This holds for every G. The t are floats, rounded up, which define the proposal exactly. With
+blocks of frequencies there is one number for each, and B is at most the sum of their products.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_measure, transforms
+from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, full_measure, log_growth, transforms
 from keepsum.sampling.l1.splitting.weights import ULP, beyond_tables
 
 CHUNK = 2**21  # entries of a table that are worked on at a time
 PEAK_ROOM = 1.001  # peaks are this much higher than they need be; their errors are far below that
 FFT_ERROR = 1e-11  # thousands of times what a transform of a law loses
 ABOVE = 1 + 1e-12  # for the rounding of powers, roots and exponentials in upper bounds
-POWERLESS = 1e-30  # what frequencies where every |phi|^r is below this come to at most, all together
 SMALLEST = 1e-250  # of F: below, and where a row has no cell, parts are left to the referee
+POWERLESS = 1e-30  # what frequencies where every |phi|^p is below this come to at most, all together
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +51,11 @@ class Split:
         return len(self.slack) - 1
 
 
-def split_of(branch: Branch, reach: int, rows: int, kept: Frequencies | None) -> Split:
-    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, every t is 1."""
+def split_of(branch: Branch, reach: int, kept: Frequencies | None, share: float = 0.0) -> Split:
+    """The tables for y = 0 to ``reach``, or as far as errors are small; without frequencies, t is 1 in one block."""
     values, errors = branch.whole.values[: reach + 1], branch.whole.errors[: reach + 1]
     reach = max(0, int(np.cumprod((values > SMALLEST) & (errors < values / 1e3)).sum()) - 1)
-    parts = [_part(branch, first, last, rows, kept) for first, last in chunks(branch, reach)]
+    parts = [_part(branch, first, last, kept, share) for first, last in chunks(branch, reach)]
     whole = Split(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Split)))
     good = np.cumprod(1e3 * whole.slack <= whole.peak_chance).astype(bool)
     return Split(*(getattr(whole, field.name)[good] for field in fields(Split)))
@@ -67,7 +67,7 @@ def chunks(branch: Branch, reach: int) -> Iterator[tuple[int, int]]:
     return ((first, min(first + step, reach + 1)) for first in range(0, reach + 1, step))
 
 
-def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | None) -> Split:
+def _part(branch: Branch, first: int, last: int, kept: Frequencies | None, share: float) -> Split:
     whole, scale = branch.whole, branch.scale
     table = branch.joint(first, last)
     inverse = scale / whole.values[first:last]
@@ -80,10 +80,12 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
     if kept is None:
         nothing = np.zeros(last - first)
         empty = np.zeros((last - first, 0))
-        return Split(slack, inverse, peak, peak * inverse, nothing + 1, empty, empty, nothing, nothing, nothing)
+        return Split(
+            slack, inverse, peak, peak * inverse, np.ones((last - first, 1)), empty, empty, nothing, nothing, nothing
+        )
     y = np.arange(first, last)
     real, imaginary = _kept_transforms(laws, branch.reach, y, kept)
-    numbers, log_dropped = _norms(laws, error, rows, kept)
+    numbers, log_dropped = _norms(laws, error, share, kept)
     return Split(
         slack,
         inverse,
@@ -94,7 +96,7 @@ def _part(branch: Branch, first: int, last: int, rows: int, kept: Frequencies | 
         imaginary,
         error + (laws.shape[1] + 40) * ULP,
         log_dropped,
-        _log_growth(branch, y, kept),
+        log_growth(branch, y, kept.growth, kept.centre),
     )
 
 
@@ -107,26 +109,16 @@ def _kept_transforms(laws: Floats, reach: int, y: IntArray, kept: Frequencies) -
     return cosines * np.cos(halves) + sines * np.sin(halves), sines * np.cos(halves) - cosines * np.sin(halves)
 
 
-def _norms(laws: Floats, error: Floats, rows: int, kept: Frequencies) -> tuple[Floats, Floats]:
-    """t(y), and the logarithm of the same norm over the frequencies that are not kept."""
+def _norms(laws: Floats, error: Floats, share: float, kept: Frequencies) -> tuple[Floats, Floats]:
+    """t_m(y) for each block, and the logarithm of the same norm over the frequencies that are not kept."""
+    if share == 0.0:
+        return np.ones((len(laws), kept.blocks)), np.zeros(len(laws))
     magnitudes = np.minimum(np.abs(transforms(laws, kept.points)) + (error + FFT_ERROR)[:, None], 1.0)
     measure, count = full_measure(kept.points), len(kept.measure)
-    large = magnitudes.max(axis=0) > POWERLESS ** (1 / rows)
+    large = magnitudes.max(axis=0) > POWERLESS**share
     large[:count] = True
-    powers = magnitudes[:, large] ** rows
-    dropped = powers[:, count:] @ measure[large][count:] + POWERLESS
-    numbers = np.minimum((powers[:, :count] @ measure[:count] + dropped) ** (1 / rows) * ABOVE, 1.0)
-    return numbers, np.log(dropped * ABOVE) / rows
-
-
-def _log_growth(branch: Branch, y: IntArray, kept: Frequencies) -> Floats:
-    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y))."""
-    s, shift = kept.growth, kept.growth * kept.centre * y
-    inverse = branch.scale / branch.whole.values[y]
-    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), s, branch.reach)[y] * inverse
-    higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
-    laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
-    moments = [laws @ np.exp(sign * s * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
-    with np.errstate(over="ignore"):
-        bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
-    return np.log(bound)
+    powers = magnitudes[:, large] ** (1 / share) * measure[large]
+    block = kept.block[large]
+    dropped = powers[:, count:].sum(axis=1) + POWERLESS
+    sums = np.stack([powers[:, block == m].sum(axis=1) for m in range(kept.blocks)], axis=1) + POWERLESS
+    return np.minimum(sums**share * ABOVE, 1.0), np.log(dropped * ABOVE) * share

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.fft import next_fast_len, rfft
+from scipy.fft import irfft, next_fast_len, rfft
 
-from keepsum._arrays import Floats
-from keepsum.sampling.l1.splitting.weights import Weights, convolution, mirrored
+from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, mirrored
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
+GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
+SHARE_ROOM = 1e-13  # what shares may add up to less than 1
+SMALLEST_SHARE = 1e-3  # of a row, relative to the mean
+SPAN = 3.2  # blocks of frequencies are equal parts of so many standard deviations; the last one goes on to the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,48 +83,118 @@ class Frequencies:
         s: tails are bounded by moments of e^(s|u - centre * y|).
     centre
         About the part of y that u is.
+    block
+        The block of each k up to G/2, those that are not kept included.
+    shares
+        For each law of rows the inverse 1/p of the exponent of its norms; over all rows these add up to at most 1.
     """
 
     points: int
     measure: Floats
     growth: float
     centre: float
+    block: IntArray
+    shares: Floats
+
+    @property
+    def raised_shares(self) -> Floats:
+        """Shares that add up to at least 1 over all rows, and hardly more."""
+        return self.shares * (1 + 4 * SHARE_ROOM)
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks."""
+        return int(self.block.max()) + 1
 
 
-def frequencies_of(branches: list[tuple[Branch, int]], epsilon: float) -> Frequencies:
+def frequencies_of(
+    bases: Sequence[tuple[Branch, ...]], counts: Sequence[int], epsilon: float, blocks: int
+) -> Frequencies:
     """G large enough that a sum beyond G is negligible, and as many frequencies as matter, for ordinary sums.
 
-    What is ordinary is a guess; bounds for the sums at hand are computed when a table is drawn.
+    What is ordinary is a guess from some bases; bounds for the sums at hand are computed when a table is drawn.
     """
-    spread, centre = 0.0, 0.0
-    rows = sum(count for _, count in branches)
-    for branch, count in branches:
-        mean, variance = _moments(branch)
-        spread += count * variance
-        centre += count * mean / rows
-    spread = math.sqrt(spread)
+    rows = sum(counts)
+    moments = [[_moments(branch) for branch in branches] for branches in bases]
+    centre = (
+        float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments]))
+        / rows
+    )
+    spreads = [
+        math.sqrt(sum(count * variance for (_, variance), count in zip(base, counts, strict=True))) for base in moments
+    ]
+    variances = np.mean([[variance for _, variance in base] for base in moments], axis=0)
+    spread = max(spreads)
     points = 7 * spread + 12 / epsilon + 8
-    most = 600 / max(branch.left.reach for branch, _ in branches)  # so that exponentials are floats
-    while True:
+    most = 600 / max(branch.left.reach for branches in bases for branch in branches)  # so that exponentials are floats
+    kept = 0
+    while not kept:
         g = next_fast_len(math.ceil(points), real=True)
-        growth = min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon, most)
-        log_product = np.zeros(g // 2 + 1)
-        log_tail = math.log(2) - growth * g
-        for branch, count in branches:
-            magnitude, tail = np.zeros(g // 2 + 1), 0.0
-            for y, share in _typical(branch.whole):
-                law, u = branch.laws(y, y + 1)[0], branch.sums - centre * y
-                magnitude += share * np.abs(transforms(law[None, :], g)[0])
-                tail += share * max(law @ np.exp(growth * u), law @ np.exp(-growth * u))
-            log_product += count * np.log(magnitude + 1e-300)
-            log_tail += count * math.log(tail)
-        measure = full_measure(g)
-        behind = np.cumsum((measure * np.exp(log_product))[::-1])[::-1]
-        if log_tail < math.log(NEGLIGIBLE * behind[0]):
-            break
         points *= 1.25
-    kept = int(np.flatnonzero(behind > NEGLIGIBLE * behind[0]).max()) + 1
-    return Frequencies(g, measure[:kept], growth, centre)
+        measure = full_measure(g)
+        products = [_ordinary_product(branches, counts, g) for branches in bases]
+        behind = [np.cumsum((measure * product)[::-1])[::-1] for product in products]
+        limits = [math.log(NEGLIGIBLE * part[0]) for part in behind]
+        for growth in min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon, most) * GROWTHS:
+            tails = [_ordinary_tail(branches, counts, g, growth, centre) for branches in bases]
+            if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
+                kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
+                break
+    width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
+    block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
+    block = np.unique(block, return_inverse=True)[1]
+    return Frequencies(g, measure[:kept], growth, centre, block, _shares(variances, counts))
+
+
+def _shares(variances: Floats, counts: Sequence[int]) -> Floats:
+    """In proportion to the variances of parts: then Hölder's inequality is an equality for Gaussian laws.
+
+    Rows whose parts hardly vary have no share, and number t = 1.
+    """
+    multiplicity = np.array(counts)
+    if not variances.any():
+        variances = np.ones(len(variances))
+    total = float(variances @ multiplicity)
+    variances = np.where(variances * multiplicity.sum() < SMALLEST_SHARE * total, 0.0, variances)
+    return variances / float(variances @ multiplicity) * (1 - SHARE_ROOM)
+
+
+def _ordinary_product(branches: tuple[Branch, ...], counts: Sequence[int], points: int) -> Floats:
+    """The product of all |phi|, for ordinary sums."""
+    log_product = np.zeros(points // 2 + 1)
+    for branch, count in zip(branches, counts, strict=True):
+        magnitudes = [
+            share * np.abs(transforms(branch.laws(y, y + 1), points)[0]) for y, share in _typical(branch.whole)
+        ]
+        log_product += count * np.log(sum(magnitudes) + 1e-300)
+    return np.exp(log_product)
+
+
+def _ordinary_tail(
+    branches: tuple[Branch, ...], counts: Sequence[int], points: int, growth: float, centre: float
+) -> float:
+    """The logarithm of the bound on the chance of a sum beyond G, for ordinary sums."""
+    log_tail = math.log(2) - growth * points
+    for branch, count in zip(branches, counts, strict=True):
+        logs = [
+            math.log(share) + log_growth(branch, np.array([y]), growth, centre)[0]
+            for y, share in _typical(branch.whole)
+        ]
+        log_tail += count * float(np.logaddexp.reduce(logs))
+    return log_tail
+
+
+def log_growth(branch: Branch, y: IntArray, growth: float, centre: float) -> Floats:
+    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y)), for a run of y."""
+    shift = growth * centre * y
+    inverse = branch.scale / branch.whole.values[y]
+    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), growth, branch.reach)[y] * inverse
+    higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
+    laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
+    moments = [laws @ np.exp(sign * growth * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
+    with np.errstate(over="ignore"):
+        bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
+    return np.log(bound)
 
 
 def _moments(branch: Branch) -> tuple[float, float]:
@@ -128,12 +203,20 @@ def _moments(branch: Branch) -> tuple[float, float]:
     u, y = np.arange(-left.reach, left.reach + 1), np.arange(whole.reach + 1)
     # F(-y) = F(y), and u is -u given -y: so means over y >= 0 suffice, where 0 counts half.
     masses = np.where(y == 0, 0.5, 1.0) * whole.values
-    first, second = (branch.scale * convolution(left.two_sided() * u**k, right.values, whole.reach) for k in (1, 2))
+    first, second = (_quickly_convolved(left.two_sided() * u**k, right, whole.reach) * branch.scale for k in (1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         means, squares = (np.where(masses > 0, part / whole.values, 0.0) for part in (first, second))
     spread = (masses * y**2).sum()
     slope = float((masses * means * y).sum() / spread) if spread > 0 else 0.5
     return slope, max(float((masses * (squares - means**2)).sum() / masses.sum()), 0.0)
+
+
+def _quickly_convolved(left: Floats, right: Weights, reach: int) -> Floats:
+    """A convolution for y = 0 to ``reach``, by Fourier transforms: good for means, not for single values."""
+    start = len(left) // 2 + right.reach
+    length = next_fast_len(max(start + reach + 1, len(left) + 2 * right.reach), real=True)
+    whole: Floats = irfft(rfft(left, length) * rfft(right.two_sided(), length), length)
+    return whole[start : start + reach + 1]
 
 
 def _typical(whole: Weights) -> list[tuple[int, float]]:

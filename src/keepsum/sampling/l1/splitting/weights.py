@@ -2,8 +2,8 @@
 
 A leaf that is the sum of n cells has the law of such a sum, an inner node the convolution F of its children's
 weights, times the numbers t that the sampler chooses. Tables end at a ``reach``, the weights do not: beyond it they
-are bounded by moments, W(y) <= D(q) e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y. Moments multiply along
-the tree, because t <= 1.
+are bounded by moments, W(y) <= D(q) e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y. The moments of a convolution
+are the products of those of its factors.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from keepsum._arrays import Floats
 
 ULP = 2.0**-53
+PIECE = 4096  # longer products of vectors are shared among threads, which costs more than it gains
 ABOVE = 1.001  # what bounds on moments are raised by, for the rounding of the bounds themselves
 _TILTS = np.array(
     [0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
@@ -72,15 +73,6 @@ class Weights:
         """The values from -reach to reach."""
         return mirrored(self.values)
 
-    def times(self, numbers: Floats) -> Weights:
-        """The weights times some numbers of at most 1, and times 1 beyond them."""
-        factors = np.ones(len(self.values))
-        count = min(len(numbers), len(factors))
-        factors[:count] = numbers[:count]
-        values = self.values * factors
-        errors = self.errors * factors + 2 * ULP * values
-        return Weights(values, errors, self.rates, self.log_moments, self.exponent, self.ends)
-
 
 def mirrored(values: Floats) -> Floats:
     """The values at -y and y, from those at y >= 0."""
@@ -114,7 +106,9 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
     """
     terms = 2 * min(left.reach, right.reach) + 1
     values = convolution(left.two_sided(), right.values, reach)
-    higher = convolution(mirrored(left.values + left.errors), right.values + right.errors, reach)
+    higher = values
+    if left.errors.any() or right.errors.any():
+        higher = convolution(mirrored(left.values + left.errors), right.values + right.errors, reach)
     errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, reach)
     exponent = math.frexp(values[0])[1]
     scale = 2.0**-exponent
@@ -153,6 +147,23 @@ def beyond_tables(
     return total
 
 
+def table_moments(values: Floats, rates: Floats, log_moments: Floats, ends: bool) -> Floats:
+    """Bounds on moments, from the weights of a table and bounds on the moments of those beyond it.
+
+    Let V be larger than the weights beyond the table, and D(q) its moments, whose logarithms are ``log_moments``. The
+    sum of V(y) e^(qy) over all |y| > R is at most 2 D(q') e^(-(q' - q)(R + 1)) for any q' >= q.
+    """
+    y = np.arange(len(values))
+    with np.errstate(divide="ignore"):
+        logs = np.log(values) + np.where(y == 0, 0.0, math.log(2))
+    bounds = np.empty(len(rates))
+    for k, q in enumerate(rates):
+        inside = logs + q * y + np.log1p(np.exp(-2 * q * y)) - math.log(2)  # e^(qy) and e^(-qy)
+        beyond = -np.inf if ends else math.log(2) + (log_moments[k:] - (rates[k:] - q) * len(values)).min()
+        bounds[k] = np.logaddexp(np.logaddexp.reduce(inside), beyond) + math.log(ABOVE)
+    return bounds
+
+
 def convolution(left: Floats, right: Floats, reach: int) -> Floats:
     """The sums of left(u) right(|y - u|) over u, for y = 0 to ``reach``; ``left`` has both sides, ``right`` one."""
     end = len(left) // 2
@@ -160,7 +171,12 @@ def convolution(left: Floats, right: Floats, reach: int) -> Floats:
     inside = distance < len(right)
     shifted = np.zeros(len(distance))
     shifted[inside] = right[distance[inside]]
-    return np.convolve(shifted, left, mode="valid")
+    total = np.zeros(reach + 1)
+    for first in range(0, len(left), PIECE):
+        part = left[first : first + PIECE]
+        start = len(left) - first - len(part)  # a convolution turns its second argument round
+        total += np.convolve(shifted[start : start + reach + len(part)], part, mode="valid")
+    return total
 
 
 def drawn_reach(epsilon: Fraction, cells: int, tail_bits: int) -> int:

@@ -1,0 +1,130 @@
+"""Releases of every kind, and changes of single facts of their certificates."""
+
+import copy
+import json
+from fractions import Fraction
+from functools import cache
+
+import msgspec
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum.planning.selection import general as choosing_general
+from keepsum.planning.selection import l1 as choosing
+from keepsum.releasing.checks import contradictions
+from keepsum.releasing.codec import kept_invariants
+from support import ROUNDED, cycle, table_over
+
+
+def small_table(shape, seed=1):
+    counts = np.random.default_rng(seed).integers(20, 200, size=shape)
+    axes = {name: [f"{name}{k}" for k in range(n)] for name, n in zip("abc", shape, strict=False)}
+    return ks.Table.from_array(counts, axes=axes)
+
+
+def simulated():
+    """Both margins: rejection, with simulated margins of error."""
+    return ks.release(small_table((4, 4)), keep=["a", "b"], mechanism=ks.Laplace(epsilon=0.25))
+
+
+def computed():
+    """Sums, cells under no total, a pinned and a bounded cell, a loss asked for one attribute; all is computed."""
+    table = ks.Table.from_array(
+        [[30, 40, 50], [1, 1, 0], [60, 70, 80]], axes={"a": ["x", "y", "z"], "b": ["p", "q", "r"]}
+    )
+    keep = ks.Invariants.subsets(9, [[0], [3, 4, 5]], names=["one", "three"]).over(table.domain)
+    return ks.release(table, keep, ks.Laplace.per_person(epsilon=1, attributes=["b"]), accept_pinned="all")
+
+
+def gaussian():
+    return ks.release(
+        small_table((3, 3, 3)), keep=[["a", "b"], ["c"]], mechanism=ks.Gaussian(epsilon=0.5, delta="1e-6")
+    )
+
+
+def tight():
+    mechanism = ks.Gaussian(epsilon=0.3, delta="1e-6", calibration="tight")
+    return ks.release(small_table((3, 4)), keep=["a", "b"], mechanism=mechanism)
+
+
+def chains():
+    """Small tables have exact samplers; without these, and without rejection, chains draw them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "BUDGET", 1)
+        patch.setattr(choosing, "REJECTION_PILOT", 1)
+        patch.setattr(choosing_general, "BOUNDED", 0)
+        patch.setattr(choosing_general, "MIXTURE_PILOT", 2 * 10**7)
+        keep = cycle(2, 3, 2, 3)
+        table, plan = table_over(keep), ks.plan(keep, ks.Laplace(epsilon=1))
+        plan = plan.certify(pairs=500)
+        return plan.release(table, accept_delta="0.99")
+
+
+def rounded():
+    keep, mechanism = ROUNDED
+    return ks.release(table_over(keep), keep, mechanism)
+
+
+def holes():
+    """Both margins of a 4 x 4 table with three structural zeros: 13 regions."""
+    domain = ks.Domain({name: [f"{name}{k}" for k in range(4)] for name in "ab"})
+    domain = domain.without(*({"a": f"a{k}", "b": f"b{k}"} for k in range(3)))
+    return ks.release(ks.Table.from_array(np.arange(20, 33), domain), keep=["a", "b"], mechanism=ks.Laplace(epsilon=1))
+
+
+RELEASES = {made.__name__: made for made in (simulated, computed, gaussian, tight, chains, rounded, holes)}
+
+
+@cache
+def release_of(name):
+    """A release of that kind, made when it is first needed."""
+    return RELEASES[name]()
+
+
+def wrong(name, change):
+    """What verify finds wrong after a change; the words of an error where it cannot go on."""
+    release = release_of(name)
+    document = json.loads(release.certificate.to_json())
+    change(document)
+    try:
+        facts = ks.Certificate.from_json(msgspec.json.encode(document))
+        return contradictions(facts, kept_invariants(facts, release.invariants), release.table)
+    except (ks.KeepsumError, ArithmeticError) as error:
+        return [str(error)]
+
+
+def at(*way):
+    """A change of the value at that place: to a value, or by a function of the old one."""
+
+    def to(value):
+        def change(document):
+            *above, last = way
+            inner = document
+            for key in above:
+                inner = inner[key]
+            inner[last] = value(copy.deepcopy(inner[last])) if callable(value) else value
+
+        return change
+
+    return to
+
+
+def without(facts, name):
+    return {key: value for key, value in facts.items() if key != name}
+
+
+def nothing(_):
+    return None
+
+
+def scaled(quotient, factor):
+    return str(Fraction(quotient) * Fraction(factor))
+
+
+PARAMETERS = ("mechanism", "parameters")
+PERSON = ("guarantee", "person")
+FIRST = (*PERSON, "attributes", 0)
+SAMPLING = ("guarantee", "sampling")
+BLOCK = ("guarantee", "blocks", 0)
+SHOWN = (*BLOCK, "convergence")

@@ -1,0 +1,141 @@
+"""Every fact of a certificate that was measured, changed in turn: another value passes, nonsense fails.
+
+A fact was *measured* if it came from a pilot, from coupled chains or from a simulation: another version may state
+another value.
+"""
+
+import pytest
+
+import keepsum as ks
+from releasing.changed_facts import BLOCK, FIRST, PARAMETERS, PERSON, SHOWN, at, nothing, release_of, scaled, wrong
+
+
+def looser(document):
+    """A larger limit, with all that follows from it: another way to bound the same meeting times."""
+    block = document["guarantee"]["blocks"][0]
+    block["convergence"]["upper"] *= 2
+    block["total_variation"] *= 2
+    document["guarantee"]["sampling"]["total_variation"] *= 2
+    document["guarantee"]["sampling"]["delta"] = str(float(document["guarantee"]["sampling"]["delta"]) * 2)
+
+
+def bounds_of_distances(document):
+    """Another version may not know a distance exactly, and then state a larger one."""
+    person = document["guarantee"]["person"]
+    for attribute in person["attributes"]:
+        attribute["any_value"] = attribute["other_value"] = {"length": 6, "exact": False}
+    person["distance"] = {"length": 6, "exact": False}
+    person["epsilon"] = "1.5"
+
+
+def another_sampler(document):
+    """A better sampler of a later version."""
+    block = document["guarantee"]["blocks"][0]
+    block["sampler"] |= {"method": "split_columns", "acceptance": 0.9, "steps": None, "proposals_per_step": None}
+    block |= {"exactness": "exact", "total_variation": 0, "convergence": None}
+    document["guarantee"]["sampling"] |= {
+        "exactness": "exact",
+        "total_variation": 0,
+        "extrapolated": None,
+        "confidence": None,
+        "delta": "0",
+    }
+
+
+def as_regions(document):
+    """A table that an earlier version did not recognise, and drew by its sampler for any totals."""
+    block = document["guarantee"]["blocks"][0]
+    block["form"] |= {"kind": "regions", "shape": []}
+    block["sampler"]["method"] = "solved_regions"
+
+
+MEASURED = [
+    ("simulated", at(*BLOCK, "sampler", "acceptance")(0.9)),
+    ("simulated", at(*BLOCK, "sampler", "acceptance")(nothing)),
+    ("simulated", at(*BLOCK, "sampler", "method")("three_rows")),
+    ("simulated", at(*BLOCK, "form", "totals")(7)),
+    ("holes", as_regions),
+    ("simulated", at("accuracy", "simulated_draws")(100_000)),
+    ("simulated", at("accuracy", "typical_margin")(7)),
+    ("simulated", at("accuracy", "level")(0.9)),
+    ("simulated", at("exposure", "bounded")(3)),
+    ("simulated", at("exposure", "not_checked")(16)),
+    ("simulated", at(*PERSON, "epsilon")("1.0000001")),
+    ("simulated", at(*PERSON, "asked")({"attributes": ["a"], "to": "some other value"})),
+    ("simulated", at("released")("2027-01-01T00:00:00Z")),
+    ("simulated", at("software")({"keepsum": "9.9"})),
+    ("simulated", bounds_of_distances),
+    ("tight", at(*PARAMETERS, "sigma")(lambda old: scaled(old, "1.0001"))),  # it knew less of the lattice
+    ("chains", at(*BLOCK, "sampler", "proposals_per_step")(17.5)),
+    ("chains", at(*SHOWN, "predicted")(1e-12)),
+    ("chains", at(*SHOWN, "rounding")(0)),
+    ("chains", at(*SHOWN, "give_up")(lambda old: old + 1)),
+    ("chains", looser),
+    ("chains", another_sampler),
+    ("rounded", at(*BLOCK, "sampler", "acceptance")(0.5)),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), MEASURED)
+def test_what_was_measured_may_change(name, change):
+    assert wrong(name, change) == []
+
+
+NONSENSE = [
+    ("simulated", at(*BLOCK, "sampler", "acceptance")(0)),
+    ("simulated", at(*BLOCK, "sampler", "acceptance")(1.5)),
+    ("simulated", at(*BLOCK, "sampler", "steps")(0)),
+    ("simulated", at(*BLOCK, "sampler", "moves")(0)),
+    ("simulated", at(*BLOCK, "sampler", "proposals_per_step")(-1)),
+    ("simulated", at(*BLOCK, "sampler", "method")("mixture_chain")),
+    ("simulated", at(*BLOCK, "sampler", "method")("By hand.")),
+    ("simulated", at(*BLOCK, "form", "totals")(-1)),
+    ("simulated", at("accuracy", "level")(1)),
+    ("simulated", at("accuracy", "level")(0)),
+    ("simulated", at("accuracy", "typical_margin")(-1)),
+    ("simulated", at("accuracy", "simulated_draws")(-1)),
+    ("simulated", at("exposure", "bounded")(-1)),
+    ("simulated", at("exposure", "bounded")(17)),
+    ("simulated", at("exposure", "not_checked")(17)),
+    ("simulated", at(*FIRST, "other_value", "length")(0)),
+    ("rounded", at(*BLOCK, "total_variation")(-1e-9)),
+    ("rounded", at(*BLOCK, "total_variation")(2)),
+    ("chains", at(*BLOCK, "sampler", "method")("two_rows")),
+    ("chains", at(*BLOCK, "sampler", "steps")(lambda old: old + 1)),
+    ("chains", at(*SHOWN, "upper")(1e-9)),
+    ("chains", at(*SHOWN, "upper")(0)),
+    ("chains", at(*SHOWN, "upper")(1.5)),
+    ("chains", at(*SHOWN, "extrapolated")(0)),
+    ("chains", at(*SHOWN, "extrapolated")(-1)),
+    ("chains", at(*SHOWN, "lag")(0)),
+    ("chains", at(*SHOWN, "give_up")(1)),
+    ("chains", at(*SHOWN, "give_up")(2**50)),
+    ("chains", at(*SHOWN, "unmet")(3)),
+    ("chains", at(*SHOWN, "unmet")(-1)),
+    ("chains", at(*SHOWN, "meetings")([])),
+    ("chains", at(*SHOWN, "meetings")([[1, -5]])),
+    ("chains", at(*SHOWN, "meetings")([[1, 10**11]])),
+    ("chains", at(*SHOWN, "meetings")(lambda old: [[old[0][0] + 2000, 500]])),  # so late that the limit is too small
+    ("chains", at(*SHOWN, "confidence")(0)),
+    ("chains", at(*SHOWN, "confidence")(1)),
+    ("chains", at(*SHOWN, "predicted")(2)),
+    ("chains", at(*SHOWN, "predicted")(0.5)),
+    ("chains", at(*SHOWN, "rounding")(-1e-9)),
+    ("chains", at(*SHOWN, "rounding")(0.5)),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), NONSENSE)
+def test_nonsense_fails(name, change):
+    assert wrong(name, change)
+
+
+def test_nothing_is_drawn_or_simulated_to_verify(tmp_path, monkeypatch):
+    path = release_of("simulated").save(tmp_path / "out.csv")
+
+    def drawn(*_):
+        raise AssertionError("verify drew noise")
+
+    monkeypatch.setattr("keepsum.sampling.core.rng.rng", drawn)
+    monkeypatch.setattr("keepsum.planning.samplers.BlockSamplers.choices", property(drawn))
+    assert ks.verify(path)
