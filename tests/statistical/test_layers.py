@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import assert_drawn_from, assert_not_drawn_from, power
+from laws import ALPHA, LEAST, assert_drawn_from, assert_not_drawn_from, power
 from layers_laws import slice_law, tables_law, whole_weight
+from scipy import stats
 
 from keepsum.lattice.grids import table_matrix
 from keepsum.sampling.core.rng import rng
@@ -20,7 +21,7 @@ from keepsum.sampling.l1.layers.weights import VectorWeights
 from keepsum.sampling.l1.rejection import SolvedRegions
 
 CUBE = (3, 3, 3)
-COUNT, FEW = 6_000, 2_500
+COUNT, FEW = 6_000, 1_200
 
 
 def drawn(sampler, count, seed=1, threads=1):
@@ -78,23 +79,28 @@ def test_whole_cubes(epsilon):
         assert_drawn_from(slices(draws, CUBE, axis), slice_law(CUBE, float(Fraction(epsilon)), 3))
 
 
-@pytest.mark.parametrize(("shape", "epsilon", "count"), [((10, 3, 3), "1", 3_000), ((5, 4, 3), "1", 2_000)])
+@pytest.mark.parametrize(("shape", "epsilon", "count"), [((10, 3, 3), "1", 1_500), ((5, 4, 3), "1", 1_000)])
 def test_slices_of_longer_tables(shape, epsilon, count):
     points = 32 if shape[1] == 3 else 12
     law = slice_law(shape, float(epsilon), reach=2 if shape[1] == 3 else 1, points=points)
     assert_drawn_from(slices(drawn(LayerSplitting(Fraction(epsilon), shape), count), shape, 0), law)
 
 
+def assert_alike(one, two):
+    """Two samples of numbers: the same shares, with at least LEAST of each value or of all others together."""
+    values, times = np.unique(np.concatenate([one, two]), return_counts=True)
+    common = values[times >= 4 * LEAST]
+    table = np.array([[(sample == v).sum() for v in common] for sample in (one, two)])
+    table = np.column_stack([table, [len(one), len(two)] - table.sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    assert stats.chi2_contingency(table, correction=False).pvalue > ALPHA
+
+
+@pytest.mark.audit
 def test_five_layers_have_nodes_of_three_kinds():
-    """Five layers are four and one, the four are two pairs. 5 x 3 x 5 as rows, layers, columns is 5 x 5 x 3 turned."""
-    shape = (5, 5, 3)
-    draws = drawn(LayerSplitting(Fraction(1), shape), 2_000)
-    # Slices along the columns are 5 x 5; those along the rows 5 x 3, and along the layers 5 x 3 too: one law.
-    one, two = slices(draws, shape, 0), slices(draws, shape, 1)
-    law = lengths(one)
-    points = [(int(v),) for v in np.unique(law)]
-    shares = [float((lengths(two) == v).mean()) for (v,) in points]
-    assert_drawn_from(law, (points, shares))
+    """Five layers are four and one, and the four are two pairs. Slices along rows and along layers are 5 x 3."""
+    draws = [drawn(LayerSplitting(Fraction(1), (5, 5, 3)), 10_000, seed) for seed in (1, 2)]
+    assert_alike(*(lengths(slices(d, (5, 5, 3), axis))[:, 0] for axis, d in enumerate(draws)))
 
 
 @pytest.mark.audit
@@ -102,14 +108,12 @@ def test_five_layers_have_nodes_of_three_kinds():
 def test_agrees_with_solving_for_regions(shape, epsilon):
     """Against a sampler that knows nothing of tables: the lengths of its tables."""
     cells = int(np.prod(shape))
-    other = drawn(SolvedRegions(Fraction(epsilon), table_matrix(shape), [1] * cells), 60_000)
-    values, times = np.unique(lengths(other), return_counts=True)
-    draws = drawn(LayerSplitting(Fraction(epsilon), shape), 20_000)
-    assert_drawn_from(lengths(draws), ([(int(v),) for v in values], (times / len(other)).tolist()))
+    other = drawn(SolvedRegions(Fraction(epsilon), table_matrix(shape), [1] * cells), 20_000)
+    assert_alike(lengths(drawn(LayerSplitting(Fraction(epsilon), shape), 20_000))[:, 0], lengths(other)[:, 0])
 
 
 def test_several_tables_per_draw_are_independent():
-    draws = drawn(LayerSplitting(Fraction(1, 2), CUBE, count=2), 2_000)
+    draws = drawn(LayerSplitting(Fraction(1, 2), CUBE, count=2), 800)
     points, chances = lengths_law(CUBE, 0.5)
     pairs = [p + q for p in points for q in points]
     both = np.column_stack([lengths(draws[:, :27]), lengths(draws[:, 27:])])
@@ -138,11 +142,11 @@ class Counting(LayerSplitting):
         return counted
 
 
-@pytest.mark.parametrize(("word_bits", "tail_bits", "count"), [(8, 40, 1_200), (64, 8, 1_200)])
+@pytest.mark.parametrize(("word_bits", "tail_bits", "count"), [(8, 40, 600), (64, 8, 600)])
 def test_short_words_and_small_boxes_give_the_same_law(word_bits, tail_bits, count):
     sampler = Counting(Fraction(3, 4), CUBE, word_bits=word_bits, tail_bits=tail_bits)
     draws = drawn(sampler, count)
-    assert sum(sampler.asked.values()) > count / 200, "the referee is hardly asked"
+    assert sum(sampler.asked.values()) > count / 300, "the referee is hardly asked"
     assert_drawn_from(lengths(draws), lengths_law(CUBE, 0.75))
 
 
@@ -208,7 +212,6 @@ def test_any_larger_numbers_give_the_same_law(monkeypatch):
     larger_numbers(monkeypatch)
     draws = drawn(LayerSplitting(Fraction(1, 2), CUBE), FEW)
     assert_drawn_from(lengths(draws), lengths_law(CUBE, 0.5))
-    assert_drawn_from(slices(draws, CUBE, 1), slice_law(CUBE, 0.5, 3))
 
 
 @pytest.mark.parametrize("way", WRONG, ids=lambda way: way.__name__)

@@ -119,8 +119,7 @@ def _three_way_choice(system: System, grid: Grid, cells: list[IntArray], epsilon
     layered = _by_layers(grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
     if layered.sampler is not None:
         return layered
-    solved = _by_solving(system, ones, cells, epsilon, REJECTION_PILOT, BUDGET)
-    return solved if solved.sampler is not None else layered
+    return _by_solving(system, ones, cells, epsilon, REJECTION_PILOT, BUDGET)
 
 
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:

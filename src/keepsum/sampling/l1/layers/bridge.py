@@ -67,10 +67,10 @@ def draw_bridge(
 ) -> tuple[IntArray, int]:
     """The parts of all rows, their stored coordinates; and the number of tries."""
     solved = int(np.argmin([law.peak_chance for law in laws]))
-    alike: dict[int, list[int]] = {}
+    alike: dict[bytes, list[int]] = {}  # by their vectors, so that the same seed gives the same draws
     for i, law in enumerate(laws):
         if i != solved:
-            alike.setdefault(id(law), []).append(i)
+            alike.setdefault(law.y.tobytes(), []).append(i)
     failed = 0
     while True:
         parts = np.zeros((tries, len(laws), split.box.dimensions), dtype=np.int64)
@@ -111,7 +111,7 @@ def _accept_picked(
 ) -> BoolArray:
     """Whether parts are accepted by their weights over their envelopes; those without one are not."""
     inside = envelopes > 0
-    lower, upper = part_weights(split, law.y, picked)
+    lower, upper = part_weights(split, law, picked)
     factors = np.where(inside, law.scale / np.maximum(envelopes, 1), 0.0)
     scale = Fraction(law.scale)
 
@@ -123,7 +123,7 @@ def _accept_picked(
 
 def accept_solved(split: Split, law: RowLaw, digits: Digits, parts: IntArray, referee: PartsReferee) -> BoolArray:
     """Whether the parts that were solved for are accepted, by their weights over the peak."""
-    lower, upper = part_weights(split, law.y, parts)
+    lower, upper = part_weights(split, law, parts)
 
     def settle(k: int, uniform: LazyUniform) -> bool:
         return referee.accept(law.y, parts[k], Fraction(law.peak), uniform)

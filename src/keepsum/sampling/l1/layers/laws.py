@@ -86,20 +86,22 @@ class Joint:
     def error(self) -> float:
         """At least the sum of the errors of all chances, of what lies outside the box too.
 
-        Errors of the weights and what is missing count twice: in the chances themselves, and in F.
+        Errors of the weights and what is missing, together e, count twice: in the chances themselves, and in F, which
+        is at least the sum of the weights minus e.
         """
-        if self.total <= SMALLEST:
+        wrong = max(self.upper - self.total, 0.0) + self.missing
+        if self.total <= SMALLEST or wrong > self.total / 2:
             return math.inf
         box = self.split.box
         rounding = (2 * box.dimensions * box.side + 64) * ULP
-        return 2.01 * (max(self.upper - self.total, 0.0) + self.missing) / self.total + rounding
+        return 2.01 * wrong / (self.total - wrong) + 2 * rounding
 
     def log_growth(self, growths: Floats) -> Floats:
         """Logarithms of bounds on the means of e^(s u_j) and e^(-s u_j): one row for each, a column for each s."""
         box, left, right = self.split.box, self.split.left, self.split.right
         marginals = np.stack([box.marginal(self.raised, axis) for axis in range(box.dimensions)])
         u = np.arange(-box.reach, box.reach + 1)
-        factors = np.exp(np.minimum(np.multiply.outer(u, growths), 700.0))
+        factors = np.exp(np.multiply.outer(u, growths))
         outside = np.array([beyond_boxes(left, right, height(self.y), s) for s in growths.tolist()])
         moments = np.concatenate([marginals @ factors, marginals[:, ::-1] @ factors]) + outside
         bounds: Floats = np.log(moments * ((1 + 2 * self.error) * ABOVE / self.total))
@@ -156,6 +158,8 @@ class RowLaw:
         What weights are multiplied with.
     outside_bits
         The envelope of all other u together is 2 to this power.
+    missing
+        At least the weight of all u that are not in the box.
     error
         At least the sum of the errors of all chances.
     peak, peak_chance
@@ -169,6 +173,7 @@ class RowLaw:
     upto: IntArray
     scale: float
     outside_bits: int
+    missing: float
     error: float
     peak: float
     peak_chance: float
@@ -197,15 +202,15 @@ def row_law(split: Split, y: IntArray) -> RowLaw:
     outside_bits = math.ceil(joint.missing * scale * ABOVE).bit_length()
     if int(upto[-1]) + 2**outside_bits > 2**NUMBER_BITS:
         raise AssertionError("the envelopes of a row are too large")
-    return RowLaw(y, envelopes, upto, scale, outside_bits, error, peak, chance, transformed)
+    return RowLaw(y, envelopes, upto, scale, outside_bits, joint.missing, error, peak, chance, transformed)
 
 
 def _envelopes(joint: Joint, scale: float) -> IntArray:
-    """Whole numbers that are at least the weights times the scale; 0 where there is no part."""
-    scaled = joint.raised * (scale * (1 + 16 * ULP))
-    envelopes = scaled.astype(np.int64)
-    envelopes[scaled > 0] += 1
-    return envelopes
+    """Whole numbers above the weights times the scale, those of weights that floats call 0 too; 0 for no part."""
+    box = joint.split.box
+    inside = box.inside.astype(np.float64)
+    parts = box.product(inside, inside, joint.y).astype(np.int64)
+    return (joint.raised * (scale * (1 + 16 * ULP))).astype(np.int64) + 2 * parts
 
 
 def _transform(joint: Joint) -> Transform:
@@ -227,16 +232,15 @@ def pick_parts(law: RowLaw, box: Box, numbers: IntArray) -> tuple[IntArray, IntA
     return blocks * length + place, np.where(inside, law.envelopes[blocks, place], 0)
 
 
-def part_weights(split: Split, y: IntArray, parts: IntArray) -> tuple[Floats, Floats]:
+def part_weights(split: Split, law: RowLaw, parts: IntArray) -> tuple[Floats, Floats]:
     """Bounds on the weights W_L(u) W_R(y - u) of parts, given by their stored coordinates."""
-    box, rest = split.box, y - parts
+    box, rest = split.box, law.y - parts
     inside = box.holds(parts) & box.holds(rest)
     u, v = (tuple(np.where(inside[:, None], vectors + box.reach, 0).T) for vectors in (parts, rest))
     lower = np.maximum(split.left.values[u] - split.left.errors[u], 0.0)
     lower = lower * np.maximum(split.right.values[v] - split.right.errors[v], 0.0) * (1 - 8 * ULP)
     upper = split.left.raised[u] * split.right.raised[v] * (1 + 8 * ULP) + TINY
-    beyond = beyond_boxes(split.left, split.right, height(y)) * ABOVE + TINY
-    return np.where(inside, lower, 0.0), np.where(inside, upper, beyond)
+    return np.where(inside, lower, 0.0), np.where(inside, upper, law.missing * ABOVE + TINY)
 
 
 def frequencies(points: int) -> Floats:

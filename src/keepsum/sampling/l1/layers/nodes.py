@@ -13,6 +13,7 @@ from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.layers.boxes import Box
 from keepsum.sampling.l1.layers.laws import Joint, Split, joint_of, norm
 from keepsum.sampling.l1.layers.weights import (
+    LARGEST_EXPONENT,
     TILTS,
     VectorWeights,
     convolve,
@@ -141,10 +142,12 @@ def _group(split: Split, vectors: IntArray, shares: Floats, rows: int, epsilon: 
     upto = np.cumsum(shares) / shares.sum()
     chosen = np.unique(np.searchsorted(upto, (np.arange(SAMPLES) + 0.5) / SAMPLES))
     weights = np.diff(np.concatenate([[0.0], (upto[chosen[:-1]] + upto[chosen[1:]]) / 2, [1.0]]))
-    growths = epsilon * np.linspace(0.2, 3.4, 33)
+    growths = np.linspace(0.2 * epsilon, min(3.4 * epsilon, LARGEST_EXPONENT / split.box.reach), 33)
     growth, variance = np.zeros(len(growths)), 0.0
     for y, share in zip(vectors[chosen], weights.tolist(), strict=True):
         joint = joint_of(split, y)
+        if math.isinf(joint.error):
+            continue
         centred = joint.log_growth(growths) - np.multiply.outer(np.concatenate([y, -y]) / 2, growths)
         growth += rows * share * centred.mean(axis=0)
         variance += rows * share * _variance(joint)

@@ -26,11 +26,11 @@ from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.rng import LazyUniform
 from keepsum.sampling.l1.layers.boxes import Box, height
 from keepsum.sampling.l1.layers.nodes import NodeTables
-from keepsum.sampling.l1.splitting.tree import Tree
+from keepsum.sampling.l1.layers.weights import log_beyond_boxes
 
-TILT = Fraction(8, 5)  # q, in units of epsilon, of the moments that bound what lies outside a box
-KEPT = 200  # laws of parts, and factors, that are kept for the next question
-BOXES_KEPT = 30  # boxes of weights
+KEPT = 200  # factors that are kept for the next question
+ENTRIES_KEPT = 3 * 10**6  # weights, and weights of parts, that are kept
+LOG_ROOM = 1e-6  # for the rounding of logarithms that are computed by floats
 STEP = 4  # reaches are multiples of this, so that questions share boxes
 
 Vector = tuple[int, ...]  # its stored coordinates
@@ -57,9 +57,8 @@ class Parts:
 class LayersReferee:
     """Settles the comparisons of one table's sampler."""
 
-    def __init__(self, epsilon: Fraction, tree: Tree, tables: Sequence[NodeTables]) -> None:
+    def __init__(self, epsilon: Fraction, tables: Sequence[NodeTables]) -> None:
         self._epsilon, self._tables = epsilon, tables
-        self._layers = [node_class.cells[0] for node_class in tree.classes]
         self._box = tables[0].weights.box
         self._weights: dict[tuple[int, int, int], list[arb]] = {}
         self._parts: dict[tuple[int, Vector, int], Parts] = {}
@@ -122,14 +121,14 @@ class LayersReferee:
 
     def weight(self, node_class: int, y: Vector) -> arb:
         """W(y)."""
-        box = Box(self._box.columns, self._reach(self._layers[node_class], y))
+        box = Box(self._box.columns, self._reach(node_class, y))
         return self.weights(node_class, box)[int(np.ravel_multi_index(box.place(np.array(y)), box.shape))]
 
     def weights(self, node_class: int, box: Box) -> list[arb]:
         """W over a box, place by place; 0 outside it."""
         key = (node_class, box.reach, ctx.prec)
         if key not in self._weights:
-            if len(self._weights) >= BOXES_KEPT:
+            if sum(map(len, self._weights.values())) > ENTRIES_KEPT:
                 self._weights.clear()
             children = self._tables[node_class].children
             self._weights[key] = self._layer(box) if children is None else self._inner(node_class, children, box)
@@ -139,7 +138,7 @@ class LayersReferee:
         """The weights of the parts of y."""
         key = (node_class, y, ctx.prec)
         if key not in self._parts:
-            if len(self._parts) >= KEPT:
+            if sum(len(parts.weights) for parts in self._parts.values()) > ENTRIES_KEPT:
                 self._parts.clear()
             self._parts[key] = self._new_parts(node_class, y)
         return self._parts[key]
@@ -149,7 +148,7 @@ class LayersReferee:
         key = (node_class, y, ctx.prec)
         parts = self.parts(node_class, y)
         if key not in self._upto:
-            if len(self._upto) >= KEPT:
+            if sum(map(len, self._upto.values())) > ENTRIES_KEPT:
                 self._upto.clear()
             outside = [weight for weight, out in zip(parts.weights, self._outside(parts, y), strict=True) if out]
             self._upto[key] = list(accumulate(outside, initial=arb(0)))
@@ -176,27 +175,21 @@ class LayersReferee:
         The constant term of a product of polynomials. It includes sums that are not 0 but whose exponent is; then some
         coordinate is g or more, or -g or less, which Chernoff's bound makes small for a large g.
         """
-        dimensions, layers = self._box.dimensions, self._layers[node_class]
-        q, logs = TILT * self._epsilon, arb(2 * dimensions).log()
-        for y, count in rows.items():
-            logs += count * (
-                layers * self._box.columns * self._cell_moment().log() - self.parts(node_class, y).whole.log()
-            )
-        base = math.ceil(float(logs.upper()) / float(q) + ctx.prec * math.log(2) / float(q)) + 1
+        log_alias, q, base = self._alias(node_class, rows)
         product, offset, lost = arb_poly([1]), 0, arb(0)
         for y, count in rows.items():
             parts = self.parts(node_class, y)
             polynomial, shift = _polynomial(parts, base)
             product, offset = product * polynomial**count, offset + count * shift
             lost += count * parts.missing / parts.whole
-        aliased = (logs - ball(q * base)).exp()
+        aliased = (log_alias - arb(q) * base).exp()
         # Sums may be smaller by what is aliased, and larger by what lies outside the boxes.
         return product[offset] - aliased * arb(0.5, 0.5) + lost * arb(0.5, 0.5)
 
     def _new_parts(self, node_class: int, y: Vector) -> Parts:
         """W_L(u) W_R(y - u), and a bound on all that are left out."""
         children = self._children(node_class)
-        box = Box(self._box.columns, self._reach(self._layers[node_class], y))
+        box = Box(self._box.columns, self._reach(node_class, y))
         below, behind = (self.weights(child, box) for child in children)
         vectors = _ordered(box)
         rest = np.array(y) - vectors
@@ -207,7 +200,7 @@ class LayersReferee:
         weights = [
             below[i] * behind[j] if inside else zero for i, j, inside in zip(first, second, held.tolist(), strict=True)
         ]
-        missing = self._beyond(self._layers[node_class], height(np.array(y)), box.reach)
+        missing = self._beyond(node_class, height(np.array(y)), box.reach)
         return Parts(box, vectors, weights, missing)
 
     def _children(self, node_class: int) -> tuple[int, int]:
@@ -232,7 +225,7 @@ class LayersReferee:
             product *= _spread(self.weights(child, box), exponents)
         middle = int(exponents[-1]) // 2
         numbers, zero = self._numbers(node_class, box), arb(0)
-        missing = [self._beyond(self._layers[node_class], m, box.reach) * arb(0.5, 0.5) for m in range(box.reach + 1)]
+        missing = [self._beyond(node_class, m, box.reach) * arb(0.5, 0.5) for m in range(box.reach + 1)]
         heights, inside = box.heights.reshape(-1).tolist(), box.inside.reshape(-1).tolist()
         return [
             (product[exponent + middle] + missing[m]) * arb(t) if held else zero
@@ -247,25 +240,37 @@ class LayersReferee:
         numbers[(window,) * box.dimensions] = self._tables[node_class].numbers
         return [float(t) for t in numbers.reshape(-1)]
 
-    def _reach(self, layers: int, y: Vector) -> int:
+    def _reach(self, node_class: int, y: Vector) -> int:
         """How large a box must be for what lies outside to be below the precision, for the vector y."""
         vector = np.array(y)
-        rate, q, m = float(self._epsilon), float(TILT), height(vector)
-        length = float(np.abs(vector).sum() + abs(vector.sum()))
-        moment = math.log(-math.expm1(-2 * rate) / (math.expm1((q / 2 - 1) * rate) * math.expm1(-(q / 2 + 1) * rate)))
-        needed = (ctx.prec + 8) * math.log(2) + layers * self._box.columns * moment + math.log(4 * self._box.columns)
-        reach = math.ceil((needed / rate + length + q * m) / (2 * q)) + 1
-        return max(-(-reach // STEP) * STEP, self._box.reach, m)
+        m, reach = height(vector), self._box.reach
+        if self._tables[node_class].split is not None:
+            length = float(np.abs(vector).sum() + abs(vector.sum()))
+            wanted = -(ctx.prec + 8) * math.log(2) - float(self._epsilon) * length
+            while self._log_beyond(node_class, m, reach) > wanted:
+                reach += STEP
+        return max(-(-reach // STEP) * STEP, m)
 
-    def _cell_moment(self) -> arb:
-        """The sum of e^(-eps |z| + qz/2) over all integers: to the power c, a bound on D(q) of a layer."""
-        epsilon, s = self._epsilon, TILT * self._epsilon / 2
-        return -ball(-2 * epsilon).expm1() / (ball(s - epsilon).expm1() * ball(-s - epsilon).expm1())
+    def _log_beyond(self, node_class: int, m: int, reach: int) -> float:
+        """The logarithm of a bound on the sum of W_L(u) W_R(y - u) over the u with u or y - u outside a box."""
+        left, right = (self._tables[child].weights for child in self._children(node_class))
+        return log_beyond_boxes(left, right, m, reach=reach)
 
-    def _beyond(self, layers: int, m: int, reach: int) -> arb:
-        """A bound on the sum of W_L(u) W_R(y - u) over the u with u or y - u outside a box (``weights.py``)."""
-        columns, q = self._box.columns, TILT * self._epsilon
-        return 4 * columns * self._cell_moment() ** (columns * layers) * ball(q * (m - 2 * (reach + 1))).exp()
+    def _beyond(self, node_class: int, m: int, reach: int) -> arb:
+        return arb(self._log_beyond(node_class, m, reach)).exp()
+
+    def _alias(self, node_class: int, rows: Counter[Vector]) -> tuple[arb, float, int]:
+        """A base for exponents, and q and the logarithm of a bound: aliasing weighs at most that times e^(-q base).
+
+        The sum of W_L(u) W_R(y - u) e^(q u_j) is at most D_L(q) times the largest W_R.
+        """
+        left, right = (self._tables[child].weights for child in self._children(node_class))
+        wholes = sum((count * self.parts(node_class, y).whole.log() for y, count in rows.items()), arb(0))
+        count = sum(rows.values())
+        logs = count * (left.log_moments + math.log(right.top)) + math.log(2 * self._box.dimensions)
+        bases = (logs - float(wholes.lower()) + ctx.prec * math.log(2)) / left.rates
+        k = int(bases.argmin())
+        return arb(float(logs[k])) + arb(LOG_ROOM) - wholes, float(left.rates[k]), math.ceil(float(bases[k])) + 1
 
 
 def _ordered(box: Box) -> IntArray:

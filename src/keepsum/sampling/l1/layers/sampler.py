@@ -17,6 +17,7 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel
+from keepsum.sampling.core.forking import ProcessLock
 from keepsum.sampling.core.geometric import WORD_BITS
 from keepsum.sampling.core.kernel_arguments import UNLIMITED
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
@@ -47,20 +48,26 @@ class Effort:
 
 @dataclass
 class _Cache:
-    """Laws by class of node and vector, the latest ones."""
+    """Laws by class of node and vector, the latest ones. Threads share it; what it holds changes no draw."""
 
     most: int
     size: int = 0
     known: OrderedDict[tuple[int, bytes], RowLaw] = field(default_factory=OrderedDict)
+    lock: ProcessLock = field(default_factory=ProcessLock)
 
     def get(self, node_class: int, y: IntArray) -> RowLaw | None:
-        return self.known.get((node_class, y.tobytes()))
+        with self.lock.here():
+            return self.known.get((node_class, y.tobytes()))
 
     def put(self, node_class: int, law: RowLaw) -> None:
-        self.known[node_class, law.y.tobytes()] = law
-        self.size += law.nbytes
-        while self.size > self.most and len(self.known) > 1:
-            self.size -= self.known.popitem(last=False)[1].nbytes
+        key = (node_class, law.y.tobytes())
+        with self.lock.here():
+            if key in self.known:
+                return
+            self.known[key] = law
+            self.size += law.nbytes
+            while self.size > self.most and len(self.known) > 1:
+                self.size -= self.known.popitem(last=False)[1].nbytes
 
 
 class LayerSplitting:
@@ -100,7 +107,7 @@ class LayerSplitting:
         self._tree = grow(np.ones((rows, layers), dtype=np.int64))
         self._tables = tables_of(epsilon, self._tree, columns, tail_bits)
         self._splits = {c: made.split for c, made in enumerate(self._tables) if made.split is not None}
-        self._referee = LayersReferee(epsilon, self._tree, self._tables)
+        self._referee = LayersReferee(epsilon, self._tables)
         self._tries = tries_at_once(rows, columns - 1)
         self._cache = _Cache(CACHE_BYTES)
         self._root = row_law(self._splits[self._tree.root_class], np.zeros(columns - 1, dtype=np.int64))

@@ -51,6 +51,8 @@ TILTS = np.array(
 # The error of a fast Fourier transform of N numbers in the l2 norm, relative to their norm, is at most this times
 # log2(N) 2^-53: for powers of two it is 7 (Higham 2002, theorem 24.2).
 FFT_LOSS = 16.0
+FLOOR = 1e-290  # added to errors: floats may call such weights 0
+LARGEST_EXPONENT = 700.0  # of e: beyond, bounds are infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,7 @@ class VectorWeights:
     def times(self, numbers: Floats) -> VectorWeights:
         """The weights times some numbers of at most 1, and times 1 beyond the box."""
         values = self.values * numbers
-        errors = self.errors * numbers + 2 * ULP * values
+        errors = (self.errors * numbers + 2 * ULP * values) * (1 + 8 * ULP)
         return measured(VectorWeights(self.box, values, errors, self.rates, self.log_moments, self.log_tops))
 
 
@@ -129,7 +131,7 @@ def _beyond(logs: Floats, rates: Floats, reach: int) -> Floats:
     """For each q, the smallest bound at a larger q' times e^(-(q' - q)(b + 1)), in logarithms."""
     gaps = rates[None, :] - rates[:, None]
     bounds: Floats = np.where(gaps > 0, logs[None, :] - gaps * (reach + 1), np.inf).min(axis=1)
-    return np.minimum(bounds, 700.0)
+    return np.where(bounds > LARGEST_EXPONENT, np.inf, bounds)
 
 
 def layer_log_moments(epsilon: Fraction, columns: int, rates: Floats) -> Floats:
@@ -160,7 +162,7 @@ def layer_weights(epsilon: Fraction, box: Box) -> VectorWeights:
     exponents = rate * np.arange(int(box.lengths.max()) + 1)
     by_length = np.exp(-exponents)
     values = np.where(box.inside, by_length[box.lengths], 0.0)
-    errors = np.where(box.inside, (by_length * (3 * exponents + 8) * ULP)[box.lengths], 0.0)
+    errors = np.where(box.inside, (by_length * (3 * exponents + 8) * ULP + FLOOR)[box.lengths], 0.0)
     # |v|_1 >= 2 |v|_inf, so U(q) = 1.
     return VectorWeights(
         box, values, errors, rates, layer_log_moments(epsilon, box.columns, rates), np.zeros(len(rates))
@@ -168,23 +170,36 @@ def layer_weights(epsilon: Fraction, box: Box) -> VectorWeights:
 
 
 def beyond_boxes(left: VectorWeights, right: VectorWeights, m: int, growth: float = 0.0, reach: int = -1) -> float:
-    """A bound on the sum of W_L(u) W_R(y - u) e^(s |u|_inf) over the u with u or y - u outside the box, |y|_inf = m.
+    """A bound on the sum of W_L(u) W_R(y - u) e^(s |u|_inf) over the u with u or y - u outside the box, |y|_inf = m."""
+    log = log_beyond_boxes(left, right, m, growth, reach)
+    return math.exp(log) if log < LARGEST_EXPONENT else math.inf
+
+
+def log_beyond_boxes(left: VectorWeights, right: VectorWeights, m: int, growth: float = 0.0, reach: int = -1) -> float:
+    """The logarithm of that bound.
 
     For |u|_inf > b, W_R(y - u) <= U_R e^(-q(|u|_inf - m)), and the sum of W_L(u) e^(-(q - s) |u|_inf) there is at most
     2 c D_L e^(-(2q - s)(b + 1)); with the roles changed |u|_inf <= |y - u|_inf + m. ``growth`` is s. With ``reach``,
-    the box ends there.
+    the box ends there. Without growth the bound U e^(-qm) on the sum over all u may be smaller.
     """
     b, q = (left.box.reach if reach < 0 else reach), left.rates
     logs = np.logaddexp(left.log_moments + right.log_tops, right.log_moments + left.log_tops)
     exponents = (logs + (q + growth) * m - (2 * q - growth) * (b + 1))[2 * q >= growth]
-    return float(2 * left.box.columns * ABOVE * math.exp(min(exponents.min(), 700.0)))
+    log = float(exponents.min()) + math.log(2 * left.box.columns)
+    if growth == 0:
+        log = min(log, float((_log_tops(left, right) - q * m).min()))
+    return log + math.log(ABOVE)
+
+
+def _log_tops(left: VectorWeights, right: VectorWeights) -> Floats:
+    """The logarithm of U(q) for F: the smaller of D_L U_R and D_R U_L."""
+    return np.minimum(left.log_moments + right.log_tops, right.log_moments + left.log_tops)
 
 
 def _joined(left: VectorWeights, right: VectorWeights, values: Floats, errors: Floats) -> VectorWeights:
-    """F with its bounds: D_L D_R, and the smaller of D_L U_R and D_R U_L."""
-    tops = np.minimum(left.log_moments + right.log_tops, right.log_moments + left.log_tops)
+    """F with its bounds: D_L D_R on D, and those on U."""
     moments = left.log_moments + right.log_moments
-    return measured(VectorWeights(left.box, values, errors, left.rates, moments, tops))
+    return measured(VectorWeights(left.box, values, errors, left.rates, moments, _log_tops(left, right)))
 
 
 def convolve(left: VectorWeights, right: VectorWeights) -> VectorWeights:
@@ -202,7 +217,7 @@ def convolve(left: VectorWeights, right: VectorWeights) -> VectorWeights:
     norms = [math.sqrt(box.total(weights.raised**2)) for weights in (left, right)]
     sums = [box.total(weights.raised) for weights in (left, right)]
     loss = FFT_LOSS * box.dimensions * math.log2(points) * ULP
-    flat = 1.01 * loss * (2 * norms[0] * norms[1] + min(sums[0] * norms[1], sums[1] * norms[0]))
+    flat = 1.05 * loss * (2 * norms[0] * norms[1] + min(sums[0] * norms[1], sums[1] * norms[0]))
     # Of the factors: three positive convolutions, together one with the errors and the raised weights.
     factors = convolution(left.errors, right.raised) + convolution(left.values, right.errors) + 3 * flat
     missing = np.array([beyond_boxes(left, right, m) for m in range(box.reach + 1)])
@@ -227,7 +242,7 @@ def pair(epsilon: float, layer: VectorWeights) -> VectorWeights:
     values = np.where(orbit_of >= 0, by_orbit[orbit_of], 0.0)
     missing = np.array([beyond_boxes(layer, layer, m, reach=reach) for m in range(box.reach + 1)])
     relative = (3 * epsilon * 4 * box.columns * reach + (box.columns + 1) * (2 * box.columns * reach + 16)) * ULP
-    errors = values * relative + np.where(box.inside, missing[np.minimum(box.heights, box.reach)], 0.0)
+    errors = values * relative + np.where(box.inside, missing[np.minimum(box.heights, box.reach)] + FLOOR, 0.0)
     return _joined(layer, layer, values, errors)
 
 
