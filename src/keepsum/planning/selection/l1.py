@@ -41,6 +41,7 @@ LAYERS_PILOTS = ((10**8, PILOT_DRAWS), (10**9, 1))
 ENTRY_COST, NODE_COST = 3, 4 * 10**4
 # Entries of tables and laws kept at a time, below a gigabyte, and computed per proposal, some seconds.
 LAYERS_KEPT, LAYERS_PROPOSAL = 10**8, 2 * 10**8
+LAYERS_SETTLED = 3 * 10**5  # entries that the referee computes, of many digits: a minute, asked once in 10^9 draws or so
 LOWEST_LAYERS_EPSILON, MOST_LAYERS_COLUMNS = Fraction(1, 50), 10  # beyond, such tables are too large anyway
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Entries of the tables of a tree that are computed, without labels and with: some ten seconds.
@@ -208,8 +209,8 @@ def _by_layers(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> C
     rate = epsilon * 2**pairs
     if rate < LOWEST_LAYERS_EPSILON or columns > MOST_LAYERS_COLUMNS:
         return Choice.none(cells, Reason("table_too_large"))
-    kept, proposal = entries_of_layers(rate, (rows, layers, columns))
-    if kept > LAYERS_KEPT or proposal > LAYERS_PROPOSAL:
+    kept, proposal, settled = entries_of_layers(rate, (rows, layers, columns))
+    if kept > LAYERS_KEPT or proposal > LAYERS_PROPOSAL or settled > LAYERS_SETTLED:
         return Choice.none(cells, Reason("table_too_large"))
     sampler = LayerSplitting(rate, (rows, layers, columns), tables)
     if not sampler.usable:

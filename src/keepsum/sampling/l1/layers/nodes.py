@@ -23,6 +23,7 @@ from keepsum.sampling.l1.layers.weights import (
 )
 from keepsum.sampling.l1.splitting.tree import NodeClass, Tree
 
+REFEREE_BITS = 128  # of precision, that an ordinary question to the referee takes
 TAIL_BITS = 40  # vectors outside the box have a chance of about 2^-40 each, and are left to the referee
 NEGLIGIBLE = 1e-10  # of B: what parts that add up to 0 modulo G but not to 0 come to, for ordinary vectors
 COARSE = 1e-2  # the same for the numbers t, which are only larger for it
@@ -89,14 +90,18 @@ def box_reach(epsilon: Fraction, columns: int, layers: int, tail_bits: int) -> i
     return max(2, math.ceil(float(((bits + (layers - 1) * moments[1:]) / (2 * q)).min())))
 
 
-def entries_of(epsilon: Fraction, shape: tuple[int, int, int]) -> tuple[int, int]:
-    """About how many entries of tables and laws a sampler computes: to keep at a time, and per proposal."""
+def entries_of(epsilon: Fraction, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """About how many entries of tables and laws a sampler computes.
+
+    To keep at a time, per proposal, and by the referee for an ordinary question.
+    """
     rows, layers, columns = shape
     reach = box_reach(epsilon, columns, layers, TAIL_BITS)
     size = Box(columns, reach).size
     convolved = (3 * reach + 1) ** (columns - 1) if layers > 4 else 0
     kept = (20 + 2 * min(rows, size)) * size + 6 * convolved
-    return int(kept), int(rows * (layers - 1) * (size + 10 * rows ** ((columns - 1) / 2)))
+    settled = Box(columns, box_reach(epsilon, columns, layers, REFEREE_BITS)).size
+    return int(kept), int(rows * (layers - 1) * (size + 10 * rows ** ((columns - 1) / 2))), int(settled)
 
 
 def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layers: int, smaller: int) -> NodeTables:

@@ -172,19 +172,23 @@ class LayersReferee:
     def bridge_chance(self, node_class: int, rows: Counter[Vector]) -> arb:
         """B, the chance that the parts of all rows add up to 0; so many rows have that vector.
 
-        The constant term of a product of polynomials. It includes sums that are not 0 but whose exponent is; then some
-        coordinate is g or more, or -g or less, which Chernoff's bound makes small for a large g.
+        The constant term of a product of polynomials modulo x^n - 1, where n = g^d. It includes sums that are not 0 but
+        whose exponent is 0 modulo n; then some coordinate is g or more, or -g or less, which Chernoff's bound makes
+        small for a large g.
         """
         log_alias, q, base = self._alias(node_class, rows)
-        product, offset, lost = arb_poly([1]), 0, arb(0)
+        size, factors, lost = base**self._box.dimensions, [], arb(0)
         for y, count in rows.items():
             parts = self.parts(node_class, y)
-            polynomial, shift = _polynomial(parts, base)
-            product, offset = product * polynomial**count, offset + count * shift
+            factors += _powers(_polynomial(parts, base), count, size)
             lost += count * parts.missing / parts.whole
+        while len(factors) > 2:
+            factors = [*factors[2:], _folded(factors[0] * factors[1], size)]
+        first, second = (factor.coeffs() + [arb(0)] * (size - len(factor)) for factor in factors)
+        chance = sum((a * b for a, b in zip(first, [second[0], *second[:0:-1]], strict=True)), arb(0))
         aliased = (log_alias - arb(q) * base).exp()
         # Sums may be smaller by what is aliased, and larger by what lies outside the boxes.
-        return product[offset] - aliased * arb(0.5, 0.5) + lost * arb(0.5, 0.5)
+        return chance - aliased * arb(0.5, 0.5) + lost * arb(0.5, 0.5)
 
     def _new_parts(self, node_class: int, y: Vector) -> Parts:
         """W_L(u) W_R(y - u), and a bound on all that are left out."""
@@ -218,7 +222,7 @@ class LayersReferee:
 
     def _inner(self, node_class: int, children: tuple[int, int], box: Box) -> list[arb]:
         """F t, F the convolution of the children's weights."""
-        base = 4 * box.reach + 1  # no sum of two coordinates reaches beyond
+        base = 3 * box.reach + 1  # sums of two coordinates that wrap around end up outside the box
         exponents = _exponents(box, base)
         product = arb_poly([1])
         for child in children:
@@ -298,9 +302,26 @@ def _spread(weights: Sequence[arb], exponents: IntArray) -> arb_poly:
     return arb_poly(coefficients)
 
 
-def _polynomial(parts: Parts, base: int) -> tuple[arb_poly, int]:
-    """The law of a part as a polynomial, and the exponent of the vector 0."""
-    powers = base ** np.arange(parts.box.dimensions - 1, -1, -1, dtype=np.int64)
-    exponents = (parts.vectors + parts.box.reach) @ powers
+def _polynomial(parts: Parts, base: int) -> arb_poly:
+    """The law of a part as a polynomial modulo x^n - 1, n = g^d."""
+    dimensions = parts.box.dimensions
+    powers = base ** np.arange(dimensions - 1, -1, -1, dtype=np.int64)
     chances = [weight / parts.whole for weight in parts.weights]
-    return _spread(chances, exponents), int(powers.sum()) * parts.box.reach
+    return _spread(chances, parts.vectors @ powers % base**dimensions)
+
+
+def _powers(polynomial: arb_poly, count: int, size: int) -> list[arb_poly]:
+    """Polynomials whose product is that power modulo x^n - 1, at least two of them for more than one factor."""
+    if count < 4:
+        return [polynomial] * count
+    half = _powers(polynomial, count // 2, size)
+    while len(half) > 1:
+        half = [*half[2:], _folded(half[0] * half[1], size)]
+    return half * 2 + [polynomial] * (count % 2)
+
+
+def _folded(polynomial: arb_poly, size: int) -> arb_poly:
+    """A polynomial of degree below 2n modulo x^n - 1."""
+    coefficients = polynomial.coeffs()
+    low, high = coefficients[:size], coefficients[size:]
+    return arb_poly([a + b for a, b in zip(low, high, strict=False)] + low[len(high) :])
