@@ -85,9 +85,12 @@ def test_interleaved_tables_have_the_law_of_one_table():
 )
 def test_mechanisms_without_samplers_say_so(mechanism):
     plan = ks.plan(EXACT["hierarchy"], mechanism)
-    with pytest.raises(ks.NoSamplerError, match="No sampler for"):
+    with pytest.raises(ks.NoSamplerError, match="No sampler for") as error:
         plan.sample()
     assert "no sampler: " in plan.explain()
+    assert ("l2 Laplace and Gaussian noise are exact" in str(error.value)) == isinstance(mechanism, ks.Laplace)
+    wide = mechanism in (ks.Laplace(epsilon="1e-5"), ks.Gaussian(sigma="1e9"))  # narrow noise protects little anyway
+    assert ("l2 Laplace with --norm l2" in " ".join(plan.explain().split())) == wide
 
 
 @pytest.mark.audit
@@ -177,7 +180,7 @@ def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words):
     plan = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon))
     assert words in " ".join(plan.explain().split())
     assert plan.guarantee.sampling == "no sampler"
-    with pytest.raises(ks.NoSamplerError):
+    with pytest.raises(ks.NoSamplerError, match=r"l2 Laplace and Gaussian noise are exact under nearly all totals\."):
         plan.sample()
 
 
