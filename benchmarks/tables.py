@@ -29,9 +29,9 @@ def regions() -> ks.Invariants:
 # The totals, epsilons, draws to time and how often, and draws per second that are wanted.
 TABLES: dict[str, tuple[ks.Invariants, tuple[str, ...], tuple[int, int, float]]] = {
     "20 x 20": (margins(20, 20), BOTH, (1_000, 5, 1_000)),
-    "32 x 32": (margins(32, 32), BOTH, (200, 5, 200)),
-    "64 x 64": (margins(64, 64), BOTH, (20, 3, 5)),
-    "128 x 128": (margins(128, 128), BOTH[:1], (5, 1, 1 / 20)),
+    "32 x 32": (margins(32, 32), (*BOTH, "3"), (200, 5, 1_000)),
+    "64 x 64": (margins(64, 64), (*BOTH, "3"), (50, 3, 100)),
+    "128 x 128": (margins(128, 128), BOTH, (20, 3, 20)),
     "102 x 5": (margins(102, 5), BOTH, (1_000, 5, 1_000)),
     "1000 x 4": (margins(1000, 4), BOTH, (100, 5, 100)),
     "3,143 x 8": (margins(3143, 8), BOTH, (20, 3, 10)),

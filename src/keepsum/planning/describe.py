@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keepsum.planning.groups import Form
 from keepsum.planning.selection.choice import Choice, Method, Reason
+from keepsum.privacy.mechanism import Kind
 
 MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
@@ -112,6 +113,15 @@ def describe_refusal(reasons: Sequence[Reason]) -> str:
     """
     narrow = any(reason.kind == "rarely_accepted" and reason.acceptance is not None for reason in reasons)
     return describe_reasons(reasons) + ("; use wider noise or keep fewer totals" if narrow else "")
+
+
+def describe_alternatives(kind: Kind) -> str:
+    """Which noise is exact where l1 Laplace noise is not; nothing for other noise.
+
+    >>> describe_alternatives("laplace-l1")
+    'l2 Laplace and Gaussian noise are exact under nearly all totals.'
+    """
+    return "l2 Laplace and Gaussian noise are exact under nearly all totals." if kind == "laplace-l1" else ""
 
 
 def describe_reasons(reasons: Sequence[Reason]) -> str:

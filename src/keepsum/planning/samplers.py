@@ -12,7 +12,7 @@ from keepsum._arrays import IntArray
 from keepsum._memory import check_room
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
-from keepsum.planning.describe import describe_form, describe_refusal
+from keepsum.planning.describe import describe_alternatives, describe_form, describe_refusal
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.selection.choice import Choice, Sampler
@@ -85,8 +85,9 @@ class BlockSamplers:
         for group, choice in zip(self.groups, self.choices, strict=True):
             if choice.sampler is None:
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
-                why = describe_refusal(choice.reasons)
-                raise NoSamplerError(f"No sampler for {what}: {why}. plan.explain() shows every block.")
+                instead = f" {describe_alternatives(self.mechanism.kind)}".rstrip()
+                why = f"{describe_refusal(choice.reasons)}.{instead}"
+                raise NoSamplerError(f"No sampler for {what}: {why} plan.explain() shows every block.")
 
     def sample(self, draws: int, rng: Rng, threads: int = 1) -> IntArray:
         """Draw noise, one row per draw, one column per cell."""

@@ -23,6 +23,7 @@ from keepsum.accuracy.disclosure import Bounds, bounded_cells
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.margins import accuracy as margins_of_error
 from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
+from keepsum.planning.describe import describe_alternatives
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number, exact, three_digits_up
 from keepsum.releasing.certificate import Certificate
@@ -187,7 +188,7 @@ def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
         f"Sampling adds delta {amount} per person, {_how_known(plan)}. {way} noise whose sampling is exact. "
-        f"{' '.join(exact_instead(plan))}".strip()
+        f"{' '.join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)}".strip()
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from keepsum.planning.describe import METHODS, describe_form, describe_sampler
+from keepsum.planning.describe import METHODS, describe_alternatives, describe_form, describe_sampler
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError
 from keepsum.privacy.loss import LARGE_DELTA, LARGE_EPSILON
@@ -255,7 +255,10 @@ def concerns(
         yield "No ledger: this release is not charged to a privacy budget. Losses of releases of the same data add up."
     if guarantee.sampling == "estimated":
         loss = guarantee.person_words
-        yield f"Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person {loss}."
+        instead = describe_alternatives(guarantee.mechanism.kind)
+        yield (
+            f"Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person {loss}. {instead}"
+        ).strip()
     unmet = sum(block.convergence.unmet for block in record.blocks if block.convergence is not None)
     if unmet:
         yield f"{unmet:,} pairs of chains were given up before they met: no guarantee for their blocks."
