@@ -182,6 +182,33 @@ def test_the_transform_of_a_bridge_is_a_convolution():
 
 
 def test_entries_grow_with_the_table():
-    kept, proposal = entries_of(Fraction(1), (4, 4, 4))
-    assert entries_of(Fraction(1, 4), (4, 4, 4)) > (kept, proposal)
+    smaller, larger = entries_of(Fraction(1), (4, 4, 4)), entries_of(Fraction(1, 4), (4, 4, 4))
+    assert all(a < b for a, b in zip(smaller, larger, strict=True))
     assert entries_of(Fraction(1), (6, 6, 6))[0] > 10**8
+
+
+def test_a_box_of_the_referee_holds_what_an_ordinary_question_needs():
+    """The guess by which plans are made is not far below the box that the referee takes."""
+    with precision(128):
+        reach = FOUR._referee._reach(FOUR._tree.root_class, (0, 0, 0))
+    assert Box(4, reach - 4).size <= 2 * entries_of(Fraction(4), (4, 4, 4))[2]
+
+
+def test_a_part_that_floats_call_0_has_an_envelope():
+    """At epsilon 50 weights of a box are below the smallest float; none is left out."""
+    sampler = LayerSplitting(Fraction(50), (3, 3, 3), tail_bits=2000)
+    law, box = sampler._root, sampler._tables[0].weights.box
+    _, upper = part_weights(sampler._splits[sampler._tree.root_class], law, np.array([[box.reach, 0]]))
+    assert sampler._tables[0].weights.values[box.place(np.array([box.reach, 0]))] == 0
+    assert (law.envelopes.reshape(box.shape)[box.inside] >= 2).all()
+    assert (upper > 0).all()
+
+
+def test_vectors_far_outside_a_box_have_parts():
+    """The bound on what lies outside does not grow with the vector, so that a try succeeds now and then."""
+    split = SMALL._splits[inner_classes(SMALL)[0]]
+    b = split.box.reach
+    for m in (b + 1, 2 * b, 4 * b):
+        with precision(90):
+            whole = float(SMALL._referee.parts(inner_classes(SMALL)[0], (m, -m)).whole.mid())
+        assert whole <= beyond_boxes(split.left, split.right, m) <= 1e6 * whole

@@ -110,20 +110,22 @@ def measured(weights: VectorWeights) -> VectorWeights:
     """Weights with the smaller of the given bounds on D and U and those measured in the box.
 
     Outside the box some coordinate exceeds b, and the sum of W(y) e^(q |y|_inf) there is at most
-    2 c e^(-(q' - q)(b + 1)) D(q') for every larger q'.
+    2 c e^(-(q' - q)(b + 1)) D(q') for every larger q'. Where e^(qb) is no float, the given bounds stay.
     """
     box, rates, reach = weights.box, weights.rates, weights.box.reach
-    inside = np.exp(np.multiply.outer(rates, np.arange(-reach, reach + 1))) @ box.marginal(weights.raised, 0)
+    fits = rates * reach <= LARGEST_EXPONENT
+    tilts = np.where(fits, rates, 0.0)
+    inside = np.exp(np.multiply.outer(tilts, np.arange(-reach, reach + 1))) @ box.marginal(weights.raised, 0)
     highest = np.zeros(reach + 1)
     np.maximum.at(highest, box.heights[box.inside], weights.raised[box.inside])
-    tops = (highest * np.exp(np.multiply.outer(rates, np.arange(reach + 1)))).max(axis=1)
+    tops = (highest * np.exp(np.multiply.outer(tilts, np.arange(reach + 1)))).max(axis=1)
     outside = np.exp(_beyond(weights.log_moments, rates, reach))
     log_moments = np.log((inside + 2 * box.columns * outside) * ABOVE)
     log_tops = np.maximum(np.log(tops), _beyond(weights.log_tops, rates, reach)) + math.log(ABOVE)
     return replace(
         weights,
-        log_moments=np.minimum(weights.log_moments, log_moments),
-        log_tops=np.minimum(weights.log_tops, log_tops),
+        log_moments=np.where(fits, np.minimum(weights.log_moments, log_moments), weights.log_moments),
+        log_tops=np.where(fits, np.minimum(weights.log_tops, log_tops), weights.log_tops),
     )
 
 
