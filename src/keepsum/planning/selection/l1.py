@@ -41,7 +41,7 @@ LAYERS_PILOTS = ((10**8, PILOT_DRAWS), (10**9, 1))
 ENTRY_COST, NODE_COST = 3, 4 * 10**4
 # Entries of tables and laws kept at a time, below a gigabyte, and computed per proposal, some seconds.
 LAYERS_KEPT, LAYERS_PROPOSAL = 10**8, 2 * 10**8
-LAYERS_SETTLED = 3 * 10**5  # entries that the referee computes, of many digits: a minute, asked once in 10^9 draws or so
+LAYERS_SETTLED = 3 * 10**5  # entries of many digits that the referee computes: a minute, once in 10^9 draws or so
 LOWEST_LAYERS_EPSILON, MOST_LAYERS_COLUMNS = Fraction(1, 50), 10  # beyond, such tables are too large anyway
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Entries of the tables of a tree that are computed, without labels and with: some ten seconds.

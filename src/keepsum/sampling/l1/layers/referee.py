@@ -80,7 +80,7 @@ class LayersReferee:
             parts = self.parts(node_class, y)
             outside = zip(parts.weights, self._outside(parts, y), strict=True)
             weights = np.array([float(weight.mid()) for weight, out in outside if out])
-        k = min(int(np.searchsorted(np.cumsum(weights) / float(top), uniform.known)), len(weights) - 1)
+        k = max(0, min(int(np.searchsorted(np.cumsum(weights) / float(top), uniform.known)), len(weights) - 1))
         while k > 0 and uniform.below(upto(k - 1)):
             k -= 1
         while not uniform.below(upto(k)):
