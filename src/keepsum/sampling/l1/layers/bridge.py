@@ -66,7 +66,8 @@ def draw_bridge(
     split: Split, laws: Sequence[RowLaw], digits: Digits, tries: int, referee: PartsReferee
 ) -> tuple[IntArray, int]:
     """The parts of all rows, their stored coordinates; and the number of tries."""
-    solved = int(np.argmin([law.peak_chance for law in laws]))
+    # Rounded, so that the last digits of floats, which differ between processors, do not decide between equal rows.
+    solved = int(np.argmin(np.round(np.log2([law.peak_chance for law in laws]), 6)))
     alike: dict[bytes, list[int]] = {}  # by their vectors, so that the same seed gives the same draws
     for i, law in enumerate(laws):
         if i != solved:
