@@ -9,6 +9,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.planning.selection.choice import Reason
+from keepsum.sampling.l1.splitting.laws import Labelling
 from support import margins
 
 EXACT = {
@@ -179,7 +180,8 @@ def test_a_block_without_a_sampler_leaves_none_for_the_others(monkeypatch):
 )
 def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words, monkeypatch):
     """No sampler is made that would fill the memory or never end; the plan says why."""
-    monkeypatch.setattr("keepsum.planning.selection.l1.SPLITTING_PILOTS", ((10**6, 2),))
+    for name, value in (("LONGER_PILOTS", (10**6,)), ("LABELLINGS", (Labelling(),)), ("WIDE", 10**6)):
+        monkeypatch.setattr(f"keepsum.planning.selection.l1.{name}", value)  # plain tables, and a short pilot
     plan = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon))
     assert words in " ".join(plan.explain().split())
     assert plan.guarantee.sampling == "no sampler"

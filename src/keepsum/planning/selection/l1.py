@@ -30,7 +30,7 @@ from keepsum.sampling.l1.splitting.tree import grow
 # What a pilot spends; it goes on to the whole budget only if nothing was accepted by then.
 REJECTION_PILOT = 10**6
 # The same for parts of rows: for each number of labels, and then, if nothing was accepted, some seconds at most.
-SPLITTING_PILOT, LONGER_PILOTS = 10**6, (10**7, 10**8)
+SPLITTING_PILOT, LONGER_PILOTS = 10**6, (10**7, 3 * 10**7)
 PART_COST = 4  # the time that a part of a row takes, in cells
 # How many labels nodes have: more only where fewer proposals than this are accepted. Wide tables start with some.
 LABELLINGS, OFTEN, WIDE = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25, 64
