@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.planning.selection.choice import Reason
+from keepsum.planning.selection.l1 import _labellings
 from keepsum.sampling.l1.splitting.laws import Labelling
 from support import margins
 
@@ -169,6 +171,16 @@ def test_a_block_without_a_sampler_leaves_none_for_the_others(monkeypatch):
     keep = ks.Invariants.subsets(7, [[0, 1, 2, 3], [2, 3, 4, 5]])
     choices = ks.plan(keep, ks.Laplace(1, "l2")).samplers
     assert [choice.reasons for choice in choices] == [(Reason("another_block"),), (Reason("too_many_totals"),)]
+
+
+@pytest.mark.parametrize(
+    ("side", "epsilon", "blocks"),
+    [(20, "1", [1, 4, 8, 12]), (64, "1", [4, 8, 12]), (64, "1/20", [1]), (20, "1/100", [1]), (20, "1/1000", [])],
+)
+def test_wide_tables_start_with_labels_that_fit(side, epsilon, blocks):
+    """And with none where the tables of labels are too large; without any where all are."""
+    labellings = _labellings(Fraction(epsilon), np.ones((side, side), dtype=np.int64))
+    assert [labelling.blocks for labelling in labellings] == blocks
 
 
 @pytest.mark.parametrize(

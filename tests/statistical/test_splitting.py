@@ -7,6 +7,7 @@ import pytest
 from laws import assert_drawn_from, table_law
 from splitting_laws import cells_law, drawn, entries_law, entry_sums, margins_of, rows_law, whole_weight
 
+from keepsum.sampling.l1.splitting import packing
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
@@ -136,6 +137,17 @@ def test_cells_of_regions(sizes):
     """Cell by cell, so that what a region is filled with is tested as well."""
     noise = drawn(ColumnSplitting(Fraction(1), sizes), 80_000)
     assert_drawn_from(noise, cells_law(sizes, 1.0, longest=10))
+
+
+@pytest.mark.parametrize("stored", [100, 500])
+@pytest.mark.parametrize("labelling", [Labelling(), Labelling(4, 2)], ids=str)
+@pytest.mark.parametrize("sizes", [np.ones((3, 3), dtype=int), np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]])])
+def test_tables_of_every_so_many_chances(monkeypatch, stored, labelling, sizes):
+    """Large tables keep only some of the cumulative chances, and add up the others."""
+    monkeypatch.setattr(packing, "STORED", stored)
+    sampler = ColumnSplitting(Fraction(1, 2), sizes, labelling=labelling)
+    assert sampler._tables.splits.stride > 1
+    assert_drawn_from(entry_sums(drawn(sampler, 40_000), sizes), entries_law(sizes, 0.5, 2))
 
 
 def test_transposed():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -189,14 +189,13 @@ class _Trial(NamedTuple):
     parts: int
 
 
-def _labellings(epsilon: Fraction, entries: IntArray) -> Iterator[Labelling]:
-    """Numbers of labels whose tables are not too large, fewest first."""
-    tree = grow(entries)
-    for labelling in LABELLINGS:
-        plain = labelling == LABELLINGS[0]
-        size = entries_of(epsilon, tree, labelling)
-        if not (plain and entries.shape[1] >= WIDE) and size <= (ENTRIES if plain else LABELLED_ENTRIES):
-            yield labelling
+def _labellings(epsilon: Fraction, entries: IntArray) -> list[Labelling]:
+    """Numbers of labels whose tables are not too large, fewest first; for wide tables some, if possible."""
+    tree, (plain, *labelled) = grow(entries), LABELLINGS
+    fitting = [labelling for labelling in labelled if entries_of(epsilon, tree, labelling) <= LABELLED_ENTRIES]
+    if (fitting and entries.shape[1] >= WIDE) or entries_of(epsilon, tree, plain) > ENTRIES:
+        return fitting
+    return [plain, *fitting]
 
 
 def _by_layers(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:

@@ -108,6 +108,9 @@ def draw_rows(words, state: State, tables: SplittingTables, room: SplittingRoom,
             if state.row == rows:
                 break
         i = state.row
+        if i == state.solved:
+            state.row += 1
+            continue
         y = sums[node, i]
         value = draw_sum(words, state, splits, shift, split_of_row(tables, node, base, i), abs(y))
         if value < 0:
