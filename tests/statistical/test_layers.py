@@ -21,7 +21,7 @@ from keepsum.sampling.l1.layers.weights import VectorWeights
 from keepsum.sampling.l1.rejection import SolvedRegions
 
 CUBE = (3, 3, 3)
-COUNT, FEW = 6_000, 1_200
+COUNT, FEW = 4_000, 1_200
 
 
 def drawn(sampler, count, seed=1, threads=1):
@@ -72,14 +72,14 @@ def test_lengths_of_a_cube():
 @pytest.mark.parametrize("epsilon", ["1/4", "1/2", "3/4"])
 def test_whole_cubes(epsilon):
     """At epsilon 1/4 tables are too many for bins of their own, and only their slices are tested."""
-    draws = cubes(epsilon, 40_000)
+    draws = cubes(epsilon, 20_000)
     if epsilon != "1/4":
         assert_drawn_from(draws, tables_law(CUBE, float(Fraction(epsilon)), 12))
     for axis in range(3):
         assert_drawn_from(slices(draws, CUBE, axis), slice_law(CUBE, float(Fraction(epsilon)), 3))
 
 
-@pytest.mark.parametrize(("shape", "epsilon", "count"), [((10, 3, 3), "1", 1_500), ((5, 4, 3), "1", 2_000)])
+@pytest.mark.parametrize(("shape", "epsilon", "count"), [((10, 3, 3), "1", 1_000), ((5, 4, 3), "1", 1_000)])
 def test_slices_of_longer_tables(shape, epsilon, count):
     points = 32 if shape[1] == 3 else 12
     law = slice_law(shape, float(epsilon), reach=2 if shape[1] == 3 else 1, points=points)
@@ -104,12 +104,12 @@ def test_five_layers_have_nodes_of_three_kinds():
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize(("shape", "epsilon"), [((4, 3, 3), "1"), ((4, 4, 3), "2"), ((4, 4, 4), "2")])
+@pytest.mark.parametrize(("shape", "epsilon"), [((4, 3, 3), "3/2"), ((4, 4, 3), "2"), ((4, 4, 4), "2")])
 def test_agrees_with_solving_for_regions(shape, epsilon):
     """Against a sampler that knows nothing of tables: the lengths of its tables."""
     cells = int(np.prod(shape))
-    other = drawn(SolvedRegions(Fraction(epsilon), table_matrix(shape), [1] * cells), 20_000)
-    assert_alike(lengths(drawn(LayerSplitting(Fraction(epsilon), shape), 20_000))[:, 0], lengths(other)[:, 0])
+    other = drawn(SolvedRegions(Fraction(epsilon), table_matrix(shape), [1] * cells), 5_000)
+    assert_alike(lengths(drawn(LayerSplitting(Fraction(epsilon), shape), 5_000))[:, 0], lengths(other)[:, 0])
 
 
 def test_several_tables_per_draw_are_independent():
@@ -144,14 +144,14 @@ class Counting(LayerSplitting):
 
 @pytest.mark.parametrize(("word_bits", "tail_bits", "count"), [(8, 40, 600), (64, 8, 600)])
 def test_short_words_and_small_boxes_give_the_same_law(word_bits, tail_bits, count):
-    sampler = Counting(Fraction(3, 4), CUBE, word_bits=word_bits, tail_bits=tail_bits)
+    sampler = Counting(Fraction(1, 2), CUBE, word_bits=word_bits, tail_bits=tail_bits)
     draws = drawn(sampler, count)
     assert sum(sampler.asked.values()) > count / 300, "the referee is hardly asked"
-    assert_drawn_from(lengths(draws), lengths_law(CUBE, 0.75))
+    assert_drawn_from(lengths(draws), lengths_law(CUBE, 0.5))
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize(("word_bits", "tail_bits"), [(6, 40), (64, 4), (8, 8)])
+@pytest.mark.parametrize(("word_bits", "tail_bits"), [(3, 40), (64, 4), (4, 8)])
 def test_the_referee_asked_for_nearly_everything(word_bits, tail_bits):
     sampler = Counting(Fraction(1, 2), CUBE, word_bits=word_bits, tail_bits=tail_bits)
     draws = drawn(sampler, 3_000)

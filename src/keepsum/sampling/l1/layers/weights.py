@@ -49,7 +49,9 @@ TILTS = np.array(
     ]
 )  # q, in units of epsilon
 # The error of a fast Fourier transform of N numbers in the l2 norm, relative to their norm, is at most this times
-# log2(N) 2^-53: for powers of two it is 7 (Higham 2002, theorem 24.2).
+# log2(N) 2^-53. A stage of radix p is a product with the matrix of p-th roots of unity, whose absolute values have
+# sqrt(p) times its norm, and one with roots of unity: at most ((p + 2) sqrt(p) + 4) 2^-53, below 11 log2(p) 2^-53 for
+# p = 2, 3, 4, 5 and 8 (compare Higham 2002, theorem 24.2). Lengths have no prime factors but 2, 3 and 5.
 FFT_LOSS = 16.0
 FLOOR = 1e-290  # added to errors: floats may call such weights 0
 LARGEST_EXPONENT = 700.0  # of e: beyond, bounds are infinite
