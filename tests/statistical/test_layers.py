@@ -79,7 +79,7 @@ def test_whole_cubes(epsilon):
         assert_drawn_from(slices(draws, CUBE, axis), slice_law(CUBE, float(Fraction(epsilon)), 3))
 
 
-@pytest.mark.parametrize(("shape", "epsilon", "count"), [((10, 3, 3), "1", 1_000), ((5, 4, 3), "1", 1_000)])
+@pytest.mark.parametrize(("shape", "epsilon", "count"), [((10, 3, 3), "1", 1_500), ((5, 4, 3), "1", 2_000)])
 def test_slices_of_longer_tables(shape, epsilon, count):
     points = 32 if shape[1] == 3 else 12
     law = slice_law(shape, float(epsilon), reach=2 if shape[1] == 3 else 1, points=points)
