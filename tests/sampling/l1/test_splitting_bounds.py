@@ -12,7 +12,8 @@ from keepsum.sampling.core.balls import precision
 from keepsum.sampling.core.kernel_arguments import new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, TIE_ACCEPT
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.splitting.kernels import OFFSET, accept_node, draw_sum, pick_label, pick_root
+from keepsum.sampling.l1.splitting.factor_kernels import accept_node, pick_label, pick_root
+from keepsum.sampling.l1.splitting.kernels import OFFSET, draw_sum
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.packing import candidates_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
