@@ -32,6 +32,7 @@ MAPPED_SYSTEMS = {
     "1000 × 4, both margins": "table 1000 4",
     "3,143 × 8, both margins": "table 3143 8",
     "40 × 4 regions of three cells": "regions 20 2 4 3",
+    "5 × 4 × 3, two-way margins": "table 5 4 3",
     "4 × 4 × 4, two-way margins": "table 4 4 4",
     "5 weighted totals, 40 cells": "random 5 40",
 }

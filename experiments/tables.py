@@ -1,4 +1,4 @@
-"""Two-way tables of any shape: the tree, how often a proposal is accepted, and how fast tables are drawn exactly.
+"""Two-way tables of any shape, and three-way ones: the tree, how often proposals are accepted, draws per second.
 
 `make paper` runs this with everything else. Alone, in less than a minute: `python -m experiments.tables`; FULL=1 for
 all of it, some ten minutes; OUT=folder for another folder.
@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from experiments import table_acceptance, table_speed
+from experiments import table_acceptance, table_speed, three_way
 from experiments.cache import Cache
 from experiments.drawing import save
 from experiments.setting import Section, Setting
@@ -20,7 +20,7 @@ from experiments.tree import draw_tree
 
 def run(setting: Setting) -> Section:
     """The tree, the acceptance rate, and draws per second."""
-    section = Section("Two-way tables of any shape")
+    section = Section("Two-way tables of any shape, and three-way tables")
     section.say(
         "l1 Laplace noise in two-way tables under both margins, by splitting the columns along a tree: exact, for any "
         "shape ([the proof](../../docs/exact-tables.md))."
@@ -28,6 +28,7 @@ def run(setting: Setting) -> Section:
     section.figure(save(draw_tree(), setting.out, "tree"), "A table of five columns, split along a tree")
     table_speed.add(setting, section)
     table_acceptance.add(setting, section)
+    three_way.add(setting, section)
     return section
 
 

@@ -1,10 +1,10 @@
 """A seed gives the noise that it always gave: hashes of seeded draws from plans that cover every sampler.
 
 A change of the code that is not meant to change the noise must leave every hash as it is; one that is meant to writes
-them anew with ``KEEPSUM_GOLDEN=write``. Exact samplers compute in integers, so their hashes hold on every machine; that
-of two-way tables has tables of floats, whose last digits change a draw about once in 10^12. Rounded and estimated ones
-are tuned in floating-point numbers, which differ between processors: they are compared with ``KEEPSUM_GOLDEN=all``
-only, on the machine that wrote them.
+them anew with ``KEEPSUM_GOLDEN=write``. Exact samplers compute in integers, so their hashes hold on every machine; those
+of two-way and three-way tables have tables of floats, whose last digits change a draw about once in 10^12. Rounded and
+estimated ones are tuned in floating-point numbers, which differ between processors: they are compared with
+``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ PLANS: dict[str, tuple[ks.Invariants, object]] = {
     "l1, 4 x 4 x 4, narrow": (margins(4, 4, 4), Laplace(epsilon=6)),
     "l1, 3 x 3 x 4": (margins(3, 3, 4), Laplace(epsilon=0.25)),
     "l1, 4 x 4 x 4": (margins(4, 4, 4), Laplace(epsilon=1)),
+    "l1, 4 x 4 x 4, wide": (margins(4, 4, 4), Laplace(epsilon=0.25)),
+    "l1, 5 x 5 x 5": (margins(5, 5, 5), Laplace(epsilon=1)),
     "l1, 12 x 12 x 3, narrow": (margins(12, 12, 3), Laplace(epsilon=3)),
     "l2, nothing kept": (subsets(30), Laplace(epsilon=0.5, norm="l2")),
     "l2, hierarchy": (HIERARCHY, Laplace(epsilon=1, norm="l2")),

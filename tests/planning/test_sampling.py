@@ -25,6 +25,7 @@ EXACT = {
     "interleaved tables": ks.Invariants.margins(
         ks.Domain({"a": [1, 2, 3], "s": ["x", "y"], "b": [1, 2, 3, 4]}), [["a", "s"], ["s", "b"]]
     ),
+    "three-way table": margins(4, 3, 3),
 }
 
 
@@ -138,6 +139,7 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
         ("a total and free cells", ks.Laplace(0.5, "l2"), ["conditional_cells", "conditional_cells"]),
         ("overlap", ks.Laplace(0.5), ["solved_regions"]),
         ("interleaved tables", ks.Laplace(0.5), ["column_splitting"]),
+        ("three-way table", ks.Laplace(0.5), ["layer_splitting"]),
     ],
 )
 def test_a_choice_is_data(name, mechanism, methods):
@@ -146,7 +148,7 @@ def test_a_choice_is_data(name, mechanism, methods):
     assert [choice.method for choice in choices] == methods
     for choice in choices:
         assert (choice.exactness, choice.rounding, choice.reasons) == ("exact", 0.0, ())
-        measured = choice.method in ("solved_regions", "column_splitting", "conditional_cells")
+        measured = choice.method not in ("independent_cells", "uniform_compositions")
         assert (choice.acceptance is not None) == measured
         assert choice.acceptance is None or 0 < choice.acceptance <= 1
 

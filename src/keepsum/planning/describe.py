@@ -13,6 +13,7 @@ METHODS: dict[Method, str] = {
     "independent_cells": "exact, cell by cell",
     "uniform_compositions": "exact, by uniform compositions",
     "column_splitting": "exact, by splitting the columns",
+    "layer_splitting": "exact, by splitting the layers",
     "solved_regions": "exact rejection; the widest regions solved for",
     "conditional_cells": "exact; each cell drawn given the ones before",
     "mixture_rejection": "rounded: rejection from a mixture of Gaussians",

@@ -64,6 +64,7 @@ KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
     "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), 1, zeros=False),
     "column_splitting": KnownMethod("exact", ("l1",), ("table",), 2),
+    "layer_splitting": KnownMethod("exact", ("l1",), ("table",), 3, zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
     "mixture_rejection": KnownMethod("rounded", ("l1",)),

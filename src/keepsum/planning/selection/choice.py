@@ -19,6 +19,7 @@ Method: TypeAlias = Literal[
     "independent_cells",  # cells under no total
     "uniform_compositions",  # l1 Laplace: cells given their sum
     "column_splitting",  # l1 Laplace: rejection, the columns of a table split along a tree
+    "layer_splitting",  # l1 Laplace: rejection, the layers of a three-way table split along a tree
     "solved_regions",  # l1 Laplace: rejection, the widest regions solved for
     "conditional_cells",  # Gaussian and l2 Laplace: each cell given the ones before
     "mixture_rejection",  # l1 Laplace: rejection from a mixture of Gaussians

@@ -17,8 +17,11 @@ from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Re
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.planning.selection.general import choose_general
 from keepsum.privacy.mechanism import Mechanism
+from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
+from keepsum.sampling.l1.layers.nodes import entries_of as entries_of_layers
+from keepsum.sampling.l1.layers.sampler import LayerSplitting
 from keepsum.sampling.l1.rejection import SolvedRegions
 from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
@@ -31,6 +34,15 @@ SPLITTING_PILOT, LONGER_PILOTS = 10**6, (10**7, 3 * 10**7)
 PART_COST = 4  # the time that a part of a row takes, in cells
 # How many labels nodes have: more only where fewer proposals than this are accepted. Wide tables start with some.
 LABELLINGS, OFTEN, WIDE = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25, 64
+# Three-way tables. Solving for regions is taken where a draw costs no more cells than this, a third of a millisecond.
+QUICK, QUICK_PILOT = 3 * 10**4, 10**6
+# What a pilot computes, step by step, and how many draws are enough; the time of an entry and of a node, in cells.
+LAYERS_PILOTS = ((10**8, PILOT_DRAWS), (10**9, 1))
+ENTRY_COST, NODE_COST = 3, 4 * 10**4
+# Entries of tables and laws kept at a time, below a gigabyte, and computed per proposal, some seconds.
+LAYERS_KEPT, LAYERS_PROPOSAL = 10**8, 2 * 10**8
+LAYERS_SETTLED = 3 * 10**5  # entries of many digits that the referee computes: a minute, once in 10^9 draws or so
+LOWEST_LAYERS_EPSILON, MOST_LAYERS_COLUMNS = Fraction(1, 50), 10  # beyond, such tables are too large anyway
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Entries of the tables of a tree that are computed, without labels and with: some ten seconds.
 ENTRIES, LABELLED_ENTRIES = 10**9, 2 * 10**8
@@ -69,21 +81,46 @@ def _out_of_range(cells: IntArray) -> Choice:
 
 
 def _choose_exact(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice:
-    """Splitting columns for two-way tables, solving for the widest regions elsewhere; each where it is fast enough."""
+    """Splitting columns or layers of tables, solving for the widest regions elsewhere; each where it is fast enough."""
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) <= 2:
         places = folded_order(system.grid)
         return _table_choice(system.grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
+    if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) == 3:
+        return _three_way_choice(system, system.grid, cells, epsilon)
     if system.two_way is not None:
         entries, places = entry_order(system.two_way, sizes)
         in_order = np.concatenate([block[places] for block in cells])
         return _by_splitting(epsilon, entries, len(cells), in_order)
+    return _by_solving(system, sizes, cells, epsilon, REJECTION_PILOT, BUDGET)
+
+
+def _by_solving(
+    system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction, pilot: int, budget: int
+) -> Choice:
+    """Solve for the widest regions, if a pilot shows that a draw stays within the budget."""
     in_order = np.concatenate(cells)
     if system.rank * system.width > EQUATIONS:
         return Choice.none(in_order, Reason("too_many_equations", limit=EQUATIONS))
     sampler = SolvedRegions(epsilon, system.matrix, sizes, len(cells))
     if not sampler.usable:
         return Choice.none(in_order, Reason("large_coefficients"))
-    return _by_rejection("solved_regions", sampler, in_order, len(cells))
+    return _by_rejection("solved_regions", sampler, in_order, len(cells), pilot, budget)
+
+
+def _three_way_choice(system: System, grid: Grid, cells: list[IntArray], epsilon: Fraction) -> Choice:
+    """A table under all margins of one way less, with three axes of more than two categories.
+
+    Narrow noise in small tables is quickest by solving for regions; everything else is drawn by splitting the layers.
+    """
+    ones = np.ones(system.width, dtype=np.int64)
+    quick = _by_solving(system, ones, cells, epsilon, QUICK_PILOT, QUICK)
+    if quick.sampler is not None:
+        return quick
+    places = folded_order(grid)
+    layered = _by_layers(grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
+    if layered.sampler is not None:
+        return layered
+    return _by_solving(system, ones, cells, epsilon, REJECTION_PILOT, BUDGET)
 
 
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
@@ -161,16 +198,43 @@ def _labellings(epsilon: Fraction, entries: IntArray) -> list[Labelling]:
     return [plain, *fitting]
 
 
-def _by_rejection(method: Method, sampler: Rejection, cells: IntArray, blocks: int) -> Choice:
+def _by_layers(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
+    """Split the layers of a three-way table if its tables are small enough and a pilot accepts a draw.
+
+    The pilot draws noise with a fixed seed that is used for nothing else, so that a plan is always the same.
+    """
+    rows, layers, columns = core_shape(grid)
+    pairs = len(grid.shape) - 3
+    rate = epsilon * 2**pairs
+    if rate < LOWEST_LAYERS_EPSILON or columns > MOST_LAYERS_COLUMNS:
+        return Choice.none(cells, Reason("table_too_large"))
+    kept, proposal, settled = entries_of_layers(rate, (rows, layers, columns))
+    if kept > LAYERS_KEPT or proposal > LAYERS_PROPOSAL or settled > LAYERS_SETTLED:
+        return Choice.none(cells, Reason("table_too_large"))
+    sampler = LayerSplitting(rate, (rows, layers, columns), tables)
+    if not sampler.usable:
+        return Choice.none(cells, Reason("table_too_large"))
+    source = rng(seed="keepsum pilot")
+    for most, enough in LAYERS_PILOTS:
+        effort = sampler.pilot(source, most, enough)
+        if effort.accepted:
+            whole = Folded(sampler, tables, fold_signs(pairs)) if pairs else sampler
+            spent = ENTRY_COST * effort.entries + NODE_COST * (layers - 1) * effort.proposals
+            cost = tables * (spent // effort.accepted) + len(cells)
+            return Choice("layer_splitting", whole, cells, cost, acceptance=effort.accepted / effort.proposals)
+    return Choice.none(cells, Reason("rarely_accepted", limit=LAYERS_PILOTS[-1][0]))
+
+
+def _by_rejection(method: Method, sampler: Rejection, cells: IntArray, blocks: int, pilot: int, budget: int) -> Choice:
     """Take a rejection sampler if a pilot shows that a draw stays within the budget.
 
     The pilot draws noise with a fixed seed that is used for nothing else, so that a plan is always the same.
     """
     source = rng(seed="keepsum pilot")
-    accepted, proposals = sampler.pilot(source, -(-REJECTION_PILOT // sampler.cells_per_try))
-    if not accepted:
-        accepted, proposals = sampler.pilot(source, -(-BUDGET // sampler.cells_per_try))
-    if not accepted or proposals * sampler.cells_per_try > BUDGET * accepted:
-        return Choice.none(cells, Reason("rarely_accepted", limit=BUDGET))
+    accepted, proposals = sampler.pilot(source, -(-pilot // sampler.cells_per_try))
+    if not accepted and budget > pilot:
+        accepted, proposals = sampler.pilot(source, -(-budget // sampler.cells_per_try))
+    if not accepted or proposals * sampler.cells_per_try > budget * accepted:
+        return Choice.none(cells, Reason("rarely_accepted", limit=budget))
     cost = blocks * proposals * sampler.cells_per_try // accepted
     return Choice(method, sampler, cells, cost, acceptance=accepted / proposals)

@@ -1,0 +1,1 @@
+"""Three-way tables under all two-way margins: exact l1 Laplace noise by splitting the layers."""
