@@ -1,10 +1,10 @@
 """A seed gives the noise that it always gave: hashes of seeded draws from plans that cover every sampler.
 
 A change of the code that is not meant to change the noise must leave every hash as it is; one that is meant to writes
-them anew with ``KEEPSUM_GOLDEN=write``. Exact samplers compute in integers, so their hashes hold on every machine; those
-of two-way and three-way tables have tables of floats, whose last digits change a draw about once in 10^12. Rounded and
-estimated ones are tuned in floating-point numbers, which differ between processors: they are compared with
-``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
+them anew with ``KEEPSUM_GOLDEN=write``. Exact samplers compute in integers, so their hashes hold on every machine.
+Two-way and three-way tables are drawn with tables of floats, whose last digits change a draw about once in 10^12.
+Rounded and estimated samplers are tuned in floating-point numbers, which differ between processors: they are compared
+with ``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
 """
 
 from __future__ import annotations
