@@ -28,7 +28,7 @@ PILOT_DRAWS = 100  # accepted draws that tell a rejection sampler's rate well en
 class Referee:
     """Who settles what a kernel's words leave open.
 
-    ``law(state)`` is the geometric law whose draw tied. ``answer(state, uniform)`` is what an acceptance, or another
+    ``law(state)`` is the law whose word tied. ``answer(state, uniform)`` is what an acceptance, or another
     draw by inversion, comes to for a uniform number whose first digits are those that the kernel saw.
     """
 
@@ -37,11 +37,9 @@ class Referee:
     answer: Callable[[State, LazyUniform], int]
 
     def draw(self, state: State, stream: Stream) -> None:
-        """Settle a geometric draw."""
-        law = self.law(state)
-        words = stream.words[stream.position : stream.position + law.words_per_draw]
-        state.answer = law.resolve(words, stream.extra)
-        stream.position += law.words_per_draw
+        """Settle a draw by a table."""
+        state.answer = self.law(state).resolve(int(stream.words[stream.position]), stream.extra)
+        stream.position += 1
 
     def accept(self, state: State, stream: Stream) -> None:
         """Settle an acceptance."""

@@ -1,40 +1,42 @@
-"""Exact geometric draws: one word against a table of exact thresholds.
+"""Exact geometric draws: half a word and one look into a table.
 
-The geometric law P(G >= k) = e^(-eps k) is what double geometric noise is made of. A word of w bits is the start of
-the binary digits of a uniform U, and G is the smallest k with U < F(k). The table holds floor(2^w F(k)): a word
-below it decides "yes", one above "no", and a word equal to it is a tie that more digits must settle.
+The geometric law P(G >= k) = e^(-eps k) is what double geometric noise is made of. Its table (``alias``) has the
+outcomes 0, 1, ..., n - 2 and "at least n - 1", to which another draw is added: the law has no memory.
 
 For small eps the digits of G are used: with q = 2^j, G = q H + R, where H is geometric with q eps, R has the geometric
-law cut off at q, and the two are independent. Two short tables then replace a long one.
+law cut off at q, and the two are independent. So a word is two draws, or one with H in its upper half and R in its lower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from flint import arb
 
-from keepsum.sampling.core.balls import ball, digits, floor_exact, precision
-from keepsum.sampling.core.kernel_arguments import GeometricTable, Guide, Words
-from keepsum.sampling.core.rng import LazyUniform, Stream
+from keepsum.sampling.core.alias import AliasTable
+from keepsum.sampling.core.balls import ball
+from keepsum.sampling.core.kernel_arguments import HALF_BITS, PAIR_BITS, GeometricTable
+from keepsum.sampling.core.rng import Stream
 
 WORD_BITS = 64
-_GUIDE_BITS = 10
-_SHORT = Fraction(1, 20)  # with eps of at least this the table has at most 888 thresholds
+COLUMN_BITS = 8  # of a column of the table
+LEAST_DIGITS = 2  # that are left to choose between the outcomes of a column
+_SHORT = Fraction(1, 20)  # with eps of at least this, "at least 255" has a chance below 3e-6
 
 
 class Geometric:
-    """The geometric law with P(G >= k) = exp(-eps k), and its table.
+    """The geometric law with P(G >= k) = exp(-eps k), and its tables.
 
     Parameters
     ----------
     epsilon
         Any positive rational.
     word_bits
-        How many bits of a word a comparison sees; fewer than 64 only to test that ties are settled rightly.
+        How many bits of a word a comparison sees, of half a word at most 32; fewer than 64 only to test that ties are
+        settled rightly.
 
     Guarantee
     ---------
@@ -49,41 +51,38 @@ class Geometric:
         while epsilon * 2**low_bits < _SHORT:
             low_bits += 1
         self.low_bits = low_bits
-        size = 2**low_bits
-        high = _thresholds(lambda k: _cdf(epsilon * size, k, None), word_bits, None)
-        low = _thresholds(lambda k: _cdf(epsilon, k, size), word_bits, size) if low_bits else high[:0]
-        guide_bits = guide_bits_of(word_bits)
+        self.digits = max(min(HALF_BITS, word_bits), low_bits + LEAST_DIGITS)
+        column_bits = min(COLUMN_BITS, self.digits - LEAST_DIGITS)
+        self._last = 2**column_bits - 1
+        self._high = AliasTable(lambda: _shares(epsilon * 2**low_bits, self._last + 1), column_bits, self.digits)
+        self._low = AliasTable(lambda: _cut_shares(epsilon, 2**low_bits), low_bits, self.digits)
+        none = np.empty(0, dtype=np.uint32)
         self.table = GeometricTable(
-            high=high,
-            high_guide=guide_of(high, word_bits, guide_bits),
-            low=low,
-            low_guide=guide_of(low, word_bits, guide_bits) if low_bits else np.empty(0, dtype=np.uint16),
+            high=self._high.thresholds,
+            high_others=self._high.others,
+            low=self._low.thresholds if low_bits else none,
+            low_others=self._low.others if low_bits else none.astype(np.uint16),
+            last=self._last,
             low_bits=low_bits,
+            digits=self.digits,
+            high_width=self.digits - column_bits,
+            low_width=self.digits - low_bits,
             shift=WORD_BITS - word_bits,
-            guide_shift=word_bits - guide_bits,
         )
 
-    @property
-    def words_per_draw(self) -> int:
-        """How many words a draw takes."""
-        return 2 if self.low_bits else 1
+    def resolve(self, word: int, extra: Stream) -> int:
+        """What a word with a tie, or with the table's last outcome, comes to: two draws as one number, or one draw."""
+        upper, lower = word >> (WORD_BITS - self.digits), (word & (2**HALF_BITS - 1)) >> (HALF_BITS - self.digits)
+        if self.low_bits:
+            return (self._geometric(upper, extra) << self.low_bits) + self._low.settle(lower, extra)
+        return (self._geometric(upper, extra) << PAIR_BITS) + self._geometric(lower, extra)
 
-    def resolve(self, words: Words, extra: Stream) -> int:
-        """A draw whose words tie with a threshold: the same comparison with more digits."""
-        size = 1 << self.low_bits
-        high = self._settle(int(words[0]), extra, self.table.high, lambda k: _cdf(self.epsilon * size, k, None))
-        if not self.low_bits:
-            return high
-        low = self._settle(int(words[1]), extra, self.table.low, lambda k: _cdf(self.epsilon, k, size))
-        return high * size + low
-
-    def _settle(self, word: int, extra: Stream, table: Words, cdf: Callable[[int], arb]) -> int:
-        bits = word >> (WORD_BITS - self.word_bits)
-        uniform = LazyUniform(extra, bits, self.word_bits)
-        k = int(np.searchsorted(table, np.uint64(bits)))
-        while not uniform.below(digits(lambda k=k: cdf(k))):  # type: ignore[misc]
-            k += 1
-        return k
+    def _geometric(self, number: int, extra: Stream) -> int:
+        """A draw with the first table: each time that it is the last outcome or more, another one is added."""
+        value = self._high.settle(number, extra)
+        if value < self._last:
+            return value
+        return value + self._geometric(extra.bits(self.digits), extra)
 
 
 @lru_cache(maxsize=64)
@@ -92,34 +91,22 @@ def geometric(epsilon: Fraction, word_bits: int = WORD_BITS) -> Geometric:
     return Geometric(epsilon, word_bits)
 
 
-def guide_bits_of(word_bits: int) -> int:
-    """How many bits of a word choose its place in a guide."""
-    return min(_GUIDE_BITS, word_bits)
+def _shares(epsilon: Fraction, count: int) -> Sequence[arb]:
+    """P(G = k) for all k but the last, and P(G >= k) for that, times their number."""
+    stays = ball(-epsilon).exp()
+    powers = _powers(stays, count)
+    return [count * power * (1 - stays) for power in powers[:-1]] + [count * powers[-1]]
 
 
-def _cdf(epsilon: Fraction, k: int, size: int | None) -> arb:
-    """P(G <= k), G geometric, or cut off below ``size``."""
-    if size is not None and k >= size - 1:
-        return arb(1)
-    whole = arb(1) if size is None else -(ball(-epsilon * size)).expm1()
-    return -(ball(-epsilon * (k + 1))).expm1() / whole
+def _cut_shares(epsilon: Fraction, count: int) -> Sequence[arb]:
+    """P(G = k | G < count) times their number."""
+    stays = ball(-epsilon).exp()
+    factor = count * (1 - stays) / -(ball(-epsilon * count).expm1())
+    return [factor * power for power in _powers(stays, count)]
 
 
-def _thresholds(cdf: Callable[[int], arb], word_bits: int, size: int | None) -> Words:
-    """floor(2^w F(k)) for k = 0, 1, ... until all words lie below the last one or tie with it."""
-    last = 2**word_bits - 1
-    thresholds: list[int] = []
-    with precision(word_bits + 64):
-        while not thresholds or thresholds[-1] < last:
-            k = len(thresholds)
-            if size is not None and k == size - 1:
-                thresholds.append(last)  # F = 1: nothing lies above, so the tie at the last word is none in truth
-                break
-            thresholds.append(floor_exact(lambda k=k: cdf(k), word_bits))  # type: ignore[misc]
-    return np.array(thresholds, dtype=np.uint64)
-
-
-def guide_of(table: Words, word_bits: int, guide_bits: int) -> Guide:
-    """For each value of a word's first bits, the first threshold that such a word can reach."""
-    starts = np.arange(2**guide_bits, dtype=np.uint64) << np.uint64(word_bits - guide_bits)
-    return np.searchsorted(table, starts).astype(np.uint16)
+def _powers(base: arb, count: int) -> list[arb]:
+    powers = [arb(1)]
+    while len(powers) < count:
+        powers.append(powers[-1] * base)
+    return powers

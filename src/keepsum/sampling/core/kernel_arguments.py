@@ -15,10 +15,13 @@ from keepsum._arrays import IntArray
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Guide: TypeAlias = npt.NDArray[np.uint16]
+Thresholds: TypeAlias = npt.NDArray[np.uint32]
 State: TypeAlias = Any  # a record, whose fields no type checker knows
 States: TypeAlias = npt.NDArray[np.void]  # an array of one state, which numba takes in quicker than the record itself
 
 UNLIMITED = 2**62
+HALF_BITS = 32  # of half a word
+PAIR_BITS = 31  # two draws as one number: the first is shifted by so many bits
 
 
 def state_type(*integers: str, reals: tuple[str, ...] = ()) -> np.dtype[np.void]:
@@ -99,13 +102,16 @@ class Cells(NamedTuple):
 class GeometricTable(NamedTuple):
     """What the kernels need of a geometric law. ``low_bits`` is j; without it the low arrays are empty."""
 
-    high: Words
-    high_guide: Guide
-    low: Words
-    low_guide: Guide
+    high: Thresholds
+    high_others: Guide
+    low: Thresholds
+    low_others: Guide
+    last: int  # the outcome of the first table that stands for itself or more
     low_bits: int
-    shift: int  # a word's upper 64 - shift bits are used
-    guide_shift: int
+    digits: int  # of half a word that are used
+    high_width: int  # of them, those that choose between the outcomes of a column
+    low_width: int
+    shift: int  # a word's upper 64 - shift bits are used by other comparisons
 
 
 class PackedTables(NamedTuple):

@@ -26,7 +26,16 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import allocating_kernel, kernel
-from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, States, SumLaw
+from keepsum.sampling.core.kernel_arguments import (
+    HALF_BITS,
+    PAIR_BITS,
+    Cells,
+    GeometricTable,
+    PackedTables,
+    State,
+    States,
+    SumLaw,
+)
 
 DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 
@@ -50,20 +59,18 @@ def copy(source, target):
 
 
 @kernel
-def look_up(word, table, guide, shift, guide_shift):
-    """The smallest k whose threshold exceeds the word, or TIE_DRAW."""
-    bits = word >> np.uint64(shift)
-    k = guide[bits >> np.uint64(guide_shift)]
-    while table[k] < bits:
-        k += np.uint64(1)
-    if table[k] == bits:
-        return np.int64(TIE_DRAW)
-    return np.int64(k)
+def look_up(number, thresholds, others, width):
+    """The outcome of a number of so many digits, and whether it is a tie."""
+    column = number >> np.uint64(width)
+    digits = number & ((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+    threshold = np.uint64(thresholds[column])
+    outcome = column if digits < threshold else np.uint64(others[column])
+    return np.int64(outcome), digits == threshold
 
 
 @kernel
 def look_up_packed(word, tables: PackedTables, table_start, guide_start):
-    """The same in one of several tables, which starts there."""
+    """The smallest k whose threshold exceeds the word, or TIE_DRAW, in one of several tables, which starts there."""
     bits = word >> np.uint64(tables.shift)
     k = np.int64(tables.guide[guide_start + np.int64(bits >> np.uint64(tables.guide_shift))])
     while tables.table[table_start + k] < bits:
@@ -74,27 +81,37 @@ def look_up_packed(word, tables: PackedTables, table_start, guide_start):
 
 
 @kernel
-def draw(words, state: State, table: GeometricTable):
-    """A geometric draw, or MORE, or TIE_DRAW (the words of the draw then still stand at the position)."""
+def draw_word(words, state: State, table: GeometricTable):
+    """A word of geometric draws: the first and, without low bits, the second; or MORE or TIE_DRAW for the first."""
     value = settled(state)
-    if value >= 0:
-        return value
-    position = state.position
-    if table.low_bits == 0:
-        if position >= len(words):
-            return np.int64(MORE)
-        value = look_up(words[position], table.high, table.high_guide, table.shift, table.guide_shift)
-        if value >= 0:
-            state.position = position + 1
-        return value
-    if position + 2 > len(words):
-        return np.int64(MORE)
-    high = look_up(words[position], table.high, table.high_guide, table.shift, table.guide_shift)
-    low = look_up(words[position + 1], table.low, table.low_guide, table.shift, table.guide_shift)
-    if high < 0 or low < 0:
+    if value < 0:
+        if state.position >= len(words):
+            return np.int64(MORE), np.int64(0)
+        value = look_up_word(words[state.position], table)
+        if value < 0:
+            return value, np.int64(0)
+        state.position += 1
+    if table.low_bits > 0:
+        return value, np.int64(0)
+    return value >> np.int64(PAIR_BITS), value & np.int64((1 << PAIR_BITS) - 1)
+
+
+@kernel
+def look_up_word(word, table: GeometricTable):
+    """What a word comes to: two draws as one number, or one draw; or TIE_DRAW, also for the last outcome."""
+    unused = np.uint64(HALF_BITS - table.digits)
+    upper = word >> (np.uint64(HALF_BITS) + unused)
+    lower = (word & np.uint64((1 << HALF_BITS) - 1)) >> unused
+    first, tie = look_up(upper, table.high, table.high_others, table.high_width)
+    if tie or first == table.last:
         return np.int64(TIE_DRAW)
-    state.position = position + 2
-    return (high << table.low_bits) + low
+    if table.low_bits > 0:
+        second, tie = look_up(lower, table.low, table.low_others, table.low_width)
+        return np.int64(TIE_DRAW) if tie else (first << np.int64(table.low_bits)) + second
+    second, tie = look_up(lower, table.high, table.high_others, table.high_width)
+    if tie or second == table.last:
+        return np.int64(TIE_DRAW)
+    return (first << np.int64(PAIR_BITS)) + second
 
 
 @kernel
@@ -212,68 +229,71 @@ def fill(words, state: State, table: GeometricTable, cells: Cells):
                 fill_run_in_two(words, state, table, cells)
             if state.cell == size:
                 break
-        value = draw(words, state, table)
-        if value < 0:
-            return value
-        out[start + state.cell] = value
-        state.total += value
-        state.largest = max(state.largest, value)
-        state.cell += 1
+        first, second = draw_word(words, state, table)
+        if first < 0:
+            return first
+        put(state, out, start, first)
+        if table.low_bits == 0 and state.cell < size:
+            put(state, out, start, second)
     state.cell = 0
     return np.int64(DONE)
 
 
 @kernel
+def put(state: State, out, start, value):
+    """Write a draw into the next cell."""
+    out[start + state.cell] = value
+    state.total += value
+    state.largest = max(state.largest, value)
+    state.cell += 1
+
+
+@kernel
 def fill_run(words, state: State, law: GeometricTable, cells: Cells):
-    """As many cells as the words at hand and the absence of ties allow: the loop where the time goes."""
-    table, guide, out = law.high, law.high_guide, cells.out
-    shift, guide_shift = np.uint64(law.shift), np.uint64(law.guide_shift)
+    """As many pairs of cells as the words at hand and the absence of ties allow: the loop where the time goes."""
+    thresholds, others, out = law.high, law.high_others, cells.out
+    unused, width = np.uint64(HALF_BITS - law.digits), np.uint64(law.high_width)
+    mask, last = (np.uint64(1) << width) - np.uint64(1), np.uint64(law.last)
     position, cell = state.position, state.cell
     total, largest = state.total, state.largest
     place = cells.start + cell
-    count = min(len(words) - position, cells.size - cell)
+    count = min(len(words) - position, (cells.size - cell) // 2)
     for i in range(count):
-        bits = words[position + i] >> shift
-        k = guide[bits >> guide_shift]
-        while table[k] < bits:
-            k += np.uint64(1)
-        if table[k] == bits:
+        word = words[position + i]
+        upper = word >> (np.uint64(HALF_BITS) + unused)
+        lower = (word & np.uint64((1 << HALF_BITS) - 1)) >> unused
+        column, other_column = upper >> width, lower >> width
+        digits, other_digits = upper & mask, lower & mask
+        threshold, other_threshold = np.uint64(thresholds[column]), np.uint64(thresholds[other_column])
+        first = column if digits < threshold else np.uint64(others[column])
+        second = other_column if other_digits < other_threshold else np.uint64(others[other_column])
+        if digits == threshold or other_digits == other_threshold or first == last or second == last:
             count = i
             break
-        value = np.int64(k)
-        out[place + i] = value
-        total += value
-        largest = max(largest, value)
-    state.position, state.cell = position + count, cell + count
+        out[place + 2 * i] = np.int64(first)
+        out[place + 2 * i + 1] = np.int64(second)
+        total += np.int64(first + second)
+        largest = max(largest, np.int64(max(first, second)))
+    state.position, state.cell = position + count, cell + 2 * count
     state.total, state.largest = total, largest
 
 
 @kernel
 def fill_run_in_two(words, state: State, law: GeometricTable, cells: Cells):
-    """The same for a law of two tables."""
-    high, high_guide, low, low_guide, out = law.high, law.high_guide, law.low, law.low_guide, cells.out
-    shift, guide_shift = np.uint64(law.shift), np.uint64(law.guide_shift)
+    """The same, cell by cell, for a law of two tables."""
     position, cell = state.position, state.cell
     total, largest = state.total, state.largest
     place = cells.start + cell
-    count = min((len(words) - position) // 2, cells.size - cell)
+    count = min(len(words) - position, cells.size - cell)
     for i in range(count):
-        bits = words[position + 2 * i] >> shift
-        k = high_guide[bits >> guide_shift]
-        while high[k] < bits:
-            k += np.uint64(1)
-        low_word = words[position + 2 * i + 1] >> shift
-        j = low_guide[low_word >> guide_shift]
-        while low[j] < low_word:
-            j += np.uint64(1)
-        if high[k] == bits or low[j] == low_word:
+        value = look_up_word(words[position + i], law)
+        if value < 0:
             count = i
             break
-        value = (np.int64(k) << law.low_bits) + np.int64(j)
-        out[place + i] = value
+        cells.out[place + i] = value
         total += value
         largest = max(largest, value)
-    state.position, state.cell = position + 2 * count, cell + count
+    state.position, state.cell = position + count, cell + count
     state.total, state.largest = total, largest
 
 

@@ -115,7 +115,8 @@ class FreeCells:
         flat = out.reshape(-1)
 
         def work(first: int, last: int, stream: Stream) -> None:
-            run(fill_free, stream, self._law.table, Task(first, last, flat), self._referee)
+            room = np.empty(last - first, dtype=np.int64)
+            run(fill_free, stream, self._law.table, Task(first, last, flat, room), self._referee)
 
         in_parallel(work, equal_ranges(len(flat), TASK_CELLS), rng, threads)
 

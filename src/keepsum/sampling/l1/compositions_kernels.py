@@ -10,7 +10,6 @@ from keepsum.sampling.core.kernels import (
     DONE,
     MORE,
     accept_mass,
-    draw,
     draw_bars,
     fill,
     look_up_packed,
@@ -130,24 +129,29 @@ def fill_regions(words, states: States, tables: RegionTables, task: Task):
 
 
 @kernel
-def fill_free(words, states: States, table: GeometricTable, task: Task):
-    """Independent double geometric draws, cell by cell."""
-    state = states[0]
-    first, out, size = task.first, task.out, task.last - task.first
-    while state.cell < size:
-        if state.stage == 0:
-            value = draw(words, state, table)
-            if value < 0:
-                return value
-            state.total = value
-            state.stage = 1
-        value = draw(words, state, table)
-        if value < 0:
-            return value
-        out[first + state.cell] = state.total - value
-        state.cell += 1
-        state.stage = 0
+def fill_freely(words, state: State, geometric: GeometricTable, cells: Cells, scratch):
+    """Independent double geometric noise in one region; its sum is left in ``current_total``."""
+    if state.stage == 0:
+        code = fill(words, state, geometric, cells)
+        if code != DONE:
+            return code
+        state.current_total = state.total
+        state.total = 0
+        state.stage = 1
+    code = fill(words, state, geometric, Cells(scratch, 0, cells.size))
+    if code != DONE:
+        return code
+    for i in range(cells.size):
+        cells.out[cells.start + i] -= scratch[i]
+    state.current_total -= state.total
+    state.total = state.stage = state.largest = 0
     return np.int64(DONE)
+
+
+@kernel
+def fill_free(words, states: States, table: GeometricTable, task: Task):
+    """Independent double geometric draws in the cells of a task; the room is for as many."""
+    return fill_freely(words, states[0], table, Cells(task.out, task.first, task.last - task.first), task.room)
 
 
 @kernel

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, State, States, SumLaw, Task
-from keepsum.sampling.core.kernels import DONE, draw, fill
-from keepsum.sampling.l1.compositions_kernels import NEGATIVE, accept_positive, fill_negative
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, SumLaw, Task
+from keepsum.sampling.core.kernels import DONE, draw_word
+from keepsum.sampling.l1.compositions_kernels import NEGATIVE, accept_positive, fill_freely, fill_negative
 from keepsum.sampling.l1.kernel_arguments import Region, SolvedRoom, SolvedTables
 
 DRAW_FREE, ACCEPT_SINGLE, ACCEPT_WIDE, FILL_WIDE = 0, 1, 2, 3  # the phases of a block
@@ -25,26 +25,6 @@ def solve(tables: SolvedTables, room: SolvedRoom):
             return False
         room.solved_sums[i] = -(value // denominator)
     return True
-
-
-@kernel
-def fill_freely(words, state: State, geometric: GeometricTable, cells: Cells, scratch):
-    """Independent double geometric noise in one region; its sum is left in ``current_total``."""
-    if state.stage == 0:
-        code = fill(words, state, geometric, cells)
-        if code != DONE:
-            return code
-        state.current_total = state.total
-        state.total = 0
-        state.stage = 1
-    code = fill(words, state, geometric, Cells(scratch, 0, cells.size))
-    if code != DONE:
-        return code
-    for i in range(cells.size):
-        cells.out[cells.start + i] -= scratch[i]
-    state.current_total -= state.total
-    state.total = state.stage = state.largest = 0
-    return np.int64(DONE)
 
 
 @kernel
@@ -81,7 +61,7 @@ def accept_single(words, state: State, tables: SolvedTables, room: SolvedRoom):
             needed += abs(room.solved_sums[i])
     if needed == 0:
         return np.int64(1)
-    value = draw(words, state, tables.geometric)
+    value, _ = draw_word(words, state, tables.geometric)
     if value < 0:
         return value
     return np.int64(1) if value >= needed else np.int64(0)

@@ -1,0 +1,120 @@
+"""Laws of n outcomes drawn with one look into a table, as exactly as with real numbers (Walker's alias method).
+
+With n = 2^b columns, b random bits choose a column, and a uniform number chooses between the two outcomes that share
+it: the column's own if it is below what that one keeps, else the other. What a column keeps is a real number, known as a
+ball to any precision. The table holds floor(2^w x): w digits below it or above it decide, and equal ones are a tie,
+which more digits must settle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from keepsum.sampling.core.balls import enclosure, precision
+from keepsum.sampling.core.rng import LazyUniform, Stream
+
+START_BITS = 256  # of the balls that decide which outcomes share a column
+
+
+@dataclass(frozen=True, eq=False)
+class AliasTable:
+    """A law of 2^b outcomes.
+
+    Attributes
+    ----------
+    shares
+        The probabilities times the number of outcomes, as balls of the precision at hand: irrational numbers.
+    column_bits
+        b.
+    digits
+        How many random bits a draw has, those of the column included.
+    """
+
+    shares: Callable[[], Sequence[arb]]
+    column_bits: int
+    digits: int
+
+    @cached_property
+    def steps(self) -> list[tuple[int, int]]:
+        """For each column in turn that keeps less than 1, its outcome and the one that it is shared with."""
+        bits = START_BITS
+        while True:
+            with precision(bits):
+                steps = _steps(list(self.shares()))
+            if steps is not None:
+                return steps
+            bits *= 2
+
+    @cached_property
+    def others(self) -> npt.NDArray[np.uint16]:
+        """The outcome that each column is shared with; itself for the one that is not."""
+        others = np.arange(2**self.column_bits, dtype=np.uint16)
+        for column, other in self.steps:
+            others[column] = other
+        return others
+
+    @cached_property
+    def thresholds(self) -> npt.NDArray[np.uint32]:
+        """floor(2^w x) for each column, x what it keeps; 2^w for the column that is not shared."""
+        width = self.digits - self.column_bits
+        bits = START_BITS
+        while True:
+            with precision(bits):
+                kept = _kept(self.shares(), self.steps)
+                floors = [(share * 2**width).floor().unique_fmpz() for share in kept]
+            if None not in floors:
+                return np.array([int(floor) for floor in floors], dtype=np.uint32)
+            bits *= 2
+
+    def settle(self, number: int, extra: Stream) -> int:
+        """The outcome of so many digits, with more of them where they do not decide."""
+        width = self.digits - self.column_bits
+        column = number >> width
+        uniform = LazyUniform(extra, number & (2**width - 1), width)
+        return column if uniform.below(lambda count: self._bounds(column, count)) else int(self.others[column])
+
+    def _bounds(self, column: int, count: int) -> tuple[int, int]:
+        """Integers around 2^count times what a column keeps."""
+        return enclosure(lambda: _kept(self.shares(), self.steps)[column], count)
+
+
+def _steps(shares: Sequence[arb]) -> list[tuple[int, int]] | None:
+    """Which columns are shared with what: each that has less than 1 with one that has more; None if balls are too wide.
+
+    All shares add up to the number of columns, so that the last one is left with 1.
+    """
+    rest = list(shares)
+    steps: list[tuple[int, int]] = []
+    small = [k for k, share in enumerate(rest) if share < 1]
+    large = [k for k, share in enumerate(rest) if share > 1]
+    while len(steps) < len(rest) - 1:
+        if not small or not large:
+            return None
+        column, other = small.pop(), large[-1]
+        steps.append((column, other))
+        rest[other] += rest[column] - 1
+        if rest[other] < 1:
+            small.append(large.pop())
+        elif not rest[other] > 1:
+            large.pop()
+    return steps
+
+
+def _kept(shares: Sequence[arb], steps: Sequence[tuple[int, int]]) -> list[arb]:
+    """What each column keeps: its share when its turn comes, and 1 for the last."""
+    rest = list(shares)
+    for column, other in steps:
+        rest[other] += rest[column] - 1
+    rest[_last(steps)] = arb(1)
+    return rest
+
+
+def _last(steps: Sequence[tuple[int, int]]) -> int:
+    """The column that is not shared."""
+    return steps[-1][1]
