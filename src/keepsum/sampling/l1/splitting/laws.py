@@ -143,16 +143,16 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
             for a, b in pairs
         }
         counts = np.bincount(law_of[c], tree.rows_of_kind, minlength=len(keys[c])).astype(int).tolist()
+        rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
+        rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
         kept = None
         if not is_root or len(pairs) > 1:
             blocks = 1 if is_root else labelling.blocks
-            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, float(epsilon), blocks)
+            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, rests, float(epsilon), blocks)
         bases = tuple(Base(*pair, branches[pair], _splits(branches[pair], drawn, kept)) for pair in pairs)
         if kept is None or is_root:
             nodes.append(NodeLaws(tuple(keys[c]), (), bases, frequencies=kept, drawn=drawn))
             continue
-        rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
-        rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
         labels, groups = _grouped(bases, counts, rests, kept, labelling.groups, alike)
         nodes.append(NodeLaws(tuple(keys[c]), groups, bases, labels, kept, drawn))
     return Laws(tuple(nodes), law_of)
