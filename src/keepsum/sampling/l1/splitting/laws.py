@@ -28,6 +28,7 @@ from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
 SMALL = 10**5  # what small tables cost, in entries
+SMALLEST = 1e-280  # no weight is taken to be smaller than this
 ABOVE = 1 + 1e-11  # for the rounding of powers and roots
 
 
@@ -200,9 +201,13 @@ def _grouped(
 
 
 def _log_weights(branch: Branch, split: Split, block: int) -> Floats:
-    """An upper bound on log(F t_m), in true units, for all y of the table; beyond the split tables t is 1."""
+    """An upper bound on log(F t_m), in true units, for all y of the table; beyond the split tables t is 1.
+
+    It is finite, unless F ends: floats may call a weight 0 that is none.
+    """
+    upper = branch.whole.values + branch.whole.errors + (0.0 if branch.whole.ends else SMALLEST)
     with np.errstate(divide="ignore"):
-        logs = np.log(branch.whole.values + branch.whole.errors) + branch.whole.exponent * math.log(2)
+        logs = np.log(upper) + branch.whole.exponent * math.log(2)
     logs[: split.reach + 1] += np.log(split.numbers[:, block])
     return logs
 

@@ -17,6 +17,8 @@ from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, mirror
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
 GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
+RARE = 1e-9  # of sums, relative to the most common: they are left out of means
+FEW = 32  # frequencies that are kept in any case
 SHARE_ROOM = 1e-13  # what shares may add up to less than 1
 SMALLEST_SHARE = 1e-3  # of a row, relative to the mean
 Typical: TypeAlias = list[tuple[int, float]]  # some sums y and their shares
@@ -155,6 +157,7 @@ def frequencies_of(
             ]
             if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
                 kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
+                kept = max(kept, min(FEW, len(measure)))
                 break
     width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
     block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
@@ -223,8 +226,9 @@ def _moments(branch: Branch, masses: Floats) -> tuple[float, float]:
     left, right, whole = branch.left, branch.right, branch.whole
     u, y = np.arange(-left.reach, left.reach + 1), np.arange(whole.reach + 1)
     first, second = (_quickly_convolved(left.two_sided() * u**k, right, whole.reach) * branch.scale for k in (1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means, squares = (np.where(masses > 0, part / whole.values, 0.0) for part in (first, second))
+    matters = masses > RARE * masses.max()
+    wholes = np.where(matters, whole.values, 1.0)
+    means, squares = (np.where(matters, part / wholes, 0.0) for part in (first, second))
     spread = (masses * y**2).sum()
     slope = float((masses * means * y).sum() / spread) if spread > 0 else 0.5
     return slope, max(float((masses * (squares - means**2)).sum() / masses.sum()), 0.0)
