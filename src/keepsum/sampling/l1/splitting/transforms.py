@@ -18,7 +18,7 @@ from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, mirror
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
 GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
 RARE = 1e-9  # of sums, relative to the most common: they are left out of means
-FEW = 32  # frequencies that are kept in any case
+FEW = 32  # frequencies that are all kept, if there are no more
 SHARE_ROOM = 1e-13  # what shares may add up to less than 1
 SMALLEST_SHARE = 1e-3  # of a row, relative to the mean
 Typical: TypeAlias = list[tuple[int, float]]  # some sums y and their shares
@@ -157,7 +157,7 @@ def frequencies_of(
             ]
             if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
                 kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
-                kept = max(kept, min(FEW, len(measure)))
+                kept = len(measure) if len(measure) <= FEW else kept
                 break
     width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
     block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
