@@ -9,7 +9,7 @@ from scipy import sparse
 import keepsum as ks
 from keepsum.lattice import structure as structure_module
 from keepsum.lattice.structure import FORCED, decompose
-from keepsum.lattice.two_way import recognise_two_way
+from keepsum.lattice.two_way_totals import recognise_two_way
 from lattice.margins import FULL, HOLES, assert_same_totals, entries, margins_of, rank, subsets
 
 

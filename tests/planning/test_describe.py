@@ -51,7 +51,7 @@ def test_forms(form, sentence):
             "mixture_rejection",
             {"acceptance": 0.0123, "reasons": [Reason("table_too_large")]},
             "rounded: rejection from a mixture of Gaussians; 1.2% of proposals accepted "
-            "(the table is too large for an exact sampler at this epsilon)",
+            "(an exact sampler would need too much time or memory at this epsilon)",
         ),
         (
             "mixture_chain",

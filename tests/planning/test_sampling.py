@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.planning.selection import l1
 from keepsum.planning.selection.choice import Reason
 from keepsum.planning.selection.l1 import _labellings
 from keepsum.sampling.l1.splitting.laws import Labelling
@@ -131,6 +132,13 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
     assert plan.guarantee.sampling == "exact"
 
 
+@pytest.mark.parametrize("limit", ["LAYERS_SETTLED", "LAYERS_WEIGHTS", "LAYERS_PROPOSAL", "LAYERS_KEPT"])
+def test_three_way_tables_that_take_too_long_are_left_to_others(monkeypatch, limit):
+    monkeypatch.setattr(l1, limit, 100)
+    (choice,) = ks.plan(EXACT["three-way table"], ks.Laplace(0.5)).samplers
+    assert choice.method != "layer_splitting"
+
+
 @pytest.mark.parametrize(
     ("name", "mechanism", "methods"),
     [
@@ -187,7 +195,7 @@ def test_wide_tables_start_with_labels_that_fit(side, epsilon, blocks):
     ("shape", "epsilon", "words"),
     [
         ((300, 300), "1.5", "more than 1,000,000 cells per accepted draw, and the block is too large for a chain"),
-        ((14, 14, 14), "1", "equations with more than 500,000 coefficients, and the block is too large for a chain"),
+        ((14, 14, 14), "1", "too much time or memory at this epsilon, and the block is too large for a chain"),
     ],
 )
 def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words, monkeypatch):

@@ -88,6 +88,7 @@ NONSENSE = [
     ("simulated", at(*BLOCK, "sampler", "moves")(0)),
     ("simulated", at(*BLOCK, "sampler", "proposals_per_step")(-1)),
     ("simulated", at(*BLOCK, "sampler", "method")("mixture_chain")),
+    ("simulated", at(*BLOCK, "sampler", "method")("layer_splitting")),
     ("simulated", at(*BLOCK, "sampler", "method")("By hand.")),
     ("simulated", at(*BLOCK, "form", "totals")(-1)),
     ("simulated", at("accuracy", "level")(1)),

@@ -7,7 +7,7 @@ import pytest
 from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, entries_law, entry_sums
 
-from keepsum.sampling.core.rng import Rng
+from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.l1.splitting.kernels import (
     ACCEPT_LEFT,
     ACCEPT_RIGHT,
@@ -48,6 +48,17 @@ def check(name, count, **options):
     assert sum(sampler.asked.values()) > count / 100, "the referee is hardly asked"
     assert_drawn_from(entry_sums(noise, sizes), entries_law(sizes, float(Fraction(epsilon)), reach))
     return sampler
+
+
+@pytest.mark.parametrize(
+    ("shape", "epsilon", "labelling"),
+    [((40, 40), "1/4", (1, 1)), ((49, 49), "4", (8, 8)), ((300, 12), "4", (4, 4)), ((300, 3), "5", (1, 1))],
+)
+def test_hardly_anything_is_left_to_the_referee(shape, epsilon, labelling):
+    """Also where noise is so narrow that most rows have none, and no frequency is negligible."""
+    sampler = Counting(Fraction(epsilon), np.ones(shape), labelling=Labelling(*labelling))
+    sampler.pilot(rng(seed=4), 3 * 10**5)
+    assert not sampler.asked
 
 
 def test_words_of_64_bits_leave_nothing_to_the_referee():

@@ -23,7 +23,8 @@ from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
 from keepsum.lattice.regions import identical_columns
-from keepsum.lattice.two_way import TwoWay, recognise_two_way, two_way_of
+from keepsum.lattice.two_way import TwoWay, two_way_of
+from keepsum.lattice.two_way_totals import recognise_two_way
 
 Key: TypeAlias = tuple[bytes, ...]
 

@@ -128,7 +128,7 @@ def describe_reasons(reasons: Sequence[Reason]) -> str:
     """Why no exact sampler applies, and why no other one does.
 
     >>> describe_reasons([Reason("table_too_large"), Reason("block_too_large")])
-    'the table is too large for an exact sampler at this epsilon, and the block is too large for a chain'
+    'an exact sampler would need too much time or memory at this epsilon, and the block is too large for a chain'
     """
     return ", and ".join(describe_reason(reason) for reason in reasons)
 
@@ -148,7 +148,7 @@ def describe_reason(reason: Reason) -> str:
         "epsilon_out_of_range": f"l1 Laplace noise needs an epsilon from {reason.lowest} to {reason.highest}",
         "sigma_out_of_range": f"Gaussian noise needs a sigma from {reason.lowest} to {reason.highest}",
         "too_many_equations": f"an exact sampler would solve equations with more than {limit} coefficients",
-        "table_too_large": "the table is too large for an exact sampler at this epsilon",
+        "table_too_large": "an exact sampler would need too much time or memory at this epsilon",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",
         "block_too_large": "the block is too large for a chain",
         "regions_too_large": "its regions are too large for a chain at this epsilon",

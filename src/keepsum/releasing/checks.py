@@ -55,16 +55,16 @@ class KnownMethod:
     exactness: Exactness
     norms: tuple[str, ...]
     forms: tuple[str, ...] = ("table", "regions")
-    long_axes: int | None = None  # at most; axes of two categories only change the sign of the noise
+    long_axes: tuple[int, int] | None = None  # fewest and most; axes of two categories only change signs of the noise
     zeros: bool = True  # whether tables may have structural zeros
 
 
 # The methods of this version and of earlier ones; those of a later one are taken as stated.
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
-    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), 1, zeros=False),
-    "column_splitting": KnownMethod("exact", ("l1",), ("table",), 2),
-    "layer_splitting": KnownMethod("exact", ("l1",), ("table",), 3, zeros=False),
+    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
+    "column_splitting": KnownMethod("exact", ("l1",), ("table",), (0, 2)),
+    "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
     "mixture_rejection": KnownMethod("rounded", ("l1",)),
@@ -72,7 +72,7 @@ KNOWN_METHODS = {
     "heat_bath_chain": KnownMethod("estimated", ("l1", "l2")),
     "gaussian_chain": KnownMethod("estimated", ("l2",)),
     # Of earlier versions:
-    "two_rows": KnownMethod("exact", ("l1",), ("table",), 2, zeros=False),
+    "two_rows": KnownMethod("exact", ("l1",), ("table",), (0, 2), zeros=False),
 }
 
 
@@ -234,11 +234,12 @@ def _method_fits(block: BlockRecord, norm: Norm) -> bool:
     if known is None:
         return True
     long_axes = sum(length > 2 for length in form.shape)
+    fewest, most = known.long_axes or (0, len(form.shape))
     return (
         block.exactness == known.exactness
         and norm in known.norms
         and form.kind in known.forms
-        and (known.long_axes is None or long_axes <= known.long_axes)
+        and fewest <= long_axes <= most
         and (known.zeros or form.kind != "table" or math.prod(form.shape) == form.regions)
     )
 

@@ -1,5 +1,6 @@
 """What layer splitting computes by floats, against balls and plain sums: boxes, weights, factors, envelopes."""
 
+from collections import Counter
 from fractions import Fraction
 from itertools import product
 
@@ -192,6 +193,20 @@ def test_a_box_of_the_referee_holds_what_an_ordinary_question_needs():
     with precision(128):
         reach = FOUR._referee._reach(FOUR._tree.root_class, (0, 0, 0))
     assert Box(4, reach - 4).size <= 2 * entries_of(Fraction(4), (4, 4, 4))[2]
+
+
+@pytest.mark.parametrize("rows", [10, 40])
+def test_what_the_referee_computes_for_many_rows_is_foreseen(rows):
+    """Also for many rows: what wraps around is bounded by the moments of the rows' own parts."""
+    sampler = LayerSplitting(Fraction(1), (rows, 3, 3))
+    c = inner_classes(sampler)[0]
+    vectors = [(1, 0), (-1, 0)] + [(0, 0)] * (rows - 2)
+    with precision(128):
+        _, _, base = sampler._referee._alias(c, Counter(vectors))
+        true = float(sampler._referee.factor(c, vectors).mid())
+    low, high = sampler._factor(c, np.array(vectors), Effort())
+    assert low <= true <= high
+    assert 0.5 * sampler.settled <= rows * base**2 <= 2 * sampler.settled
 
 
 def test_a_part_that_floats_call_0_has_an_envelope():

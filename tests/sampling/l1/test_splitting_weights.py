@@ -10,6 +10,7 @@ from flint import fmpq
 from mpmath import mp
 
 from keepsum.sampling.core.balls import precision
+from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
@@ -207,3 +208,33 @@ def test_leaves_of_many_cells_against_the_negative_binomial():
         law = stats.nbinom.pmf(counts, cells, chance)
         expected = np.array([(law[: len(law) - y] * law[y:]).sum() for y in range(61)])
         assert values[:61] / values[0] == pytest.approx(expected / expected[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("entries", [[[116] * 3] * 2 + [[5089] * 3], [[30] * 3] * 3 + [[3225] * 3]])
+def test_rows_of_very_different_sizes(entries):
+    """Far sums of small rows have weights that are no floats any more."""
+    sampler = ColumnSplitting(Fraction(1, 4), entries)
+    assert sampler.usable
+    assert sampler.pilot(rng(seed=1), 10**5, 20)[0] == 20
+
+
+def test_no_weight_is_called_0():
+    """F is positive for all sums; the weights of a group are at least as large, and so are those of its table."""
+    sampler = ColumnSplitting(Fraction(1), [[1] * 4] * 3 + [[3000] * 4] * 2)
+    for node in sampler._laws.nodes:
+        for group in node.groups if node.bases else ():
+            assert all((weights.values > 1e-300).all() for weights in group)
+
+
+@pytest.mark.parametrize(("sizes", "epsilon"), [(np.ones((20, 20)), "3"), ([[1] * 4] * 2 + [[300, 300, 1, 1]], "1/4")])
+def test_the_moments_of_the_referee_are_bounds(sizes, epsilon):
+    """Of the weights of the tables, which are larger than F t near their ends."""
+    sampler = ColumnSplitting(Fraction(epsilon), sizes)
+    q = 0.8 * float(Fraction(epsilon))
+    for c, node in enumerate(sampler._laws.nodes):
+        for g, group in enumerate(node.groups if node.bases else ()):
+            for law, weights in enumerate(group):
+                y = np.arange(1, weights.reach + 1)
+                logs = np.logaddexp.reduce(np.log(weights.values[1:]) + q * y) + weights.exponent * math.log(2)
+                with precision(128):
+                    assert logs <= float(sampler._referee._moment((c, g, law)).log().mid()) + 1e-9

@@ -36,12 +36,14 @@ PART_COST = 4  # the time that a part of a row takes, in cells
 LABELLINGS, OFTEN, WIDE = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25, 64
 # Three-way tables. Solving for regions is taken where a draw costs no more cells than this, a third of a millisecond.
 QUICK, QUICK_PILOT = 3 * 10**4, 10**6
-# What a pilot computes, step by step, and how many draws are enough; the time of an entry and of a node, in cells.
-LAYERS_PILOTS = ((10**8, PILOT_DRAWS), (10**9, 1))
+# What a pilot computes, some seconds, which at least one draw must be had for; the time of an entry and of a node, in
+# cells.
+LAYERS_PILOT = 10**7
 ENTRY_COST, NODE_COST = 3, 4 * 10**4
 # Entries of tables and laws kept at a time, below a gigabyte, and computed per proposal, some seconds.
-LAYERS_KEPT, LAYERS_PROPOSAL = 10**8, 2 * 10**8
-LAYERS_SETTLED = 3 * 10**5  # entries of many digits that the referee computes: a minute, once in 10^9 draws or so
+LAYERS_KEPT, LAYERS_PROPOSAL = 10**8, 2 * 10**7
+# Entries and coefficients of many digits that the referee computes: two minutes, once in 10^7 draws or so.
+LAYERS_WEIGHTS, LAYERS_SETTLED = 3 * 10**5, 2 * 10**7
 LOWEST_LAYERS_EPSILON, MOST_LAYERS_COLUMNS = Fraction(1, 50), 10  # beyond, such tables are too large anyway
 LOWEST_EPSILON, HIGHEST_EPSILON = Fraction(1, 10**4), Fraction(50)  # that these samplers support
 # Entries of the tables of a tree that are computed, without labels and with: some ten seconds.
@@ -120,7 +122,8 @@ def _three_way_choice(system: System, grid: Grid, cells: list[IntArray], epsilon
     layered = _by_layers(grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
     if layered.sampler is not None:
         return layered
-    return _by_solving(system, ones, cells, epsilon, REJECTION_PILOT, BUDGET)
+    solved = _by_solving(system, ones, cells, epsilon, REJECTION_PILOT, BUDGET)
+    return solved if solved.sampler is not None else layered
 
 
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
@@ -208,21 +211,19 @@ def _by_layers(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> C
     rate = epsilon * 2**pairs
     if rate < LOWEST_LAYERS_EPSILON or columns > MOST_LAYERS_COLUMNS:
         return Choice.none(cells, Reason("table_too_large"))
-    kept, proposal, settled = entries_of_layers(rate, (rows, layers, columns))
-    if kept > LAYERS_KEPT or proposal > LAYERS_PROPOSAL or settled > LAYERS_SETTLED:
+    kept, proposal, weights = entries_of_layers(rate, (rows, layers, columns))
+    if kept > LAYERS_KEPT or proposal > LAYERS_PROPOSAL or weights > LAYERS_WEIGHTS:
         return Choice.none(cells, Reason("table_too_large"))
     sampler = LayerSplitting(rate, (rows, layers, columns), tables)
-    if not sampler.usable:
+    if not sampler.usable or sampler.settled > LAYERS_SETTLED:
         return Choice.none(cells, Reason("table_too_large"))
-    source = rng(seed="keepsum pilot")
-    for most, enough in LAYERS_PILOTS:
-        effort = sampler.pilot(source, most, enough)
-        if effort.accepted:
-            whole = Folded(sampler, tables, fold_signs(pairs)) if pairs else sampler
-            spent = ENTRY_COST * effort.entries + NODE_COST * (layers - 1) * effort.proposals
-            cost = tables * (spent // effort.accepted) + len(cells)
-            return Choice("layer_splitting", whole, cells, cost, acceptance=effort.accepted / effort.proposals)
-    return Choice.none(cells, Reason("rarely_accepted", limit=LAYERS_PILOTS[-1][0]))
+    effort = sampler.pilot(rng(seed="keepsum pilot"), LAYERS_PILOT, PILOT_DRAWS)
+    if not effort.accepted:
+        return Choice.none(cells, Reason("rarely_accepted", limit=LAYERS_PILOT))
+    whole = Folded(sampler, tables, fold_signs(pairs)) if pairs else sampler
+    spent = ENTRY_COST * effort.entries + NODE_COST * (layers - 1) * effort.proposals
+    cost = tables * (spent // effort.accepted) + len(cells)
+    return Choice("layer_splitting", whole, cells, cost, acceptance=effort.accepted / effort.proposals)
 
 
 def _by_rejection(method: Method, sampler: Rejection, cells: IntArray, blocks: int, pilot: int, budget: int) -> Choice:

@@ -65,7 +65,7 @@ def tries_at_once(rows: int, dimensions: int) -> int:
 def draw_bridge(
     split: Split, laws: Sequence[RowLaw], digits: Digits, tries: int, referee: PartsReferee
 ) -> tuple[IntArray, int]:
-    """The parts of all rows, their stored coordinates; and the number of tries."""
+    """The parts of all rows, their stored coordinates; and the number of tries that were made, those behind it too."""
     # Rounded, so that the last digits of floats, which differ between processors, do not decide between equal rows.
     solved = int(np.argmin(np.round(np.log2([law.peak_chance for law in laws]), 6)))
     alike: dict[bytes, list[int]] = {}  # by their vectors, so that the same seed gives the same draws
@@ -82,7 +82,7 @@ def draw_bridge(
         accepted = accept_solved(split, laws[solved], digits, parts[:, solved], referee)
         if accepted.any():
             first = int(accepted.argmax())
-            return parts[first], failed + first + 1
+            return parts[first], failed + tries
         failed += tries
 
 

@@ -25,12 +25,14 @@ from keepsum._arrays import IntArray
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.rng import LazyUniform
 from keepsum.sampling.l1.layers.boxes import Box, height
+from keepsum.sampling.l1.layers.laws import LARGEST_NORM_ERROR, Split, joint_of
 from keepsum.sampling.l1.layers.nodes import NodeTables
-from keepsum.sampling.l1.layers.weights import log_beyond_boxes
+from keepsum.sampling.l1.layers.weights import LARGEST_EXPONENT, log_beyond_boxes
 
 KEPT = 200  # factors that are kept for the next question
 ENTRIES_KEPT = 3 * 10**6  # weights, and weights of parts, that are kept
 LOG_ROOM = 1e-6  # for the rounding of logarithms that are computed by floats
+WIDER_TILTS = np.array([2.2, 2.6, 3.0, 3.4])  # more s that are tried, in units of epsilon
 STEP = 4  # reaches are multiples of this, so that questions share boxes
 
 Vector = tuple[int, ...]  # its stored coordinates
@@ -177,14 +179,14 @@ class LayersReferee:
         small for a large g.
         """
         log_alias, q, base = self._alias(node_class, rows)
-        size, factors, lost = base**self._box.dimensions, [], arb(0)
+        size, lost = base**self._box.dimensions, arb(0)
+        product, last = arb_poly([1]), arb_poly([1])
         for y, count in rows.items():
             parts = self.parts(node_class, y)
-            factors += _powers(_polynomial(parts, base), count, size)
+            for factor in _powers(_polynomial(parts, base), count, size):
+                product, last = _folded(product * last, size), factor
             lost += count * parts.missing / parts.whole
-        while len(factors) > 2:
-            factors = [*factors[2:], _folded(factors[0] * factors[1], size)]
-        first, second = (factor.coeffs() + [arb(0)] * (size - len(factor)) for factor in factors)
+        first, second = (factor.coeffs() + [arb(0)] * (size - len(factor)) for factor in (product, last))
         chance = sum((a * b for a, b in zip(first, [second[0], *second[:0:-1]], strict=True)), arb(0))
         aliased = (log_alias - arb(q) * base).exp()
         # Sums may be smaller by what is aliased, and larger by what lies outside the boxes.
@@ -264,17 +266,32 @@ class LayersReferee:
         return arb(self._log_beyond(node_class, m, reach)).exp()
 
     def _alias(self, node_class: int, rows: Counter[Vector]) -> tuple[arb, float, int]:
-        """A base for exponents, and q and the logarithm of a bound: aliasing weighs at most that times e^(-q base).
+        """A base for exponents, and s and the logarithm of a bound: aliasing weighs at most that times e^(-s base).
 
-        The sum of W_L(u) W_R(y - u) e^(q u_j) is at most D_L(q) times the largest W_R.
+        That of the product, over all rows, of the means of e^(s u_j) or e^(-s u_j), for the coordinate where it is
+        largest times their number. Means are bounded by floats; for a vector that is too far out for them, by
+        D_L(s) times the largest W_R, over F.
         """
         left, right = (self._tables[child].weights for child in self._children(node_class))
-        wholes = sum((count * self.parts(node_class, y).whole.log() for y, count in rows.items()), arb(0))
-        count = sum(rows.values())
-        logs = count * (left.log_moments + math.log(right.top)) + math.log(2 * self._box.dimensions)
-        bases = (logs - float(wholes.lower()) + ctx.prec * math.log(2)) / left.rates
+        split = Split(left, right)
+        fits = LARGEST_EXPONENT / self._box.reach
+        rates = np.concatenate([left.rates, float(self._epsilon) * WIDER_TILTS])
+        rates = rates[rates <= fits] if (rates <= fits).any() else rates[:1]
+        logs = np.zeros((2 * self._box.dimensions, len(rates)))
+        for y, count in rows.items():
+            joint = joint_of(split, np.array(y))
+            if joint.error <= LARGEST_NORM_ERROR:
+                logs += count * joint.log_growth(rates)
+            else:
+                far = np.full(len(rates), np.inf)
+                known = min(len(rates), len(left.rates))
+                whole = float(self.parts(node_class, y).whole.log().lower())
+                far[:known] = left.log_moments[:known] + math.log(right.top) - whole
+                logs += count * far
+        highest = logs.max(axis=0) + math.log(2 * self._box.dimensions)
+        bases = (highest + ctx.prec * math.log(2)) / rates
         k = int(bases.argmin())
-        return arb(float(logs[k])) + arb(LOG_ROOM) - wholes, float(left.rates[k]), math.ceil(float(bases[k])) + 1
+        return arb(float(highest[k])) + arb(LOG_ROOM), float(rates[k]), math.ceil(float(bases[k])) + 1
 
 
 def _ordered(box: Box) -> IntArray:

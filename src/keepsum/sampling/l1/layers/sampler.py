@@ -9,6 +9,7 @@ with vectors in place of integers: ``docs/exact-tables.md`` has the proof.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,7 +24,7 @@ from keepsum.sampling.core.kernel_arguments import UNLIMITED
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.layers.bridge import Digits, PartsReferee, draw_bridge, tries_at_once
 from keepsum.sampling.l1.layers.laws import TINY, RowLaw, bridge_bounds, row_law
-from keepsum.sampling.l1.layers.nodes import TAIL_BITS, tables_of
+from keepsum.sampling.l1.layers.nodes import NEGLIGIBLE, REFEREE_BITS, TAIL_BITS, tables_of
 from keepsum.sampling.l1.layers.referee import LayersReferee
 from keepsum.sampling.l1.splitting.tree import grow
 from keepsum.sampling.l1.splitting.weights import ULP
@@ -116,6 +117,14 @@ class LayerSplitting:
     def usable(self) -> bool:
         """Whether draws are decided by floats, all but a few."""
         return self._root.error < LARGEST_ERROR
+
+    @property
+    def settled(self) -> float:
+        """About how many coefficients of polynomials the referee computes to accept the vectors below a node."""
+        rows, _, columns = self._shape
+        further = REFEREE_BITS * math.log(2) + math.log(NEGLIGIBLE)
+        bases = [split.points + further / split.growth for split in self._splits.values() if split.growth]
+        return float(rows * max(bases, default=0.0) ** (columns - 1))
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row per draw, the tables of a draw one after the other, row by row and layer by layer."""

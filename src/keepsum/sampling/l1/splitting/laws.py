@@ -28,6 +28,7 @@ from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
 SMALL = 10**5  # what small tables cost, in entries
+SMALLEST = 1e-280  # no weight is taken to be smaller than this
 ABOVE = 1 + 1e-11  # for the rounding of powers and roots
 
 
@@ -143,16 +144,16 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
             for a, b in pairs
         }
         counts = np.bincount(law_of[c], tree.rows_of_kind, minlength=len(keys[c])).astype(int).tolist()
+        rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
+        rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
         kept = None
         if not is_root or len(pairs) > 1:
             blocks = 1 if is_root else labelling.blocks
-            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, float(epsilon), blocks)
+            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, rests, float(epsilon), blocks)
         bases = tuple(Base(*pair, branches[pair], _splits(branches[pair], drawn, kept)) for pair in pairs)
         if kept is None or is_root:
             nodes.append(NodeLaws(tuple(keys[c]), (), bases, frequencies=kept, drawn=drawn))
             continue
-        rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
-        rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
         labels, groups = _grouped(bases, counts, rests, kept, labelling.groups, alike)
         nodes.append(NodeLaws(tuple(keys[c]), groups, bases, labels, kept, drawn))
     return Laws(tuple(nodes), law_of)
@@ -200,9 +201,13 @@ def _grouped(
 
 
 def _log_weights(branch: Branch, split: Split, block: int) -> Floats:
-    """An upper bound on log(F t_m), in true units, for all y of the table; beyond the split tables t is 1."""
+    """An upper bound on log(F t_m), in true units, for all y of the table; beyond the split tables t is 1.
+
+    It is finite, unless F ends: floats may call a weight 0 that is none.
+    """
+    upper = branch.whole.values + branch.whole.errors + (0.0 if branch.whole.ends else SMALLEST)
     with np.errstate(divide="ignore"):
-        logs = np.log(branch.whole.values + branch.whole.errors) + branch.whole.exponent * math.log(2)
+        logs = np.log(upper) + branch.whole.exponent * math.log(2)
     logs[: split.reach + 1] += np.log(split.numbers[:, block])
     return logs
 

@@ -54,6 +54,8 @@ class SplittingReferee:
         self._weights: dict[tuple[Name, int], list[arb]] = {}
         self._parts: dict[tuple[Name, int, int], Parts] = {}
         self._cumulative: dict[tuple[Name, int, int], list[arb]] = {}
+        self._moments: dict[tuple[Name, int], arb] = {}
+        self._masses: dict[int, list[arb]] = {}
 
     def pick_root(self, uniform: LazyUniform) -> int:
         """The base of the root: each has the weight of all proposals from it."""
@@ -61,7 +63,9 @@ class SplittingReferee:
         bases = range(len(self._laws.nodes[root].bases))
 
         def upto(base: int) -> arb:
-            masses = [self._root_mass(root, k) for k in bases]
+            if ctx.prec not in self._masses:
+                self._masses[ctx.prec] = [self._root_mass(root, k) for k in bases]
+            masses = self._masses[ctx.prec]
             return sum(masses[: base + 1], arb(0)) / sum(masses, arb(0))
 
         return next((k for k in bases[:-1] if uniform.below(digits(lambda k=k: upto(k)))), bases[-1])  # type: ignore[misc]
@@ -279,7 +283,13 @@ class SplittingReferee:
         return 4 * moments * ball(q * (y - 2 * reach)).exp() * arb(2) ** -exponents
 
     def _moment(self, name: Name) -> arb:
-        """A bound on the sum of W(y) e^(qy) over all y, in true units: that of all labels together."""
+        """A bound on the sum of W(y) e^(qy) over all y, in true units."""
+        if (name, ctx.prec) not in self._moments:
+            self._moments[name, ctx.prec] = self._new_moment(name)
+        return self._moments[name, ctx.prec]
+
+    def _new_moment(self, name: Name) -> arb:
+        """That of a leaf; or that of the table, and of all labels together for what lies beyond it."""
         c, group, law = name
         node = self._laws.nodes[c]
         if not node.bases:
@@ -290,7 +300,10 @@ class SplittingReferee:
         for base, _, copies in candidates_of(node, group):
             left, right = self._children((c, base, law))
             total += copies * self._moment(left) * self._moment(right)
-        return total * arb(1.001)
+        table, up = node.groups[group][law], ball(TILT * self._epsilon).exp()
+        powers = list(accumulate([up] * table.reach, lambda x, y: x * y, initial=arb(1)))
+        inside = sum((arb(w) * (p + 1 / p) for w, p in zip(table.values[1:].tolist(), powers[1:], strict=True)), arb(0))
+        return total + (arb(float(table.values[0])) + inside) * arb(2) ** table.exponent
 
     def _cells(self, c: int, law: int) -> int:
         kind = int(np.flatnonzero(self._laws.law_of[c] == law)[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,11 @@ from keepsum.sampling.l1.splitting.weights import Weights, beyond_tables, mirror
 
 NEGLIGIBLE = 1e-10  # of B: what frequencies that are not kept, and tails, come to for ordinary sums: as many ties
 GROWTHS = np.array([1.0, 0.7, 0.5, 0.35])  # rates of moments that are tried
+RARE = 1e-9  # of sums, relative to the most common: they are left out of means
+FEW = 32  # frequencies that are all kept, if there are no more
 SHARE_ROOM = 1e-13  # what shares may add up to less than 1
 SMALLEST_SHARE = 1e-3  # of a row, relative to the mean
+Typical: TypeAlias = list[tuple[int, float]]  # some sums y and their shares
 SPAN = 3.2  # blocks of frequencies are equal parts of so many standard deviations; the last one goes on to the end
 
 
@@ -108,14 +112,26 @@ class Frequencies:
 
 
 def frequencies_of(
-    bases: Sequence[tuple[Branch, ...]], counts: Sequence[int], epsilon: float, blocks: int
+    bases: Sequence[tuple[Branch, ...]],
+    counts: Sequence[int],
+    rests: Sequence[Weights],
+    epsilon: float,
+    blocks: int,
 ) -> Frequencies:
     """G large enough that a sum beyond G is negligible, and as many frequencies as matter, for ordinary sums.
 
-    What is ordinary is a guess from some bases; bounds for the sums at hand are computed when a table is drawn.
+    What is ordinary is a guess, from some bases and the weights of the rest of each row: all of a row adds up to 0.
+    Bounds for the sums at hand are computed when a table is drawn.
     """
     rows = sum(counts)
-    moments = [[_moments(branch) for branch in branches] for branches in bases]
+    moments = [
+        [_moments(branch, _ordinary(branch.whole, rest)) for branch, rest in zip(branches, rests, strict=True)]
+        for branches in bases
+    ]
+    typical = [
+        [_typical(_ordinary(branch.whole, rest)) for branch, rest in zip(branches, rests, strict=True)]
+        for branches in bases
+    ]
     centre = (
         float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments]))
         / rows
@@ -132,13 +148,16 @@ def frequencies_of(
         g = next_fast_len(math.ceil(points), real=True)
         points *= 1.25
         measure = full_measure(g)
-        products = [_ordinary_product(branches, counts, g) for branches in bases]
+        products = [_ordinary_product(base, ys, counts, g) for base, ys in zip(bases, typical, strict=True)]
         behind = [np.cumsum((measure * product)[::-1])[::-1] for product in products]
         limits = [math.log(NEGLIGIBLE * part[0]) for part in behind]
         for growth in min(g / max(spread, 1e-9) ** 2, 1.25 * epsilon, most) * GROWTHS:
-            tails = [_ordinary_tail(branches, counts, g, growth, centre) for branches in bases]
+            tails = [
+                _ordinary_tail(base, ys, counts, g, growth, centre) for base, ys in zip(bases, typical, strict=True)
+            ]
             if all(tail < limit for tail, limit in zip(tails, limits, strict=True)):
                 kept = max(int(np.flatnonzero(part > NEGLIGIBLE * part[0]).max()) + 1 for part in behind)
+                kept = len(measure) if len(measure) <= FEW else kept
                 break
     width = min(np.pi, SPAN / max(min(spreads), 1e-9)) / blocks
     block = np.minimum((2 * np.pi / g * np.arange(g // 2 + 1) / width).astype(np.int64), blocks - 1)
@@ -159,27 +178,22 @@ def _shares(variances: Floats, counts: Sequence[int]) -> Floats:
     return variances / float(variances @ multiplicity) * (1 - SHARE_ROOM)
 
 
-def _ordinary_product(branches: tuple[Branch, ...], counts: Sequence[int], points: int) -> Floats:
+def _ordinary_product(branches: tuple[Branch, ...], typical: list[Typical], counts: Sequence[int], g: int) -> Floats:
     """The product of all |phi|, for ordinary sums."""
-    log_product = np.zeros(points // 2 + 1)
-    for branch, count in zip(branches, counts, strict=True):
-        magnitudes = [
-            share * np.abs(transforms(branch.laws(y, y + 1), points)[0]) for y, share in _typical(branch.whole)
-        ]
+    log_product = np.zeros(g // 2 + 1)
+    for branch, ys, count in zip(branches, typical, counts, strict=True):
+        magnitudes = [share * np.abs(transforms(branch.laws(y, y + 1), g)[0]) for y, share in ys]
         log_product += count * np.log(sum(magnitudes) + 1e-300)
     return np.exp(log_product)
 
 
 def _ordinary_tail(
-    branches: tuple[Branch, ...], counts: Sequence[int], points: int, growth: float, centre: float
+    branches: tuple[Branch, ...], typical: list[Typical], counts: Sequence[int], g: int, growth: float, centre: float
 ) -> float:
     """The logarithm of the bound on the chance of a sum beyond G, for ordinary sums."""
-    log_tail = math.log(2) - growth * points
-    for branch, count in zip(branches, counts, strict=True):
-        logs = [
-            math.log(share) + log_growth(branch, np.array([y]), growth, centre)[0]
-            for y, share in _typical(branch.whole)
-        ]
+    log_tail = math.log(2) - growth * g
+    for branch, ys, count in zip(branches, typical, counts, strict=True):
+        logs = [math.log(share) + log_growth(branch, np.array([y]), growth, centre)[0] for y, share in ys]
         log_tail += count * float(np.logaddexp.reduce(logs))
     return log_tail
 
@@ -197,15 +211,24 @@ def log_growth(branch: Branch, y: IntArray, growth: float, centre: float) -> Flo
     return np.log(bound)
 
 
-def _moments(branch: Branch) -> tuple[float, float]:
-    """The slope of the mean of u in y, and the mean of its variance, over the law F."""
+def _ordinary(whole: Weights, rest: Weights) -> Floats:
+    """The chances of |y| = 0, 1, ... below a node, for one row alone: F times the weights of the rest of the row."""
+    masses: Floats = np.zeros(len(whole.values))
+    count = min(len(masses), len(rest.values))
+    masses[:count] = whole.values[:count] * rest.values[:count]
+    masses[1:] *= 2
+    masses /= masses.sum()
+    return masses
+
+
+def _moments(branch: Branch, masses: Floats) -> tuple[float, float]:
+    """The slope of the mean of u in y, and the mean of its variance, for these chances of |y|."""
     left, right, whole = branch.left, branch.right, branch.whole
     u, y = np.arange(-left.reach, left.reach + 1), np.arange(whole.reach + 1)
-    # F(-y) = F(y), and u is -u given -y: so means over y >= 0 suffice, where 0 counts half.
-    masses = np.where(y == 0, 0.5, 1.0) * whole.values
     first, second = (_quickly_convolved(left.two_sided() * u**k, right, whole.reach) * branch.scale for k in (1, 2))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means, squares = (np.where(masses > 0, part / whole.values, 0.0) for part in (first, second))
+    matters = masses > RARE * masses.max()
+    wholes = np.where(matters, whole.values, 1.0)
+    means, squares = (np.where(matters, part / wholes, 0.0) for part in (first, second))
     spread = (masses * y**2).sum()
     slope = float((masses * means * y).sum() / spread) if spread > 0 else 0.5
     return slope, max(float((masses * (squares - means**2)).sum() / masses.sum()), 0.0)
@@ -219,13 +242,11 @@ def _quickly_convolved(left: Floats, right: Weights, reach: int) -> Floats:
     return whole[start : start + reach + 1]
 
 
-def _typical(whole: Weights) -> list[tuple[int, float]]:
-    """Some y and their shares of the law F, for guesses."""
-    masses = whole.values * np.where(np.arange(len(whole.values)) == 0, 1.0, 2.0)
-    masses /= masses.sum()
+def _typical(masses: Floats) -> Typical:
+    """Some y and their shares, for guesses."""
     upto = np.cumsum(masses)
-    cuts = np.linspace(0, 1, 17)
-    ys = np.unique(np.searchsorted(upto, (cuts[:-1] + cuts[1:]) / 2))
+    quantiles = np.concatenate([np.arange(0.5, 16) / 16, 1 - 0.5 ** np.arange(6, 14)])  # also rare ones: rows are many
+    ys = np.unique(np.searchsorted(upto, quantiles).clip(0, len(masses) - 1))
     edges = np.concatenate([[0.0], (upto[ys[:-1]] + upto[ys[1:] - 1]) / 2, [1.0]])
     return [(int(y), float(share)) for y, share in zip(ys, np.diff(edges), strict=True)]
 
