@@ -7,7 +7,7 @@ from scipy import stats
 
 from keepsum.accuracy.law import free_variance, sum_variance, sum_weights
 from keepsum.sampling.core import driving
-from keepsum.sampling.core.geometric import Geometric
+from keepsum.sampling.core.alias import AliasTable
 from keepsum.sampling.core.kernel_arguments import new_state
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.core.totals import TotalLaw
@@ -71,9 +71,8 @@ def test_short_words(epsilon, word_bits, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_short_words_without_the_fallback_fail(monkeypatch, way):
     """The same test with ties decided by the rounded threshold."""
-    rounded = lambda self, words, extra: int(np.searchsorted(getattr(self.table, "high", self.table), words[0] >> 60))  # noqa: E731
-    monkeypatch.setattr(Geometric, "resolve", rounded)
-    monkeypatch.setattr(TotalLaw, "resolve", rounded)
+    monkeypatch.setattr(AliasTable, "settle", lambda self, number, extra: number >> (self.digits - self.column_bits))
+    monkeypatch.setattr(TotalLaw, "resolve", lambda self, word, extra: int(np.searchsorted(self.table, word >> 60)))
     monkeypatch.setattr(compositions, "accept_sum", lambda *_: 1)
     found = draws(sampler("1", 3, way=WAYS[way], word_bits=4), 20_000)
     assert_not_drawn_from(found, sum_law(3, 1.0))

@@ -1,9 +1,9 @@
 """Laws of n outcomes drawn with one look into a table, as exactly as with real numbers (Walker's alias method).
 
 With n = 2^b columns, b random bits choose a column, and a uniform number chooses between the two outcomes that share
-it: the column's own if it is below what that one keeps, else the other. What a column keeps is a real number, known as a
-ball to any precision. The table holds floor(2^w x): w digits below it or above it decide, and equal ones are a tie,
-which more digits must settle.
+it: the column's own if it is below what that one keeps, else the other. What a column keeps is a real number x, known
+as a ball to any precision. The table holds floor(2^w x): w digits below it or above it decide, and equal ones are a
+tie, which more digits must settle.
 """
 
 from __future__ import annotations

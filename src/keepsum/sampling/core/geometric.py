@@ -4,7 +4,7 @@ The geometric law P(G >= k) = e^(-eps k) is what double geometric noise is made 
 outcomes 0, 1, ..., n - 2 and "at least n - 1", to which another draw is added: the law has no memory.
 
 For small eps the digits of G are used: with q = 2^j, G = q H + R, where H is geometric with q eps, R has the geometric
-law cut off at q, and the two are independent. So a word is two draws, or one with H in its upper half and R in its lower.
+law cut off at q, and the two are independent. So a word is two draws, or one: H in its upper half and R in its lower.
 """
 
 from __future__ import annotations
