@@ -40,9 +40,10 @@ def new(width: float, height: float, rows: int = 1, columns: int = 1, **shared: 
 def save(figure: Figure, folder: Path, name: str) -> str:
     """Write PNG and SVG files without a date, so that a second run writes the same bytes; check that titles fit."""
     figure.draw_without_rendering()
-    for axes in figure.axes:
-        if axes._left_title.get_window_extent().x1 > figure.bbox.x1:
-            raise AssertionError(f"the title of {name} does not fit the figure: {axes.get_title(loc='left')!r}")
+    extents = [axes._left_title.get_window_extent() for axes in figure.axes if axes.get_title(loc="left")]
+    for k, extent in enumerate(extents):
+        if extent.x1 > figure.bbox.x1 or any(extent.overlaps(other) for other in extents[:k]):
+            raise AssertionError(f"a title of {name} does not fit the figure")
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"{name}.png", dpi=DPI, metadata={"Software": None})
     figure.savefig(folder / f"{name}.svg", dpi=DPI, metadata={"Date": None, "Creator": None})

@@ -139,8 +139,8 @@ def _draw_acceptance(setting: Setting, section: Section, panels: Any, rates: dic
         axes.legend(frameon=False, loc="lower left")
     grid[0, 1].set_ylim(0, 1.02)
     grid[0, 0].set_ylabel("acceptance rate")
-    grid[0, 0].set_title("Falls with the columns, hardly with labels,")
-    grid[0, 1].set_title("not with the rows;")
+    grid[0, 0].set_title("Falls with columns unless labelled,")
+    grid[0, 1].set_title("not with rows;")
     grid[0, 2].set_title("lowest at ε 2 to 3")
     note(
         figure,

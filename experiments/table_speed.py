@@ -176,7 +176,7 @@ def _draw_speed(setting: Setting, section: Section, ours: Any, general: Any, cha
     axes.set_xlabel("table with both margins kept")
     axes.set_ylabel("draws per second, one core")
     low, high = axes.get_ylim()
-    axes.set_ylim(low / 10, high * 4)
+    axes.set_ylim(low / 10, high * 60)
     converged = [shape for shape, one in chain.items() if one["met"]]
     axes.set_title(
         f"Exact draws for every shape; the paper's chain was seen to converge up to {name_of(max(converged))}"

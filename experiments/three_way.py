@@ -42,6 +42,15 @@ def planned_draws(shape: str, epsilon: str) -> dict[str, Any]:
     }
 
 
+def percent(share: float) -> str:
+    """A share with two significant digits.
+
+    >>> percent(1.0), percent(0.934), percent(0.0025)
+    ('100%', '93%', '0.25%')
+    """
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+
+
 def add(setting: Setting, section: Section) -> None:
     """Add the table."""
     shapes = QUICK_SHAPES if setting.quick else SHAPES
@@ -56,7 +65,7 @@ def add(setting: Setting, section: Section) -> None:
                     epsilon,
                     str(one["method"]),
                     str(one["exactness"]),
-                    f"{100 * accepted:.2g}%" if accepted else "-",
+                    percent(accepted) if accepted else "-",
                     two_digits(float(one["planning"])),
                     two_digits(rate) if rate else "-",
                 ]

@@ -85,8 +85,8 @@ def describe_sampler(
     >>> describe_sampler("column_splitting", acceptance=0.34)
     'exact, by splitting the columns; 34% of proposals accepted'
     >>> describe_sampler("mixture_chain", steps=120, proposals_per_step=3, reasons=[Reason("table_too_large")])
-    'estimated: 120 steps of a chain of mixture proposals, about 3 proposals per step (the table is too large for an
-    exact sampler at this epsilon)'
+    'estimated: 120 steps of a chain of mixture proposals, about 3 proposals per step (an exact sampler
+    would need too much time or memory at this epsilon)'
     """
     if method is None:
         return f"no sampler: {describe_refusal(reasons)}"

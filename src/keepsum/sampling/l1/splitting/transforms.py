@@ -124,14 +124,12 @@ def frequencies_of(
     Bounds for the sums at hand are computed when a table is drawn.
     """
     rows = sum(counts)
+    chances = [[_ordinary(branch.whole, rest) for branch, rest in zip(base, rests, strict=True)] for base in bases]
     moments = [
-        [_moments(branch, _ordinary(branch.whole, rest)) for branch, rest in zip(branches, rests, strict=True)]
-        for branches in bases
+        [_moments(branch, masses) for branch, masses in zip(*pair, strict=True)]
+        for pair in zip(bases, chances, strict=True)
     ]
-    typical = [
-        [_typical(_ordinary(branch.whole, rest)) for branch, rest in zip(branches, rests, strict=True)]
-        for branches in bases
-    ]
+    typical = [[_typical(masses) for masses in base] for base in chances]
     centre = (
         float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments]))
         / rows
