@@ -19,7 +19,7 @@ from keepsum.planning.selection.general import choose_general
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
+from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
 from keepsum.sampling.l1.layers.nodes import entries_of as entries_of_layers
 from keepsum.sampling.l1.layers.sampler import LayerSplitting
 from keepsum.sampling.l1.rejection import SolvedRegions

@@ -14,9 +14,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb
+from flint import arb, ctx
 
-from keepsum.sampling.core.balls import enclosure, precision
+from keepsum.sampling.core.balls import digits, precision
+from keepsum.sampling.core.kernel_arguments import HALF_BITS, OUTCOME_BITS, Words
 from keepsum.sampling.core.rng import LazyUniform, Stream
 
 START_BITS = 256  # of the balls that decide which outcomes share a column
@@ -33,7 +34,7 @@ class AliasTable:
     column_bits
         b.
     digits
-        How many random bits a draw has, those of the column included.
+        How many random bits a draw has, those of the column included: at most half a word.
     """
 
     shares: Callable[[], Sequence[arb]]
@@ -53,35 +54,46 @@ class AliasTable:
 
     @cached_property
     def others(self) -> npt.NDArray[np.uint16]:
-        """The outcome that each column is shared with; itself for the one that is not."""
+        """The outcome that each column is shared with; itself for one that is not."""
         others = np.arange(2**self.column_bits, dtype=np.uint16)
         for column, other in self.steps:
             others[column] = other
         return others
 
     @cached_property
-    def thresholds(self) -> npt.NDArray[np.uint32]:
+    def thresholds(self) -> Words:
         """floor(2^w x) for each column, x what it keeps; 2^w for the column that is not shared."""
         width = self.digits - self.column_bits
         bits = START_BITS
         while True:
             with precision(bits):
-                kept = _kept(self.shares(), self.steps)
-                floors = [(share * 2**width).floor().unique_fmpz() for share in kept]
+                floors = [(share * 2**width).floor().unique_fmpz() for share in self._kept()]
             if None not in floors:
-                return np.array([int(floor) for floor in floors], dtype=np.uint32)
+                return np.array([int(floor) for floor in floors], dtype=np.uint64)
             bits *= 2
+
+    def columns(self, values: npt.NDArray[np.int16]) -> Words:
+        """A column as the kernels read it: what it keeps, what its own outcome stands for, and what the other does."""
+        own, other = (values[outcomes].view(np.uint16).astype(np.uint64) for outcomes in (slice(None), self.others))
+        aligned = self.thresholds << np.uint64(HALF_BITS - self.digits)
+        return aligned << np.uint64(2 * OUTCOME_BITS) | own << np.uint64(OUTCOME_BITS) | other
 
     def settle(self, number: int, extra: Stream) -> int:
         """The outcome of so many digits, with more of them where they do not decide."""
         width = self.digits - self.column_bits
         column = number >> width
         uniform = LazyUniform(extra, number & (2**width - 1), width)
-        return column if uniform.below(lambda count: self._bounds(column, count)) else int(self.others[column])
+        return column if uniform.below(digits(lambda: self._kept()[column])) else int(self.others[column])
 
-    def _bounds(self, column: int, count: int) -> tuple[int, int]:
-        """Integers around 2^count times what a column keeps."""
-        return enclosure(lambda: _kept(self.shares(), self.steps)[column], count)
+    def _kept(self) -> list[arb]:
+        """What each column keeps, with the precision at hand."""
+        if ctx.prec not in self._known:
+            self._known[ctx.prec] = _kept(self.shares(), self.steps)
+        return self._known[ctx.prec]
+
+    @cached_property
+    def _known(self) -> dict[int, list[arb]]:
+        return {}
 
 
 def _steps(shares: Sequence[arb]) -> list[tuple[int, int]] | None:

@@ -15,13 +15,13 @@ from keepsum._arrays import IntArray
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Guide: TypeAlias = npt.NDArray[np.uint16]
-Thresholds: TypeAlias = npt.NDArray[np.uint32]
 State: TypeAlias = Any  # a record, whose fields no type checker knows
 States: TypeAlias = npt.NDArray[np.void]  # an array of one state, which numba takes in quicker than the record itself
 
-UNLIMITED = 2**62
+WORD_BITS = 64
 HALF_BITS = 32  # of half a word
-PAIR_BITS = 31  # two draws as one number: the first is shifted by so many bits
+OUTCOME_BITS = 16  # of an outcome in a table of aliases
+UNLIMITED = 2**62
 
 
 def state_type(*integers: str, reals: tuple[str, ...] = ()) -> np.dtype[np.void]:
@@ -41,12 +41,10 @@ EXACT_STATE = state_type(
     "tries",  # proposals that are made
     # Inside a region:
     "stage",
-    "cell",
-    "total",  # of the positive parts so far
-    "largest",  # part so far
-    "negative_total",  # that the negative parts must have
-    "current_total",  # of parts that are being repaired
-    "places",  # of bars or stars that are drawn
+    "filled",  # cells that are done
+    "rest",  # the sum that the others must have
+    "cell",  # of the part that is being drawn
+    "total",  # of its cells so far
     # Inside a block of regions:
     "phase",
     "region",
@@ -99,21 +97,6 @@ class Cells(NamedTuple):
     size: int
 
 
-class GeometricTable(NamedTuple):
-    """What the kernels need of a geometric law. ``low_bits`` is j; without it the low arrays are empty."""
-
-    high: Thresholds
-    high_others: Guide
-    low: Thresholds
-    low_others: Guide
-    last: int  # the outcome of the first table that stands for itself or more
-    low_bits: int
-    digits: int  # of half a word that are used
-    high_width: int  # of them, those that choose between the outcomes of a column
-    low_width: int
-    shift: int  # a word's upper 64 - shift bits are used by other comparisons
-
-
 class PackedTables(NamedTuple):
     """The tables of several laws, one behind the other, as the kernels read them."""
 
@@ -121,12 +104,3 @@ class PackedTables(NamedTuple):
     guide: Guide
     shift: int
     guide_shift: int
-
-
-class SumLaw(NamedTuple):
-    """The law of a sum of ``size`` geometrics, each a^k: ``rate`` is a, ``mode`` the most likely sum."""
-
-    size: int
-    rate: float
-    mode: int
-    shift: int  # of the words that accept by it

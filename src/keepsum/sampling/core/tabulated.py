@@ -13,8 +13,7 @@ import numpy as np
 from flint import arb
 
 from keepsum.sampling.core.balls import precision
-from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_arguments import Guide, PackedTables, Words
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, Guide, PackedTables, Words
 from keepsum.sampling.core.rng import LazyUniform, Stream
 
 _GUIDE_BITS = 10
