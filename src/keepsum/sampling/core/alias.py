@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb, ctx
 
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.balls import digits, precision
-from keepsum.sampling.core.kernel_arguments import HALF_BITS, OUTCOME_BITS, Words
+from keepsum.sampling.core.kernel_arguments import OUTCOME_BITS, Words
 from keepsum.sampling.core.rng import LazyUniform, Stream
 
 START_BITS = 256  # of the balls that decide which outcomes share a column
@@ -34,12 +35,15 @@ class AliasTable:
     column_bits
         b.
     digits
-        How many random bits a draw has, those of the column included: at most half a word.
+        How many random bits a draw has, those of the column included.
+    length
+        How many it has if all of them are used: fewer are used only to test that ties are settled rightly.
     """
 
     shares: Callable[[], Sequence[arb]]
     column_bits: int
     digits: int
+    length: int
 
     @cached_property
     def steps(self) -> list[tuple[int, int]]:
@@ -72,11 +76,18 @@ class AliasTable:
                 return np.array([int(floor) for floor in floors], dtype=np.uint64)
             bits *= 2
 
-    def columns(self, values: npt.NDArray[np.int16]) -> Words:
-        """A column as the kernels read it: what it keeps, what its own outcome stands for, and what the other does."""
-        own, other = (values[outcomes].view(np.uint16).astype(np.uint64) for outcomes in (slice(None), self.others))
-        aligned = self.thresholds << np.uint64(HALF_BITS - self.digits)
-        return aligned << np.uint64(2 * OUTCOME_BITS) | own << np.uint64(OUTCOME_BITS) | other
+    def columns(self, values: IntArray) -> Words:
+        """A column as the kernels read it: what it keeps, what its own outcome stands for, and what the other does.
+
+        What it keeps has as many digits as a draw of half a word leaves to it. A column that keeps all of it, 1, is
+        entered as 0: its outcomes are the same.
+        """
+        mask = np.uint64(2**OUTCOME_BITS - 1)
+        own, other = (values[outcomes].astype(np.uint64) & mask for outcomes in (slice(None), self.others))
+        kept = self.thresholds & np.uint64(2 ** (self.digits - self.column_bits) - 1)
+        aligned = kept << np.uint64(self.length - self.digits)
+        packed: Words = aligned << np.uint64(2 * OUTCOME_BITS) | own << np.uint64(OUTCOME_BITS) | other
+        return packed
 
     def settle(self, number: int, extra: Stream) -> int:
         """The outcome of so many digits, with more of them where they do not decide."""

@@ -20,7 +20,7 @@ States: TypeAlias = npt.NDArray[np.void]  # an array of one state, which numba t
 
 WORD_BITS = 64
 HALF_BITS = 32  # of half a word
-OUTCOME_BITS = 16  # of an outcome in a table of aliases
+OUTCOME_BITS = 20  # of an outcome in a table of aliases, which leaves 24 to what a column keeps
 UNLIMITED = 2**62
 
 

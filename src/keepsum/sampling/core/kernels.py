@@ -51,12 +51,13 @@ def copy(source, target):
 
 @inner_kernel
 def look_up(number, columns, width):
-    """What half a word stands for, its last ``width`` bits below its column, and whether it is a tie (``alias``)."""
+    """What a number stands for, its last ``width`` bits below its column, and whether it is a tie (``alias``)."""
     digits = number & ((np.uint64(1) << np.uint64(width)) - np.uint64(1))
     entry = columns[number >> np.uint64(width)]
     threshold = entry >> np.uint64(2 * OUTCOME_BITS)
-    outcome = np.int16(entry >> np.uint64(OUTCOME_BITS)) if digits < threshold else np.int16(entry)
-    return np.int64(outcome), digits == threshold
+    # The first outcome comes to the top, or the second; there its sign is that of a word.
+    outcome = entry << np.uint64(64 - 2 * OUTCOME_BITS) if digits < threshold else entry << np.uint64(64 - OUTCOME_BITS)
+    return np.int64(outcome) >> np.int64(64 - OUTCOME_BITS), digits == threshold
 
 
 @kernel

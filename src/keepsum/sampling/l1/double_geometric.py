@@ -16,18 +16,25 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
+from keepsum._arrays import IntArray
 from keepsum.sampling.core.alias import AliasTable
 from keepsum.sampling.core.balls import ball
 from keepsum.sampling.core.kernel_arguments import HALF_BITS, WORD_BITS
 from keepsum.sampling.core.rng import Stream
-from keepsum.sampling.l1.kernel_arguments import COLUMN_BITS, OR_MORE, PAIR_BITS, NoiseTable
+from keepsum.sampling.l1.kernel_arguments import (
+    FEW_COLUMNS,
+    LOW_DIGITS,
+    MANY_COLUMNS,
+    OR_MORE,
+    PAIR_BITS,
+    NoiseTable,
+)
 
-LAST = 2 ** (COLUMN_BITS - 1) - 1  # the h that means "or more"
 LEAST_DIGITS = 2  # that are left to choose between the outcomes of a column
-_SHORT = Fraction(1, 10)  # with eps of at least this, "at least 127" has a chance below 4e-6
+_SHORT = Fraction(1, 10)  # with eps of at least this, a table of 256 columns will do
+_FAR = Fraction(127, 10)  # the last outcome is so far out, times eps, that "or more" has a chance below 4e-6
 
 
 class DoubleGeometric:
@@ -38,8 +45,7 @@ class DoubleGeometric:
     epsilon
         A positive rational, at least 1e-4.
     word_bits
-        How many bits of a word a comparison sees, of half a word at most 32; fewer than 64 only to test that ties are
-        settled rightly.
+        How many bits of a word a comparison sees; fewer than 64 only to test that ties are settled rightly.
 
     Guarantee
     ---------
@@ -50,46 +56,59 @@ class DoubleGeometric:
     def __init__(self, epsilon: Fraction, word_bits: int = WORD_BITS) -> None:
         self.epsilon = epsilon
         self.word_bits = word_bits
+        self._column_bits = FEW_COLUMNS if epsilon >= _SHORT else MANY_COLUMNS
+        self._last = 2 ** (self._column_bits - 1) - 1
         low_bits = 0
-        while epsilon * 2**low_bits < _SHORT:
+        while epsilon * 2**low_bits * self._last < _FAR:
             low_bits += 1
         self.low_bits = low_bits
-        self.digits = max(min(HALF_BITS, word_bits), max(COLUMN_BITS, low_bits) + LEAST_DIGITS)
-        self._high = AliasTable(lambda: _shares(epsilon, 2**low_bits, LAST + 1), COLUMN_BITS, self.digits)
-        self._low = AliasTable(lambda: _cut_shares(epsilon, 2**low_bits), low_bits, self.digits)
-        unused = HALF_BITS - self.digits
-        half = 2**HALF_BITS - 2**unused
-        self.table = NoiseTable(
-            high=self._high.columns(_outcomes()),
-            low=self._low.columns(np.arange(2**low_bits, dtype=np.int16)) if low_bits else np.empty(0, dtype=np.uint64),
-            low_bits=low_bits,
-            usable=np.uint64(half << HALF_BITS | half),
+        step = 2**low_bits
+        high_digits = max(min(HALF_BITS, word_bits), self._column_bits + LEAST_DIGITS)
+        low_digits = min(LOW_DIGITS + low_bits, max(word_bits, low_bits + LEAST_DIGITS))
+        self._high = AliasTable(
+            lambda: _shares(epsilon, step, self._last + 1), self._column_bits, high_digits, HALF_BITS
         )
+        self._low = AliasTable(lambda: _cut_shares(epsilon, step), low_bits, low_digits, LOW_DIGITS + low_bits)
+        self.table = NoiseTable(
+            high=self._high.columns(_outcomes(self._last)),
+            low=self._low.columns(np.arange(step)) if low_bits else np.empty(0, dtype=np.uint64),
+            column_bits=self._column_bits,
+            low_bits=low_bits,
+            usable=np.uint64(self._usable),
+        )
+
+    @property
+    def _usable(self) -> int:
+        """The bits of a word that draws see: of both halves alike, or of each as its table has digits."""
+        upper = _first_bits(self._high.digits)
+        lower = upper if not self.low_bits else _first_bits(self._low.digits)
+        return upper << HALF_BITS | lower
 
     def resolve(self, word: int, extra: Stream) -> int:
         """What a word with a tie, or with an outcome that stands for itself or more, comes to: one number.
 
         Draws are numbers 2 v, or 2 v + 1 with the negative sign: one, or two behind each other.
         """
-        upper, lower = word >> (WORD_BITS - self.digits), (word & (2**HALF_BITS - 1)) >> (HALF_BITS - self.digits)
+        upper, lower = word >> HALF_BITS, word & (2**HALF_BITS - 1)
+        first = self._draw(upper >> (HALF_BITS - self._high.digits), extra)
         if not self.low_bits:
-            return (self._draw(upper, extra) << PAIR_BITS) + self._draw(lower, extra)
-        high = self._draw(upper, extra)
-        return (high >> 1 << self.low_bits + 1) + (self._low.settle(lower, extra) << 1) + (high & 1)
+            return (first << PAIR_BITS) + self._draw(lower >> (HALF_BITS - self._high.digits), extra)
+        rest = self._low.settle(lower >> (HALF_BITS - self._low.digits), extra)
+        return (first >> 1 << self.low_bits + 1) + (rest << 1) + (first & 1)
 
     def _draw(self, number: int, extra: Stream) -> int:
         """A sign and h with the first table: as often as it is the last outcome or more, a geometric draw is added."""
-        outcome = self._high.settle(number, extra)
-        negative = int(outcome > LAST)
-        value = 2 * LAST + 1 - outcome if negative else outcome
-        if value == LAST:
+        outcome, last = self._high.settle(number, extra), self._last
+        negative = int(outcome > last)
+        value = 2 * last + 1 - outcome if negative else outcome
+        if value == last:
             value += self._geometric(extra)
         return 2 * value + negative
 
     def _geometric(self, extra: Stream) -> int:
         """Without its sign a draw that is not negative is geometric."""
         while True:
-            drawn = self._draw(extra.bits(self.digits), extra)
+            drawn = self._draw(extra.bits(self._high.digits), extra)
             if not drawn & 1:
                 return drawn >> 1
 
@@ -100,11 +119,16 @@ def double_geometric(epsilon: Fraction, word_bits: int = WORD_BITS) -> DoubleGeo
     return DoubleGeometric(epsilon, word_bits)
 
 
-def _outcomes() -> npt.NDArray[np.int16]:
+def _first_bits(count: int) -> int:
+    """Half a word with so many bits set."""
+    return (1 << HALF_BITS) - (1 << HALF_BITS - count)
+
+
+def _outcomes(last: int) -> IntArray:
     """What the outcomes of the first table stand for."""
-    upward = np.arange(LAST + 1, dtype=np.int16)
+    upward = np.arange(last + 1)
     outcomes = np.concatenate([upward, -1 - upward[::-1]])
-    outcomes[[LAST, LAST + 1]] = OR_MORE
+    outcomes[[last, last + 1]] = OR_MORE
     return outcomes
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import inner_kernel, kernel
-from keepsum.sampling.core.kernel_arguments import HALF_BITS, OUTCOME_BITS, Cells, State, States
+from keepsum.sampling.core.kernel_arguments import HALF_BITS, Cells, State, States
 from keepsum.sampling.core.kernels import DONE, MORE, TIE_DRAW, look_up, settled
-from keepsum.sampling.l1.kernel_arguments import COLUMN_BITS, OR_MORE, PAIR_BITS, NoiseTable
+from keepsum.sampling.l1.kernel_arguments import FEW_COLUMNS, LOW_DIGITS, MANY_COLUMNS, OR_MORE, PAIR_BITS, NoiseTable
 
 MOST_PAIRS = 32  # that are drawn without a look at what they are
-LARGEST_TOTAL = 2 * MOST_PAIRS * 2 ** (COLUMN_BITS - 1)  # of that many pairs, none of which means "or more"
+LARGEST_TOTAL = 2 * MOST_PAIRS * 2 ** (MANY_COLUMNS - 1)  # of that many pairs, none of which means "or more"
 if 2 * LARGEST_TOTAL > OR_MORE:
     raise AssertionError("an outcome that means more must be seen in the total")
 
@@ -67,7 +67,7 @@ def look_up_word(word, noise: NoiseTable, paired):
     if noise.low_bits == 0:
         second = draw_high(lower, noise) if paired else np.int64(0)
         return second if second < 0 else (first << np.int64(PAIR_BITS)) + second
-    rest, tie = look_up(lower, noise.low, HALF_BITS - noise.low_bits)
+    rest, tie = look_up(lower >> np.uint64(HALF_BITS - LOW_DIGITS - noise.low_bits), noise.low, LOW_DIGITS)
     if tie:
         return np.int64(TIE_DRAW)
     return (first >> 1 << np.int64(noise.low_bits + 1)) + (rest << 1) + (first & 1)
@@ -76,7 +76,7 @@ def look_up_word(word, noise: NoiseTable, paired):
 @inner_kernel
 def draw_high(number, noise: NoiseTable):
     """A sign and h by the first table, as 2 h or 2 h + 1, or TIE_DRAW."""
-    value, tie = look_up(number, noise.high, HALF_BITS - COLUMN_BITS)
+    value, tie = look_up(number, noise.high, HALF_BITS - noise.column_bits)
     if tie or value == OR_MORE:
         return np.int64(TIE_DRAW)
     return 2 * value if value >= 0 else -2 * value - 1
@@ -93,31 +93,30 @@ def put(state: State, cells: Cells, draw):
 
 @inner_kernel
 def draw_pairs(words, position, noise: NoiseTable, out, place, count):
-    """Write at most ``MOST_PAIRS`` pairs of draws by a law of one table: the loop where the time goes.
+    """Write at most ``MOST_PAIRS`` pairs of draws by a law of one table.
 
     Returns the number of pairs that are done, up to a tie, and their sum; none if an outcome means "or more".
+    """
+    if noise.column_bits == FEW_COLUMNS:
+        return draw_pairs_of(words, position, noise, FEW_COLUMNS, out, place, count)
+    return draw_pairs_of(words, position, noise, MANY_COLUMNS, out, place, count)
+
+
+@inner_kernel
+def draw_pairs_of(words, position, noise: NoiseTable, column_bits, out, place, count):
+    """The same, with columns of so many bits, a constant wherever it is called: the loop where the time goes.
 
     Places are counted without signs, for which numba would look from which end they count.
     """
-    high, usable, half = noise.high, noise.usable, np.uint64((1 << HALF_BITS) - 1)
-    width, outcome_bits = np.uint64(HALF_BITS - COLUMN_BITS), np.uint64(OUTCOME_BITS)
-    mask = np.uint64((1 << (HALF_BITS - COLUMN_BITS)) - 1)
+    usable, half = noise.usable, np.uint64((1 << HALF_BITS) - 1)
     here, there, total = np.uint64(position), np.uint64(place), np.int64(0)
     for i in range(count):
         word = words[here] & usable
-        upper, lower = word >> np.uint64(HALF_BITS), word & half
-        entry, other_entry = high[upper >> width], high[lower >> width]
-        digits, other_digits = upper & mask, lower & mask
-        threshold, other_threshold = entry >> np.uint64(2 * OUTCOME_BITS), other_entry >> np.uint64(2 * OUTCOME_BITS)
-        if (digits == threshold) | (other_digits == other_threshold):
+        first, tie = look_up(word >> np.uint64(HALF_BITS), noise.high, HALF_BITS - column_bits)
+        second, other_tie = look_up(word & half, noise.high, HALF_BITS - column_bits)
+        if tie | other_tie:
             count = i
             break
-        first = np.int64(np.int16(entry >> outcome_bits)) if digits < threshold else np.int64(np.int16(entry))
-        second = (
-            np.int64(np.int16(other_entry >> outcome_bits))
-            if other_digits < other_threshold
-            else np.int64(np.int16(other_entry))
-        )
         out[there] = first
         out[there + np.uint64(1)] = second
         total += first + second

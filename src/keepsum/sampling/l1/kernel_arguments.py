@@ -12,9 +12,10 @@ from keepsum.sampling.core.kernel_arguments import Words
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-COLUMN_BITS = 8  # of a column of the first table
+FEW_COLUMNS, MANY_COLUMNS = 8, 12  # bits of a column of the first table
+LOW_DIGITS = 24  # of a draw by the second table, besides those of its column
 PAIR_BITS = 31  # two draws as one number: the first is shifted by so many bits
-OR_MORE = 2**14  # what an outcome that means "or more" stands for; all others lie between -127 and 126
+OR_MORE = 2**18  # what an outcome that means "or more" stands for; all others lie between -2047 and 2046
 
 
 class NoiseTable(NamedTuple):
@@ -25,6 +26,7 @@ class NoiseTable(NamedTuple):
 
     high: Words
     low: Words
+    column_bits: int  # of the first table
     low_bits: int
     usable: np.uint64
 
