@@ -1,6 +1,6 @@
 """The general samplers: draws of whole blocks by rejection from a mixture, or by chains.
 
-Each draws the sums of the regions; the cells of a region are then drawn given their sum, exactly (``compositions``).
+Each draws the sums of the regions; the cells of a region are then drawn given their sum, exactly (``forced_sums``).
 """
 
 from __future__ import annotations
