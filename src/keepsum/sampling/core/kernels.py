@@ -25,12 +25,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from keepsum.sampling.core.compiling import allocating_kernel, kernel
+from keepsum.sampling.core.compiling import kernel
 from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, PackedTables, State, States, SumLaw
+from keepsum.sampling.core.kernel_functions import borrowed, give_back
 
 DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 
 ACCEPT_BITS = 52  # of an acceptance word; exact in a float
+SHORT = 24  # values that are sorted by insertion
 TINY = 1e-290  # no chance is taken to be smaller than this without the referee: floats may call it 0
 
 
@@ -322,45 +324,89 @@ def bars_to_parts(parts, start, bars, places):
     parts[start + bars] = places - last - 1
 
 
-@allocating_kernel
+@kernel
 def stars_to_parts(parts, start, size, total):
     """The parts that stars at increasing places fall into: before the j-th star at place p stand p - j bars."""
-    stars = parts[start : start + total].copy()
+    stars = borrowed(total)
+    copy(parts[start : start + total], stars)
     for i in range(start, start + size):
         parts[i] = 0
     for j in range(total):
         parts[start + stars[j] - j] += 1
+    give_back(stars)
 
 
-@allocating_kernel
+@kernel
 def sort_behind(values, start, ordered, count):
     """Sort a run of values of which the first ``ordered`` are in order: sort the others, then merge from the back."""
     sort_run(values, start + ordered, count - ordered)
     if ordered == 0:
         return
-    new = values[start + ordered : start + count].copy()
+    new = borrowed(count - ordered)
+    copy(values[start + ordered : start + count], new)
     i, j = start + ordered - 1, len(new) - 1
     for k in range(start + count - 1, start - 1, -1):
         if j < 0:
-            return
+            break
         if i >= start and values[i] > new[j]:
             values[k] = values[i]
             i -= 1
         else:
             values[k] = new[j]
             j -= 1
+    give_back(new)
 
 
-@allocating_kernel
+@kernel
 def sort_run(values, start, count):
-    """Sort a run of values in place; short runs by insertion."""
-    if count > 24:
-        values[start : start + count].sort()
+    """Sort a run of values in place: quicksort, the longer side put off, and short runs by insertion.
+
+    Values are places at random, so that a median of three splits them evenly. Numpy's own sort would take longer to
+    compile than all of this file.
+    """
+    if count <= SHORT:
+        insert_in_order(values, start, start + count - 1)
         return
-    for i in range(start + 1, start + count):
+    waiting = borrowed(128)  # two numbers for each side put off; each is at least twice the next, so 64 are enough
+    waits = 0
+    first, last = start, start + count - 1
+    while True:
+        while last - first >= SHORT:
+            middle = (first + last) // 2
+            low, high = min(values[first], values[last]), max(values[first], values[last])
+            pivot = max(low, min(high, values[middle]))
+            i, j = first, last
+            while i <= j:
+                while values[i] < pivot:
+                    i += 1
+                while values[j] > pivot:
+                    j -= 1
+                if i <= j:
+                    values[i], values[j] = values[j], values[i]
+                    i += 1
+                    j -= 1
+            if j - first < last - i:
+                waiting[waits], waiting[waits + 1] = i, last
+                last = j
+            else:
+                waiting[waits], waiting[waits + 1] = first, j
+                first = i
+            waits += 2
+        insert_in_order(values, first, last)
+        if waits == 0:
+            break
+        waits -= 2
+        first, last = waiting[waits], waiting[waits + 1]
+    give_back(waiting)
+
+
+@kernel
+def insert_in_order(values, first, last):
+    """Sort a short run of values, by insertion."""
+    for i in range(first + 1, last + 1):
         value = values[i]
         j = i
-        while j > start and values[j - 1] > value:
+        while j > first and values[j - 1] > value:
             values[j] = values[j - 1]
             j -= 1
         values[j] = value

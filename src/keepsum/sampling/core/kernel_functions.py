@@ -1,0 +1,29 @@
+"""What a kernel is before it is compiled: a Python function, with what it may ask of compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class KernelFunction:
+    """A Python function to be compiled, with options of numba's."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.py_func = function
+        self.options = options
+        self.__doc__ = function.__doc__
+        self.__name__, self.__module__ = function.__name__, function.__module__
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__module__}.{self.__name__}>"
+
+
+def borrowed(count: int) -> Any:
+    """Memory for so many integers inside a kernel, until ``give_back``."""
+    raise NotImplementedError(f"Only compiled code borrows memory, here for {count} integers.")
+
+
+def give_back(memory: Any) -> None:
+    """Give ``borrowed`` memory back."""
+    raise NotImplementedError("Only compiled code gives memory back.")
