@@ -23,7 +23,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.datamodel import models
 from numba.core.extending import lower_builtin, register_model, type_callable, typeof_impl
 from numba.core.imputils import lower_getattr_generic
-from numba.core.registry import CPUDispatcher, cpu_target
+from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
@@ -72,6 +72,8 @@ def type_of(value: Any) -> Any:
         return types.boolean
     if isinstance(value, np.uint64):
         return types.uint64
+    if isinstance(value, np.record):
+        return from_dtype(value.dtype)
     return types.int64 if isinstance(value, (int, np.integer)) else types.float64
 
 
@@ -86,6 +88,8 @@ def read(context: Any, builder: Any, kind: Any, pointer: Any, start: int = 0) ->
         parts = [read(context, builder, part, pointer, start + first) for part, first in zip(kind.types, starts)]  # noqa: B905
         return context.make_tuple(builder, kind, parts)
     number = _load(builder, pointer, start)
+    if isinstance(kind, types.Record):
+        return builder.inttoptr(number, context.get_value_type(kind))
     if kind == types.boolean:
         return builder.icmp_signed("!=", number, ir.Constant(number.type, 0))
     return builder.bitcast(number, ir.DoubleType()) if kind == types.float64 else number

@@ -1,12 +1,14 @@
 """Arguments of kernels as plain memory: what a compiled kernel is called with, and a text that says what that is.
 
-An argument becomes 8-byte slots: a number is one, an array its address and its shape (and its strides unless they
-follow from that), a tuple its parts one behind the other. Compiled code reads the slots (``building``). The text names
-everything that the layout depends on, so that equal texts mean that the same compiled code serves.
+An argument becomes 8-byte slots: a number is one, a record its address, an array its address and its shape (and its
+strides unless they follow from that), a tuple its parts one behind the other. Compiled code reads the slots
+(``building``). The text names everything that the layout depends on, so that equal texts mean that the same compiled
+code serves.
 """
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,6 +57,9 @@ def _flatten(value: Any, numbers: list[Any]) -> str:
     if isinstance(value, np.uint64):
         numbers.append(int(value.view(np.int64)))
         return "word"
+    if isinstance(value, np.record):
+        numbers.append(ctypes.addressof(ctypes.c_char.from_buffer(value)))
+        return f"record:{_type_name(value.dtype)}"
     raise TypeError(f"a kernel takes arrays, numbers and tuples of these, got {type(value)}")
 
 
