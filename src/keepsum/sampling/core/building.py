@@ -56,7 +56,7 @@ def slots_of(kind: Any) -> int:
     if isinstance(kind, types.Array):
         return 1 + kind.ndim * (1 if kind.layout == "C" else 2)
     if isinstance(kind, types.BaseTuple):
-        return sum(map(slots_of, kind.types))
+        return sum(slots_of(part) for part in kind.types)
     return kind.count if isinstance(kind, Slots) else 1
 
 
@@ -64,7 +64,8 @@ def type_of(value: Any) -> Any:
     """The type of an argument as ``packing`` lays it out."""
     if isinstance(value, np.ndarray):
         layout = "C" if value.flags.c_contiguous else "A"
-        return types.Array(from_dtype(value.dtype), value.ndim, layout, readonly=not value.flags.writeable)
+        element: Any = from_dtype(value.dtype)
+        return types.Array(element, value.ndim, layout, readonly=not value.flags.writeable)
     if isinstance(value, tuple):
         parts = [type_of(part) for part in value]
         return Slots(type(value), parts) if hasattr(value, "_fields") else types.Tuple(parts)
@@ -128,7 +129,7 @@ def _load(builder: Any, pointer: Any, slot: int) -> Any:
 class _SlotsFields(AttributeTemplate):
     key = Slots
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         return kind.fields[name][0] if name in kind.fields else None
 
 

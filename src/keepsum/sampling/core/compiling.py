@@ -87,7 +87,8 @@ class Kernel(KernelFunction):
         from keepsum.sampling.core.building import build  # brings numba
 
         with _Watched.by(self):
-            return build(self, values)
+            code: Code = build(self, values)
+        return code
 
 
 class _Watched:
