@@ -231,7 +231,7 @@ def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, spars
         yield columns, part
 
 
-def _grouped(labels: npt.NDArray[np.int32], count: int) -> tuple[IntArray, IntArray]:
+def _grouped(labels: IntArray, count: int) -> tuple[IntArray, IntArray]:
     starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=count))])
     return np.argsort(labels, kind="stable"), starts
 

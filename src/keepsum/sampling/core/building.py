@@ -3,8 +3,7 @@
 numba by itself compiles every function of a kernel to machine code of its own, with wrappers for calls from Python and
 from C, and copies each named tuple field by field into each function. Here
 
-- only the kernel that Python runs becomes machine code; the functions that it calls are cleaned up, and are optimised
-  as parts of it, once;
+- only the kernel that Python runs becomes machine code; the functions that it calls are optimised as parts of it, once;
 - a named tuple that Python passes is a pointer to its slots (``packing``), and a field is read where it is used.
 """
 
@@ -20,6 +19,7 @@ from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.extending import lower_builtin, register_model, type_callable, typeof_impl
 from numba.core.imputils import lower_getattr_generic
@@ -32,6 +32,22 @@ from keepsum.sampling.core.kernel_functions import KernelFunction, borrowed, giv
 from keepsum.sampling.core.loading import ENTRY, Code
 
 SLOT = 8  # bytes
+# Passes of numba's for what kernels do not have: closures, with blocks, expressions of arrays, parallel loops.
+NOT_NEEDED = (
+    "WithLifting",
+    "InlineClosureLikes",
+    "RewriteSemanticConstants",
+    "DeadBranchPrune",
+    "RewriteDynamicRaises",
+    "MakeFunctionToJitFunction",
+    "InlineInlinables",
+    "FindLiterally",
+    "LiteralUnroll",
+    "InlineOverloads",
+    "NopythonRewrites",
+    "AnnotateTypes",
+    "DumpParforDiagnostics",
+)
 
 
 class Slots(types.Type):
@@ -56,7 +72,7 @@ def slots_of(kind: Any) -> int:
     if isinstance(kind, types.Array):
         return 1 + kind.ndim * (1 if kind.layout == "C" else 2)
     if isinstance(kind, types.BaseTuple):
-        return sum(slots_of(part) for part in kind.types)
+        return int(sum(slots_of(part) for part in kind.types))
     return kind.count if isinstance(kind, Slots) else 1
 
 
@@ -64,8 +80,8 @@ def type_of(value: Any) -> Any:
     """The type of an argument as ``packing`` lays it out."""
     if isinstance(value, np.ndarray):
         layout = "C" if value.flags.c_contiguous else "A"
-        element: Any = from_dtype(value.dtype)
-        return types.Array(element, value.ndim, layout, readonly=not value.flags.writeable)
+        make: Any = types.Array
+        return make(from_dtype(value.dtype), value.ndim, layout, readonly=not value.flags.writeable)
     if isinstance(value, tuple):
         parts = [type_of(part) for part in value]
         return Slots(type(value), parts) if hasattr(value, "_fields") else types.Tuple(parts)
@@ -183,34 +199,40 @@ def _give_back(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 
 
 class _Part(JITCodeLibrary):
-    """The code of a function that a kernel calls: cleaned up, and neither optimised nor compiled on its own."""
+    """The code of one function that a kernel calls, for the kernel to take in: neither optimised nor compiled."""
 
-    def _optimize_final_module(self) -> None:
-        passes, builder = self._codegen._module_pass_manager(
-            loop_vectorize=False, slp_vectorize=False, opt=1, cost="cheap"
-        )
-        passes.run(self._final_module, builder)
+    def finalize(self) -> None:
+        """Leave it as it is."""
+        self._finalized = True
+
+    def parts(self) -> dict[Any, None]:
+        """The code of everything that it calls, one from the other, each once, and in an order that stays the same."""
+        called = dict.fromkeys(self._linking_libraries)
+        for library in self._linking_libraries:
+            if isinstance(library, _Part):
+                called |= library.parts()
+        return called
+
+
+class _Whole(JITCodeLibrary):
+    """The code of a kernel with everything that it calls, which is optimised together."""
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
 
-class _Whole(_Part):
-    """The code of a kernel with everything it calls."""
-
-    def _optimize_final_module(self) -> None:
-        JITCodeLibrary._optimize_final_module(self)
-
-
 class _PartCompiler(Compiler):
-    """numba's own compiler, which here ends before machine code."""
+    """numba's own compiler without what no kernel needs, which here ends before machine code."""
 
     def define_pipelines(self) -> Any:
         self.state.flags.no_compile = True
         self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        return super().define_pipelines()
+        (pipeline,) = super().define_pipelines()
+        needed = PassManager(pipeline.pipeline_name)
+        needed.passes = [step for step in pipeline.passes if step[0].__name__ not in NOT_NEEDED]
+        needed.finalize()
+        return [needed]
 
 
 class _PartDispatcher(CPUDispatcher):
@@ -250,7 +272,8 @@ def build(kernel: KernelFunction, values: list[Any]) -> Code:
     context = result.target_context
     library = _Whole(context.codegen(), ENTRY)
     library.add_ir_module(_entry(context, result, kinds))
-    library.add_linking_library(result.library)
+    for part in {result.library: None} | result.library.parts():
+        library.add_linking_library(part)
     library.finalize()
     outside = sorted(f.name for f in library._final_module.functions if f.is_declaration)
     returned = result.signature.return_type
