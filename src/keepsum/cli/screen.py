@@ -158,7 +158,7 @@ def progress() -> Iterator[Any]:
         def step(description: str) -> None:
             bar.update(task, description=description)
 
-        with compiling_shown(lambda done: step(f"{COMPILING}: {done}")):
+        with compiling_shown(lambda done, total: step(f"{COMPILING}: {done} of {total} functions")):
             yield step
 
 

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from keepsum._arrays import IntArray

@@ -9,6 +9,8 @@ from C, and copies each named tuple field by field into each function. Here
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
@@ -28,7 +30,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from keepsum.sampling.core.kernel_functions import KernelFunction, borrowed, give_back
+from keepsum.sampling.core.kernel_functions import KernelFunction, borrowed, functions_of, give_back
 from keepsum.sampling.core.loading import ENTRY, Code
 
 SLOT = 8  # bytes
@@ -72,7 +74,8 @@ def slots_of(kind: Any) -> int:
     if isinstance(kind, types.Array):
         return 1 + kind.ndim * (1 if kind.layout == "C" else 2)
     if isinstance(kind, types.BaseTuple):
-        return int(sum(slots_of(part) for part in kind.types))
+        parts: list[Any] = list(kind.types)
+        return sum(slots_of(part) for part in parts)
     return kind.count if isinstance(kind, Slots) else 1
 
 
@@ -243,6 +246,24 @@ class _PartDispatcher(CPUDispatcher):
         result = result._replace(entry_point=object())
         self.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
         self.overloads[tuple(result.signature.args)] = result
+        _COMPILED.append(self)
+        _TELL[-1]()
+
+
+_COMPILED: list[_PartDispatcher] = []  # in this process, for each kind of arguments
+_TELL: list[Callable[[], None]] = [lambda: None]
+
+
+@contextmanager
+def _counted(total: int, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Tell how many functions are compiled, at the start and after each."""
+    before = len(_COMPILED)
+    _TELL.append(lambda: tell(min(len(_COMPILED) - before, total), total))
+    try:
+        _TELL[-1]()
+        yield
+    finally:
+        _TELL.pop()
 
 
 OPTIONS = {"nopython": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
@@ -263,11 +284,12 @@ def _type_of_kernel(kernel: KernelFunction, _: Any) -> Any:
 
 
 @global_compiler_lock
-def build(kernel: KernelFunction, values: list[Any]) -> Code:
-    """The machine code of a kernel for such arguments."""
+def build(kernel: KernelFunction, values: list[Any], tell: Callable[[int, int], None]) -> Code:
+    """The machine code of a kernel for such arguments; ``tell`` hears how many of its functions are compiled."""
     kinds = tuple(map(type_of, values))
     dispatcher = dispatcher_of(kernel)
-    dispatcher.compile(kinds)
+    with _counted(len(functions_of(kernel)), tell):
+        dispatcher.compile(kinds)
     result = dispatcher.overloads[kinds]
     context = result.target_context
     library = _Whole(context.codegen(), ENTRY)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from keepsum._cache import is_writable, user_cache
 from keepsum.sampling.core.forking import ProcessLock
@@ -86,36 +86,35 @@ class Kernel(KernelFunction):
     def _compile(self, values: list[Any]) -> Code:
         from keepsum.sampling.core.building import build  # brings numba
 
-        with _Watched.by(self):
-            code: Code = build(self, values)
+        code: Code = build(self, values, _Watch.tell or _print_once)
         return code
 
 
-class _Watched:
-    """Who is told what is being compiled; by default a line on a terminal."""
+Tell: TypeAlias = Callable[[int, int], None]  # how many functions of a kernel are compiled, and of how many
 
-    tell: Callable[[str], None] | None = None
-    told = False
 
-    @classmethod
-    @contextmanager
-    def by(cls, compiled: Kernel) -> Iterator[None]:
-        if cls.tell is not None:
-            cls.tell(compiled.__name__)
-        elif not cls.told and sys.stderr is not None and sys.stderr.isatty():
-            cls.told = True
-            print("keepsum: compiling samplers, a few seconds the first time", file=sys.stderr)
-        yield
+class _Watch:
+    """Who is told that kernels are compiled, and whether a terminal was."""
+
+    tell: Tell | None = None
+    printed = False
+
+
+def _print_once(done: int, total: int) -> None:
+    """Say on a terminal, if there is one, what takes seconds."""
+    if not _Watch.printed and sys.stderr is not None and sys.stderr.isatty():
+        _Watch.printed = True
+        print("keepsum: compiling samplers, a few seconds the first time", file=sys.stderr)
 
 
 @contextmanager
-def compiling_shown(tell: Callable[[str], None]) -> Iterator[None]:
-    """Call ``tell`` with the name of each sampler's loop before it is compiled, instead of printing a line."""
-    before, _Watched.tell = _Watched.tell, tell
+def compiling_shown(tell: Tell) -> Iterator[None]:
+    """Tell somebody how far compilation is, instead of printing a line."""
+    before, _Watch.tell = _Watch.tell, tell
     try:
         yield
     finally:
-        _Watched.tell = before
+        _Watch.tell = before
 
 
 PACKAGE = Path(__file__).parents[2]

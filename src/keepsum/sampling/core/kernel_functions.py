@@ -19,6 +19,19 @@ class KernelFunction:
         return f"<kernel {self.__module__}.{self.__name__}>"
 
 
+def functions_of(kernel: KernelFunction) -> set[KernelFunction]:
+    """A kernel and all that it calls, one from the other: what is compiled for it."""
+    called: set[KernelFunction] = set()
+    waiting = [kernel]
+    while waiting:
+        function = waiting.pop()
+        if function not in called:
+            called.add(function)
+            names = (function.py_func.__globals__.get(name) for name in function.py_func.__code__.co_names)
+            waiting += [value for value in names if isinstance(value, KernelFunction)]
+    return called
+
+
 def borrowed(count: int) -> Any:
     """Memory for so many integers inside a kernel, until ``give_back``."""
     raise NotImplementedError(f"Only compiled code borrows memory, here for {count} integers.")

@@ -8,7 +8,6 @@ code serves.
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
@@ -58,7 +57,7 @@ def _flatten(value: Any, numbers: list[Any]) -> str:
         numbers.append(int(value.view(np.int64)))
         return "word"
     if isinstance(value, np.record):
-        numbers.append(ctypes.addressof(ctypes.c_char.from_buffer(value)))
+        numbers.append(np.asarray(value).ctypes.data)  # shares the memory of the array that the record is in
         return f"record:{_type_name(value.dtype)}"
     raise TypeError(f"a kernel takes arrays, numbers and tuples of these, got {type(value)}")
 
