@@ -3,10 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 import keepsum as ks
 
 HEAVY = [
-    "numba", "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "scipy.optimize", "scipy.stats", "ibis",
+    "numpy", "scipy", "numba", "llvmlite", "flint", "cryptography", "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "scipy.optimize", "scipy.stats", "ibis",
     "duckdb", "typer", "rich", "fastapi", "jinja2", "sympy", "dp_accounting", "pyspark",
 ]  # fmt: skip
 
@@ -29,3 +31,41 @@ def run(code: str) -> str:
 def test_import_brings_nothing_heavy():
     code = f"import sys, keepsum; print([m for m in {HEAVY!r} if m in sys.modules])"
     assert run(code).strip() == "[]"
+
+
+def test_each_public_name_can_be_imported_alone():
+    """Names are imported at their first use, whichever comes first."""
+    for name in ks.__all__:
+        assert run(f"from keepsum import {name}; import keepsum; print(keepsum.{name} is {name})").strip() == "True"
+
+
+def test_a_star_brings_every_name():
+    code = "from keepsum import *; import keepsum; print([n for n in keepsum.__all__ if n not in globals()])"
+    assert run(code).strip() == "[]"
+
+
+def test_other_names_are_errors():
+    code = "import keepsum\ntry:\n    keepsum.nothing\nexcept AttributeError as error:\n    print(error)"
+    assert run(code).strip() == "module 'keepsum' has no attribute 'nothing'"
+
+
+def test_types_are_checked_for_the_names_that_are_imported():
+    """The imports for type checkers and the homes of names say the same."""
+    import ast
+    from pathlib import Path
+
+    tree = ast.parse(Path(ks.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    checked = {alias.name: node.module for node in block.body for alias in node.names}
+    assert checked == ks._HOME
+    assert sorted(checked) == ks.__all__
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_shell_answers_without_loading_what_computes(option):
+    heavy = [name for name in HEAVY if name != "typer"]
+    code = (
+        f"import sys; sys.argv = ['keepsum', {option!r}]; from keepsum_shell import main\n"
+        f"try:\n    main()\nexcept SystemExit:\n    print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    assert run(code).strip().splitlines()[-1] == "[]"

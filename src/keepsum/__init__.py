@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keepsum.accuracy.margins import Accuracy
-from keepsum.errors import (
-    CategoriesFromDataWarning,
-    DataError,
-    DomainError,
-    InputError,
-    KeepsumError,
-    KeepsumWarning,
-    LargeLossWarning,
-    NoSamplerError,
-    PlanError,
-)
-from keepsum.facade.functions import plan, release
-from keepsum.facade.objects import Certificate, Plan, Release
-from keepsum.lattice import Lattice
-from keepsum.privacy import Gaussian, Laplace
-from keepsum.releasing.verify import Verification, verify
-from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sources.reading import read_table
-from keepsum.tables.domain import Domain
-from keepsum.tables.invariants import Invariants
-from keepsum.tables.table import Table
-
 if TYPE_CHECKING:
+    from keepsum.accuracy.margins import Accuracy
+    from keepsum.errors import (
+        CategoriesFromDataWarning,
+        DataError,
+        DomainError,
+        InputError,
+        KeepsumError,
+        KeepsumWarning,
+        LargeLossWarning,
+        NoSamplerError,
+        PlanError,
+    )
+    from keepsum.facade.functions import plan, release
+    from keepsum.facade.objects import Certificate, Plan, Release
+    from keepsum.lattice import Lattice
+    from keepsum.privacy import Gaussian, Laplace
+    from keepsum.releasing.verify import Verification, verify
     from keepsum.research import baselines, mcmc
+    from keepsum.sampling.core.rng import Rng, rng
+    from keepsum.sources.reading import read_table
+    from keepsum.tables.domain import Domain
+    from keepsum.tables.invariants import Invariants
+    from keepsum.tables.table import Table
 
 __version__ = "0.1.0.dev0"
 
@@ -63,18 +62,45 @@ __all__ = [
     "verify",
 ]
 
+_HOMES = {
+    "keepsum.accuracy.margins": ("Accuracy",),
+    "keepsum.errors": (
+        "CategoriesFromDataWarning",
+        "DataError",
+        "DomainError",
+        "InputError",
+        "KeepsumError",
+        "KeepsumWarning",
+        "LargeLossWarning",
+        "NoSamplerError",
+        "PlanError",
+    ),
+    "keepsum.facade.functions": ("plan", "release"),
+    "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
+    "keepsum.lattice": ("Lattice",),
+    "keepsum.privacy": ("Gaussian", "Laplace"),
+    "keepsum.releasing.verify": ("Verification", "verify"),
+    "keepsum.research": ("baselines", "mcmc"),
+    "keepsum.sampling.core.rng": ("Rng", "rng"),
+    "keepsum.sources.reading": ("read_table",),
+    "keepsum.tables.domain": ("Domain",),
+    "keepsum.tables.invariants": ("Invariants",),
+    "keepsum.tables.table": ("Table",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``ks.mcmc`` and ``ks.baselines`` at their first use: for research, which most programs do not do.
+    """Import a public name at its first use: ``import keepsum`` takes no time, and each use only what it needs."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-    ``ks.mcmc`` brings numba.
-    """
-    if name in ("baselines", "mcmc"):
-        from importlib import import_module
-
-        return import_module(f"keepsum.research.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_HOME[name])
+    value = import_module(f"{_HOME[name]}.{name}") if _HOME[name] == "keepsum.research" else getattr(module, name)
+    globals()[name] = value
+    return value

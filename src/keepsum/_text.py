@@ -13,8 +13,6 @@ from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any
 
-import numpy as np
-
 MAX_QUOTED = 60  # characters of a text that a message repeats
 MAX_NAMES = 20  # names that a message lists
 
@@ -48,6 +46,8 @@ def given(value: object) -> str:
     >>> given("l3"), given(-1), given(None), given([15, 1, 20])
     ("'l3'", '-1', 'None', "a value of type 'list'")
     """
+    import numpy as np  # here, so that a command can show its help without it
+
     if value is None or isinstance(value, (bool, np.bool_)):
         return str(value)
     if isinstance(value, (str, PathLike)):

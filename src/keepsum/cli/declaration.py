@@ -7,18 +7,17 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import numpy as np
 import typer
 
 import keepsum as ks
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.cli.categories import parse_categories
 from keepsum.errors import InputError
-from keepsum.privacy.mechanism import Request
-from keepsum.sources.declarations import read_domain, read_keep
-from keepsum.sources.reading import open_columns, resolve_axes
+
+if TYPE_CHECKING:
+    from keepsum.privacy.mechanism import Request
 
 FILES = """Categories:
 
@@ -188,10 +187,14 @@ class Declaration:
             )
         cells = ks.Domain(categories, within)
         check_room(cells.size, f"A table of {cells.size:,} cells", BYTES_A_CELL)
+        import numpy as np
+
         return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self.count)
 
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
+        from keepsum.sources.reading import open_columns, resolve_axes
+
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
         file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
@@ -204,6 +207,8 @@ class Declaration:
         """The categories of ``--categories`` and ``--domain``."""
         if not self.categories and self.domain is None:
             return None
+        from keepsum.sources.declarations import read_domain
+
         from_options = parse_categories(self.categories or [], within)
         from_file = {} if self.domain is None else read_domain(self.domain)
         for axis in from_options:
@@ -213,6 +218,8 @@ class Declaration:
 
     def kept(self, table: ks.Table) -> ks.Invariants:
         """The totals to keep."""
+        from keepsum.sources.declarations import read_keep
+
         margins = [_margin(text, table.domain.axes) for text in self.keep or []]
         invariants = table.keep(*margins, total=self.keep_total)
         for path in self.keep_file or []:

@@ -8,16 +8,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from keepsum._text import printable
-from keepsum.releasing.explain import as_text
 
+COMPILING = "compiling samplers, only the first time"
+TAKEN_FOR_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables of rich's that may make any stream a terminal
 NOT_SHOWN = 3  # the exit status of a command that has done its work but could not report it
 
 
@@ -54,12 +50,24 @@ def note(message: str) -> None:
 
 def _line(head: str, message: str, style: str) -> None:
     text = " ".join(printable(message).split())
-    console = Console(stderr=True, soft_wrap=True, highlight=False, emoji=False)
     with contextlib.suppress(OSError, ValueError):  # it cannot be shown, so the exit status has to do
-        if console.is_terminal:
-            console.print(f"[{style}]{head}[/]{escape(text)}")
-        else:
+        console = terminal(sys.stderr, soft_wrap=True, highlight=False, emoji=False)
+        if console is None:
             print(f"{head}{text}", file=sys.stderr, flush=True)
+            return
+        from rich.markup import escape
+
+        console.print(f"[{style}]{head}[/]{escape(text)}")
+
+
+def terminal(stream: Any, **options: Any) -> Any:
+    """A console of rich's if a stream is a terminal, or is to be taken for one; else None, and rich is not loaded."""
+    if not (stream.isatty() or any(os.environ.get(name) for name in TAKEN_FOR_TERMINAL)):
+        return None
+    from rich.console import Console
+
+    console = Console(file=stream, **options)
+    return console if console.is_terminal else None
 
 
 def abandon_streams() -> None:
@@ -77,10 +85,15 @@ def abandon_streams() -> None:
 
 def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Show titles and lines in two columns."""
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal:
+    console = terminal(sys.stdout, highlight=False, emoji=False)
+    if console is None:
+        from keepsum.releasing.explain import as_text
+
         typer.echo(as_text(sections))
         return
+    from rich.markup import escape
+    from rich.table import Table
+
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column()
@@ -92,11 +105,14 @@ def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
 
 def show_checks(checks: Iterable[tuple[str, bool, str]]) -> None:
     """Show checks and their results."""
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal:
+    console = terminal(sys.stdout, highlight=False, emoji=False)
+    if console is None:
         for name, passed, reason in checks:
             typer.echo(f"{'ok' if passed else 'FAILED':<8}{name:<20}{printable(reason)}")
         return
+    from rich.markup import escape
+    from rich.table import Table
+
     grid = Table.grid(padding=(0, 2))
     for name, passed, reason in checks:
         grid.add_row("[bold green]ok[/]" if passed else "[bold red]FAILED[/]", escape(name), escape(printable(reason)))
@@ -105,6 +121,8 @@ def show_checks(checks: Iterable[tuple[str, bool, str]]) -> None:
 
 def show_json(result: Any) -> None:
     """Print a result as JSON, without control characters."""
+    import msgspec
+
     text = msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
     typer.echo("\n".join(line if line.isprintable() else "".join(map(_in_json, line)) for line in text.split("\n")))
 
@@ -125,14 +143,23 @@ def shown(path: object) -> str:
 @contextlib.contextmanager
 def progress() -> Iterator[Any]:
     """Show what is being done, on a terminal only: ``with progress() as step: step("reading")``."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    console = terminal(sys.stderr)
+    if console is None:
         yield lambda description: None
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from keepsum.sampling.core.compiling import compiling_shown
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
-        yield lambda description: bar.update(task, description=description)
+
+        def step(description: str) -> None:
+            bar.update(task, description=description)
+
+        with compiling_shown(lambda done, total: step(f"{COMPILING}: {done} of {total} functions")):
+            yield step
 
 
 def pairs_shown(step: Callable[[str], None]) -> Callable[[int, int], None]:

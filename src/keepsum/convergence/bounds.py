@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, ndtri
 
 from keepsum._arguments import as_array, check_flag, check_number, check_whole
 from keepsum._text import given, type_of
@@ -176,6 +175,8 @@ def _at(excess: npt.NDArray[np.int64], lag: int, t: int, alpha: float) -> tuple[
     survival = min(first, _survival_limit(excess, lag, half_met, alpha / 4))
     share = clopper_pearson(_beyond(excess, t), pairs, alpha / 2)
     limit = share / (1 - survival) if survival < 1 else float("inf")
+    from scipy.special import ndtri  # takes longer to import than most plans take
+
     return estimate, error, float(np.fmax(limit, estimate - ndtri(alpha) * error))
 
 
@@ -197,6 +198,8 @@ def clopper_pearson(successes: int, trials: int, alpha: float) -> float:
     """
     if successes >= trials:
         return 1.0
+    from scipy.special import betaincinv  # takes longer to import than most plans take
+
     return float(betaincinv(successes + 1, trials - successes, 1 - alpha))
 
 

@@ -13,6 +13,8 @@ from scipy import sparse
 from keepsum._arrays import IntArray
 from keepsum.lattice.matrix import Row
 
+FEW_EDGES = 10**4  # up to here components are found here: importing scipy.sparse.csgraph takes longer
+
 
 @dataclass(frozen=True, eq=False)
 class Forest:
@@ -31,17 +33,43 @@ class Forest:
     edge: list[int]
 
 
+def connected_components(tail: IntArray, head: IntArray, vertices: int) -> tuple[int, IntArray]:
+    """How many connected components a graph has, and that of each vertex, numbered by their first vertices.
+
+    >>> connected_components(np.array([0, 4]), np.array([2, 3]), 5)
+    (3, array([0, 1, 0, 2, 2]))
+    """
+    if len(tail) > FEW_EDGES:
+        from scipy.sparse import csgraph
+
+        graph = sparse.coo_array((np.ones(len(tail), dtype=np.int8), (tail, head)), shape=(vertices, vertices))
+        count, label = csgraph.connected_components(graph, directed=False)
+        return int(count), label.astype(np.int64)
+    root = list(range(vertices))  # each vertex points to an earlier one of its component, or to itself
+    for edge in zip(tail.tolist(), head.tolist(), strict=True):
+        low, high = sorted(_root(root, vertex) for vertex in edge)
+        root[high] = low
+    firsts, label = np.unique([_root(root, vertex) for vertex in range(vertices)], return_inverse=True)
+    return len(firsts), label.astype(np.int64)
+
+
+def _root(root: list[int], vertex: int) -> int:
+    while root[vertex] != vertex:
+        root[vertex] = root[root[vertex]]  # so that paths stay short
+        vertex = root[vertex]
+    return vertex
+
+
 def spanning_forest(tail: IntArray, head: IntArray, vertices: int) -> Forest:
     """A breadth-first spanning forest: each tree has the shortest paths to its root.
 
     >>> spanning_forest(np.array([0, 1, 2, 4]), np.array([1, 2, 0, 3]), 5)
     Forest(order=[0, 3, 1, 2, 4], parent=[-1, 0, 0, -1, 3], edge=[-1, 0, 2, -1, 3])
     """
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
+    from scipy.sparse.csgraph import breadth_first_order
 
     both = np.concatenate([tail, head]), np.concatenate([head, tail])
-    graph = sparse.csr_array((np.ones(2 * len(tail), dtype=np.int8), both), shape=(vertices, vertices))
-    roots = np.unique(connected_components(graph, directed=False)[1], return_index=True)[1]
+    roots = np.unique(connected_components(tail, head, vertices)[1], return_index=True)[1]
     # One more vertex, joined to all roots, so that one search reaches every tree.
     ends = np.concatenate([both[0], np.full(len(roots), vertices)]), np.concatenate([both[1], roots])
     rooted = sparse.csr_array((np.ones(len(ends[0]), dtype=np.int8), ends), shape=(vertices + 1, vertices + 1))

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.graphs import connected_components
 from keepsum.lattice.matrix import Row
 
 # Directions are traced column by column in Python: at most one second.
@@ -201,8 +202,6 @@ def _finest(classes: list[IntArray], sizes: list[int]) -> list[IntArray]:
 
 def _layers(classes: list[IntArray]) -> IntArray:
     """The connected components of the columns when all columns of a row are joined."""
-    from scipy.sparse.csgraph import connected_components
-
     width = len(classes[0])
     offset = width
     ends = []
@@ -210,6 +209,5 @@ def _layers(classes: list[IntArray]) -> IntArray:
         ends.append(labels + offset)
         offset += int(labels.max()) + 1
     rows = np.tile(np.arange(width), len(classes))
-    graph = sparse.coo_array((np.ones(len(rows), dtype=np.int8), (rows, np.concatenate(ends))), shape=(offset, offset))
-    labels = connected_components(graph, directed=False)[1][:width]
+    labels = connected_components(rows, np.concatenate(ends), offset)[1][:width]
     return np.unique(labels, return_inverse=True)[1]

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError
 from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.graphs import connected_components
 from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
 from keepsum.lattice.matrix import Row, matrix_rows, rows_matrix
@@ -204,15 +204,9 @@ def _key(matrix: sparse.csr_array) -> Key:
 
 def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, sparse.csr_array]]:
     """The connected components of totals and columns: the columns and the matrix of each."""
-    from scipy.sparse.csgraph import connected_components
-
     height, width = matrix.shape
     links = matrix.tocoo()
-    graph = sparse.coo_array(
-        (np.ones(links.nnz, dtype=np.int8), (links.row, links.col + height)),
-        shape=(height + width, height + width),
-    )
-    count, label = connected_components(graph, directed=False)
+    count, label = connected_components(links.row, links.col + height, height + width)
     if count == 1:
         yield np.arange(width), matrix
         return
@@ -236,7 +230,7 @@ def _connected_parts(matrix: sparse.csr_array) -> Iterator[tuple[IntArray, spars
         yield columns, part
 
 
-def _grouped(labels: npt.NDArray[np.int32], count: int) -> tuple[IntArray, IntArray]:
+def _grouped(labels: IntArray, count: int) -> tuple[IntArray, IntArray]:
     starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=count))])
     return np.argsort(labels, kind="stable"), starts
 

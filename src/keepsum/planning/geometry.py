@@ -67,9 +67,10 @@ def _shortest(system: System, largest: int) -> int:
 
 def harmonic(n: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """1 + 1/2 + ... + 1/n."""
-    from scipy.special import digamma
-
-    return np.asarray(digamma(n + 1) + np.euler_gamma)
+    few = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, 33))])
+    large = np.maximum(n, 32)  # where the rest of the series is below 1e-14
+    series = np.log(large) + np.euler_gamma + 1 / (2 * large) - 1 / (12 * large**2) + 1 / (120 * large**4)
+    return np.where(n < 32, few[np.minimum(n, 32).astype(np.int64)], series - 1 / (252 * large**6))
 
 
 def block_volume(system: System, sizes: npt.NDArray[np.int64]) -> tuple[float, float] | None:

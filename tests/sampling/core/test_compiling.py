@@ -1,40 +1,247 @@
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from numba.core import types
-from numba.core.caching import FunctionCache
-from numba.core.dispatcher import Dispatcher
 
 from compiling import compile_all
-from keepsum.sampling.core import compiling, driving
+from keepsum.sampling.core import compiling, loading
+from keepsum.sampling.core.kernel_functions import functions_of
+from keepsum.sampling.core.packing import pack
 
 
 def one_more(number):
     return number + 1
 
 
-def test_kernels_are_compiled_in_memory_where_nothing_can_be_kept(monkeypatch, capsys):
+def fresh(function=one_more):
+    """A kernel that nothing was loaded for."""
+    return compiling.kernel(function)
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A cache of its own."""
+    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def builds(monkeypatch):
+    """The kernels that are compiled and not found in a cache."""
+    compiled = []
+    honest = compiling.Kernel._compile
+
+    def counted(self, values):
+        compiled.append(self.__name__)
+        return honest(self, values)
+
+    monkeypatch.setattr(compiling.Kernel, "_compile", counted)
+    return compiled
+
+
+def test_kernels_are_compiled_in_memory_where_nothing_can_be_kept(monkeypatch):
     monkeypatch.setattr(compiling, "is_writable", lambda folder: False)
     assert compiling.cache_folder.__wrapped__() is None
     monkeypatch.setattr(compiling, "cache_folder", lambda: None)
-    kernel = compiling.kernel(one_more)
-    driving.announce(kernel)
-    assert kernel(1) == 2
+    assert fresh()(1) == 2
 
 
-def test_a_full_disk_keeps_nothing_and_changes_nothing(monkeypatch, tmp_path):
+def test_code_is_kept_for_each_kind_of_arguments(folder, builds):
+    for _ in range(2):
+        kernel = fresh()
+        assert (kernel(1), kernel(2)) == (2, 3)
+        assert kernel(1.5) == 2.5
+    assert builds == ["one_more"] * 2
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_full_disk_keeps_nothing_and_changes_nothing(monkeypatch, folder, builds):
     asked = []
 
-    def full(self, signature, compiled):
-        asked.append(signature)
+    def full(path, content):
+        asked.append(path)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(FunctionCache, "save_overload", full)
-    assert compiling.kernel(one_more)(1) == 2
-    assert len(asked) == 1
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert (fresh()(1), fresh()(1)) == (2, 2)
+    assert len(asked) == len(builds) == 2
+    assert not list(folder.iterdir())
+
+
+def test_a_folder_that_is_gone_keeps_nothing(monkeypatch, tmp_path, builds):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path / "gone")
+    assert (fresh()(1), fresh()(1)) == (2, 2)
+    assert len(builds) == 2
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda code: code[:-1], lambda code: b"", lambda code: code[:50] + b"?" + code[51:]]
+)
+def test_damaged_code_is_compiled_again(folder, builds, damage):
+    """LLVM would end the process."""
+    assert fresh()(1) == 2
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert fresh()(1) == 2
+    assert len(builds) == 2
+    assert loading.kept(path) is not None
+
+
+def test_code_that_calls_what_this_process_lacks_is_compiled_again(folder, builds):
+    assert fresh()(1) == 2
+    (path,) = folder.iterdir()
+    code = loading.kept(path)
+    loading.keep(path, loading.Code(code.binary, ("no_such_function",), code.returns))
+    assert loading.kept(path) is None
+    assert fresh()(1) == 2
+    assert len(builds) == 2
+
+
+def test_another_machine_or_version_has_code_of_its_own(monkeypatch, folder, builds):
+    assert fresh()(1) == 2
+    monkeypatch.setattr(compiling, "machine", lambda: "another")
+    assert fresh()(1) == 2
+    assert len(builds) == len(list(folder.iterdir())) == 2
+
+
+def test_settings_of_numba_are_part_of_the_machine(monkeypatch):
+    before = loading.machine.__wrapped__()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "anywhere")
+    assert loading.machine.__wrapped__() == before
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    assert loading.machine.__wrapped__() != before
+
+
+def test_others_may_read_what_is_kept(folder):
+    """A cache beside the package serves all users."""
+    before = os.umask(0o022)
+    try:
+        fresh()(1)
+    finally:
+        os.umask(before)
+    (path,) = folder.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def divided(number):
+    return 1 // number
+
+
+def test_what_fails_in_a_kernel_is_an_error(folder):
+    assert fresh(divided)(1) == 1
+    with pytest.raises(ArithmeticError):
+        fresh(divided)(0)
+
+
+def borrowing(count, out):
+    memory = borrowed(count)
+    for i in range(count):
+        memory[i] = i
+    total = 0
+    for i in range(count):
+        total += memory[i]
+    out[0] = total
+    give_back(memory)
+
+
+def test_memory_is_borrowed(folder, monkeypatch):
+    from keepsum.sampling.core import kernel_functions
+
+    for name in ("borrowed", "give_back"):
+        monkeypatch.setitem(globals(), name, getattr(kernel_functions, name))
+    out = np.zeros(1, dtype=np.int64)
+    for count in (0, 1, 1000):
+        assert fresh(borrowing)(count, out) is None
+        assert out[0] == count * (count - 1) // 2
+    with pytest.raises(ArithmeticError):
+        fresh(borrowing)(2**59, out)  # bytes that no machine has
+    with pytest.raises(NotImplementedError):
+        kernel_functions.borrowed(3)
+
+
+def same(value):
+    return value
+
+
+def of_tuple(pair):
+    return pair[0]
+
+
+def of_array(array):
+    return array[1, 2]
+
+
+def test_arguments_arrive_as_they_are(folder):
+    grid = np.arange(12.0).reshape(3, 4)
+    assert fresh(same)(-5) == -5
+    assert fresh(same)(2.0**-1074) == 2.0**-1074
+    assert fresh(same)(True) == 1
+    assert fresh(of_tuple)((7, 1.5)) == 7
+    for array in (grid, grid.T, grid[::2, ::-1], grid.astype(np.int32), grid.astype(np.uint16), grid.astype(bool)):
+        assert fresh(of_array)(array) == array[1, 2]
+    with pytest.raises(TypeError, match="arrays, numbers and tuples"):
+        fresh(same)("text")
+
+
+def test_what_is_laid_out_differently_has_another_kind():
+    from keepsum.sampling.core.kernel_arguments import Cells, SumLaw
+
+    grid = np.zeros((3, 4))
+    fixed = np.zeros((3, 4))
+    fixed.setflags(write=False)
+    records = [np.zeros(1, dtype=np.dtype([(a, np.int64), (b, np.float64)])) for a, b in ("xy", "yx")]
+    whole = np.zeros(2, dtype=np.int64)
+    values = (1, 1.0, True, np.uint64(1), (), (1,), (1, 1), (1, 1.0), grid, grid.T, grid[0], fixed, *records)
+    kinds = [
+        pack(value).kind for value in (*values, Cells(whole, 0, 1), tuple(Cells(whole, 0, 1)), SumLaw(1, 1.0, 1, 1))
+    ]
+    assert len(set(kinds)) == len(kinds)
+
+
+def written_to(array):
+    array[0] = 1
+
+
+def test_an_array_that_must_not_change_cannot_be_written_to(folder):
+    array = np.zeros(3)
+    array.setflags(write=False)
+    with pytest.raises(Exception, match="readonly"):
+        fresh(written_to)(array)
+    assert not array.any()
+
+
+def test_a_terminal_is_told_once(monkeypatch, folder, capsys):
+    monkeypatch.setattr(compiling._Watch, "printed", False)
+    fresh()(1)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    fresh()(1)  # kept
+    assert capsys.readouterr().err == ""
+    fresh()(1.5)
+    fresh(same)(1)
+    assert capsys.readouterr().err.count("compiling samplers") == 1
+
+
+def test_whoever_watches_is_told_how_far_it_is(folder):
+    from keepsum.sampling.core.kernels import fill_cells, place_bars
+
+    heard = []
+    cells = SimpleNamespace(table=np.zeros(3, dtype=np.int64))
+    with compiling.compiling_shown(lambda done, total: heard.append((done, total))):
+        fresh(place_bars.py_func)  # nothing is compiled before a call
+        assert not heard
+        fresh()(1.5)
+    assert heard == [(0, 1), (1, 1)]
+    assert {function.__name__ for function in functions_of(fill_cells)} == {
+        "fill_cells", "fill", "fill_run", "fill_run_in_two", "draw", "look_up", "settled",
+    }  # fmt: skip
+    assert cells.table.shape == (3,)
 
 
 def test_the_users_folder_serves_where_that_of_the_package_cannot(monkeypatch, tmp_path):
@@ -53,7 +260,7 @@ def test_the_key_of_a_copy_is_the_same(package):
     assert compiling.text_of_kernels.__wrapped__(package) == compiling.text_of_kernels()
 
 
-@pytest.mark.parametrize("decorator", ["kernel", "loose_kernel", "allocating_kernel", "compiling.kernel"])
+@pytest.mark.parametrize("decorator", ["kernel", "loose_kernel", "compiling.kernel"])
 def test_a_kernel_in_a_file_of_any_name_changes_the_key(package, decorator):
     (package / "planning" / "anything.py").write_text(f"@{decorator}\ndef one_more(number):\n    return number + 1\n")
     assert compiling.text_of_kernels.__wrapped__(package) != compiling.text_of_kernels()
@@ -87,22 +294,71 @@ def test_a_file_that_no_kernel_imports_leaves_the_key_as_it_is(package):
     assert compiling.text_of_kernels.__wrapped__(package) == compiling.text_of_kernels()
 
 
-def named_tuples(kind):
-    """The classes of the named tuples in a type of numba's."""
-    if isinstance(kind, types.NamedTuple):
-        yield kind.instance_class
-    for part in getattr(kind, "types", ()):
-        yield from named_tuples(part)
+@pytest.mark.parametrize("name", ["building.py", "packing.py", "loading.py", "kernel_functions.py"])
+def test_what_kernels_are_compiled_with_changes_the_key(package, name):
+    with (package / "sampling" / "core" / name).open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert compiling.text_of_kernels.__wrapped__(package) != compiling.text_of_kernels()
 
 
-def test_all_that_kernels_are_called_with_counts_as_their_text():
-    """numba knows a named tuple by the name of its class: a field moved to another place would go unseen."""
+def named_tuples(value):
+    """The classes of the named tuples in an argument."""
+    if isinstance(value, tuple):
+        yield from [type(value)] if hasattr(value, "_fields") else []
+        for part in value:
+            yield from named_tuples(part)
+
+
+def test_all_that_kernels_are_called_with_counts_as_their_text(monkeypatch):
+    """Compiled code knows a named tuple by the name of its class: a field moved to another place would go unseen."""
+    classes = set()
+    honest = compiling.Kernel.run
+
+    def watched(self, *arguments):
+        classes.update(cls for argument in arguments for cls in named_tuples(argument.value))
+        return honest(self, *arguments)
+
+    monkeypatch.setattr(compiling.Kernel, "run", watched)
     compile_all()
-    modules = [module for name, module in sys.modules.items() if name.startswith("keepsum.")]
-    kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]
-    arguments = {kind for kernel in kernels for signature in kernel.signatures for kind in signature}
-    classes = {cls for kind in arguments for cls in named_tuples(kind)}
     assert len(classes) > 20
     sources = compiling.kernel_sources()
     for cls in classes:
         assert Path(sys.modules[cls.__module__].__file__) in sources, f"no kernel imports {cls}: annotate it"
+
+
+ORDINARY = {
+    "a hierarchy": ("[['county']]", ["fill_regions"]),
+    "a table": ("[['county'], ['age']]", ["fill_single_tables"]),
+}
+RELEASE = """
+import sys
+import keepsum as ks
+from keepsum.sampling.core import compiling
+compiled = []
+honest = compiling.Kernel._compile
+def counted(self, values):
+    compiled.append(self.__name__)
+    return honest(self, values)
+compiling.Kernel._compile = counted
+domain = ks.Domain({{"county": range(4), "age": range(3)}})
+ks.plan(ks.Invariants.margins(domain, {keep}), ks.Laplace(epsilon=1)).sample(threads=2)
+print(compiled, sorted(m for m in ("numba", "scipy.special", "scipy.linalg", "scipy.fft") if m in sys.modules))
+"""
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_a_first_release_compiles_only_what_it_needs_and_a_second_nothing(name, tmp_path):
+    keep, kernels = ORDINARY[name]
+    package = tmp_path / "site" / "keepsum"
+    shutil.copytree(compiling.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {"PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+    def run():
+        command = [sys.executable, "-c", RELEASE.format(keep=keep)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    first, second = run(), run()
+    assert first.stdout.split("]")[0] == str(kernels).split("]")[0]
+    assert "numba" in first.stdout
+    assert first.stderr == second.stderr == ""  # nothing is said where no terminal listens
+    assert second.stdout.strip() == "[] []"

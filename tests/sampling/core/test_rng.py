@@ -217,29 +217,7 @@ def test_the_compile_cache_falls_back_to_a_user_folder(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "(3, 2)"
     assert done.stderr == ""  # nothing is announced where no terminal listens
-    assert list((tmp_path / ".cache").rglob("*.nbi"))
-
-
-def test_a_cold_compile_is_announced_on_a_terminal(monkeypatch, tmp_path, capsys):
-    from types import SimpleNamespace
-
-    from keepsum.sampling.core import driving
-
-    def cold():
-        """A kernel's Python function."""
-
-    class Kernel:
-        _cache = SimpleNamespace(cache_path=str(tmp_path))
-        py_func = cold
-
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    first = Kernel()
-    driving.announce(first)
-    driving.announce(first)
-    assert capsys.readouterr().err.count("compiling a sampler") == 1
-    (tmp_path / "kernels.cold-1.py311.nbi").touch()
-    driving.announce(Kernel())
-    assert capsys.readouterr().err == ""
+    assert list((tmp_path / ".cache").rglob("*.code"))
 
 
 def test_another_text_of_kernels_has_another_cache(tmp_path):

@@ -12,15 +12,12 @@ import keepsum as ks
 from keepsum._signals import held_back
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
-from keepsum.convergence.observe import BlockConvergence, Convergence
 from keepsum.errors import InputError
-from keepsum.planning.describe import describe_choice, describe_form
-from keepsum.privacy.numbers import three_digits_up
-from keepsum.releasing.records import convergence_record
-from keepsum.sources.atomic import check_new, write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from keepsum.convergence.observe import BlockConvergence, Convergence
 
 PAPER_CELLS = 1000  # its basis needs a Smith form, and larger chains would not converge
 PICTURE_KINDS = (".png", ".svg", ".pdf")
@@ -67,6 +64,8 @@ def convergence(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show how chains converge."""
+    from keepsum.sources.atomic import check_new
+
     mechanism = declared.noise()
     if output is not None:
         if output.suffix.lower() not in PICTURE_KINDS:
@@ -111,6 +110,8 @@ def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.
 
 def _write(output: Path, force: bool, figure: Figure) -> None:
     """Write the curve, completely or not at all."""
+    from keepsum.sources.atomic import write_file
+
     picture = io.BytesIO()
     figure.savefig(picture, format=output.suffix[1:].lower(), dpi=160)
     with held_back():
@@ -119,6 +120,8 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
 
 
 def _report(plan: ks.Plan, measured: Convergence, json: bool) -> None:
+    from keepsum.releasing.records import convergence_record
+
     if json:
         show_json(
             {
@@ -142,15 +145,21 @@ def _report(plan: ks.Plan, measured: Convergence, json: bool) -> None:
 
 def _forms(plan: ks.Plan) -> list[str]:
     """The forms of the blocks that are drawn by chains."""
+    from keepsum.planning.describe import describe_form
+
     groups = zip(plan.groups, plan.samplers, strict=True)
     return [describe_form(group.form) for group, choice in groups if choice.chain is not None]
 
 
 def _samplers(plan: ks.Plan) -> list[str]:
+    from keepsum.planning.describe import describe_choice
+
     return [describe_choice(choice) for choice in plan.samplers if choice.chain is not None]
 
 
 def _figures(group: BlockConvergence) -> list[str]:
+    from keepsum.privacy.numbers import three_digits_up
+
     bound = group.bound
     last = group.meetings[-1][0] if group.meetings else 0
     unmet = f"{group.unmet:,} had NOT MET after {group.give_up:,} steps"

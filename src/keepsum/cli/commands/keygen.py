@@ -10,7 +10,6 @@ import typer
 from keepsum._signals import held_back
 from keepsum.cli.screen import done, show_json, shown
 from keepsum.errors import InputError
-from keepsum.releasing.signing import make_keys
 
 HELP = """Make an Ed25519 key pair: a private key to sign certificates, a public key to verify them.
 
@@ -41,6 +40,8 @@ def keygen(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Make keys."""
+    from keepsum.releasing.signing import make_keys
+
     if not private.name:
         raise InputError(f"The private key must be the name of a file, got {str(private)!r}.")
     beside = public if public is not None else private.with_name(f"{private.stem}.pub{private.suffix or '.pem'}")

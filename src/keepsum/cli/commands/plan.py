@@ -9,9 +9,6 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
-from keepsum.planning.describe import describe_choice, describe_form
-from keepsum.releasing.explain import person_statements, topics
-from keepsum.releasing.statements import loss_concern
 
 HELP = """Show what a release would keep and guarantee, and its margins of error. Spends no budget.
 
@@ -39,6 +36,9 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show a plan."""
+    from keepsum.releasing.explain import topics
+    from keepsum.releasing.statements import loss_concern
+
     mechanism = declared.noise()
     with progress() as step:
         step("reading the categories")
@@ -58,6 +58,10 @@ def plan(
 
 
 def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
+    from keepsum.planning.describe import describe_choice, describe_form
+    from keepsum.releasing.explain import person_statements
+    from keepsum.releasing.statements import loss_concern
+
     statements = person_statements(made)
     return {
         "cells": made.size,

@@ -6,14 +6,12 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import keepsum as ks
 from keepsum._signals import let_through
-from keepsum.accuracy.disclosure import listed
 from keepsum.cli.declaration import FILES, PUBLISHED, Declaration, declares
 from keepsum.cli.screen import (
     Done,
@@ -29,14 +27,12 @@ from keepsum.cli.screen import (
     warning,
 )
 from keepsum.errors import InputError
-from keepsum.releasing.destination import Destination, put
-from keepsum.releasing.explain import topics
-from keepsum.releasing.release import Drawn, Prepared, prepare
-from keepsum.releasing.signing import read_private_key
-from keepsum.releasing.statements import PersonStatements, kept_totals
-from keepsum.releasing.verify import compare
-from keepsum.sources.declarations import read_totals
-from keepsum.sources.writing import own_kind
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from keepsum.releasing.destination import Destination
+    from keepsum.releasing.release import Drawn, Prepared
 
 OUTPUT = "The release"
 SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
@@ -101,6 +97,12 @@ def release(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
+    from keepsum.releasing.destination import Destination, put
+    from keepsum.releasing.release import prepare
+    from keepsum.releasing.verify import compare
+    from keepsum.sources.declarations import read_totals
+    from keepsum.sources.writing import own_kind
+
     mechanism = declared.noise()
     key = _check_call(declared, output, sign, yes, force)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
@@ -153,6 +155,9 @@ def _check_call(
     declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool
 ) -> Ed25519PrivateKey | None:
     """Refuse what can be refused before the table is read; returns the key to sign with."""
+    from keepsum.releasing.destination import Destination
+    from keepsum.releasing.signing import read_private_key
+
     if declared.table is None:
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
@@ -170,6 +175,8 @@ def _check_call(
 
 def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:
     """What the curator must know before any budget is spent."""
+    from keepsum.releasing.explain import topics
+
     return [
         *topics(ready.plan),
         ("Accuracy", [str(ready.accuracy)]),
@@ -179,6 +186,8 @@ def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:
 
 
 def _bounded(ready: Prepared) -> list[str]:
+    from keepsum.accuracy.disclosure import listed
+
     bounds, name = ready.bounds, ready.plan.invariants.cell_name
     unchecked = (
         [f"not checked: {bounds.not_checked:,} cells in blocks that are too large"] if bounds.not_checked else []
@@ -196,6 +205,9 @@ def _bounded(ready: Prepared) -> list[str]:
 
 
 def _as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, object]:
+    from keepsum.accuracy.disclosure import listed
+    from keepsum.releasing.statements import PersonStatements, kept_totals
+
     certificate = released.certificate
     name = ready.plan.invariants.cell_name
     return {

@@ -14,7 +14,6 @@ from keepsum.lattice.structure import Block, Structure, System
 from keepsum.planning.geometry import block_factor
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Reason
-from keepsum.planning.selection.general import choose_narrow
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
@@ -58,6 +57,8 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
         exact = _choose_exact(sigma, part, ordered, one, BUDGET)
     if exact.sampler is not None or not NARROWEST <= sigma <= NARROW_SIGMA:
         return exact
+    from keepsum.planning.selection.general import choose_narrow  # not loaded where an exact sampler applies
+
     return choose_narrow(system, sizes, cells, float(sigma) ** 2, exact.reasons) or exact
 
 

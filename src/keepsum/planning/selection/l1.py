@@ -15,13 +15,10 @@ from keepsum.lattice.two_way import TwoWay
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Rejection, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
-from keepsum.planning.selection.general import choose_general
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
-from keepsum.sampling.l1.layers.nodes import entries_of as entries_of_layers
-from keepsum.sampling.l1.layers.sampler import LayerSplitting
 from keepsum.sampling.l1.rejection import SolvedRegions
 from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
@@ -75,7 +72,11 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(np.concatenate(cells))
     exact = _choose_exact(system, sizes, cells, epsilon)
-    return exact if exact.sampler is not None else choose_general(system, sizes, cells, epsilon, exact.reasons)
+    if exact.sampler is not None:
+        return exact
+    from keepsum.planning.selection.general import choose_general  # not loaded where an exact sampler applies
+
+    return choose_general(system, sizes, cells, epsilon, exact.reasons)
 
 
 def _out_of_range(cells: IntArray) -> Choice:
@@ -211,6 +212,9 @@ def _by_layers(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> C
     rate = epsilon * 2**pairs
     if rate < LOWEST_LAYERS_EPSILON or columns > MOST_LAYERS_COLUMNS:
         return Choice.none(cells, Reason("table_too_large"))
+    from keepsum.sampling.l1.layers.nodes import entries_of as entries_of_layers  # brings scipy.fft
+    from keepsum.sampling.l1.layers.sampler import LayerSplitting
+
     kept, proposal, weights = entries_of_layers(rate, (rows, layers, columns))
     if kept > LAYERS_KEPT or proposal > LAYERS_PROPOSAL or weights > LAYERS_WEIGHTS:
         return Choice.none(cells, Reason("table_too_large"))

@@ -1,6 +1,6 @@
 """From the kind of a mechanism to the samplers of its groups of blocks.
 
-A new mechanism names its kind; its samplers are one file beside this one and one line here.
+A new mechanism names its kind; its samplers are one file beside this one and one case here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from keepsum.lattice.structure import Block, Structure
 from keepsum.planning.groups import BlockGroup
-from keepsum.planning.selection import common_scale, gaussian, l1
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy.mechanism import Kind, Mechanism
 
@@ -33,18 +32,26 @@ class Selection:
     together: Callable[[Sequence[Choice], Mechanism], tuple[Choice, ...]] | None = None
 
 
-SELECTIONS: dict[Kind, Selection] = {
-    "laplace-l1": Selection(l1.choose_free, l1.choose_sums, l1.choose_overlap),
-    "laplace-l2": Selection(
-        common_scale.choose_free, common_scale.choose_sums, common_scale.choose_overlap, common_scale.together
-    ),
-    "gaussian": Selection(gaussian.choose_free, gaussian.choose_sums, gaussian.choose_overlap),
-}
+def selection_of(kind: Kind) -> Selection:
+    """The samplers of a kind of mechanism; only these are loaded."""
+    match kind:
+        case "laplace-l1":
+            from keepsum.planning.selection import l1
+
+            return Selection(l1.choose_free, l1.choose_sums, l1.choose_overlap)
+        case "laplace-l2":
+            from keepsum.planning.selection import common_scale as scale
+
+            return Selection(scale.choose_free, scale.choose_sums, scale.choose_overlap, scale.together)
+        case "gaussian":
+            from keepsum.planning.selection import gaussian
+
+            return Selection(gaussian.choose_free, gaussian.choose_sums, gaussian.choose_overlap)
 
 
 def select(structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism) -> tuple[Choice, ...]:
     """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
-    selection = SELECTIONS[mechanism.kind]
+    selection = selection_of(mechanism.kind)
     choices = tuple(_choose(selection, structure, group, mechanism) for group in groups)
     return choices if selection.together is None else selection.together(choices, mechanism)
 

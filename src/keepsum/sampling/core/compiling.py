@@ -1,78 +1,131 @@
 """How kernels are compiled, and where the result is kept.
 
-numba keeps compiled code beside the source and compares the date of one file only, so that a change to a kernel that
-another file calls would go unseen. Here the folder is named after the text of every file with a kernel and of all that
-such files import (``kernel_sources``): another text, another folder. Where the package's own folder cannot be written
-to, the user's cache folder serves, and where that cannot either, kernels are compiled in memory.
+A kernel is a plain Python function. Its first call looks for compiled code of its arguments' kinds in the cache, and
+only where there is none imports numba and compiles it (``building``): a process that finds everything there needs
+neither numba nor its second of imports, only llvmlite, which puts code into memory (``loading``).
+
+The folder of the cache is named after the text of every file with a kernel and of all that such files import
+(``kernel_sources``): another text, another folder. Where the package's own folder cannot be written to, the user's
+cache folder serves, and where that cannot either, kernels are compiled in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from numba import njit
-from numba.core import config
-from numba.core.caching import FunctionCache
+from typing import Any, TypeAlias
 
 from keepsum._cache import is_writable, user_cache
+from keepsum.sampling.core.forking import ProcessLock
+from keepsum.sampling.core.kernel_functions import KernelFunction
+from keepsum.sampling.core.loading import Code, Loaded, keep, kept, load, machine
+from keepsum.sampling.core.packing import Packed, pack
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a loop at its first call: without the interpreter's lock, exactly as written, kept for later runs.
 
-    It makes no array. So nothing has to count who refers to its arguments, which at calls with tuples of arrays takes
-    more time than many of the calls.
+    It makes no array.
     """
-    return _kept(function, _nrt=False)
-
-
-def allocating_kernel(function: Callable[..., Any]) -> Any:
-    """The same for a function that makes arrays of its own."""
-    return _kept(function, _nrt=True)
+    return Kernel(function)
 
 
 def inner_kernel(function: Callable[..., Any]) -> Any:
     """A kernel that becomes part of those that call it: a call with tables takes longer than some of them run."""
-    return _kept(function, _nrt=False, forceinline=True)
+    return Kernel(function, forceinline=True)
 
 
 def loose_kernel(function: Callable[..., Any]) -> Any:
     """A kernel of sums of floats that may be taken in any order: several at a time, and so in other last digits."""
-    return _kept(function, _nrt=False, fastmath={"reassoc", "contract"}, error_model="numpy")
+    return Kernel(function, fastmath={"reassoc", "contract"}, error_model="numpy")
 
 
-def _kept(function: Callable[..., Any], **options: Any) -> Any:
-    compiled = njit(nogil=True, **options)(function)
-    folder = cache_folder()
-    if folder is None:
-        return compiled
-    settings: Any = config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(folder)
+class Kernel(KernelFunction):
+    """A function that is compiled for each kind of arguments that it is called with.
+
+    Other kernels that it calls become part of its code. They are compiled on their own only if Python calls them.
+    """
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, **options)
+        self._loaded: dict[tuple[str, ...], Loaded] = {}
+        self._one_at_a_time = ProcessLock()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it; arrays are changed in place."""
+        return self.run(*map(pack, arguments))
+
+    def run(self, *arguments: Packed) -> Any:
+        """Run it on packed arguments."""
+        loaded = self._loaded.get(tuple([argument.kind for argument in arguments]))
+        if loaded is None:
+            loaded = self._load(arguments)
+        return loaded(*[argument.slots for argument in arguments])
+
+    def _load(self, arguments: tuple[Packed, ...]) -> Loaded:
+        kinds = tuple([argument.kind for argument in arguments])
+        with self._one_at_a_time.here():
+            if kinds not in self._loaded:
+                path = self._path(kinds)
+                code = None if path is None else kept(path)
+                if code is None:
+                    code = self._compile([argument.value for argument in arguments])
+                    if path is not None:
+                        keep(path, code)
+                self._loaded[kinds] = load(code)
+            return self._loaded[kinds]
+
+    def _path(self, kinds: tuple[str, ...]) -> Path | None:
+        """Where its code for such arguments is kept, on this machine and with these versions."""
+        folder = cache_folder()
+        if folder is None:
+            return None
+        key = hashlib.sha256(repr((self.__module__, kinds, machine())).encode()).hexdigest()[:32]
+        return folder / f"{self.__name__}-{key}.code"
+
+    def _compile(self, values: list[Any]) -> Code:
+        from keepsum.sampling.core.building import build  # brings numba
+
+        code: Code = build(self, values, _Watch.tell or _print_once)
+        return code
+
+
+Tell: TypeAlias = Callable[[int, int], None]  # how many functions of a kernel are compiled, and of how many
+
+
+class _Watch:
+    """Who is told that kernels are compiled, and whether a terminal was."""
+
+    tell: Tell | None = None
+    printed = False
+
+
+def _print_once(done: int, total: int) -> None:
+    """Say on a terminal, if there is one, what takes seconds."""
+    if not _Watch.printed and sys.stderr is not None and sys.stderr.isatty():
+        _Watch.printed = True
+        print("keepsum: compiling samplers, a few seconds the first time", file=sys.stderr)
+
+
+@contextmanager
+def compiling_shown(tell: Tell) -> Iterator[None]:
+    """Tell somebody how far compilation is, instead of printing a line."""
+    before, _Watch.tell = _Watch.tell, tell
     try:
-        compiled._cache = _Shelf(function)  # type: ignore[no-untyped-call]
+        yield
     finally:
-        settings.CACHE_DIR = before
-    return compiled
-
-
-class _Shelf(FunctionCache):
-    """What numba keeps on disk of a kernel; a disk that is full, or a folder that is gone, keeps nothing."""
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        with suppress(OSError):
-            super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
+        _Watch.tell = before
 
 
 PACKAGE = Path(__file__).parents[2]
-_THIS = Path(__file__).relative_to(PACKAGE)
-_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|allocating_|inner_)?kernel\b")
+_CORE = Path(__file__).parent.relative_to(PACKAGE)
+_COMPILER = ("building.py", "packing.py")  # what code is made with, whatever kernels import
+_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|inner_)?kernel\b")
 _IMPORTED = re.compile(rb"\b(?:from|import)[ \t]+keepsum\.([\w.]+)(?:[ \t]+import[ \t]+(\([^)]*\)|.*))?")
 
 
@@ -85,11 +138,12 @@ def kernel_sources(package: Path = PACKAGE) -> dict[Path, bytes]:
     texts = {path: path.read_bytes() for path in package.rglob("*.py")}
     sources: dict[Path, bytes] = {}
     waiting = [path for path, text in texts.items() if _DECORATED.search(text)]
+    waiting += [package / _CORE / name for name in _COMPILER]
     while waiting:
         path = waiting.pop()
         if path in texts and path not in sources:
             sources[path] = texts[path]
-            if path != package / _THIS:  # where compiled code is kept does not change it
+            if path != package / _CORE / "compiling.py":  # where compiled code is kept does not change it
                 waiting += _imports(texts[path], package)
     return dict(sorted(sources.items()))
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from keepsum.sampling.core.compiling import Kernel
 from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, States, new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
+from keepsum.sampling.core.packing import pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 
 TASK_CELLS = 2**16  # about a millisecond of work
@@ -66,15 +66,15 @@ def run(
 
     ``referee`` settles the ties of kernels that have any; ``states`` has the state to go on from.
     """
-    announce(kernel)
     states = new_state() if states is None else states
+    call = _prepared(kernel, states, tables, task)
     position = states["position"]
     stream.renew()
     if stream.position == len(stream.words):
         stream.more()
     while True:
         position[0] = stream.position
-        code = kernel(stream.words, states, tables, task)
+        code = call(stream.words)
         stream.position = int(position[0])
         if code == DONE:
             return states[0]
@@ -88,18 +88,12 @@ def run(
             referee.accept(states[0], stream)
 
 
-_ANNOUNCED: set[object] = set()
-
-
-def announce(kernel: Any) -> None:
-    """Say on a terminal that a kernel is about to be compiled, if numba has not kept it from an earlier run."""
-    if kernel in _ANNOUNCED:
-        return
-    _ANNOUNCED.add(kernel)
-    kept = kernel._cache.cache_path if hasattr(kernel, "_cache") else None  # None too where nothing is kept
-    warm = kept is not None and any(Path(kept).glob(f"*{kernel.py_func.__name__}*.nbi"))
-    if not warm and sys.stderr is not None and sys.stderr.isatty():
-        print("keepsum: compiling a sampler, a few seconds the first time", file=sys.stderr)
+def _prepared(kernel: Callable[..., int], *arguments: Any) -> Callable[[Any], int]:
+    """A kernel as a function of its words alone; its other arguments are packed once."""
+    if not isinstance(kernel, Kernel):
+        return lambda words: kernel(words, *arguments)
+    packed = [pack(argument) for argument in arguments]
+    return lambda words: int(kernel.run(pack(words), *packed))
 
 
 def in_parallel(

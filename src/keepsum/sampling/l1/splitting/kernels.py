@@ -266,6 +266,30 @@ def propose(words, state: State, tables: SplittingTables, room: SplittingRoom):
 
 
 @kernel
+def write_entries(tables: SplittingTables, room: SplittingRoom, out, base):
+    """The same for entries of one cell each, which are their sums."""
+    for e in range(len(tables.entry_row)):
+        out[base + tables.entry_start[e]] = room.sums[tables.entry_leaf[e], tables.entry_row[e]]
+
+
+@kernel
+def fill_single_tables(words, states: States, tables: SplittingTables, task: Task):
+    """``fill_split_tables`` for entries of one cell each: so much less code that it compiles in half the time."""
+    state = states[0]
+    room, out = task.room, task.out
+    while task.first + state.job < task.last and state.rows_drawn < task.most:
+        code = propose(words, state, tables, room)
+        if code < 0:
+            return code
+        if code == 0:
+            continue
+        write_entries(tables, room, out, (task.first + state.job) * tables.width)
+        state.phase = PICK_ROOT
+        state.job += 1
+    return np.int64(DONE)
+
+
+@kernel
 def fill_split_tables(words, states: States, tables: SplittingTables, task: Task):
     """Tables one behind the other in ``out``; the room is a ``SplittingRoom``."""
     state = states[0]

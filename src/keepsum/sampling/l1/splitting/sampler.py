@@ -32,6 +32,7 @@ from keepsum.sampling.l1.splitting.kernels import (
     LABEL_RIGHT,
     OFFSET,
     PICK_ROOT,
+    fill_single_tables,
     fill_split_tables,
 )
 from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
@@ -114,7 +115,8 @@ class ColumnSplitting:
         room = self._new_room()
         law = double_geometric(self._epsilon, self._word_bits)
         referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
-        return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
+        kernel = fill_single_tables if self._sizes.max() == 1 else fill_split_tables
+        return run(kernel, stream, self._tables, Task(first, last, flat, room, most), referee)
 
     def _packed(self) -> SplittingTables:
         tree, laws = self._tree, self._laws
