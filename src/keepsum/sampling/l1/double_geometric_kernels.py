@@ -108,12 +108,12 @@ def draw_pairs_of(words, position, noise: NoiseTable, column_bits, out, place, c
 
     Places are counted without signs, for which numba would look from which end they count.
     """
-    usable, half = noise.usable, np.uint64((1 << HALF_BITS) - 1)
+    high, usable, half = noise.high, noise.usable, np.uint64((1 << HALF_BITS) - 1)
     here, there, total = np.uint64(position), np.uint64(place), np.int64(0)
     for i in range(count):
         word = words[here] & usable
-        first, tie = look_up(word >> np.uint64(HALF_BITS), noise.high, HALF_BITS - column_bits)
-        second, other_tie = look_up(word & half, noise.high, HALF_BITS - column_bits)
+        first, tie = look_up(word >> np.uint64(HALF_BITS), high, HALF_BITS - column_bits)
+        second, other_tie = look_up(word & half, high, HALF_BITS - column_bits)
         if tie | other_tie:
             count = i
             break
