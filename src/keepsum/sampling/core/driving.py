@@ -15,7 +15,7 @@ from keepsum.sampling.core.compiling import Kernel
 from keepsum.sampling.core.geometric import WORD_BITS, Geometric
 from keepsum.sampling.core.kernel_arguments import State, States, new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
-from keepsum.sampling.core.packing import pack
+from keepsum.sampling.core.packing import Packed, pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.core.tabulated import TabulatedLaw
 
@@ -61,6 +61,7 @@ def run(
 ) -> State:
     """Run a kernel to its end, with as many words as it takes, and return its state.
 
+    Whoever runs it often with the same ``tables`` may pack them once (``packing``).
     ``referee`` settles the ties of kernels that have any; ``states`` has the state to go on from.
     """
     states = new_state() if states is None else states
@@ -89,7 +90,7 @@ def _prepared(kernel: Callable[..., int], *arguments: Any) -> Callable[[Any], in
     """A kernel as a function of its words alone; its other arguments are packed once."""
     if not isinstance(kernel, Kernel):
         return lambda words: kernel(words, *arguments)
-    packed = [pack(argument) for argument in arguments]
+    packed = [argument if isinstance(argument, Packed) else pack(argument) for argument in arguments]
     return lambda words: int(kernel.run(pack(words), *packed))
 
 
