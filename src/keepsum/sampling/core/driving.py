@@ -86,12 +86,25 @@ def run(
             referee.accept(states[0], stream)
 
 
-def _prepared(kernel: Callable[..., int], *arguments: Any) -> Callable[[Any], int]:
+class _Last:
+    """The tables that were packed last: the tasks of a draw share them."""
+
+    packed: Packed | None = None
+
+
+def _prepared(kernel: Callable[..., int], states: States, tables: Any, task: Any) -> Callable[[Any], int]:
     """A kernel as a function of its words alone; its other arguments are packed once."""
     if not isinstance(kernel, Kernel):
-        return lambda words: kernel(words, *arguments)
-    packed = [argument if isinstance(argument, Packed) else pack(argument) for argument in arguments]
-    return lambda words: int(kernel.run(pack(words), *packed))
+        return lambda words: kernel(words, states, tables, task)
+    last = _Last.packed
+    if isinstance(tables, Packed):
+        packed_tables = tables
+    elif last is not None and last.value is tables:
+        packed_tables = last
+    else:
+        packed_tables = _Last.packed = pack(tables)
+    packed_states, packed_task = pack(states), pack(task)
+    return lambda words: int(kernel.run(pack(words), packed_states, packed_tables, packed_task))
 
 
 def in_parallel(
