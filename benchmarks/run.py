@@ -14,7 +14,7 @@ from pathlib import Path
 from measuring import MISSED
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("planning.py", "sampling.py", "tables.py", "mcmc.py", "general.py")
+BENCHMARKS = ("startup.py", "planning.py", "sampling.py", "tables.py", "mcmc.py", "general.py")
 
 
 def run(script: Path) -> list[str]:

@@ -98,26 +98,6 @@ def measure_memory(cells: int) -> float:
     return (peak - noise.nbytes) / cells
 
 
-def first_call_seconds() -> float:
-    """A new process with cached kernels: import, plan and one draw of the 4 x 4 table."""
-    code = (
-        "import keepsum as ks; d = ks.Domain({'a': range(4), 'b': range(4)});"
-        "ks.plan(ks.Invariants.margins(d, [['a'], ['b']]), ks.Laplace(epsilon='0.25')).sample()"
-    )
-    times = []
-    for _ in range(4):  # the first may compile
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True)
-        times.append(time.perf_counter() - start)
-    return min(times[1:])
-
-
-def import_seconds() -> float:
-    """CPU time of a new process that imports keepsum, the best of three."""
-    code = "import time; import keepsum; print(time.process_time())"
-    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
-
-
 def wall(work: Callable[[], object]) -> float:
     times = []
     for _ in range(3):
@@ -146,8 +126,6 @@ def main() -> int:
     report.line("102 cells under one total", draws_a_second(totals(102, 1), 20_000), "draws/s", 50_000, at_least=True)
     report.line("4 x 4 margins", draws_a_second(table(4, 4), 20_000), "draws/s", 20_000, at_least=True)
     gaussian_lines(report)
-    report.line("import keepsum", import_seconds(), "CPU s", 1.0, at_least=False)
-    report.line("first call in a new process", first_call_seconds(), "seconds", 1.5, at_least=False)
     return report.status
 
 

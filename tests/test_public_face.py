@@ -8,7 +8,8 @@ import pytest
 import keepsum as ks
 
 HEAVY = [
-    "numpy", "scipy", "numba", "llvmlite", "flint", "cryptography", "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "scipy.optimize", "scipy.stats", "ibis",
+    "numpy", "scipy", "numba", "llvmlite", "flint", "cryptography",
+    "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "scipy.optimize", "scipy.stats", "ibis",
     "duckdb", "typer", "rich", "fastapi", "jinja2", "sympy", "dp_accounting", "pyspark",
 ]  # fmt: skip
 

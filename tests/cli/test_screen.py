@@ -9,7 +9,8 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.cli.screen import error, show, show_checks, show_json, shown
+from keepsum.cli.screen import COMPILING, error, progress, show, show_checks, show_json, shown
+from keepsum.sampling.core import compiling
 
 FORGED = "a\nok      signature           valid, by the given key\x1b[1A\u202e\x9b2J\u2028[bold]:warning:"
 
@@ -94,3 +95,20 @@ def test_a_file_without_a_header_is_not_printed(tmp_path, lines_of, released):
         words = " ".join(" ".join(shown_lines).split())  # lines are broken to the width of a terminal
         assert "the first line may be data" in words
         assert "8675309" not in words
+
+
+def two_more(number):
+    return number + 2
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_compilation_is_announced_on_a_terminal_and_nowhere_else(monkeypatch, stream):
+    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    monkeypatch.setenv("TERM", "xterm")
+    with contextlib.redirect_stderr(stream), progress() as step:
+        step("drawing the noise")
+        assert compiling.kernel(two_more)(1) == 3
+    text = stream.getvalue()
+    assert (f"{COMPILING}: 0 of 1 functions" in text) == stream.isatty()
+    assert bool(text) == stream.isatty()
+    assert compiling._Watch.tell is None

@@ -9,7 +9,14 @@ import pytest
 from flint import fmpz_mat
 
 import keepsum as ks
-from keepsum.lattice.graphs import alternating_cycles, biconnected_components, shortest_cycles, spanning_forest
+from keepsum.lattice import graphs
+from keepsum.lattice.graphs import (
+    alternating_cycles,
+    biconnected_components,
+    connected_components,
+    shortest_cycles,
+    spanning_forest,
+)
 from keepsum.lattice.two_way import TwoWay
 from lattice.margins import entries, margins_of, rank
 
@@ -93,3 +100,22 @@ def test_forests_and_cycles(seed):
     assert not (A @ basis.T).any()
     # Saturated: the lattice is that of the general algorithm, which has this determinant.
     assert int(fmpz_mat((basis @ basis.T).tolist()).det()) == ks.Lattice(A).gram_determinant
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_connected_components_are_those_of_scipy(monkeypatch, seed):
+    """Few edges are followed here, many by scipy: count, labels and their order agree."""
+    numbers = np.random.default_rng(seed)
+    vertices = int(numbers.integers(1, 40))
+    tail, head = numbers.integers(0, vertices, size=(2, int(numbers.integers(0, 40))))
+    count, label = connected_components(tail, head, vertices)
+    monkeypatch.setattr(graphs, "FEW_EDGES", -1)
+    expected_count, expected = connected_components(tail, head, vertices)
+    assert count == expected_count
+    np.testing.assert_array_equal(label, expected)
+
+
+def test_components_of_a_long_path():
+    vertices = 5000
+    order = np.random.default_rng(1).permutation(vertices)
+    assert connected_components(order[:-1], order[1:], vertices)[0] == 1

@@ -10,7 +10,7 @@ from flint import arb
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.l1 import sum_laws
 from keepsum.sampling.l1.forced_sums_kernels import chances
-from keepsum.sampling.l1.sum_laws import SumLaw, _by_series, _Transform, chernoff, pack, powers_below
+from keepsum.sampling.l1.sum_laws import SumLaw, _by_series, _Transform, chernoff, powers_below, sum_tables
 
 
 def by_convolution(size, epsilon, reach):
@@ -57,7 +57,7 @@ def test_the_formulas_agree(size, epsilon):
 
 
 def all_chances(law, totals):
-    sums = pack([law.size], law.epsilon)
+    sums = sum_tables([law.size], law.epsilon)
     return [chances(sums, 0, t) for t in totals]
 
 

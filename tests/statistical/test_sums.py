@@ -12,7 +12,7 @@ from keepsum.sampling.core.kernel_arguments import new_state
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.l1 import forced_sums
 from keepsum.sampling.l1.forced_sums import ForcedSums
-from keepsum.sampling.l1.sum_laws import SumLaw, pack, powers_below
+from keepsum.sampling.l1.sum_laws import SumLaw, powers_below, sum_tables
 
 
 def sampler(epsilon, n, total=0, word_bits=64):
@@ -85,7 +85,7 @@ def test_short_words_without_the_fallback_fail(monkeypatch, wrong, epsilon):
 def test_a_biased_coin_fails():
     """The chance of acceptance computed with a rate that is off by one part in fifty."""
     made = sampler("0.5", 3)
-    made._small = made._small._replace(sums=pack(powers_below(3), Fraction("0.51")))
+    made._small = made._small._replace(sums=sum_tables(powers_below(3), Fraction("0.51")))
     assert_not_drawn_from(draws(made, 400_000), sum_law(3, 0.5))
 
 

@@ -154,11 +154,18 @@ def progress() -> Iterator[Any]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
+        current = "starting"
 
         def step(description: str) -> None:
+            nonlocal current
+            current = description
             bar.update(task, description=description)
 
-        with compiling_shown(lambda done, total: step(f"{COMPILING}: {done} of {total} functions")):
+        def compiled(done: int, total: int) -> None:
+            shown_step = f"{COMPILING}: {done} of {total} functions" if done < total else current
+            bar.update(task, description=shown_step)
+
+        with compiling_shown(compiled):
             yield step
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
-from importlib.metadata import version
 from platform import python_version
 from typing import Any
 
@@ -105,6 +104,8 @@ class Prepared:
         return Drawn(released, self._certificate(released, file, source.seeded), file)
 
     def _certificate(self, released: ReleasedTable, file: bytes | None, seeded: bool) -> Certificate:
+        from importlib.metadata import version  # slow to import, and no plan needs it
+
         return Certificate(
             schema="keepsum.certificate/2",
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from keepsum.sampling.core.compiling import Kernel
 from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, States, new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
-from keepsum.sampling.core.packing import pack
+from keepsum.sampling.core.packing import Packed, pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 
 TASK_CELLS = 2**16  # about a millisecond of work
@@ -64,6 +64,7 @@ def run(
 ) -> State:
     """Run a kernel to its end, with as many words as it takes, and return its state.
 
+    Whoever runs it often with the same ``tables`` may pack them once (``packing``).
     ``referee`` settles the ties of kernels that have any; ``states`` has the state to go on from.
     """
     states = new_state() if states is None else states
@@ -88,12 +89,25 @@ def run(
             referee.accept(states[0], stream)
 
 
-def _prepared(kernel: Callable[..., int], *arguments: Any) -> Callable[[Any], int]:
+class _Last:
+    """The tables that were packed last: the tasks of a draw share them."""
+
+    packed: Packed | None = None
+
+
+def _prepared(kernel: Callable[..., int], states: States, tables: Any, task: Any) -> Callable[[Any], int]:
     """A kernel as a function of its words alone; its other arguments are packed once."""
     if not isinstance(kernel, Kernel):
-        return lambda words: kernel(words, *arguments)
-    packed = [pack(argument) for argument in arguments]
-    return lambda words: int(kernel.run(pack(words), *packed))
+        return lambda words: kernel(words, states, tables, task)
+    last = _Last.packed
+    if isinstance(tables, Packed):
+        packed_tables = tables
+    elif last is not None and last.value is tables:
+        packed_tables = last
+    else:
+        packed_tables = _Last.packed = pack(tables)
+    packed_states, packed_task = pack(states), pack(task)
+    return lambda words: int(kernel.run(pack(words), packed_states, packed_tables, packed_task))
 
 
 def in_parallel(

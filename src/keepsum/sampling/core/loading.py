@@ -12,9 +12,12 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+
+import numpy as np
 
 ENTRY = "keepsum_kernel"  # the name of the function in compiled code
 DIGEST = hashlib.sha256().digest_size
@@ -55,13 +58,23 @@ class Loaded:
 @lru_cache(maxsize=1)
 def machine() -> str:
     """What compiled code depends on but for its text and its arguments: versions, processor, settings of numba."""
-    from importlib.metadata import version
-
+    import llvmlite
     import llvmlite.binding as llvm
 
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_") and "CACHE" not in item[0])
     processor = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    return repr((version("numba"), version("llvmlite"), version("numpy"), processor, settings))
+    return repr((_numba(), llvmlite.__version__, np.__version__, processor, settings))
+
+
+def _numba() -> str:
+    """The version of numba, without importing it: a digest of the file that states it."""
+    found = find_spec("numba")
+    stated = None if found is None or found.origin is None else Path(found.origin).with_name("_version.py")
+    if stated is not None and stated.is_file():
+        return hashlib.sha256(stated.read_bytes()).hexdigest()
+    from importlib.metadata import version  # takes longer to import than all else here
+
+    return version("numba")
 
 
 def keep(path: Path, code: Code) -> None:

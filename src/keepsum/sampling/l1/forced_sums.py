@@ -23,7 +23,7 @@ from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.double_geometric_kernels import fill_cells
 from keepsum.sampling.l1.forced_sums_kernels import accept_part, fill_regions
 from keepsum.sampling.l1.kernel_arguments import RegionTables
-from keepsum.sampling.l1.sum_laws import pack, powers_below, sum_law
+from keepsum.sampling.l1.sum_laws import powers_below, sum_law, sum_tables
 
 # Of a region above this size, parts are shared between threads, each piece on a stream of its own.
 LARGE = 2**15
@@ -87,7 +87,7 @@ class ForcedSums:
         self._goals = np.zeros_like(self._sizes) if sums is None else np.asarray(sums, dtype=np.int64)
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._law = double_geometric(epsilon, word_bits)
-        self._sums = pack(powers_below(int(self._sizes.max(initial=1))), epsilon, word_bits)
+        self._sums = sum_tables(powers_below(int(self._sizes.max(initial=1))), epsilon, word_bits)
         self.width = int(self._sizes.sum())
         small = self._sizes <= LARGE
         self._small = self._tables(self._sizes[small], self._goals[small], self._starts[small])

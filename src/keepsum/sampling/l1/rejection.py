@@ -27,7 +27,7 @@ from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
 from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
 from keepsum.sampling.l1.rejection_kernels import ACCEPT_SINGLES, ACCEPT_WIDE, fill_blocks
-from keepsum.sampling.l1.sum_laws import pack, powers_below, sum_law
+from keepsum.sampling.l1.sum_laws import powers_below, sum_law, sum_tables
 
 # Sums of regions stay far below 2^42, so with coefficients up to this no product can wrap.
 LARGEST_COEFFICIENT = 2**20
@@ -76,7 +76,7 @@ class SolvedRegions:
         parts = powers_below(max(2, int(self._sizes.max())))
         widths = np.unique(self._sizes[self._solved])
         self._laws = len(parts) + np.searchsorted(widths, self._sizes[self._solved])
-        self._sums = pack([*parts, *widths.tolist()], epsilon, word_bits)
+        self._sums = sum_tables([*parts, *widths.tolist()], epsilon, word_bits)
         self._block = int(self._sizes.sum())
         self.width = self._block * count
 

@@ -101,7 +101,7 @@ def powers_below(size: int) -> list[int]:
     return [2**i for i in range((size - 1).bit_length())]
 
 
-def pack(sizes: Sequence[int], epsilon: Fraction, word_bits: int = WORD_BITS) -> SumTables:
+def sum_tables(sizes: Sequence[int], epsilon: Fraction, word_bits: int = WORD_BITS) -> SumTables:
     """The tables of the laws of several sizes, as the kernels read them."""
     laws = [sum_law(size, epsilon) for size in sizes]
     return SumTables(

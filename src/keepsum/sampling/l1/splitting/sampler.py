@@ -20,6 +20,7 @@ import numpy.typing as npt
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
 from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, Task
+from keepsum.sampling.core.packing import pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
@@ -39,7 +40,7 @@ from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.tree import Tree, grow
-from keepsum.sampling.l1.sum_laws import pack, powers_below
+from keepsum.sampling.l1.sum_laws import powers_below, sum_tables
 
 PLAIN = Labelling()
 
@@ -82,6 +83,7 @@ class ColumnSplitting:
         self._tree = grow(self._sizes)
         self._laws = laws_of(epsilon, self._tree, labelling, tail_bits)
         self._tables = self._packed()
+        self._packed_tables = pack(self._tables)  # once: packing them takes as long as drawing a small table
         self._referee = SplittingReferee(epsilon, self._tree, self._laws)
 
     @property
@@ -116,7 +118,9 @@ class ColumnSplitting:
         law = double_geometric(self._epsilon, self._word_bits)
         referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
         kernel = fill_single_tables if self._sizes.max() == 1 else fill_split_tables
-        return run(kernel, stream, self._tables, Task(first, last, flat, room, most), referee)
+        if self._packed_tables.value is not self._tables:
+            self._packed_tables = pack(self._tables)
+        return run(kernel, stream, self._packed_tables, Task(first, last, flat, room, most), referee)
 
     def _packed(self) -> SplittingTables:
         tree, laws = self._tree, self._laws
@@ -158,7 +162,7 @@ class ColumnSplitting:
             entry_size=entry_sizes,
             entry_start=np.cumsum(entry_sizes) - entry_sizes,
             noise=double_geometric(self._epsilon, self._word_bits).table,
-            sums=pack(powers_below(int(entry_sizes.max())), self._epsilon, self._word_bits),
+            sums=sum_tables(powers_below(int(entry_sizes.max())), self._epsilon, self._word_bits),
             width=self._block,
         )
 
