@@ -35,6 +35,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return Kernel(function)
 
 
+def inner_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that becomes part of those that call it: a call with tables takes longer than some of them run."""
+    return Kernel(function, forceinline=True)
+
+
 def loose_kernel(function: Callable[..., Any]) -> Any:
     """A kernel of sums of floats that may be taken in any order: several at a time, and so in other last digits."""
     return Kernel(function, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -120,7 +125,7 @@ def compiling_shown(tell: Tell) -> Iterator[None]:
 PACKAGE = Path(__file__).parents[2]
 _CORE = Path(__file__).parent.relative_to(PACKAGE)
 _COMPILER = ("building.py", "packing.py")  # what code is made with, whatever kernels import
-_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_)?kernel\b")
+_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|inner_)?kernel\b")
 _IMPORTED = re.compile(rb"\b(?:from|import)[ \t]+keepsum\.([\w.]+)(?:[ \t]+import[ \t]+(\([^)]*\)|.*))?")
 
 
