@@ -163,7 +163,7 @@ def progress() -> Iterator[Any]:
 
         def compiled(done: int, total: int) -> None:
             shown_step = f"{COMPILING}: {done} of {total} functions" if done < total else current
-            bar.update(task, description=shown_step)
+            bar.update(task, description=shown_step, refresh=True)
 
         with compiling_shown(compiled):
             yield step

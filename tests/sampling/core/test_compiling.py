@@ -130,6 +130,21 @@ def test_others_may_read_what_is_kept(folder):
     assert path.stat().st_mode & 0o777 == 0o644
 
 
+def two_more(number):
+    return inner(inner(number))
+
+
+@pytest.mark.parametrize("decorator", [compiling.kernel, compiling.inner_kernel, compiling.loose_kernel])
+def test_kernels_call_kernels_of_every_kind(monkeypatch, folder, builds, decorator):
+    monkeypatch.setitem(globals(), "inner", decorator(one_more))
+    assert fresh(two_more)(1) == 3
+    assert fresh(two_more)(1.5) == 3.5
+    assert builds == ["two_more"] * 2  # what they call is part of them
+
+
+inner = one_more
+
+
 def divided(number):
     return 1 // number
 
@@ -264,7 +279,7 @@ def test_the_key_of_a_copy_is_the_same(package):
     assert compiling.text_of_kernels.__wrapped__(package) == compiling.text_of_kernels()
 
 
-@pytest.mark.parametrize("decorator", ["kernel", "loose_kernel", "compiling.kernel"])
+@pytest.mark.parametrize("decorator", ["kernel", "loose_kernel", "inner_kernel", "compiling.kernel"])
 def test_a_kernel_in_a_file_of_any_name_changes_the_key(package, decorator):
     (package / "planning" / "anything.py").write_text(f"@{decorator}\ndef one_more(number):\n    return number + 1\n")
     assert compiling.text_of_kernels.__wrapped__(package) != compiling.text_of_kernels()
