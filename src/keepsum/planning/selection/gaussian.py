@@ -14,7 +14,7 @@ from keepsum.lattice.structure import Block, Structure, System
 from keepsum.planning.geometry import block_factor
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Reason
-from keepsum.planning.selection.general import choose_narrow
+from keepsum.planning.selection.narrow import choose_narrow
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian

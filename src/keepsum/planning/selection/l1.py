@@ -10,12 +10,14 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.lattice.grids import Grid
-from keepsum.lattice.structure import Block, Structure, System
+from keepsum.lattice.structure import Block, Structure
 from keepsum.lattice.two_way import TwoWay
+from keepsum.planning.selection import general
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Rejection, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
-from keepsum.planning.selection.general import choose_general
+from keepsum.planning.selection.general import Problem, arrange, draw_by, settle
+from keepsum.planning.selection.outcomes import OutcomeStore, limits_of
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
@@ -74,55 +76,76 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     cells, sizes = block_cells(structure, blocks)
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(np.concatenate(cells))
-    exact = _choose_exact(system, sizes, cells, epsilon)
-    return exact if exact.sampler is not None else choose_general(system, sizes, cells, epsilon, exact.reasons)
+    problem = Problem(system, sizes, len(cells), epsilon)
+    limits = [*limits_of("general", vars(general)), *limits_of("l1", globals())]
+    store = OutcomeStore(f"laplace-l1 {epsilon}", system, sizes, len(cells), limits)
+    outcome = store.read()
+    if outcome is not None:
+        choice = draw_by(outcome, arrange(problem, cells))
+        if choice.sampler is not None or outcome.method is None:
+            return choice
+    exact = _choose_exact(problem, cells)
+    return exact if exact.sampler is not None else _choose_general(problem, cells, exact.reasons, store)
+
+
+def _choose_general(
+    problem: Problem, cells: list[IntArray], reasons: tuple[Reason, ...], store: OutcomeStore
+) -> Choice:
+    """A general sampler, by pilots whose outcome is kept."""
+    arranged = arrange(problem, cells)
+    outcome = settle(arranged.problem, reasons)
+    store.write(outcome)
+    return draw_by(outcome, arranged)
 
 
 def _out_of_range(cells: IntArray) -> Choice:
     return Choice.none(cells, Reason("epsilon_out_of_range", lowest=str(LOWEST_EPSILON), highest=str(HIGHEST_EPSILON)))
 
 
-def _choose_exact(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice:
+def _choose_exact(problem: Problem, cells: list[IntArray]) -> Choice:
     """Splitting columns or layers of tables, solving for the widest regions elsewhere; each where it is fast enough."""
+    system, sizes, epsilon = problem.system, problem.sizes, problem.epsilon
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) <= 2:
         places = folded_order(system.grid)
         return _table_choice(system.grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) == 3:
-        return _three_way_choice(system, system.grid, cells, epsilon)
+        return _three_way_choice(problem, system.grid, cells)
     if system.two_way is not None:
         entries, places = entry_order(system.two_way, sizes)
         in_order = np.concatenate([block[places] for block in cells])
         return _by_splitting(epsilon, entries, len(cells), in_order)
-    return _by_solving(system, sizes, cells, epsilon, REJECTION_PILOT, BUDGET)
+    return _by_solving(problem, cells, REJECTION_PILOT, BUDGET)
 
 
-def _by_solving(
-    system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction, pilot: int, budget: int
-) -> Choice:
-    """Solve for the widest regions, if a pilot shows that a draw stays within the budget."""
-    in_order = np.concatenate(cells)
+def _by_solving(problem: Problem, cells: list[IntArray], pilot: int, budget: int) -> Choice:
+    """Solve for the widest regions, if a pilot shows that a draw stays within the budget.
+
+    Where a few proposals of the general sampler show that it is far beyond, there is no pilot.
+    """
+    in_order, system = np.concatenate(cells), problem.system
     if system.rank * system.width > EQUATIONS:
         return Choice.none(in_order, Reason("too_many_equations", limit=EQUATIONS))
-    sampler = SolvedRegions(epsilon, system.matrix, sizes, len(cells))
+    if problem.solving_is_out_of_reach(budget):
+        return Choice.none(in_order, Reason("rarely_accepted", limit=budget))
+    sampler = SolvedRegions(problem.epsilon, system.matrix, problem.sizes, len(cells))
     if not sampler.usable:
         return Choice.none(in_order, Reason("large_coefficients"))
     return _by_rejection("solved_regions", sampler, in_order, len(cells), pilot, budget)
 
 
-def _three_way_choice(system: System, grid: Grid, cells: list[IntArray], epsilon: Fraction) -> Choice:
+def _three_way_choice(problem: Problem, grid: Grid, cells: list[IntArray]) -> Choice:
     """A table under all margins of one way less, with three axes of more than two categories.
 
     Narrow noise in small tables is quickest by solving for regions; everything else is drawn by splitting the layers.
     """
-    ones = np.ones(system.width, dtype=np.int64)
-    quick = _by_solving(system, ones, cells, epsilon, QUICK_PILOT, QUICK)
+    quick = _by_solving(problem, cells, QUICK_PILOT, QUICK)
     if quick.sampler is not None:
         return quick
     places = folded_order(grid)
-    layered = _by_layers(grid, len(cells), epsilon, np.concatenate([block[places] for block in cells]))
+    layered = _by_layers(grid, len(cells), problem.epsilon, np.concatenate([block[places] for block in cells]))
     if layered.sampler is not None:
         return layered
-    solved = _by_solving(system, ones, cells, epsilon, REJECTION_PILOT, BUDGET)
+    solved = _by_solving(problem, cells, REJECTION_PILOT, BUDGET)
     return solved if solved.sampler is not None else layered
 
 
