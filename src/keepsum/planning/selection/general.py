@@ -194,6 +194,15 @@ def counted(chain: MixtureChain, outcome: Outcome) -> MixtureChain:
     return chain
 
 
+def six_digits(measured: float) -> float:
+    """A measured number without the digits that depend on how a machine adds up floats.
+
+    >>> six_digits(0.00022727981039)
+    0.00022728
+    """
+    return float(f"{measured:.6g}")
+
+
 def _by_rejection(rejection: MixtureRejection, whole: Sampler, cells: IntArray, reasons: tuple[Reason, ...]) -> Choice:
     """A choice of rejection, with its facts."""
     return Choice(
