@@ -67,7 +67,7 @@ WORTH = 1.01  # a step of the search must gain so much
 PLACES = 6  # that a search looks at, about
 FEWEST_SEEN, MOST_SEEN = 500, 50_000  # proposals of a pilot
 PASSED = 50  # candidates from which their number per proposal is told
-CONFIRMED = 2 * 10**6  # what proposals cost that show again how many pass, at least
+CONFIRMED = 5 * 10**6  # what proposals cost that show again how many pass, at least
 SAME = 9  # exponents that agree to so many decimals are one: they are rounded, and bounds take that into account
 
 
