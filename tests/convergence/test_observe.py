@@ -13,7 +13,7 @@ from keepsum.convergence import observe as observing
 from keepsum.convergence.observe import BlockConvergence, Convergence
 from keepsum.planning.describe import describe_choice
 from keepsum.planning.selection import general as choosing_general
-from keepsum.planning.selection import l1 as choosing
+from keepsum.planning.selection import overlapping as choosing
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError, added_delta
 from keepsum.privacy.numbers import three_digits_up

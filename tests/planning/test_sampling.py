@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.planning.selection import l1
+from keepsum.planning.selection import overlapping
 from keepsum.planning.selection.choice import Reason
-from keepsum.planning.selection.l1 import _labellings
+from keepsum.planning.selection.splitting import _labellings
 from keepsum.sampling.l1.splitting.laws import Labelling
 from support import margins
 
@@ -134,7 +134,7 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
 
 @pytest.mark.parametrize("limit", ["LAYERS_SETTLED", "LAYERS_WEIGHTS", "LAYERS_PROPOSAL", "LAYERS_KEPT"])
 def test_three_way_tables_that_take_too_long_are_left_to_others(monkeypatch, limit):
-    monkeypatch.setattr(l1, limit, 100)
+    monkeypatch.setattr(overlapping, limit, 100)
     (choice,) = ks.plan(EXACT["three-way table"], ks.Laplace(0.5)).samplers
     assert choice.method != "layer_splitting"
 
@@ -201,7 +201,7 @@ def test_wide_tables_start_with_labels_that_fit(side, epsilon, blocks):
 def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words, monkeypatch):
     """No sampler is made that would fill the memory or never end; the plan says why."""
     for name, value in (("LONGER_PILOTS", (10**6,)), ("LABELLINGS", (Labelling(),)), ("WIDE", 10**6)):
-        monkeypatch.setattr(f"keepsum.planning.selection.l1.{name}", value)  # plain tables, and a short pilot
+        monkeypatch.setattr(f"keepsum.planning.selection.splitting.{name}", value)  # plain tables, and a short pilot
     plan = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon))
     assert words in " ".join(plan.explain().split())
     assert plan.guarantee.sampling == "no sampler"

@@ -11,7 +11,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.planning.selection import general as choosing_general
-from keepsum.planning.selection import l1 as choosing
+from keepsum.planning.selection import overlapping as choosing
 from keepsum.releasing.checks import contradictions
 from keepsum.releasing.codec import kept_invariants
 from support import ROUNDED, cycle, table_over

@@ -7,13 +7,8 @@ the same blocks reuses them.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from contextlib import suppress
-from pathlib import Path
 
-from keepsum._cache import user_cache
-from keepsum._signals import held_back
+from keepsum._cache import CacheFile
 
 CHUNK_PAIRS = 250  # pairs that are run and stored together
 
@@ -30,17 +25,14 @@ class MeetingTimeStore:
     """
 
     def __init__(self, name: str, lag: int, give_up: int) -> None:
-        folder = user_cache()
-        self._path = None if folder is None else folder / "convergence" / f"{name}.json"
+        self._file = CacheFile("convergence", f"{name}.json")
         self._lag, self._give_up = lag, give_up
 
     def read(self) -> list[list[int]]:
         """The stored chunks; none if the file is missing or damaged."""
-        if self._path is None:
-            return []
         try:
-            chunks = json.loads(self._path.read_text())
-        except (OSError, ValueError):
+            chunks = json.loads(self._file.read() or "[]")
+        except (ValueError, RecursionError):
             return []
         whole = isinstance(chunks, list) and all(
             isinstance(chunk, list) and len(chunk) == CHUNK_PAIRS and all(self._possible(time) for time in chunk)
@@ -53,16 +45,4 @@ class MeetingTimeStore:
 
     def write(self, chunks: list[list[int]]) -> None:
         """Replace the file atomically; where the folder cannot be written to, nothing is stored."""
-        if self._path is None:
-            return
-        with held_back(), suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, suffix=".part")
-            try:
-                with os.fdopen(handle, "w") as file:
-                    json.dump(chunks, file)
-                Path(name).replace(self._path)
-            except BaseException:
-                with suppress(OSError):
-                    Path(name).unlink()
-                raise
+        self._file.write(json.dumps(chunks))

@@ -9,7 +9,7 @@ from scipy import sparse, special
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection.general import cell_moves
+from keepsum.planning.selection.narrow import cell_moves
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_moves, table_moves

@@ -57,7 +57,7 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
         exact = _choose_exact(sigma, part, ordered, one, BUDGET)
     if exact.sampler is not None or not NARROWEST <= sigma <= NARROW_SIGMA:
         return exact
-    from keepsum.planning.selection.general import choose_narrow  # not loaded where an exact sampler applies
+    from keepsum.planning.selection.narrow import choose_narrow  # not loaded where an exact sampler applies
 
     return choose_narrow(system, sizes, cells, float(sigma) ** 2, exact.reasons) or exact
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.grids import Grid
-from keepsum.lattice.matrix import Row
+from keepsum.lattice.matrix import Row, dense
 from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST_SHIFT
 from keepsum.sampling.general.kernel_arguments import BathTables
 from keepsum.sampling.general.scales import log_sum_law
@@ -130,21 +130,29 @@ def _boxes(grid: Grid) -> Iterator[Row]:
 
 def short_moves(basis: Sequence[Row]) -> tuple[Row, ...] | None:
     """A basis, and the sums and differences of two of its vectors that are no longer than the longest of it."""
-    longest = max(_length(vector) for vector in basis)
     moves = {_key(vector): vector for vector in basis}
-    for one, two in combinations(basis, 2):
-        for sign in (1, -1):
-            vector = {r: one.get(r, 0) + sign * two.get(r, 0) for r in one.keys() | two.keys()}
-            vector = {r: value for r, value in sorted(vector.items()) if value}
-            if one.keys() & two.keys() and _length(vector) <= longest:
-                moves.setdefault(_key(vector), vector)
+    for first, second, sign in _short_pairs(basis):
+        one, two = basis[first], basis[second]
+        vector = {r: one.get(r, 0) + sign * two.get(r, 0) for r in sorted(one.keys() | two.keys())}
+        vector = {r: value for r, value in vector.items() if value}
+        moves.setdefault(_key(vector), vector)
         if len(moves) > MOST_MOVES:
             return None
     return tuple(moves.values())
 
 
-def _length(vector: Row) -> int:
-    return sum(abs(value) for value in vector.values())
+def _short_pairs(basis: Sequence[Row]) -> Iterator[tuple[int, int, int]]:
+    """Two vectors that touch, and the sign with which their sum is no longer than the longest of all."""
+    matrix = dense(basis, 1 + max(max(vector) for vector in basis))
+    longest = np.abs(matrix).sum(axis=1).max()
+    for first in range(len(basis)):
+        one, others = matrix[first], matrix[first + 1 :]
+        touching = ((one != 0) & (others != 0)).any(axis=1)
+        sums, differences = (np.abs(one + sign * others).sum(axis=1) <= longest for sign in (1, -1))
+        for second in np.flatnonzero(touching & (sums | differences)).tolist():
+            for sign, short in ((1, sums), (-1, differences)):
+                if short[second]:
+                    yield first, first + 1 + second, sign
 
 
 def _key(vector: Row) -> frozenset[tuple[int, int]]:

@@ -14,6 +14,7 @@ from keepsum.sampling.general.kernel_arguments import BathTables, SweepPairTable
 from keepsum.sampling.general.mixture_kernels import unit
 
 FAINT = -42.0  # moves less likely than e^-42 of the likeliest are left out
+NO_ROOM = 2**62
 MOST_SHIFT = 1024  # k on either side of the likeliest; laws so wide that they reach further are not drawn this way
 
 
@@ -32,8 +33,8 @@ def log_weight(bath: BathTables, b, sums, k):
 
 
 @kernel
-def move(uniform, bath: BathTables, b, sums, weights):
-    """Draw k, and move by it; False if its law reaches further than there is room for."""
+def draw_shift(uniform, bath: BathTables, b, sums, weights):
+    """Draw the k to move by; NO_ROOM if its law reaches further than there is room for."""
     # The weight is log-concave in k: climb to the top, then go down both sides.
     top = 0
     best = log_weight(bath, b, sums, 0)
@@ -52,7 +53,7 @@ def move(uniform, bath: BathTables, b, sums, weights):
         if log_ratio < FAINT:
             break
         if n > MOST_SHIFT:
-            return False
+            return NO_ROOM
         low = n
         weights[MOST_SHIFT - n] = math.exp(log_ratio)
         total += weights[MOST_SHIFT - n]
@@ -61,7 +62,7 @@ def move(uniform, bath: BathTables, b, sums, weights):
         if log_ratio < FAINT:
             break
         if n > MOST_SHIFT:
-            return False
+            return NO_ROOM
         high = n
         weights[MOST_SHIFT + n] = math.exp(log_ratio)
         total += weights[MOST_SHIFT + n]
@@ -71,10 +72,23 @@ def move(uniform, bath: BathTables, b, sums, weights):
     while passed < goal and k < high:
         k += 1
         passed += weights[MOST_SHIFT + k]
-    k += top
+    return k + top
+
+
+@kernel
+def shift(bath: BathTables, b, sums, k):
+    """Move by k."""
     if k != 0:
         for a in range(bath.pointers[b], bath.pointers[b + 1]):
             sums[bath.regions[a]] += k * bath.values[a]
+
+
+@kernel
+def agree(bath: BathTables, b, one, other):
+    """Whether two vectors are the same where move b changes them."""
+    for a in range(bath.pointers[b], bath.pointers[b + 1]):  # noqa: SIM110 - compiled
+        if one[bath.regions[a]] != other[bath.regions[a]]:
+            return False
     return True
 
 
@@ -90,9 +104,27 @@ def equal(one, other):
 @kernel
 def sweep(words, at, bath: BathTables, sums, weights):
     """Every move once, in order; False if one has no room."""
-    for b in range(len(bath.pointers) - 1):  # noqa: SIM110 - compiled
-        if not move(unit(words[at + b]), bath, b, sums, weights):
+    for b in range(len(bath.pointers) - 1):
+        k = draw_shift(unit(words[at + b]), bath, b, sums, weights)
+        if k == NO_ROOM:
             return False
+        shift(bath, b, sums, k)
+    return True
+
+
+@kernel
+def sweep_both(words, at, bath: BathTables, pair, weights):
+    """The same for two chains that share their words; a move for which they agree is drawn once."""
+    for b in range(len(bath.pointers) - 1):
+        uniform = unit(words[at + b])
+        k = draw_shift(uniform, bath, b, pair[0], weights)
+        other = k
+        if not agree(bath, b, pair[0], pair[1]):
+            other = draw_shift(uniform, bath, b, pair[1], weights)
+        if k == NO_ROOM or other == NO_ROOM:
+            return False
+        shift(bath, b, pair[0], k)
+        shift(bath, b, pair[1], other)
     return True
 
 
@@ -139,13 +171,12 @@ def couple_sweeps(words, states: States, tables: SweepPairTables, task: Task):
         if state.step == 0:
             pair[:] = 0
         state.step += 1
-        if not sweep(words, at, bath, pair[0], weights):
+        together = state.step > tables.lag
+        one = pair[0]
+        if not (sweep_both(words, at, bath, pair, weights) if together else sweep(words, at, bath, one, weights)):
             state.exceeded = 1
             return DONE
-        if state.step > tables.lag:
-            if not sweep(words, at, bath, pair[1], weights):
-                state.exceeded = 1
-                return DONE
+        if together:
             met = equal(pair[0], pair[1])
             if met or state.step >= tables.last:
                 times[state.job] = state.step if met else -1

@@ -60,9 +60,15 @@ from keepsum.sampling.general.scales import (
 from keepsum.sampling.general.slabs import Slabs, leverages
 from keepsum.sampling.general.weights import Renewal
 
+MULTIPLICATIONS_PER_CELL = 40  # of a factor, in the time that a cell takes
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
-STRETCHES = (1.0, 1.05, 1.1, 1.2, 1.3)
-WORTH = 1.005  # a step of the search must gain so much
+STRETCHES = (1.0, 1.1, 1.2)
+WORTH = 1.01  # a step of the search must gain so much
+PLACES = 6  # that a search looks at, about
+FEWEST_SEEN, MOST_SEEN = 500, 50_000  # proposals of a pilot
+PASSED = 50  # candidates from which their number per proposal is told
+CONFIRMED = 5 * 10**6  # what proposals cost that show again how many pass, at least
+SAME = 9  # exponents that agree to so many decimals are one: they are rounded, and bounds take that into account
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +135,7 @@ class Proposals(ABC):
     def _cost(self, width: float) -> int:
         """Regions, coordinates that are drawn along a law of that width, and the factor."""
         along = int((7 + width / 16) * self.slabs.dimension)
-        return 2 * len(self.slabs.order) + along + self.slabs.multiplications // 15
+        return 2 * len(self.slabs.order) + along + self.slabs.multiplications // MULTIPLICATIONS_PER_CELL
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +169,8 @@ class Mixture(Proposals):
     def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
         """For totals over regions; ``sizes`` in the order of the columns of the matrix."""
         exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
-        return cls(slabs, epsilon, sizes[slabs.order], np.clip(exponents, 0.0, 1.0), tau)
+        rounded = np.asarray(np.round(np.clip(exponents, 0.0, 1.0), SAME), dtype=np.float64)
+        return cls(slabs, epsilon, sizes[slabs.order], rounded, tau)
 
     def at(self, tau: float, stretch: float = 1.0) -> Mixture:
         """The same with another threshold."""
@@ -256,25 +263,34 @@ class OneWidth(Proposals):
 
 @dataclass(frozen=True)
 class Tuned:
-    """A mixture with its threshold chosen, the log weights of a pilot's proposals, and the mean square of a sum."""
+    """A mixture with its threshold chosen, and the log weights of a pilot's proposals."""
 
     mixture: Mixture
     log_weights: Floats
-    mean_square: float
 
     @property
     def acceptance(self) -> float:
         """The acceptance rate of a chain that sees all proposals."""
         return Renewal.of(self.log_weights).acceptance
 
+    @property
+    def heaviest(self) -> float:
+        """The share that the largest weight has of all of them: where that is much, larger ones were not seen."""
+        return float(1 / np.exp(self.log_weights - self.log_weights.max()).sum())
+
+    def with_more(self, rng: Rng, proposals: int) -> Tuned:
+        """With so many proposals more."""
+        more = self.mixture.propose(proposals, rng.stream())[1]
+        return replace(self, log_weights=np.concatenate([self.log_weights, more]))
+
 
 def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
     """Choose the threshold and the stretch that accept most, by a pilot that costs about ``budget`` in all.
 
-    Half of it goes to a search, one step at a time from the middle to where it no longer pays, always with the same
-    words, so that chance does not decide; the rest to what was chosen.
+    A quarter of it goes to a search, one step at a time to where it no longer pays, always with the same words, so that
+    chance does not decide; the rest to what was chosen.
     """
-    search = max(20, min(2000, budget // (2 * 8 * mixture.cost)))
+    search = max(40, min(2000, budget // (4 * PLACES * mixture.cost)))
     known: dict[tuple[int, int], float] = {}
 
     def accepted(place: tuple[int, int]) -> float:
@@ -284,18 +300,47 @@ def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
             known[place] = Renewal.of(log_weights).acceptance
         return known[place]
 
-    best = (3 if mixture.epsilon < 0.5 else 5, 0)
-    for direction in ((1, 0), (-1, 0), (0, 1), (1, 0), (-1, 0)):
+    best = _usual_place(mixture.epsilon)
+    for direction in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 0), (-1, 0)):
         while True:
             following = (best[0] + direction[0], best[1] + direction[1])
-            if not (0 <= following[0] < len(TAUS) and following[1] < len(STRETCHES)):
+            if not (0 <= following[0] < len(TAUS) and 0 <= following[1] < len(STRETCHES)):
                 break
             if accepted(following) < accepted(best) * WORTH:
                 break
             best = following
     chosen = mixture.at(TAUS[best[0]], STRETCHES[best[1]])
-    final = max(200, min(50_000, budget // (2 * mixture.cost)))
-    sums, log_weights = chosen.propose(final, rng.stream())
-    weights = np.exp(log_weights - log_weights.max())
-    squares = float(weights @ (sums.astype(np.float64) ** 2).mean(axis=1) / weights.sum())
-    return Tuned(chosen, log_weights, squares)
+    seen = max(FEWEST_SEEN, min(MOST_SEEN, 3 * budget // (4 * mixture.cost)))
+    return Tuned(chosen, chosen.propose(seen, rng.stream())[1])
+
+
+def _usual_place(epsilon: float) -> tuple[int, int]:
+    """Where a search starts: the threshold and the stretch that most blocks have at this epsilon."""
+    if epsilon < 0.5:
+        return TAUS.index(0.07), STRETCHES.index(1.1)
+    return TAUS.index(0.14 if epsilon < 1.5 else 0.8), STRETCHES.index(1.0)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What some proposals show: how many there are for one that passes, and the mean square of a sum."""
+
+    tries: float
+    mean_square: float
+
+
+def look(proposals: Proposals, log_cap: float, rng: Rng) -> Seen:
+    """Propose until fifty have passed the cap, and for some hundredths of a second; or fifty thousand times.
+
+    Whoever makes a chain counts its proposals here, always the same: what a cache says of them is not taken over.
+    """
+    stream, squares, weights = rng.stream(), np.zeros(0), np.zeros(0)
+    count = max(200, min(5000, CONFIRMED // proposals.cost))
+    passed = 0.0
+    while passed < PASSED and len(weights) < MOST_SEEN:
+        sums, log_weights = proposals.propose(count, stream)
+        weights = np.append(weights, log_weights)
+        squares = np.append(squares, (sums.astype(np.float64) ** 2).mean(axis=1))
+        passed = float(np.exp(np.minimum(weights - log_cap, 0.0)).sum()) if log_cap > -math.inf else float(len(weights))
+    shares = np.exp(weights - weights.max())
+    return Seen(len(weights) / passed if passed > 0 else math.inf, float(shares @ squares / shares.sum()))

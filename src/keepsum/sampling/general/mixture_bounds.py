@@ -15,7 +15,7 @@ from scipy.special import gammaln, kve
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.general.mixture_kernels import FLOOR
-from keepsum.sampling.general.scale_bounds import log_excess, mass_defect, mean_square
+from keepsum.sampling.general.scale_bounds import about_log_excess, log_excess, mass_defect, mean_square
 from keepsum.sampling.general.scales import (
     ScaleLaw,
     log_ratio_error,
@@ -24,7 +24,7 @@ from keepsum.sampling.general.scales import (
     typical_variances,
 )
 from keepsum.sampling.general.slabs import Slabs
-from keepsum.sampling.general.verified import UNIT, VerifiedForm, verified_form
+from keepsum.sampling.general.verified import UNIT, VerifiedForm
 
 SPARE = 2.0**-40  # of any logarithm that is worked out in floats: a thousand times what it errs by
 SEVERAL = 40.0  # what is less likely than e^-40 is left aside, and counted
@@ -117,7 +117,7 @@ class MixtureBounds:
 
     @cached_property
     def _form(self) -> VerifiedForm | None:
-        return verified_form(self.slabs.full_basis(), self._variances)
+        return self.slabs.form(self._variances)
 
     @cached_property
     def _shares(self) -> tuple[Floats, Floats]:
@@ -161,6 +161,17 @@ class MixtureBounds:
         enclosed, others = parts[: len(self.law)], parts[len(self.law) :]
         return math.fsum(parts) + 4 * UNIT * math.fsum(map(abs, enclosed)) + SPARE * math.fsum(map(abs, others))
 
+    def about_log_bound(self, widths: Floats, log_volume: float) -> float:
+        """About ln M, in floats that prove nothing: to choose a threshold, and to see what is out of reach.
+
+        ``widths`` are those at variances of 1, ``log_volume`` is -1/2 ln det(B' V0^-1 B).
+        """
+        excess = np.array([about_log_excess(law) for law in self.laws]) + self._highest
+        used = np.array([law.exponent for law in self.laws])[self.law]
+        thetas = log_theta_sum(widths * math.sqrt(self.tau))
+        half = self.slabs.dimension * math.log(2 * math.pi) / 2 + log_volume
+        return float(excess[self.law].sum() - (used * np.log(self._variances)).sum() / 2 + thetas.sum() + half)
+
     @cached_property
     def log_acceptance(self) -> float:
         """At most ln of the mean of w/M: the sum of the law's weights over the lattice, over M.
@@ -170,9 +181,14 @@ class MixtureBounds:
         """
         if self._form is None:
             return -math.inf
+        return self.log_whole * (1 - SPARE) + max(0.0, self._log_sum()) - self.log_bound - 1e-6
+
+    @property
+    def log_whole(self) -> float:
+        """Ln of the product of the integrals of the t_i: a mean weight is that times the sum of the law's weights."""
         powers = np.array([law.power for law in self.laws])[self.law] + 1
         whole = gammaln(powers / 2) + powers / 2 * math.log(2 / self.epsilon**2) - math.log(2)
-        return float(whole.sum()) * (1 - SPARE) + max(0.0, self._log_sum()) - self.log_bound - 1e-6
+        return float(whole.sum())
 
     @property
     def acceptance(self) -> float:
@@ -194,7 +210,7 @@ class MixtureBounds:
         squares = np.where(single, 2.0, lifted * kve(2, lifted) / kve(1, lifted)) / self.epsilon**2
         # Exponential laws may be taken with other means than their own, at the price of a divergence.
         change = np.where(single, 1 - (len(offsets) - self.slabs.dimension) / (2 * len(offsets)), 1.0)
-        form = verified_form(self.slabs.full_basis(), squares * change)
+        form = self.slabs.form(squares * change)
         if form is None:
             return -math.inf
         regions = np.log(whole) - np.log(2 * math.pi * squares * change) / 2 - (change - 1 - np.log(change))

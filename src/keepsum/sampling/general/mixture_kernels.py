@@ -14,6 +14,7 @@ import numpy as np
 from keepsum.sampling.core.compiling import kernel, loose_kernel
 from keepsum.sampling.core.kernel_arguments import States, Task
 from keepsum.sampling.core.kernels import DONE, MORE
+from keepsum.sampling.general.factor_kernels import cholesky, invert
 from keepsum.sampling.general.kernel_arguments import MixtureRoom, MixtureTables, ScaleTables, SlabTables
 
 TO_UNIT = 2.0**-53
@@ -127,43 +128,6 @@ def draw_variances(words, at, laws, scales: ScaleTables, room: MixtureRoom):
         room.squares[region] = y * y
         room.variances[region] = max(y * y, FLOOR)
     return log_weight
-
-
-@loose_kernel
-def cholesky(matrix, profile, roots):
-    """The lower factor L of L L' in place; row i of both starts at profile[i]. ``roots`` are 1 over its diagonal."""
-    for i in range(len(profile)):
-        first = profile[i]
-        for j in range(first, i):
-            total = matrix[i, j]
-            for k in range(max(first, profile[j]), j):
-                total -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = total * roots[j]
-        total = matrix[i, i]
-        for k in range(first, i):
-            total -= matrix[i, k] * matrix[i, k]
-        matrix[i, i] = math.sqrt(max(total, 1e-300))
-        roots[i] = 1 / matrix[i, i]
-
-
-@loose_kernel
-def invert(factor, roots, room, out):
-    """Out = (L L')^-1, all of it, from the lower factor; ``room`` holds the columns of L^-1 as rows."""
-    size = len(roots)
-    for j in range(size):
-        room[j, j] = roots[j]
-        for i in range(j + 1, size):
-            total = 0.0
-            for k in range(j, i):
-                total += factor[i, k] * room[j, k]
-            room[j, i] = -total * roots[i]
-    for i in range(size):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(i, size):
-                total += room[i, k] * room[j, k]
-            out[i, j] = total
-            out[j, i] = total
 
 
 @kernel

@@ -55,7 +55,19 @@ def _pieces(law: ScaleLaw, doubt: float) -> Floats:
     return np.column_stack([pieces, top])
 
 
+def about_log_excess(law: ScaleLaw) -> float:
+    """The same as ``log_excess`` in floats, for comparisons that prove nothing."""
+    heights, _ = _heights(law, 0.0, *_pieces(law, 0.0).T)
+    return float(heights.max())
+
+
 def _may_be_highest(law: ScaleLaw, doubt: float, *columns: Floats) -> npt.NDArray[np.bool_]:
+    heights, doubts = _heights(law, doubt, *columns)
+    return np.asarray((heights + doubts >= (heights - doubts).max()) | (columns[1] == math.inf))
+
+
+def _heights(law: ScaleLaw, doubt: float, *columns: Floats) -> tuple[Floats, Floats]:
+    """The logarithm at the top of each piece in floats, and what it may be off by."""
     low, high, edge, height, slope, top = columns
     inside = low < math.sqrt(law.tau)
     logs = np.log(np.where(top > 0, top, 1.0))
@@ -71,9 +83,7 @@ def _may_be_highest(law: ScaleLaw, doubt: float, *columns: Floats) -> npt.NDArra
     )
     farthest = np.where(inside, abs(level), np.abs(np.log(np.maximum([low, high], math.sqrt(law.tau)))).max(axis=0))
     doubts = doubt * np.where(farthest < math.inf, farthest, 0.0) + 2.0**-40 * np.abs(terms).sum(axis=0)
-    heights = terms.sum(axis=0)
-    possible = heights + doubts >= (heights - doubts).max()
-    return np.asarray(possible | (high == math.inf))
+    return np.asarray(terms.sum(axis=0)), np.asarray(doubts)
 
 
 def _highest(

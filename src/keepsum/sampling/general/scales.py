@@ -114,11 +114,24 @@ def _edges(epsilon: float, power: float, exponent: float, root: float) -> Floats
         edges.append(min(root, math.sqrt(power) / epsilon) * math.exp(-CUT / power))
     else:
         edges += np.linspace(0, root, max(2, math.ceil(root * epsilon / FINE) + 1))[1:].tolist()
-    while edges[-1] < top:
-        y = edges[-1]
-        following = y + min(FINE / epsilon, bend * y)
-        edges.append(root if y < root < following else following)
-    return np.array(edges)
+    if edges[-1] < root:
+        edges += [*_ladder(edges[-1], root, FINE / epsilon, bend)[:-1].tolist(), root]
+    return np.concatenate([edges, _ladder(edges[-1], top, FINE / epsilon, bend)])
+
+
+def _ladder(start: float, end: float, widest: float, bend: float) -> Floats:
+    """Numbers after ``start`` to the first that is not below ``end``: y more than ``bend`` y, or ``widest`` if less.
+
+    >>> _ladder(1.0, 2.0, 0.5, 0.25).tolist()
+    [1.25, 1.5625, 1.953125, 2.44140625]
+    >>> _ladder(1.0, 2.0, 0.25, 0.25).tolist()
+    [1.25, 1.5, 1.75, 2.0]
+    """
+    turn = min(end, widest / bend)  # from here on steps have the same width
+    growing = max(0, math.ceil(math.log(turn / start) / math.log1p(bend)))
+    grown = start * (1 + bend) ** np.arange(1, growing + 1)
+    last = float(grown[-1]) if growing else start
+    return np.concatenate([grown, last + widest * np.arange(1, math.ceil((end - last) / widest) + 1)])
 
 
 def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Floats]) -> ScaleTables:

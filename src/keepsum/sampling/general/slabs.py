@@ -15,8 +15,9 @@ from scipy import sparse
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.matrix import Row
+from keepsum.sampling.general.factor_kernels import cholesky
 from keepsum.sampling.general.kernel_arguments import SlabTables
-from keepsum.sampling.general.verified import verified_form
+from keepsum.sampling.general.verified import VerifiedForm, verified_form
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +101,24 @@ class Slabs:
         turned = np.vstack([np.eye(self.slabs - 1)[::-1], -np.ones((1, self.slabs - 1))])
         return np.asarray(np.kron(turned, one))
 
-    def widths(self) -> Floats:
-        """The standard deviation with which each coordinate is drawn when every region has variance 1."""
+    def form(self, variances: Floats) -> VerifiedForm | None:
+        """What is proved of the form B' V^-1 B; it is worked out once for all mixtures on these slabs."""
+        key = variances.tobytes()
+        if key not in self._forms:
+            self._forms[key] = verified_form(self.full_basis(), variances)
+        return self._forms[key]
+
+    @cached_property
+    def _forms(self) -> dict[bytes, VerifiedForm | None]:
+        return {}
+
+    def widths(self, variances: Floats | None = None) -> Floats:
+        """The standard deviation with which each coordinate is drawn when regions have these variances, or 1."""
         basis = self.full_basis()
-        factor = np.linalg.cholesky(basis.T @ basis)
-        return np.asarray(1 / np.diag(factor))
+        form = basis.T @ (basis if variances is None else basis / variances[:, None])
+        roots = np.zeros(self.dimension)
+        cholesky(form, np.zeros(self.dimension, dtype=np.int64), roots)
+        return roots
 
     @cached_property
     def width_bounds(self) -> tuple[Floats, Floats]:

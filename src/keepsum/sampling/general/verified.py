@@ -1,8 +1,9 @@
 """What floats prove of a positive definite form B' V^-1 B: its determinant, its shares, and its widths.
 
-Let Z be about the inverse of the form's lower factor, lower triangular, any floats. Then Z G Z' = I + F with a matrix F
-that is nearly 0, and its largest row sum f is computed from above: what floats can err by in a product is at most so
-many units of the product of the absolute values (Higham, Accuracy and Stability, chapter 3). If f < 1, then
+Let Z be about the inverse of the form's lower factor, lower triangular, any floats with a diagonal above 0. Then
+Z G Z' = I + F with a matrix F that is nearly 0, and its largest row sum f is computed from above: what floats can err
+by in a product is at most so many units of the product of the absolute values (Higham, Accuracy and Stability,
+chapter 3). If f < 1, then
 
     -1/2 ln det G = sum of ln Z_jj - 1/2 ln det(I + F),  between it and that -+ (m/2) ln(1 -+ f),
     b' G^-1 b = (Z b)' (I + F)^-1 (Z b),                 between |Z b|^2/(1 + f) and |Z b|^2/(1 - f),
@@ -17,9 +18,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from keepsum._arrays import Floats
+from keepsum.sampling.general.factor_kernels import LEAST_SQUARE, cholesky, invert_factor
 
 UNIT = 2.0**-53
 
@@ -66,16 +67,25 @@ class VerifiedForm:
         return about / math.sqrt(1 + self.doubt) * (1 - 8 * UNIT), about / math.sqrt(1 - self.doubt) * (1 + 8 * UNIT)
 
 
+def inverse_factor(form: Floats) -> Floats | None:
+    """About the inverse of the lower factor of a form; None if floats find that it is not positive definite."""
+    factor, roots = np.array(form), np.zeros(len(form))
+    cholesky(factor, np.zeros(len(form), dtype=np.int64), roots)
+    if not np.diag(factor).min() ** 2 > 2 * LEAST_SQUARE:
+        return None
+    columns = np.zeros_like(factor)
+    invert_factor(factor, roots, columns)
+    return columns.T if np.isfinite(columns).all() else None
+
+
 def verified_form(basis: Floats, variances: Floats) -> VerifiedForm | None:
     """The form B' V^-1 B of a basis of whole numbers; None if floats do not prove that it is positive definite."""
     regions, size = basis.shape
     weighed = basis / variances[:, None]
     form = basis.T @ weighed
-    try:
-        factor = np.linalg.cholesky(form)
-    except np.linalg.LinAlgError:
+    inverse = inverse_factor(form)
+    if inverse is None:
         return None
-    inverse = np.tril(solve_triangular(factor, np.eye(size), lower=True))
     rest = np.abs(inverse @ form @ inverse.T - np.eye(size)).sum(axis=1).max()
     sizes = np.abs(inverse) @ (np.abs(basis).T @ np.abs(weighed)) @ np.abs(inverse.T)
     # Three products and a quotient, one after the other; twice that for what is of second order.
