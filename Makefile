@@ -44,10 +44,10 @@ demo: $(STAMP)  ## release a small table with its margins kept, verify it, and c
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo
 
 bench: $(STAMP)  ## measure speed and memory against the stated limits: all of it, then what missed
-	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python -m benchmarks.run
 
 convergence: $(STAMP)  ## measure the convergence of the general sampler's chains (minutes; resumes if stopped)
-	@$(BIN)/python benchmarks/convergence.py
+	@$(BIN)/python -m benchmarks.convergence
 
 paper: $(STAMP)  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=file, DAS=file, OUT=folder)
 	@$(BIN)/python -m experiments.run
