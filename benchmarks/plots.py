@@ -32,9 +32,8 @@ def cells(bench: Bench, out: Path) -> None:
     figure, panels = new(9, 4.6)
     axes = panels[0, 0]
     for curve, colour in _curves(bench, "cells"):
-        per_cell = [(p.size, 1e9 / p.size) for p in curve.points]
-        _line(axes, curve, colour, [factor for _, factor in per_cell])
-    _finish(axes, "number of cells", "CPU time per cell, ns", "Time per cell stays the same from 10⁵ cells on")
+        _line(axes, curve, colour, [1e9 / p.size for p in curve.points])
+    _finish(axes, "number of cells", "CPU time per cell, ns", "Time per cell of exact noise")
     note(
         figure, "l1 Laplace noise, ε = 0.25, one thread; NumPy and OpenDP keep no totals; 10⁸ cells are written to disk"
     )

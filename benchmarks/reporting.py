@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -109,23 +108,23 @@ def row(figure: Figure) -> str:
     peers = "; ".join(f"{name} {seconds(figure.times[name].spread().median)}" for name in names[1:])
     spread = "" if value.low == value.high else f" ({number(value.low)} to {number(value.high)})"
     met = "" if figure.target is None else "**no**" if figure.missed else "yes"
-    unit = f" {figure.unit}".rstrip()
-    return (
-        f"| {figure.what} | {ours} | {peers} | {number(value.median)}{unit}{spread} | {figure.target or ''} | {met} |"
-    )
+    measured = f"{number(value.median)} {figure.unit}".rstrip() + spread
+    return f"| {figure.what} | {ours} | {peers} | {measured} | {figure.target or ''} | {met} |"
 
 
 def table(bench: Bench) -> str:
     """All figures, case by case, and the growth exponents."""
-    cases = dict.fromkeys(figure.case for figure in bench.figures)
-    parts = []
-    for name in cases:
-        rows = [row(figure) for figure in bench.figures if figure.case == name]
-        parts.append("\n".join([f"**{name[0].upper()}{name[1:]}**", "", HEAD, *rows]))
+    parts = [case_table(bench, name) for name in dict.fromkeys(figure.case for figure in bench.figures)]
     fitted = [f"{curve.label} ({curve.plot}) {number(curve.exponent)}" for curve in bench.curves if curve.exponent]
     if fitted:
         parts.append(f"Growth exponents, least squares on a log-log scale: {'; '.join(fitted)}.")
     return "\n\n".join(parts)
+
+
+def case_table(bench: Bench, name: str) -> str:
+    """The figures of one case."""
+    rows = [row(figure) for figure in bench.figures if figure.case == name]
+    return "\n".join([f"**{name[0].upper()}{name[1:]}**", "", HEAD, *rows])
 
 
 def as_data(bench: Bench, described: dict[str, str], took: float) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def summary(bench: Bench, out: Path) -> str:
     """What missed and what failed, at the end."""
     where = os.path.relpath(out)
     lines = [f"\nkeepsum: results are in {where}"]
-    lines += [f"missed: {figure.case}: {re.sub(' +', ' ', line(figure))}" for figure in bench.missed]
+    lines += [f"missed: {figure.case}: {' '.join(line(figure).split())}" for figure in bench.missed]
     lines += [f"failed: {failure}" for failure in bench.failed]
     if not bench.missed and not bench.failed:
         lines.append("keepsum: every target is met")

@@ -21,6 +21,8 @@ from keepsum.sampling.core.rng import BUFFER_WORDS, Key, Rng, Stream
 
 CELLS = 10**6
 KEYSTREAM, MEMORY, REST = "keystream", "fresh memory", "look-ups and arithmetic"
+WORD, FRESH, LOOK_UP = "keystream, a word of 64 bits", "fresh memory, 8 bytes", "table look-up, half a word"
+NAME = "where the nanoseconds go"
 
 
 class UsedStream(Stream):
@@ -51,7 +53,7 @@ def looked_up(words, table, out):  # type: ignore[no-untyped-def]
         out[2 * i + 1] = table[words[i] >> np.uint64(56)]
 
 
-@case("where the nanoseconds go")
+@case(NAME)
 def nanoseconds(bench: Bench) -> None:
     for name, keep in (("51 totals", groups(CELLS, 51)), ("no total", ks.Invariants.subsets(CELLS, []))):
         plan = ks.plan(keep, ks.Laplace(epsilon=EPSILON))
@@ -68,13 +70,16 @@ def nanoseconds(bench: Bench) -> None:
             KEYSTREAM: difference(times["memory in use"], times["words in use"]),
             REST: nano(times["words in use"]),
         }
-        bench.figure(f"{name}, 10^6 cells: in all", nano(times["whole"]), "ns/cell", None)
+        bench.figure(f"{name}, 10^6 cells: in all", nano(times["whole"]), "ns/cell")
         for part, value in parts.items():
             bench.figure(f"{name}, 10^6 cells: {part}", value, "ns/cell")
+        floor = times[WORD].cpu / 2 + times[LOOK_UP].cpu + times[FRESH].cpu
+        bench.figure(f"{name}, 10^6 cells: in all / floor", Spread.of(times["whole"].cpu / floor), "×")
     for name in alone():
         bench.figure(f"alone: {name}", nano(times[name]), "ns")
+    bench.figure("floor: keystream and look-up of half a word, fresh memory", Spread.of(1e9 * floor), "ns/cell")
     entropy = math.log2(2 * math.e / float(EPSILON))
-    bench.figure("entropy of a cell's noise, without totals", entropy, "bits")
+    bench.figure("entropy of a cell's noise under no total", entropy, "bits")
 
 
 def alone() -> dict[str, Work]:
@@ -88,10 +93,10 @@ def alone() -> dict[str, Work]:
             stream.more()
 
     return {
-        "keystream, a word of 64 bits": Work(keystream, CELLS // BUFFER_WORDS * BUFFER_WORDS),
-        "fresh memory, 8 bytes": Work(lambda: np.zeros(CELLS, dtype=np.int64).fill(1), CELLS),
+        WORD: Work(keystream, CELLS // BUFFER_WORDS * BUFFER_WORDS),
+        FRESH: Work(lambda: np.zeros(CELLS, dtype=np.int64).fill(1), CELLS),
         "memory in use, 8 bytes": Work(lambda: out.fill(1), CELLS),
-        "table look-up, half a word": Work(lambda: looked_up(words, table, out), CELLS),
+        LOOK_UP: Work(lambda: looked_up(words, table, out), CELLS),
         "NumPy's noise, a cell": numpy_noise(CELLS),
     }
 
