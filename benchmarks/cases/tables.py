@@ -79,11 +79,11 @@ def regions() -> ks.Invariants:
 SHAPES = {
     "20 × 20": (lambda: margins(20, 20), ("0.25", "1"), 50, 15, True),
     "32 × 32": (lambda: margins(32, 32), ("0.25", "1", "3"), 20, 18, False),
-    "64 × 64": (lambda: margins(64, 64), ("0.25", "1", "3"), 5, 45, False),
-    "128 × 128": (lambda: margins(128, 128), ("0.25", "1"), 1, 55, False),
+    "64 × 64": (lambda: margins(64, 64), ("0.25", "1", "3"), 5, 25, False),
+    "128 × 128": (lambda: margins(128, 128), ("0.25", "1"), 1, 30, False),
     "102 × 5": (lambda: margins(102, 5), ("0.25", "1"), 50, 12, True),
     "1000 × 4": (lambda: margins(1000, 4), ("0.25", "1"), 10, 25, True),
-    "3,143 × 8": (lambda: margins(3143, 8), ("0.25", "1"), 2, 75, False),
+    "3,143 × 8": (lambda: margins(3143, 8), ("0.25", "1"), 2, 35, False),
     "40 × 4 regions of three cells": (regions, ("0.25", "1"), 100, 12, True),
 }
 PLAN_LIMIT = 2
