@@ -31,7 +31,7 @@ class Screen:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-            self._bar = Progress(*columns, transient=True)
+            self._bar = Progress(*columns, transient=True, refresh_per_second=2)
             self._task = self._bar.add_task("", total=cases)
 
     def __enter__(self) -> Screen:
