@@ -142,7 +142,7 @@ def test_three_way_tables_that_take_too_long_are_left_to_others(monkeypatch, lim
 @pytest.mark.parametrize(
     ("name", "mechanism", "methods"),
     [
-        ("a total and free cells", ks.Laplace(0.5), ["independent_cells", "uniform_compositions"]),
+        ("a total and free cells", ks.Laplace(0.5), ["independent_cells", "part_by_part"]),
         ("a total and free cells", ks.Gaussian(sigma=2), ["independent_cells", "conditional_cells"]),
         ("a total and free cells", ks.Laplace(0.5, "l2"), ["conditional_cells", "conditional_cells"]),
         ("overlap", ks.Laplace(0.5), ["solved_regions"]),
@@ -156,7 +156,7 @@ def test_a_choice_is_data(name, mechanism, methods):
     assert [choice.method for choice in choices] == methods
     for choice in choices:
         assert (choice.exactness, choice.rounding, choice.reasons) == ("exact", 0.0, ())
-        measured = choice.method not in ("independent_cells", "uniform_compositions")
+        measured = choice.method not in ("independent_cells", "part_by_part")
         assert (choice.acceptance is not None) == measured
         assert choice.acceptance is None or 0 < choice.acceptance <= 1
 

@@ -142,6 +142,7 @@ FOLLOWS = [
     ("simulated", at(*BLOCK, "form", "smallest")(2), "the blocks"),
     ("holes", lambda document: exact_by("two_rows", document), "the blocks"),
     ("holes", lambda document: exact_by("uniform_compositions", document), "the blocks"),
+    ("holes", lambda document: exact_by("part_by_part", document), "the blocks"),
     ("holes", at(*BLOCK, "form", "shape")([7, 7]), "the blocks"),  # so long that a row has a single entry
     ("holes", at(*BLOCK, "form", "shape")([4, 3]), "the blocks"),
     ("holes", at(*BLOCK, "form", "shape")([2, 2, 4]), "the blocks"),  # zeros in three ways

@@ -7,23 +7,16 @@ from scipy import stats
 
 from keepsum.accuracy.law import free_variance, sum_variance, sum_weights
 from keepsum.sampling.core import driving
-from keepsum.sampling.core.geometric import Geometric
+from keepsum.sampling.core.alias import AliasTable
 from keepsum.sampling.core.kernel_arguments import new_state
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.core.totals import TotalLaw
-from keepsum.sampling.l1 import compositions
-from keepsum.sampling.l1.compositions import ForcedSums
-from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR, BY_TABLE
-
-WAYS = {"table": BY_TABLE, "bars": BY_BARS, "repair": BY_REPAIR}
+from keepsum.sampling.l1 import forced_sums
+from keepsum.sampling.l1.forced_sums import ForcedSums
+from keepsum.sampling.l1.sum_laws import SumLaw, pack, powers_below
 
 
-def sampler(epsilon, n, total=0, way=None, word_bits=64):
-    made = ForcedSums(Fraction(epsilon), [n], [total], word_bits=word_bits)
-    if way is not None and way != BY_TABLE:
-        made._methods = np.full(1, way)
-        made._laws = {}
-    return made
+def sampler(epsilon, n, total=0, word_bits=64):
+    return ForcedSums(Fraction(epsilon), [n], [total], word_bits)
 
 
 def draws(made, count, seed=1):
@@ -32,59 +25,76 @@ def draws(made, count, seed=1):
     return out
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_forced_sums(n, epsilon, way):
-    made = sampler(epsilon, n, way=WAYS[way])
-    found = draws(made, 200_000)
+def test_forced_sums(n, epsilon):
+    found = draws(sampler(epsilon, n), 200_000)
     assert not found.sum(axis=1).any()
     assert_drawn_from(found, sum_law(n, float(epsilon)))
 
 
-@pytest.mark.parametrize("way", ["bars", "repair"])
+@pytest.mark.parametrize("epsilon", ["1/40", "1/400"])
+def test_wide_noise(epsilon):
+    """Tables of many columns, and two tables: noise in 3 cells, by steps of about its width."""
+    epsilon = Fraction(epsilon)
+    step = int(1 / epsilon)
+    found = draws(sampler(epsilon, 3), 100_000)
+    assert not found.sum(axis=1).any()
+    first = np.arange(-30 * step, 30 * step)
+    # Given the sum 0, cell 1 has weight a^|z| times that of the sum -z of two cells.
+    a = np.exp(-float(epsilon))
+    weights = a ** (2.0 * np.abs(first)) * (1 + np.abs(first) * (1 - a**2) / (1 + a**2))
+    bins = first // step
+    law = [(int(k),) for k in np.unique(bins)], np.bincount(bins - bins.min(), weights / weights.sum())
+    for cell in range(3):
+        assert_drawn_from(found[:, [cell]] // step, law)
+
+
 @pytest.mark.parametrize("total", [1, -3, 7])
-def test_other_sums(total, way):
-    found = draws(sampler("0.5", 3, total, WAYS[way]), 200_000)
+def test_other_sums(total):
+    found = draws(sampler("0.5", 3, total), 200_000)
     assert (found.sum(axis=1) == total).all()
     assert_drawn_from(found, sum_law(3, 0.5, total, reach=8))
 
 
-@pytest.mark.parametrize("total", [40, -40])
-def test_a_sum_far_out_is_reached_by_a_tilt(total):
-    made = ForcedSums.one(Fraction(1, 2), 3, total)
-    assert made._plus.epsilon != made._minus.epsilon
-    found = draws(made, 100_000)
-    points, chances = sum_law(3, 0.5, total, reach=50)
-    assert (found.sum(axis=1) == total).all()
-    assert_drawn_from(found, (points, chances))
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("epsilon", "word_bits"), [("0.5", 8), ("1", 8), ("3", 8), ("1", 4)])
-def test_short_words(epsilon, word_bits, way):
+@pytest.mark.parametrize(("epsilon", "word_bits"), [("0.1", 4), ("0.5", 8), ("1", 8), ("3", 8), ("1", 4)])
+def test_short_words(epsilon, word_bits):
     """Ties everywhere, and still the law; against ties that are rounded the power is 1 to six digits (below)."""
-    found = draws(sampler(epsilon, 3, way=WAYS[way], word_bits=word_bits), 20_000)
-    assert_drawn_from(found, sum_law(3, float(epsilon)))
+    found = draws(sampler(epsilon, 3, word_bits=word_bits), 40_000)
+    assert_drawn_from(found, sum_law(3, float(epsilon), reach=12))
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_short_words_without_the_fallback_fail(monkeypatch, way):
-    """The same test with ties decided by the rounded threshold."""
-    rounded = lambda self, words, extra: int(np.searchsorted(getattr(self.table, "high", self.table), words[0] >> 60))  # noqa: E731
-    monkeypatch.setattr(Geometric, "resolve", rounded)
-    monkeypatch.setattr(TotalLaw, "resolve", rounded)
-    monkeypatch.setattr(compositions, "accept_sum", lambda *_: 1)
-    found = draws(sampler("1", 3, way=WAYS[way], word_bits=4), 20_000)
-    assert_not_drawn_from(found, sum_law(3, 1.0))
-    assert power(found, sum_law(3, 1.0), 20_000) > 1 - 1e-6
+def to_the_other(self, number, extra):
+    """A tie decided for the outcome that a column is shared with."""
+    return int(self.others[number >> (self.digits - self.column_bits)])
+
+
+@pytest.mark.parametrize(("wrong", "epsilon"), [("draws", "0.1"), ("acceptances", "1")])
+def test_short_words_without_the_fallback_fail(monkeypatch, wrong, epsilon):
+    """The same test with ties of either kind decided by the rounded threshold."""
+    if wrong == "draws":
+        monkeypatch.setattr(AliasTable, "settle", to_the_other)
+    else:
+        monkeypatch.setattr(SumLaw, "accept", lambda *_: 1)
+    found = draws(sampler(epsilon, 3, word_bits=4), 40_000)
+    law = sum_law(3, float(epsilon), reach=12)
+    assert_not_drawn_from(found, law)
+    assert power(found, law, 40_000) > 1 - 1e-6
 
 
 def test_a_biased_coin_fails():
-    """The chance of acceptance computed with a rate that is off by one part in forty."""
-    made = sampler("0.5", 3, way=BY_REPAIR)
-    made._rate *= 1.025
+    """The chance of acceptance computed with a rate that is off by one part in fifty."""
+    made = sampler("0.5", 3)
+    made._small = made._small._replace(sums=pack(powers_below(3), Fraction("0.51")))
     assert_not_drawn_from(draws(made, 400_000), sum_law(3, 0.5))
+
+
+def test_parts_accepted_without_a_look_at_the_rest_fail():
+    """All parts are accepted, and the last cell is what remains."""
+    made = sampler("0.5", 3)
+    sums = made._small.sums
+    made._small = made._small._replace(sums=sums._replace(values=np.ones_like(sums.values)))
+    assert_not_drawn_from(draws(made, 20_000), sum_law(3, 0.5))
 
 
 def test_a_restarted_buffer_fails(monkeypatch):
@@ -105,10 +115,10 @@ def test_a_restarted_buffer_fails(monkeypatch):
                 states = new_state(job=states[0].job)
             states["answer"] = -1
 
-    monkeypatch.setattr(compositions, "run", wrong_run)
-    monkeypatch.setattr(Rng, "stream", lambda self, words=8: driving.Stream(self._key, self._bump(), 24))
+    monkeypatch.setattr(forced_sums, "run", wrong_run)
+    monkeypatch.setattr(Rng, "stream", lambda self, words=8: driving.Stream(self._key, self._bump(), 12))
     monkeypatch.setattr(Rng, "_bump", _counter(), raising=False)
-    assert_not_drawn_from(draws(sampler("0.5", 3, way=BY_REPAIR), 100_000), sum_law(3, 0.5))
+    assert_not_drawn_from(draws(sampler("0.5", 3), 100_000), sum_law(3, 0.5))
 
 
 def _counter():
@@ -176,21 +186,32 @@ def test_cells_of_a_region_are_exchangeable_and_regions_independent():
 
 
 def test_ties_go_to_the_law_of_their_own_region():
-    """Two regions of one size, one with sum 0 (a table) and one without (repaired): short words for both."""
-    found = draws(ForcedSums(Fraction(1), [3, 3], [0, 2], word_bits=4), 20_000)
+    """Two regions with different sums and sizes: short words for both."""
+    found = draws(ForcedSums(Fraction(1), [3, 4], [0, 2], word_bits=4), 20_000)
     assert_drawn_from(found[:, :3], sum_law(3, 1.0))
-    assert_drawn_from(found[:, 3:], sum_law(3, 1.0, total=2, reach=6))
+    assert_drawn_from(found[:, 3:], sum_law(4, 1.0, total=2, reach=6))
 
 
-@pytest.mark.parametrize("epsilon", ["0.02", "1", "20"])
-def test_bars_and_stars(epsilon):
-    """Few stars among many bars, and the other way round: 30 cells by table against 30 cells by repair."""
-    lengths = [
-        np.abs(draws(sampler(epsilon, 30, way=way), 20_000, seed)).sum(axis=1)
-        for seed, way in enumerate((BY_TABLE, BY_REPAIR))
-    ]
-    errors = [length.std() / np.sqrt(len(length)) for length in lengths]
-    assert abs(lengths[0].mean() - lengths[1].mean()) <= 5 * np.hypot(*errors)
+@pytest.mark.parametrize("n", [17, 64, 65, 500])
+def test_the_length_of_the_noise(n):
+    """The mean of |z|_1 given the sum 0 against its closed form, at an error rate of 1e-6: parts of all sizes.
+
+    -d/d eps of the logarithm of the normalizer p_n(0) ((1 + a) / (1 - a))^n.
+    """
+    epsilon, step = 0.5, 1e-4
+    lengths = np.abs(draws(sampler("0.5", n), 20_000)).sum(axis=1)
+    expected = -(log_weight(n, epsilon + step) - log_weight(n, epsilon - step)) / (2 * step)
+    limit = stats.t.isf(ALPHA / 2, len(lengths) - 1) * lengths.std(ddof=1) / np.sqrt(len(lengths))
+    assert abs(lengths.mean() - expected) < limit + 1e-4
+    assert limit < 0.01 * expected
+
+
+def log_weight(n, epsilon):
+    """The logarithm of the sum of e^(-eps |z|_1) over z with sum 0: the mean of a transform over the circle."""
+    turns = 2 * np.pi * np.arange(4096) / 4096
+    a = np.exp(-epsilon)
+    logs = n * np.log((1 - a**2) / (1 - 2 * a * np.cos(turns) + a**2))
+    return np.logaddexp.reduce(logs)
 
 
 def test_a_region_of_one_cell_is_its_sum():
@@ -199,11 +220,11 @@ def test_a_region_of_one_cell_is_its_sum():
 
 @pytest.mark.parametrize("epsilon", ["1/4", "1/500"])
 def test_large_regions_are_filled_in_parts(monkeypatch, epsilon):
-    """The path of regions above half a million cells, on small ones: the law, and the same noise for any threads."""
-    monkeypatch.setattr(compositions, "LARGE", 2)
-    monkeypatch.setattr(compositions, "PART_CELLS", 2)
-    made = sampler("0.5", 3, way=BY_REPAIR)
-    assert_drawn_from(draws(made, 4_000), sum_law(3, 0.5))
+    """The path of large regions, on small ones: the law, and the same noise for any threads."""
+    monkeypatch.setattr(forced_sums, "LARGE", 1)
+    monkeypatch.setattr(forced_sums, "PIECE", 2)
+    assert_drawn_from(draws(sampler("1", 4), 4_000), sum_law(4, 1.0))
+    assert_drawn_from(draws(sampler("1", 3, 2), 4_000), sum_law(3, 1.0, total=2, reach=6))
     many = ForcedSums(Fraction(epsilon), [50, 1, 9])
     one, two = (np.empty((4, 60), dtype=np.int64) for _ in range(2))
     many.draw_into(one, rng(seed=3), threads=1)
@@ -212,12 +233,19 @@ def test_large_regions_are_filled_in_parts(monkeypatch, epsilon):
     assert not one[:, :50].sum(axis=1).any()
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("word_bits", [64, 8])
-def test_the_end_of_a_buffer_changes_nothing(monkeypatch, way, word_bits):
-    made = sampler("0.5", 5, way=WAYS[way], word_bits=word_bits)
-    long = draws(made, 200)
+def test_large_regions_that_accept_all_parts_fail(monkeypatch):
+    monkeypatch.setattr(forced_sums, "LARGE", 1)
+    monkeypatch.setattr(ForcedSums, "_accepts", lambda *_: True)
+    assert_not_drawn_from(draws(sampler("1", 4), 4_000), sum_law(4, 1.0))
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", "1/500"])
+@pytest.mark.parametrize(("n", "word_bits"), [(5, 64), (5, 8), (300, 64), (300, 8)])
+def test_the_end_of_a_buffer_changes_nothing(monkeypatch, n, word_bits, epsilon):
+    made = sampler(epsilon, n, word_bits=word_bits)
+    count = 200 if n == 5 else 4
+    long = draws(made, count)
     plain = Rng.stream
     for words in (1, 2, 5, 64):
         monkeypatch.setattr(Rng, "stream", lambda self, _=0, words=words: plain(self, words))
-        assert np.array_equal(draws(made, 200), long)
+        assert np.array_equal(draws(made, count), long)

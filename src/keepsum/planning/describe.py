@@ -11,7 +11,7 @@ from keepsum.privacy.mechanism import Kind
 MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
     "independent_cells": "exact, cell by cell",
-    "uniform_compositions": "exact, by uniform compositions",
+    "part_by_part": "exact, part by part given the sum",
     "column_splitting": "exact, by splitting the columns",
     "layer_splitting": "exact, by splitting the layers",
     "solved_regions": "exact rejection; the widest regions solved for",

@@ -62,7 +62,7 @@ class KnownMethod:
 # The methods of this version and of earlier ones; those of a later one are taken as stated.
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
-    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
+    "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
     "column_splitting": KnownMethod("exact", ("l1",), ("table",), (0, 2)),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
@@ -72,6 +72,7 @@ KNOWN_METHODS = {
     "heat_bath_chain": KnownMethod("estimated", ("l1", "l2")),
     "gaussian_chain": KnownMethod("estimated", ("l2",)),
     # Of earlier versions:
+    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
     "two_rows": KnownMethod("exact", ("l1",), ("table",), (0, 2), zeros=False),
 }
 

@@ -17,7 +17,7 @@ BUDGET = 2 * 10**7
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
 Method: TypeAlias = Literal[
     "independent_cells",  # cells under no total
-    "uniform_compositions",  # l1 Laplace: cells given their sum
+    "part_by_part",  # l1 Laplace: cells given their sum
     "column_splitting",  # l1 Laplace: rejection, the columns of a table split along a tree
     "layer_splitting",  # l1 Laplace: rejection, the layers of a three-way table split along a tree
     "solved_regions",  # l1 Laplace: rejection, the widest regions solved for

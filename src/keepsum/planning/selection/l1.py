@@ -19,7 +19,7 @@ from keepsum.planning.selection.general import choose_general
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.compositions import ForcedSums, FreeCells
+from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
 from keepsum.sampling.l1.layers.nodes import entries_of as entries_of_layers
 from keepsum.sampling.l1.layers.sampler import LayerSplitting
 from keepsum.sampling.l1.rejection import SolvedRegions
@@ -65,7 +65,7 @@ def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     cells, sizes = sums_cells(structure)
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(cells)
-    return Choice("uniform_compositions", ForcedSums(epsilon, sizes), cells, len(cells))
+    return Choice("part_by_part", ForcedSums(epsilon, sizes), cells, len(cells))
 
 
 def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
@@ -135,7 +135,7 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
     if len(core) == 2:
         return _by_splitting(rate, np.ones(core, dtype=np.int64), tables, cells, signs)
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
-    return Choice("uniform_compositions", Folded(inner, tables, signs), cells, len(cells))
+    return Choice("part_by_part", Folded(inner, tables, signs), cells, len(cells))
 
 
 def entry_order(table: TwoWay, sizes: IntArray) -> tuple[IntArray, IntArray]:

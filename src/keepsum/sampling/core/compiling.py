@@ -37,6 +37,11 @@ def allocating_kernel(function: Callable[..., Any]) -> Any:
     return _kept(function, _nrt=True)
 
 
+def inner_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that becomes part of those that call it: a call with tables takes longer than some of them run."""
+    return _kept(function, _nrt=False, forceinline=True)
+
+
 def loose_kernel(function: Callable[..., Any]) -> Any:
     """A kernel of sums of floats that may be taken in any order: several at a time, and so in other last digits."""
     return _kept(function, _nrt=False, fastmath={"reassoc", "contract"}, error_model="numpy")
@@ -67,7 +72,7 @@ class _Shelf(FunctionCache):
 
 PACKAGE = Path(__file__).parents[2]
 _THIS = Path(__file__).relative_to(PACKAGE)
-_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|allocating_)?kernel\b")
+_DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|allocating_|inner_)?kernel\b")
 _IMPORTED = re.compile(rb"\b(?:from|import)[ \t]+keepsum\.([\w.]+)(?:[ \t]+import[ \t]+(\([^)]*\)|.*))?")
 
 

@@ -8,40 +8,43 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from keepsum.sampling.core.geometric import WORD_BITS, Geometric
-from keepsum.sampling.core.kernel_arguments import State, States, new_state
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, States, new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.core.tabulated import TabulatedLaw
 
 TASK_CELLS = 2**16  # about a millisecond of work
 TASKS = 64  # tasks that chains or pairs are cut into, for any number of threads: a seed gives the same result
 PILOT_DRAWS = 100  # accepted draws that tell a rejection sampler's rate well enough
 
 
+class TableLaw(Protocol):
+    """A law that kernels draw from by looking into a table."""
+
+    def resolve(self, word: int, extra: Stream) -> int:
+        """What a word that ties comes to."""
+
+
 @dataclass(frozen=True)
 class Referee:
     """Who settles what a kernel's words leave open.
 
-    ``law(state)`` is the geometric law whose draw tied. ``answer(state, uniform)`` is what an acceptance, or another
+    ``law(state)`` is the law whose word tied. ``answer(state, uniform)`` is what an acceptance, or another
     draw by inversion, comes to for a uniform number whose first digits are those that the kernel saw.
     """
 
     word_bits: int
-    law: Callable[[State], Geometric | TabulatedLaw]
+    law: Callable[[State], TableLaw]
     answer: Callable[[State, LazyUniform], int]
 
     def draw(self, state: State, stream: Stream) -> None:
-        """Settle a geometric draw."""
-        law = self.law(state)
-        words = stream.words[stream.position : stream.position + law.words_per_draw]
-        state.answer = law.resolve(words, stream.extra)
-        stream.position += law.words_per_draw
+        """Settle a draw by a table."""
+        state.answer = self.law(state).resolve(int(stream.words[stream.position]), stream.extra)
+        stream.position += 1
 
     def accept(self, state: State, stream: Stream) -> None:
         """Settle an acceptance."""
@@ -133,12 +136,9 @@ def cell_ranges(sizes: npt.NDArray[np.int64], draws: int, most: int = TASK_CELLS
     count, width = len(sizes), int(sizes.sum())
     if width <= most:
         return equal_ranges(draws * count, max(1, most // max(width, 1)) * count)
+    ends = np.cumsum(sizes)
     cuts = [0]
-    filled = 0
-    for job, size in enumerate(sizes.tolist()):
-        if filled and filled + size > most:
-            cuts.append(job)
-            filled = 0
-        filled += size
-    cuts.append(count)
+    while cuts[-1] < count:
+        before = int(ends[cuts[-1]] - sizes[cuts[-1]])
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + most, side="right"))))
     return [(d * count + a, d * count + b) for d in range(draws) for a, b in pairwise(cuts)]

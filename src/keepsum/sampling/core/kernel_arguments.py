@@ -18,6 +18,9 @@ Guide: TypeAlias = npt.NDArray[np.uint16]
 State: TypeAlias = Any  # a record, whose fields no type checker knows
 States: TypeAlias = npt.NDArray[np.void]  # an array of one state, which numba takes in quicker than the record itself
 
+WORD_BITS = 64
+HALF_BITS = 32  # of half a word
+OUTCOME_BITS = 20  # of an outcome in a table of aliases, which leaves 24 to what a column keeps
 UNLIMITED = 2**62
 
 
@@ -38,12 +41,10 @@ EXACT_STATE = state_type(
     "tries",  # proposals that are made
     # Inside a region:
     "stage",
-    "cell",
-    "total",  # of the positive parts so far
-    "largest",  # part so far
-    "negative_total",  # that the negative parts must have
-    "current_total",  # of parts that are being repaired
-    "places",  # of bars or stars that are drawn
+    "filled",  # cells that are done
+    "rest",  # the sum that the others must have
+    "cell",  # of the part that is being drawn
+    "total",  # of its cells so far
     # Inside a block of regions:
     "phase",
     "region",
@@ -96,18 +97,6 @@ class Cells(NamedTuple):
     size: int
 
 
-class GeometricTable(NamedTuple):
-    """What the kernels need of a geometric law. ``low_bits`` is j; without it the low arrays are empty."""
-
-    high: Words
-    high_guide: Guide
-    low: Words
-    low_guide: Guide
-    low_bits: int
-    shift: int  # a word's upper 64 - shift bits are used
-    guide_shift: int
-
-
 class PackedTables(NamedTuple):
     """The tables of several laws, one behind the other, as the kernels read them."""
 
@@ -115,12 +104,3 @@ class PackedTables(NamedTuple):
     guide: Guide
     shift: int
     guide_shift: int
-
-
-class SumLaw(NamedTuple):
-    """The law of a sum of ``size`` geometrics, each a^k: ``rate`` is a, ``mode`` the most likely sum."""
-
-    size: int
-    rate: float
-    mode: int
-    shift: int  # of the words that accept by it

@@ -24,7 +24,7 @@ from keepsum.sampling.core.forking import ProcessLock, forks_so_far, generation,
 
 Words = npt.NDArray[np.uint64]
 
-FIRST_WORDS, BUFFER_WORDS = 512, 65536  # a stream's buffers grow from the one to the other
+FIRST_WORDS, BUFFER_WORDS = 1024, 16384  # a stream's buffers grow from the one to the other
 LONGEST_SEED = 10_000  # bits of a seed that is a number
 _EXTRA = 2**63  # the stream that settles the ties of stream i is stream i + 2^63
 

@@ -13,9 +13,10 @@ import numpy as np
 from flint import arb
 
 from keepsum.sampling.core.balls import precision
-from keepsum.sampling.core.geometric import WORD_BITS, guide_bits_of, guide_of
-from keepsum.sampling.core.kernel_arguments import PackedTables, Words
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, Guide, PackedTables, Words
 from keepsum.sampling.core.rng import LazyUniform, Stream
+
+_GUIDE_BITS = 10
 
 
 class TabulatedLaw(ABC):
@@ -27,8 +28,6 @@ class TabulatedLaw(ABC):
     ``tests/statistical/test_gaussian.py``.
     """
 
-    words_per_draw = 1
-
     def __init__(self, word_bits: int = WORD_BITS) -> None:
         self.word_bits = word_bits
         self.table = self._thresholds()
@@ -38,9 +37,9 @@ class TabulatedLaw(ABC):
     def partial_weights(self, bits: int) -> tuple[list[arb], arb]:
         """The weights of k <= 0, k <= 1, ... until the rest is below 2^-bits of them, and of all k, as balls."""
 
-    def resolve(self, words: Words, extra: Stream) -> int:
+    def resolve(self, word: int, extra: Stream) -> int:
         """A draw whose word ties with a threshold: the same comparison with more digits."""
-        bits = int(words[0]) >> (WORD_BITS - self.word_bits)
+        bits = word >> (WORD_BITS - self.word_bits)
         uniform = LazyUniform(extra, bits, self.word_bits)
         k = int(np.searchsorted(self.table, np.uint64(bits)))
         while not uniform.below(lambda digits, k=k: self._enclosure(k, digits)):  # type: ignore[misc]
@@ -95,3 +94,14 @@ def pack(laws: Sequence[TabulatedLaw], word_bits: int) -> tuple[PackedTables, li
     table_starts = np.cumsum([0, *(len(table) for table in tables[:-1])])
     guide_starts = np.cumsum([0, *(len(guide) for guide in guides[:-1])])
     return packed, table_starts.tolist(), guide_starts.tolist()
+
+
+def guide_bits_of(word_bits: int) -> int:
+    """How many bits of a word choose its place in a guide."""
+    return min(_GUIDE_BITS, word_bits)
+
+
+def guide_of(table: Words, word_bits: int, guide_bits: int) -> Guide:
+    """For each value of a word's first bits, the first threshold that such a word can reach."""
+    starts = np.arange(2**guide_bits, dtype=np.uint64) << np.uint64(word_bits - guide_bits)
+    return np.searchsorted(table, starts).astype(np.uint16)

@@ -13,8 +13,7 @@ from flint import arb
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.balls import ball
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
 from keepsum.sampling.core.rng import Stream
 from keepsum.sampling.gaussian.blocks_kernels import fill_blocks
 from keepsum.sampling.gaussian.factors import Factor

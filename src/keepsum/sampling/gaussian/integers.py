@@ -25,8 +25,7 @@ import numpy.typing as npt
 from flint import arb, ctx
 
 from keepsum.sampling.core.balls import ball, digits, precision
-from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_arguments import State
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, State
 from keepsum.sampling.core.rng import LazyUniform
 from keepsum.sampling.core.tabulated import TabulatedLaw, pack
 from keepsum.sampling.gaussian.kernel_arguments import GaussianTables

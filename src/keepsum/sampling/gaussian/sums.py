@@ -12,8 +12,7 @@ from flint import arb
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.driving import TASK_CELLS, cell_ranges, equal_ranges, in_parallel, run
-from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
 from keepsum.sampling.core.rng import Rng, Stream
 from keepsum.sampling.gaussian.integers import log_return_chance, log_theta, log_theta_floats
 from keepsum.sampling.gaussian.integers_kernels import WIDE_VARIANCE, fill_free, fill_sums

@@ -10,8 +10,7 @@ from flint import arb
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_arguments import State, Task
+from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
 from keepsum.sampling.core.rng import Stream
 from keepsum.sampling.gaussian.kernel_arguments import FullRoom, FullTables
 from keepsum.sampling.gaussian.parts import CountedBlocks, Variances, log_thetas

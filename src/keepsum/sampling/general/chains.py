@@ -1,6 +1,6 @@
 """The general samplers: draws of whole blocks by rejection from a mixture, or by chains.
 
-Each draws the sums of the regions; the cells of a region are then drawn given their sum, exactly (``compositions``).
+Each draws the sums of the regions; the cells of a region are then drawn given their sum, exactly (``forced_sums``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from keepsum.sampling.general.kernel_arguments import (
 from keepsum.sampling.general.mixture import Mixture, Proposals
 from keepsum.sampling.general.mixture_bounds import stated
 from keepsum.sampling.general.weights import Renewal, allowing
-from keepsum.sampling.l1.compositions import ForcedSums
+from keepsum.sampling.l1.forced_sums import ForcedSums
 
 WARM = 8  # rows left out at the start of a simulation
 PREDICTION_COST = 10**9  # what proposals may cost whose weights predict a distance

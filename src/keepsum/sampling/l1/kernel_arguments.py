@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from keepsum._arrays import IntArray
-from keepsum.sampling.core.kernel_arguments import GeometricTable, PackedTables, SumLaw
+from keepsum.sampling.core.kernel_arguments import Words
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+FEW_COLUMNS, MANY_COLUMNS = 8, 12  # bits of a column of the first table
+LOW_DIGITS = 24  # of a draw by the second table, besides those of its column
+PAIR_BITS = 31  # two draws as one number: the first is shifted by so many bits
+OR_MORE = 2**18  # what an outcome that means "or more" stands for; all others lie between -2047 and 2046
 
 
-class Region(NamedTuple):
-    """A region to be drawn: the law of the total of its negative parts, the sum it must have, how these are drawn."""
+class NoiseTable(NamedTuple):
+    """What the kernels need of a double geometric law. ``low_bits`` is j; without it the second table is empty.
 
-    law: SumLaw
-    goal: int
-    method: int
+    Outcomes of the first table stand for h, or -1 - h with the sign. Comparisons see the ``usable`` bits of a word.
+    """
+
+    high: Words
+    low: Words
+    column_bits: int  # of the first table
+    low_bits: int
+    usable: np.uint64
+
+
+class SumTables(NamedTuple):
+    """How likely sums of noise are, against the sum 0, for several numbers of cells (``sum_laws``).
+
+    Law i has ``values`` from ``starts[i]`` on, for the sums 0, q, 2 q, ..., with q = 2^``stride_bits[i]`` and
+    ``scales[i]`` = 1 / q; between them it is linear, up to ``errors[i]``.
+    """
+
+    values: Floats
+    starts: IntArray
+    stride_bits: IntArray
+    scales: Floats
+    errors: Floats
+    shift: int  # of the words that accept by them
 
 
 class RegionTables(NamedTuple):
     """Regions with their sums given, ``width`` cells in all; ``starts`` are their first cells.
 
-    ``plus`` and ``minus`` are the laws of positive and negative parts, ``rate`` is that of the latter. ``totals`` has
-    the laws of totals that are drawn by a table; that of a region starts at ``table_starts`` and ``guide_starts``.
+    Law i of ``sums`` is that of 2^i cells.
     """
 
-    plus: GeometricTable
-    minus: GeometricTable
-    rate: float
-    totals: PackedTables
+    noise: NoiseTable
+    sums: SumTables
     sizes: IntArray
     goals: IntArray
-    modes: IntArray
-    methods: IntArray
-    table_starts: IntArray
-    guide_starts: IntArray
     starts: IntArray
     width: int
 
@@ -41,18 +64,18 @@ class SolvedTables(NamedTuple):
     """A block of regions, ``width`` cells in all, some ``free`` and some ``solved`` for.
 
     The sums of the latter are -``numerators`` times those of the former, over ``denominator``. The first ``singles`` of
-    the free regions have one cell each.
+    the free regions have one cell each. Of ``sums``, law i is that of 2^i cells up to the size of the largest region;
+    solved region i has law ``laws[i]``.
     """
 
-    geometric: GeometricTable
-    rate: float
+    noise: NoiseTable
+    sums: SumTables
     sizes: IntArray
     starts: IntArray
-    modes: IntArray
-    methods: IntArray
     free: IntArray
     singles: int
     solved: IntArray
+    laws: IntArray
     numerators: IntArray
     denominator: int
     width: int
@@ -61,7 +84,6 @@ class SolvedTables(NamedTuple):
 class SolvedRoom(NamedTuple):
     """What a block of regions writes on its way."""
 
-    scratch: IntArray
     single_sums: IntArray
     free_sums: IntArray
     solved_sums: IntArray

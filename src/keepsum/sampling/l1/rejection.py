@@ -2,10 +2,9 @@
 
 The totals are equations between the sums of regions. Draw all regions but ``rank`` of them freely; the equations give
 the sums of the others. Reject the draw unless these are whole numbers, and accept them with a chance proportional to
-their own probability: for a region of one cell a^|S|, for a larger one by drawing its positive parts and accepting
-that the negative parts have the remaining total (``compositions``). Whatever regions are solved for, the acceptance
-rate is the chance that free noise keeps the totals, divided by the solved regions' largest probabilities; so the widest
-regions are solved for.
+their own probability (``sum_laws``). Then fill these regions, given their sums. Whatever regions are solved for, the
+acceptance rate is the chance that free noise keeps the totals, divided by the solved regions' largest probabilities; so
+the widest regions are solved for.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from keepsum._arrays import IntArray
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.matrix import Row, matrix_rows
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
-from keepsum.sampling.core.geometric import WORD_BITS, geometric
-from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, Task
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
-from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR
+from keepsum.sampling.l1.double_geometric import double_geometric
+from keepsum.sampling.l1.forced_sums import accept_rest
 from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
-from keepsum.sampling.l1.rejection_kernels import fill_blocks
+from keepsum.sampling.l1.rejection_kernels import ACCEPT_SINGLES, ACCEPT_WIDE, fill_blocks
+from keepsum.sampling.l1.sum_laws import pack, powers_below, sum_law
 
 # Sums of regions stay far below 2^42, so with coefficients up to this no product can wrap.
 LARGEST_COEFFICIENT = 2**20
@@ -65,8 +64,7 @@ class SolvedRegions:
         self._starts = np.cumsum(self._sizes) - self._sizes
         self._count = count
         self._epsilon = epsilon
-        self._law = geometric(epsilon, word_bits)
-        self._rate = rate_of(epsilon)
+        self._law = double_geometric(epsilon, word_bits)
         self._solved, self._free, numerators, self._denominator = split(matrix_rows(matrix), self._sizes.tolist())
         self.usable = (
             max((abs(e) for row in numerators for e in row), default=0) * len(self._free) <= LARGEST_COEFFICIENT
@@ -75,9 +73,10 @@ class SolvedRegions:
         self._numerators = np.array(numerators if self.usable else 0, dtype=np.int64).reshape(
             shape if self.usable else (1, 1)
         )
-        self._modes = np.array([mode(n, epsilon) for n in self._sizes.tolist()], dtype=np.int64)
-        ways = methods(self._sizes, np.ones_like(self._sizes), epsilon, Fraction(0))
-        self._methods = np.where(ways == BY_BARS, BY_BARS, BY_REPAIR)
+        parts = powers_below(max(2, int(self._sizes.max())))
+        widths = np.unique(self._sizes[self._solved])
+        self._laws = len(parts) + np.searchsorted(widths, self._sizes[self._solved])
+        self._sums = pack([*parts, *widths.tolist()], epsilon, word_bits)
         self._block = int(self._sizes.sum())
         self.width = self._block * count
 
@@ -103,34 +102,38 @@ class SolvedRegions:
         return int(state.job), int(state.tries)
 
     def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
-        referee = Referee(self._law.word_bits, lambda _: self._law, self._answer)
         singles = int((self._sizes[self._free] == 1).sum())
         tables = SolvedTables(
-            geometric=self._law.table,
-            rate=self._rate,
+            noise=self._law.table,
+            sums=self._sums,
             sizes=self._sizes,
             starts=self._starts,
-            modes=self._modes,
-            methods=self._methods,
             free=self._free,
             singles=singles,
             solved=self._solved,
+            laws=self._laws,
             numerators=self._numerators,
             denominator=self._denominator,
             width=self._block,
         )
         room = SolvedRoom(
-            scratch=np.empty(max(int(self._sizes.max()), singles), dtype=np.int64),
             single_sums=np.empty(singles, dtype=np.int64),
             free_sums=np.empty(len(self._free), dtype=np.int64),
             solved_sums=np.empty(len(self._solved), dtype=np.int64),
         )
+        referee = Referee(
+            self._law.word_bits, lambda _: self._law, lambda state, uniform: self._answer(state, room, uniform)
+        )
         return run(fill_blocks, stream, tables, Task(first, last, flat, room, most), referee)
 
-    def _answer(self, state: State, uniform: LazyUniform) -> int:
-        """Only the total of a solved region is accepted by comparison."""
+    def _answer(self, state: State, room: SolvedRoom, uniform: LazyUniform) -> int:
+        """Whether a sum is accepted: of the solved regions, or inside one of them of what its first cells leave."""
+        if state.phase == ACCEPT_SINGLES:
+            return sum_law(1, self._epsilon).accept(int(state.rest), uniform)
         size = int(self._sizes[self._solved[state.region]])
-        return accept_sum(size, self._epsilon, int(state.negative_total), uniform)
+        if state.phase == ACCEPT_WIDE:
+            return sum_law(size, self._epsilon).accept(int(room.solved_sums[state.region]), uniform)
+        return accept_rest(size, self._epsilon, state, uniform)
 
 
 def split(rows: list[Row], sizes: list[int]) -> tuple[IntArray, IntArray, list[list[int]], int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, GeometricTable, State, States, SumLaw, Task
-from keepsum.sampling.core.kernels import DONE, draw, fill
-from keepsum.sampling.l1.compositions_kernels import NEGATIVE, accept_positive, fill_negative
-from keepsum.sampling.l1.kernel_arguments import Region, SolvedRoom, SolvedTables
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
+from keepsum.sampling.core.kernels import DONE
+from keepsum.sampling.l1.double_geometric_kernels import fill
+from keepsum.sampling.l1.forced_sums_kernels import accept_sum, fill_given_sum
+from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
 
-DRAW_FREE, ACCEPT_SINGLE, ACCEPT_WIDE, FILL_WIDE = 0, 1, 2, 3  # the phases of a block
+DRAW_FREE, ACCEPT_SINGLES, ACCEPT_WIDE, FILL_SOLVED = 0, 1, 2, 3  # the phases of a block
 
 
 @kernel
@@ -28,82 +29,51 @@ def solve(tables: SolvedTables, room: SolvedRoom):
 
 
 @kernel
-def fill_freely(words, state: State, geometric: GeometricTable, cells: Cells, scratch):
-    """Independent double geometric noise in one region; its sum is left in ``current_total``."""
-    if state.stage == 0:
-        code = fill(words, state, geometric, cells)
-        if code != DONE:
-            return code
-        state.current_total = state.total
-        state.total = 0
-        state.stage = 1
-    code = fill(words, state, geometric, Cells(scratch, 0, cells.size))
-    if code != DONE:
-        return code
-    for i in range(cells.size):
-        cells.out[cells.start + i] -= scratch[i]
-    state.current_total -= state.total
-    state.total = state.stage = state.largest = 0
-    return np.int64(DONE)
-
-
-@kernel
 def draw_free(words, state: State, tables: SolvedTables, room: SolvedRoom, out, base):
     """All free regions and their sums; those of one cell come first and are drawn together."""
-    geometric, free, starts, singles = tables.geometric, tables.free, tables.starts, tables.singles
+    noise, free, starts, singles = tables.noise, tables.free, tables.starts, tables.singles
     if state.region < singles:
-        code = fill_freely(words, state, geometric, Cells(room.single_sums, 0, singles), room.scratch)
+        code = fill(words, state, noise, Cells(room.single_sums, 0, singles))
         if code != DONE:
             return code
         for i in range(singles):
             room.free_sums[i] = room.single_sums[i]
             out[base + starts[free[i]]] = room.single_sums[i]
-        state.current_total = 0
+        state.total = 0
         state.region = singles
     while state.region < len(free):
         r = free[state.region]
-        code = fill_freely(words, state, geometric, Cells(out, base + starts[r], tables.sizes[r]), room.scratch)
+        code = fill(words, state, noise, Cells(out, base + starts[r], tables.sizes[r]))
         if code != DONE:
             return code
-        room.free_sums[state.region] = state.current_total
-        state.current_total = 0
+        room.free_sums[state.region] = state.total
+        state.total = 0
         state.region += 1
     state.region = 0
     return np.int64(DONE)
 
 
 @kernel
-def accept_single(words, state: State, tables: SolvedTables, room: SolvedRoom):
-    """Accept the solved regions of one cell: a geometric draw is at least k with chance a^k."""
-    needed = np.int64(0)
+def accept_singles(words, state: State, tables: SolvedTables, room: SolvedRoom):
+    """Accept the solved regions of one cell, all at once: their chances are those of one cell with their lengths."""
+    state.rest = 0
     for i in range(len(tables.solved)):
         if tables.sizes[tables.solved[i]] == 1:
-            needed += abs(room.solved_sums[i])
-    if needed == 0:
+            state.rest += abs(room.solved_sums[i])
+    if state.rest == 0:
         return np.int64(1)
-    value = draw(words, state, tables.geometric)
-    if value < 0:
-        return value
-    return np.int64(1) if value >= needed else np.int64(0)
+    return accept_sum(words, state, tables.sums, 0, state.rest)
 
 
 @kernel
-def accept_wide(words, state: State, tables: SolvedTables, room: SolvedRoom, out, base):
-    """Accept the solved regions of several cells: their positive parts, and the chance that the negative ones fit."""
+def accept_wide(words, state: State, tables: SolvedTables, room: SolvedRoom):
+    """Accept the solved regions of several cells, one after the other."""
     while state.region < len(tables.solved):
         i = state.region
-        r = tables.solved[i]
-        if tables.sizes[r] == 1:
-            out[base + tables.starts[r]] = room.solved_sums[i]
-        else:
-            law = SumLaw(tables.sizes[r], tables.rate, tables.modes[r], tables.geometric.shift)
-            region = Region(law, room.solved_sums[i], tables.methods[r])
-            cells = Cells(out, base + tables.starts[r], tables.sizes[r])
-            code = accept_positive(words, state, tables.geometric, region, cells)
-            if code < 0:
-                return code
-            if code == 0:
-                state.region = 0
+        if tables.sizes[tables.solved[i]] > 1:
+            code = accept_sum(words, state, tables.sums, tables.laws[i], room.solved_sums[i])
+            if code != 1:
+                state.region = 0 if code == 0 else state.region
                 return code
         state.region += 1
     state.region = 0
@@ -111,22 +81,14 @@ def accept_wide(words, state: State, tables: SolvedTables, room: SolvedRoom, out
 
 
 @kernel
-def fill_wide(words, state: State, tables: SolvedTables, room: SolvedRoom, out, base):
-    """The negative parts of the accepted regions of several cells."""
+def fill_solved(words, state: State, tables: SolvedTables, room: SolvedRoom, out, base):
+    """The cells of the solved regions, given their sums."""
     while state.region < len(tables.solved):
-        i = state.region
-        r = tables.solved[i]
-        if tables.sizes[r] > 1:
-            cells = Cells(out, base + tables.starts[r], tables.sizes[r])
-            if state.stage == 0:
-                total = np.int64(0)
-                for j in range(cells.size):
-                    total += out[cells.start + j]
-                state.negative_total = total - room.solved_sums[i]
-                state.stage = NEGATIVE
-            code = fill_negative(words, state, tables.geometric, tables.methods[r], cells, room.scratch)
-            if code != DONE:
-                return code
+        r = tables.solved[state.region]
+        cells = Cells(out, base + tables.starts[r], tables.sizes[r])
+        code = fill_given_sum(words, state, tables.noise, tables.sums, cells, room.solved_sums[state.region])
+        if code != DONE:
+            return code
         state.region += 1
     state.region = 0
     return np.int64(DONE)
@@ -146,22 +108,22 @@ def fill_blocks(words, states: States, tables: SolvedTables, task: Task):
             state.tries += 1
             if not solve(tables, room):
                 continue
-            state.phase = ACCEPT_SINGLE
-        if state.phase == ACCEPT_SINGLE:
-            code = accept_single(words, state, tables, room)
+            state.phase = ACCEPT_SINGLES
+        if state.phase == ACCEPT_SINGLES:
+            code = accept_singles(words, state, tables, room)
             if code < 0:
                 return code
             state.phase = ACCEPT_WIDE if code == 1 else DRAW_FREE
             if code == 0:
                 continue
         if state.phase == ACCEPT_WIDE:
-            code = accept_wide(words, state, tables, room, out, base)
+            code = accept_wide(words, state, tables, room)
             if code < 0:
                 return code
-            state.phase = FILL_WIDE if code == 1 else DRAW_FREE
+            state.phase = FILL_SOLVED if code == 1 else DRAW_FREE
             if code == 0:
                 continue
-        code = fill_wide(words, state, tables, room, out, base)
+        code = fill_solved(words, state, tables, room, out, base)
         if code != DONE:
             return code
         state.phase = DRAW_FREE

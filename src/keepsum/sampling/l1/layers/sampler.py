@@ -19,8 +19,7 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import PILOT_DRAWS, equal_ranges, in_parallel
 from keepsum.sampling.core.forking import ProcessLock
-from keepsum.sampling.core.geometric import WORD_BITS
-from keepsum.sampling.core.kernel_arguments import UNLIMITED
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.layers.bridge import Digits, PartsReferee, draw_bridge, tries_at_once
 from keepsum.sampling.l1.layers.laws import TINY, RowLaw, bridge_bounds, row_law

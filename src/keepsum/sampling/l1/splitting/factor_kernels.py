@@ -38,7 +38,7 @@ def pick_root(words, state: State, tables: SplittingTables, room: SplittingRoom)
     if value < 0:
         if state.position >= len(words):
             return np.int64(MORE)
-        bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
+        bits = min(ACCEPT_BITS, 64 - tables.sums.shift)
         low = np.float64(words[state.position] >> np.uint64(64 - bits)) * 2.0**-bits
         high = low + 2.0**-bits
         value = np.int64(0)
@@ -95,7 +95,7 @@ def pick_label(words, state: State, tables: SplittingTables, room: SplittingRoom
         return np.int64(MORE)
     if not add_ratios(tables, room, node, group, labels):
         return np.int64(TIE_ACCEPT)
-    bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
+    bits = min(ACCEPT_BITS, 64 - tables.sums.shift)
     low = np.float64(words[state.position] >> np.uint64(64 - bits)) * 2.0**-bits
     high = low + 2.0**-bits
     # Relative errors of all terms, their exponentials and sums; the terms add up to at most 1.
@@ -123,7 +123,7 @@ def accept_node(words, state: State, tables: SplittingTables, room: SplittingRoo
 
     In a group of one label, the label's weight relative to that of the group is one more factor.
     """
-    splits, shift, sums, groups = tables.splits, tables.geometric.shift, room.sums, tables.groups
+    splits, shift, sums, groups = tables.splits, tables.sums.shift, room.sums, tables.groups
     rows, frequencies, blocks, base = (
         len(tables.kind_of_row),
         tables.frequencies[node],

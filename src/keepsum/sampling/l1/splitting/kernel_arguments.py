@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import GeometricTable
+from keepsum.sampling.l1.kernel_arguments import NoiseTable, SumTables
 
 GUIDE = 128  # places of a guide
 
@@ -116,10 +116,8 @@ class SplittingTables(NamedTuple):
     entry_leaf: IntArray
     entry_size: IntArray
     entry_start: IntArray
-    entry_mode: IntArray
-    entry_method: IntArray
-    geometric: GeometricTable
-    rate: float
+    noise: NoiseTable
+    sums: SumTables
     width: int
 
 
@@ -127,7 +125,7 @@ class SplittingRoom(NamedTuple):
     """What a table writes on its way.
 
     The sums below each node; the group of each node, its base, and whether that is swapped; sums over labels or blocks;
-    products of transforms; the parts of a region.
+    products of transforms.
     """
 
     sums: IntArray
@@ -137,4 +135,3 @@ class SplittingRoom(NamedTuple):
     logs: Floats
     product: Floats
     product_imaginary: Floats
-    scratch: IntArray

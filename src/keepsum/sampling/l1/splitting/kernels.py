@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum.sampling.core.compiling import kernel
-from keepsum.sampling.core.kernel_arguments import Cells, State, States, SumLaw, Task
+from keepsum.sampling.core.kernel_arguments import Cells, State, States, Task
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_ACCEPT, TINY, accept, settled
-from keepsum.sampling.l1.compositions_kernels import fill_region
-from keepsum.sampling.l1.kernel_arguments import Region
+from keepsum.sampling.l1.forced_sums_kernels import fill_given_sum
 from keepsum.sampling.l1.splitting.factor_kernels import ULP, accept_node, pick_label, pick_root, split_of_row
 from keepsum.sampling.l1.splitting.kernel_arguments import GUIDE, SplitTables, SplittingRoom, SplittingTables
 
@@ -85,7 +84,7 @@ def solved_row(tables: SplittingTables, room: SplittingRoom, node):
 @kernel
 def draw_rows(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
     """The parts of all rows but one, freely; that one makes their sum 0."""
-    splits, shift, sums = tables.splits, tables.geometric.shift, room.sums
+    splits, shift, sums = tables.splits, tables.sums.shift, room.sums
     rows, part, base = len(tables.kind_of_row), tables.left[node], room.base[node]
     while state.row < rows:
         if state.answer < 0:
@@ -118,7 +117,7 @@ def run_rows(words, state: State, tables: SplittingTables, room: SplittingRoom, 
     cumulative, guide, lowest = splits.cumulative, splits.guide, splits.lowest
     rows, solved, node_base = len(tables.kind_of_row), state.solved, room.base[node]
     row, row_sum, position = state.row, state.row_sum, state.position
-    bits = min(ACCEPT_BITS, 64 - tables.geometric.shift)
+    bits = min(ACCEPT_BITS, 64 - tables.sums.shift)
     word_shift, unit = np.uint64(64 - bits), 2.0**-bits
     stop = rows if splits.stride == 1 else 0
     while row < stop:
@@ -157,7 +156,7 @@ def run_rows(words, state: State, tables: SplittingTables, room: SplittingRoom, 
 @kernel
 def accept_row(words, state: State, tables: SplittingTables, room: SplittingRoom, node):
     """Accept the part that is solved for, with its weight relative to the peak."""
-    splits, shift, i = tables.splits, tables.geometric.shift, state.solved
+    splits, shift, i = tables.splits, tables.sums.shift, state.solved
     split = split_of_row(tables, node, room.base[node], i)
     y, u = room.sums[node, i], room.sums[tables.left[node], i]
     if abs(y) > splits.reach[split]:
@@ -228,17 +227,14 @@ def split_node(words, state: State, tables: SplittingTables, room: SplittingRoom
 @kernel
 def fill_entries(words, state: State, tables: SplittingTables, room: SplittingRoom, out, base):
     """The cells of all entries, given their sums."""
-    geometric = tables.geometric
     while state.region < len(tables.entry_row):
         e = state.region
         total = room.sums[tables.entry_leaf[e], tables.entry_row[e]]
-        start, size = base + tables.entry_start[e], tables.entry_size[e]
-        if size == 1:
-            out[start] = total
+        cells = Cells(out, base + tables.entry_start[e], tables.entry_size[e])
+        if cells.size == 1:
+            out[cells.start] = total
         else:
-            law = SumLaw(size, tables.rate, tables.entry_mode[e], geometric.shift)
-            region = Region(law, total, tables.entry_method[e])
-            code = fill_region(words, state, geometric, geometric, region, Cells(out, start, size), room.scratch)
+            code = fill_given_sum(words, state, tables.noise, tables.sums, cells, total)
             if code != DONE:
                 return code
         state.region += 1

@@ -19,11 +19,10 @@ import numpy.typing as npt
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
-from keepsum.sampling.core.geometric import WORD_BITS, geometric
-from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, Task
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
-from keepsum.sampling.l1.compositions import accept_sum, methods, mode, rate_of
-from keepsum.sampling.l1.compositions_kernels import BY_BARS, BY_REPAIR
+from keepsum.sampling.l1.double_geometric import double_geometric
+from keepsum.sampling.l1.forced_sums import accept_rest
 from keepsum.sampling.l1.splitting.kernel_arguments import SplittingRoom, SplittingTables
 from keepsum.sampling.l1.splitting.kernels import (
     ACCEPT_ROW,
@@ -39,6 +38,7 @@ from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.tree import Tree, grow
+from keepsum.sampling.l1.sum_laws import pack, powers_below
 
 PLAIN = Labelling()
 
@@ -112,7 +112,7 @@ class ColumnSplitting:
 
     def _run(self, first: int, last: int, flat: IntArray, stream: Stream, most: int = UNLIMITED) -> State:
         room = self._new_room()
-        law = geometric(self._epsilon, self._word_bits)
+        law = double_geometric(self._epsilon, self._word_bits)
         referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
         return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
 
@@ -123,8 +123,6 @@ class ColumnSplitting:
         lengths = integers([0 if f is None else len(f.measure) for f in kept])
         rows, columns = np.nonzero(self._sizes)
         entry_sizes = self._sizes[rows, columns]
-        distinct, place = np.unique(entry_sizes, return_inverse=True)
-        ways = methods(entry_sizes, np.ones_like(entry_sizes), self._epsilon, Fraction(0))
         leaf_of = np.empty(len(tree.order), dtype=np.int64)
         leaf_of[tree.order] = tree.inner + np.arange(len(tree.order))
         by_class = tree.class_of[: tree.inner]
@@ -157,10 +155,8 @@ class ColumnSplitting:
             entry_leaf=leaf_of[columns],
             entry_size=entry_sizes,
             entry_start=np.cumsum(entry_sizes) - entry_sizes,
-            entry_mode=integers([mode(n, self._epsilon) for n in distinct.tolist()])[place],
-            entry_method=np.where(ways == BY_BARS, BY_BARS, BY_REPAIR),
-            geometric=geometric(self._epsilon, self._word_bits).table,
-            rate=rate_of(self._epsilon),
+            noise=double_geometric(self._epsilon, self._word_bits).table,
+            sums=pack(powers_below(int(entry_sizes.max())), self._epsilon, self._word_bits),
             width=self._block,
         )
 
@@ -177,7 +173,6 @@ class ColumnSplitting:
             logs=np.empty(max(labels + 1, int(self._tables.blocks.max()), 2)),
             product=np.empty(longest),
             product_imaginary=np.empty(longest),
-            scratch=np.empty(int(self._sizes.max()), dtype=np.int64),
         )
 
     def _answer(self, state: State, room: SplittingRoom, uniform: LazyUniform) -> int:
@@ -185,7 +180,7 @@ class ColumnSplitting:
         node, phase, sums = int(state.node), int(state.phase), room.sums
         if phase == FILL:
             size = int(self._tables.entry_size[state.region])
-            return accept_sum(size, self._epsilon, int(state.negative_total), uniform)
+            return accept_rest(size, self._epsilon, state, uniform)
         if phase == PICK_ROOT:
             return self._referee.pick_root(uniform)
         base = int(room.base[node])
