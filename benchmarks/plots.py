@@ -91,23 +91,20 @@ def _curves(bench: Bench, plot: str) -> list[tuple[Curve, str]]:
 
 
 def _line(axes: Any, curve: Curve, colour: str, factors: list[float] | None = None) -> None:
-    """Medians joined, with bars to the quartiles; open where a time is a lower limit."""
+    """Medians joined, with bars to the quartiles; a time that is a lower limit is an open circle with an arrow."""
     scale = factors or [1.0] * len(curve.points)
-    sizes = [p.size for p in curve.points]
-    spreads = [p.timing.spread() for p in curve.points]
-    middle = [s.median * f for s, f in zip(spreads, scale, strict=True)]
     growth = "" if curve.exponent is None else f", growth exponent {curve.exponent:.2f}"
-    axes.plot(sizes, middle, color=colour, linewidth=1.4, label=f"{curve.label}{growth}")
-    axes.vlines(
-        sizes,
-        [s.low * f for s, f in zip(spreads, scale, strict=True)],
-        [s.high * f for s, f in zip(spreads, scale, strict=True)],
-        color=colour,
-        linewidth=3,
-        alpha=0.5,
-    )
-    for p, y in zip(curve.points, middle, strict=True):
-        axes.plot(p.size, y, "o", color=colour, mfc="white" if p.least else colour, markersize=6)
+    known = [(p.size, p.timing.spread(), f) for p, f in zip(curve.points, scale, strict=True) if not p.least]
+    sizes = [size for size, _, _ in known]
+    middle, low, high = ([getattr(s, end) * f for _, s, f in known] for end in ("median", "low", "high"))
+    axes.plot(sizes, middle, "o-", color=colour, linewidth=1.4, markersize=6, label=f"{curve.label}{growth}")
+    axes.vlines(sizes, low, high, color=colour, linewidth=3, alpha=0.5)
+    for p, f in zip(curve.points, scale, strict=True):
+        if p.least:
+            y = p.timing.spread().median * f
+            arrow = {"arrowstyle": "-|>", "color": colour, "linewidth": 1.4}
+            axes.annotate("", (p.size, 4 * y), (p.size, y), arrowprops=arrow)
+            axes.plot(p.size, y, "o", color=colour, mfc="white", markersize=6)
 
 
 def _finish(axes: Any, x: str, y: str, title: str) -> None:
@@ -117,5 +114,5 @@ def _finish(axes: Any, x: str, y: str, title: str) -> None:
     axes.set_ylabel(y)
     axes.set_title(title)
     low, high = axes.get_ylim()
-    axes.set_ylim(low / 1.5, high * 3)
+    axes.set_ylim(low / 1.5, high * 30)
     axes.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")

@@ -127,12 +127,12 @@ def case_table(bench: Bench, name: str) -> str:
     return "\n".join([f"**{name[0].upper()}{name[1:]}**", "", HEAD, *rows])
 
 
-def as_data(bench: Bench, described: dict[str, str], took: float) -> dict[str, Any]:
+def as_data(bench: Bench, described: dict[str, str], cpu: float, wall: float) -> dict[str, Any]:
     """A run as data, for results.json."""
     return {
         "machine": described,
         "quick": bench.quick,
-        "seconds": round(took, 1),
+        "seconds": {"cpu": round(cpu, 1), "wall": round(wall, 1)},
         "figures": [
             {
                 "case": figure.case,
@@ -172,15 +172,16 @@ def _times(times: Times) -> dict[str, dict[str, dict[str, float]]]:
     }
 
 
-def write_results(bench: Bench, out: Path, took: float) -> None:
+def write_results(bench: Bench, out: Path, cpu: float, wall: float) -> None:
     """Write results.json, results.md and the plots."""
     out.mkdir(parents=True, exist_ok=True)
     described = machine.describe()
-    data = as_data(bench, described, took)
+    data = as_data(bench, described, cpu, wall)
     (out / "results.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     names = plots.draw_all(bench, out)
+    length = f"{wall / 60:.1f} minutes, {cpu / 60:.1f} of CPU time"
     parts = [
-        f"{CLOCK_NOTE} {'A quick run' if bench.quick else 'The run'} took {took / 60:.1f} minutes.",
+        f"{CLOCK_NOTE} {'A quick run' if bench.quick else 'The run'} took {length}.",
         "; ".join(f"{name} {value}" for name, value in described.items()) + ".",
         *(f"![{plots.CAPTIONS[name]}](speed/{name}.png)" for name in names),
         table(bench),

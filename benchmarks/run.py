@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import cases
+from benchmarks.measuring import cpu_clock
 from benchmarks.registry import CASES, Bench, Case
 from benchmarks.reporting import Screen, summary, write_page, write_results
 
@@ -21,13 +22,13 @@ HERE = Path(__file__).parent
 
 def main(chosen: Sequence[Case], out: Path, quick: bool = False, page: Path | None = None) -> int:
     """Run these cases; 1 if a target was missed or a case failed, else 0."""
-    start, screen = time.perf_counter(), Screen(len(chosen))
+    start, screen = (cpu_clock(), time.perf_counter()), Screen(len(chosen))
     bench = Bench(quick, screen.figure)
     with screen:
         for case in chosen:
             screen.begin(case.name)
             bench.run(case)
-    write_results(bench, out, time.perf_counter() - start)
+    write_results(bench, out, cpu_clock() - start[0], time.perf_counter() - start[1])
     if page is not None:
         write_page(out, page)
     screen.end(summary(bench, out))

@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
 import keepsum as ks
 from benchmarks.children import in_child
 from benchmarks.measuring import Spread, Work, by_turns, ratio
@@ -17,6 +19,7 @@ from benchmarks.systems import groups, margins
 LAPLACE, SIGMA = ks.Laplace(epsilon=EPSILON), 10
 MILLION = 10**6
 HASHED = bytes(2**24)
+FREE = 1.7  # a machine on which two threads that hash are less than this many times faster is too busy to judge threads
 
 
 def drawing(keep: ks.Invariants, mechanism: ks.Laplace | ks.Gaussian = LAPLACE, draws: int = 1) -> Work:
@@ -45,7 +48,10 @@ def hierarchy(bench: Bench) -> None:
 
 @case("two threads")
 def two_threads(bench: Bench) -> None:
-    """Wall time; hashing in two threads shows how much of two cores the machine has to give."""
+    """Wall time; hashing in two threads shows how much of two cores the machine has to give.
+
+    Where that is little, because other programs run, the figure is shown and not judged.
+    """
     if (os.cpu_count() or 1) < 2:
         return
     plan = ks.plan(groups(bench.pick(10**7, 3 * 10**6), 51), LAPLACE)
@@ -60,7 +66,9 @@ def two_threads(bench: Bench) -> None:
     machine = times["hashing, one thread"].wall / times["hashing, two threads"].wall
     share = Spread.of(2 * times["one thread"].wall / times["two threads"].wall / machine)
     bench.figure("two threads: times faster (wall)", faster, "×", None, times)
-    bench.figure("two threads: times faster, where two that hash are 2 times faster", share, "×", at_least(1.7))
+    target = at_least(1.7) if np.median(machine) >= FREE else None
+    bench.figure("two threads that hash: times faster (wall)", Spread.of(machine), "×")
+    bench.figure("two threads: times faster, where two that hash are 2 times faster", share, "×", target)
 
 
 def hashing(threads: int) -> Callable[[], object]:
