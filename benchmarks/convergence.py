@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from systems import SYSTEMS, general_chain
 
 import keepsum as ks
+from benchmarks.systems import SYSTEMS, general_chain
 from keepsum.convergence.observe import BlockConvergence, observe
 from keepsum.privacy.numbers import three_digits_up
 

@@ -1,41 +1,48 @@
-"""Run every benchmark to the end, then list the figures that missed their limits. Run by `make bench`.
+"""Run every case to the end, write what was measured, and fail if a target was missed. Run by `make bench`.
 
-A benchmark is a separate process that prints a line for each figure, ending in MISSED if it misses its limit, and exits
-with the number of misses as its status. One that misses, or crashes, does not stop the others.
+Environment variables: QUICK=1 for a short run, DEMO=1 to time `make demo` on a fresh clone, WRITE=1 to put table and
+plots into docs/speed.md, OUT for the folder of the results, CASES for a part of the names of the cases to run.
 """
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import MISSED
+from benchmarks import cases
+from benchmarks.measuring import cpu_clock
+from benchmarks.registry import CASES, Bench, Case
+from benchmarks.reporting import Screen, summary, write_page, write_results
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("startup.py", "planning.py", "sampling.py", "tables.py", "mcmc.py", "general.py")
 
 
-def run(script: Path) -> list[str]:
-    """The figures that missed their limits in one benchmark; its output is shown as it comes."""
-    print(f"\n== {script.name}", flush=True)
-    missed = []
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout or ():
-            print(line, end="", flush=True)
-            if line.rstrip().endswith(MISSED):
-                missed.append(f"{script.name}: {line.rstrip().removesuffix(MISSED).rstrip()}")
-    if process.returncode != len(missed):
-        missed.append(f"{script.name}: ended with status {process.returncode}")
-    return missed
+def main(chosen: Sequence[Case], out: Path, quick: bool = False, page: Path | None = None) -> int:
+    """Run these cases; 1 if a target was missed or a case failed, else 0."""
+    start, screen = (cpu_clock(), time.perf_counter()), Screen(len(chosen))
+    bench = Bench(quick, screen.figure)
+    with screen:
+        for case in chosen:
+            screen.begin(case.name)
+            bench.run(case)
+    write_results(bench, out, cpu_clock() - start[0], time.perf_counter() - start[1])
+    if page is not None:
+        write_page(out, page)
+    screen.end(summary(bench, out))
+    return 1 if bench.missed or bench.failed else 0
 
 
-def main(scripts: Sequence[Path]) -> int:
-    missed = [line for script in scripts for line in run(script)]
-    print("\n" + "\n".join(["missed:", *missed] if missed else ["keepsum: every limit is met"]))
-    return 1 if missed else 0
+def choose(quick: bool, names: str) -> list[Case]:
+    """The cases of this run."""
+    cases.load()
+    return [case for case in CASES if (case.quick or not quick) and names in case.name]
 
 
 if __name__ == "__main__":
-    sys.exit(main([Path(name) for name in sys.argv[1:]] or [HERE / name for name in BENCHMARKS]))
+    QUICK = bool(os.environ.get("QUICK"))
+    PAGE = HERE.parent / "docs" / "speed.md" if os.environ.get("WRITE") else None
+    print("keepsum: loading the library and its peers", flush=True)
+    sys.exit(main(choose(QUICK, os.environ.get("CASES", "")), Path(os.environ.get("OUT") or HERE / "out"), QUICK, PAGE))

@@ -1,4 +1,4 @@
-"""The systems that the general sampler is measured on, and a chain for each, even where a plan would sample exactly."""
+"""The kept totals that are measured, and chains of the general sampler, even where a plan would sample exactly."""
 
 from __future__ import annotations
 
@@ -18,6 +18,21 @@ def margins(*shape: int) -> ks.Invariants:
     axes = [f"x{k}" for k in range(len(shape))]
     domain = ks.Domain({axis: list(range(n)) for axis, n in zip(axes, shape, strict=True)})
     return ks.Invariants.margins(domain, [[other for other in axes if other != axis] for axis in axes])
+
+
+def groups(cells: int, count: int) -> ks.Invariants:
+    """That many groups of cells of one size, at least so many cells in all, each group with its total kept."""
+    domain = ks.Domain({"group": range(count), "cell": range(-(-cells // count))})
+    return ks.Invariants.margins(domain, [["group"]])
+
+
+def county_hierarchy(cells: int) -> ks.Invariants:
+    """The totals of 51 states, of the 3,143 counties within them and of all, over at least so many cells."""
+    states = [f"state {s}" for s in range(51)]
+    counties = [(states[c % 51], f"county {c}") for c in range(3143)]
+    kinds = [f"kind {k}" for k in range(-(-cells // 3143))]
+    domain = ks.Domain({"state": states, "county": counties, "kind": kinds}, within={"county": "state"})
+    return ks.Invariants.margins(domain, [["county"], ["state"], []])
 
 
 def cycle(length: int) -> ks.Invariants:

@@ -1,74 +1,182 @@
-"""`make bench` runs every benchmark and then tells what missed, whatever the first of them found."""
+"""`make bench` runs every case, whatever the first of them found, and then says what missed."""
 
+from __future__ import annotations
+
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import keepsum as ks
+from benchmarks import cases
+from benchmarks.cases.nanoseconds import UsedRng
+from benchmarks.measuring import Spread, Timing, Work, by_turns, exponent, ratio
+from benchmarks.registry import Bench, Case, Point, at_least, at_most
+from benchmarks.reporting import write_page
+from benchmarks.run import choose, main
+from benchmarks.systems import groups
+from keepsum.sampling.core.rng import Key
+
 REPO = Path(__file__).parents[1]
-BENCHMARKS = REPO / "benchmarks"
-REPORT = """
-import sys
-sys.path.insert(0, {folder!r})
-from measuring import Report
-report = Report()
-for figure in {figures}:
-    report.line(f"figure {{figure}}", figure, "times", 10, at_least=True)
-sys.exit(report.status)
-"""
-BROKEN = REPORT.format(folder=str(BENCHMARKS), figures=[6, 7, "broken"])  # after two that miss
 
 
-@pytest.fixture
-def bench(tmp_path):
-    """Run benchmarks whose figures, of which 10 or more are wanted, are given, or that are given as code."""
-
-    def run(*benchmarks):
-        scripts = []
-        for k, one in enumerate(benchmarks):
-            code = one if isinstance(one, str) else REPORT.format(folder=str(BENCHMARKS), figures=one)
-            scripts.append(tmp_path / f"bench{k}.py")
-            scripts[-1].write_text(code)
-        return subprocess.run(
-            [sys.executable, BENCHMARKS / "run.py", *scripts], capture_output=True, text=True, check=False
-        )
-
-    return run
+def timing(*seconds: float) -> Timing:
+    return Timing(np.array(seconds), np.array(seconds))
 
 
-def test_all_is_run_and_then_it_fails(bench):
-    done = bench([20, 3, 30], "raise SystemExit(7)", "raise ValueError('broken')", [4, 5], BROKEN, [50])
-    assert done.returncode == 1
-    for figure in (20, 3, 30, 4, 5, 6, 7, 50):
-        assert f"\nfigure {figure} " in done.stdout
-    _, missed = done.stdout.split("\nmissed:\n")
-    assert re.findall(r"^(bench\d)\.py: (.*)$", re.sub(r" +", " ", missed), flags=re.MULTILINE) == [
-        ("bench0", "figure 3 3 times at least 10"),
-        ("bench1", "ended with status 7"),
-        ("bench2", "ended with status 1"),
-        ("bench3", "figure 4 4 times at least 10"),
-        ("bench3", "figure 5 5 times at least 10"),
-        ("bench4", "figure 6 6 times at least 10"),
-        ("bench4", "figure 7 7 times at least 10"),
-        ("bench4", "ended with status 1"),
+def ordinary(bench: Bench) -> None:
+    times = {"ours": timing(1, 2, 3), "peer": timing(10, 20, 30)}
+    bench.figure("ten times faster", ratio(times["peer"], times["ours"]), "×", at_least(9), times)
+    bench.curve("cells", "a curve", [Point(n, timing(n**1.5)) for n in (10, 100, 1000)], (10, 1000))
+
+
+def missing(bench: Bench) -> None:
+    bench.figure("too slow", 7, "×", at_most(5))
+    bench.figure("fast enough", 3, "×", at_most(5))
+
+
+def broken(bench: Bench) -> None:
+    bench.figure("before it broke", 1, "×")
+    raise ValueError("broken on purpose")
+
+
+def run(tmp_path, capsys, *works):
+    status = main([Case(work.__name__, work) for work in works], tmp_path / "out")
+    return status, capsys.readouterr(), json.loads((tmp_path / "out" / "results.json").read_text())
+
+
+def test_all_is_run_and_then_it_fails(tmp_path, capsys):
+    status, shown, data = run(tmp_path, capsys, missing, broken, ordinary)
+    assert status == 1
+    assert [figure["what"] for figure in data["figures"]] == [
+        "too slow",
+        "fast enough",
+        "before it broke",
+        "ten times faster",
     ]
-    assert "ValueError: broken" in done.stderr
+    assert [figure["what"] for figure in data["figures"] if figure["missed"]] == ["too slow"]
+    assert data["failed"] == ["broken: ValueError: broken on purpose"]
+    assert list(data["cases"]) == ["missing", "broken", "ordinary"]
+    assert "ValueError: broken on purpose" in shown.err
+    _, end = shown.out.split("keepsum: results are in")
+    assert re.findall(r"^(missed|failed): (\w+): (.*)$", end, flags=re.MULTILINE) == [
+        ("missed", "missing", "too slow 7 × target ≤ 5 MISSED"),
+        ("failed", "broken", "ValueError: broken on purpose"),
+    ]
 
 
-def test_where_nothing_misses_it_says_so(bench):
-    done = bench([20], [10])
-    assert done.returncode == 0
-    assert done.stdout.endswith("keepsum: every limit is met\n")
+@pytest.mark.parametrize(("work", "status"), [(ordinary, 0), (missing, 1), (broken, 1)])
+def test_a_miss_or_an_error_alone_makes_it_fail(tmp_path, capsys, work, status):
+    found, shown, _ = run(tmp_path, capsys, work)
+    assert found == status
+    assert shown.out.endswith("keepsum: every target is met\n") == (status == 0)
 
 
-def test_make_bench_runs_every_benchmark():
-    """One command, which no benchmark can end; every benchmark that has a limit is on its list."""
-    recipe = re.search(r"^bench:.*\n((?:\t.*\n)+)", (REPO / "Makefile").read_text(), flags=re.MULTILINE)
-    assert recipe is not None
-    assert recipe[1].strip() == "@$(BIN)/python benchmarks/run.py"
-    listed = re.search(r"^BENCHMARKS = \((.*)\)$", (BENCHMARKS / "run.py").read_text(), flags=re.MULTILINE)
-    assert listed is not None
-    reporting = [path.name for path in BENCHMARKS.glob("*.py") if "report.status" in path.read_text()]
-    assert sorted(re.findall(r'"(\w+\.py)"', listed[1])) == sorted(reporting)
+def test_what_is_written(tmp_path, capsys):
+    _, _, data = run(tmp_path, capsys, ordinary, missing)
+    assert {"CPU", "cores", "system", "Python", "numpy", "numba", "opendp", "commit"} <= set(data["machine"])
+    (figure,) = (figure for figure in data["figures"] if figure["what"] == "ten times faster")
+    assert (figure["low"], figure["median"], figure["high"]) == (10, 10, 10)
+    assert figure["times"]["ours"] == {clock: {"median": 2, "low": 1.5, "high": 2.5} for clock in ("cpu", "wall")}
+    (curve,) = data["curves"]
+    assert curve["exponent"] == pytest.approx(1.5)
+    table = (tmp_path / "out" / "results.md").read_text(encoding="utf-8")
+    assert "| ten times faster | 2 s | peer 20 s | 10 × | ≥ 9 | yes |" in table
+    assert "| too slow |  |  | 7 × | ≤ 5 | **no** |" in table
+    for name in ("cells", "targets"):
+        assert (tmp_path / "out" / f"{name}.svg").stat().st_size > 1000
+
+
+def test_the_page_gets_the_table_between_its_markers(tmp_path, capsys):
+    run(tmp_path, capsys, ordinary)
+    page = tmp_path / "speed.md"
+    page.write_text("before\n<!-- bench -->\nan old table\n<!-- end -->\nafter\n")
+    for _ in range(2):
+        write_page(tmp_path / "out", page)
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- bench -->\n")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert text.count("| ten times faster |") == 1
+    assert "an old table" not in text
+    assert (tmp_path / "speed" / "cells.png").exists()
+
+
+def test_the_better_quartile_decides():
+    """A few disturbed rounds miss nothing; work that is too slow in three quarters of the rounds does."""
+    rounds = [0.9, 0.9, 1.1, 1.5, 2.0, 1.6, 1.4, 1.2]
+    assert at_most(1.1).met(Spread.of(rounds))
+    assert not at_most(1.0).met(Spread.of(rounds))
+    faster = [1 / value for value in rounds]
+    assert at_least(1 / 1.1).met(Spread.of(faster))
+    assert not at_least(1.0).met(Spread.of(faster))
+
+
+def test_work_is_timed_by_turns_and_per_unit(monkeypatch):
+    calls: list[str] = []
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("benchmarks.measuring.cpu_clock", lambda: float(next(ticks)))
+    works = {name: Work(lambda name=name: calls.append(name), count) for name, count in (("ours", 2), ("peer", 5))}
+    times = by_turns(works, 3, warm=False)
+    assert calls == ["ours", "peer"] * 3
+    assert times["ours"].cpu.tolist() == [0.5] * 3  # one tick for two units
+    assert times["peer"].cpu.tolist() == [0.2] * 3
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_the_exponent_of_a_power_law(power):
+    sizes = [10**k for k in range(3, 9)]
+    assert exponent(sizes, [3e-8 * size**power for size in sizes]) == pytest.approx(power)
+
+
+def test_every_subject_is_on_the_list():
+    """Whatever is in the folder is run, each case under a name of its own; a quick run is a part of a full one."""
+    folder = REPO / "benchmarks" / "cases"
+    assert sorted(cases.SUBJECTS) == sorted(path.stem for path in folder.glob("[!_]*.py"))
+    names = [case.name for case in choose(quick=False, names="")]
+    assert len(names) == len(set(names))
+    assert {case.run.__module__.rpartition(".")[2] for case in choose(quick=False, names="")} == set(cases.SUBJECTS)
+    quick = [case.name for case in choose(quick=True, names="")]
+    assert set(quick) < set(names)
+    assert [case.name for case in choose(quick=False, names="two threads")] == ["two threads"]
+
+
+def test_words_that_are_handed_out_again_draw_noise_all_the_same():
+    """The time without the keystream is that of real draws: every total is kept."""
+    plan = ks.plan(groups(300_000, 3), ks.Laplace(epsilon=1))
+    (choice,) = plan.samplers
+    out = np.empty((1, plan.size), dtype=np.int64)
+    choice.sampler.draw_into(out, UsedRng(Key(bytes(32), seeded=True)))
+    assert not out.reshape(3, -1).sum(axis=1).any()
+    assert 0.5 < out.var() / ks.plan(groups(300_000, 3), ks.Laplace(epsilon=1)).sample(rng=ks.rng(seed=1)).var() < 2
+
+
+def recipe(target: str) -> str:
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (REPO / "Makefile").read_text(), flags=re.MULTILINE)
+    assert found is not None
+    return found[1].strip()
+
+
+def test_make_bench_is_one_command():
+    assert recipe("bench") == "@$(BIN)/python -m benchmarks.run"
+
+
+def test_the_demo_needs_what_is_installed_for_it():
+    """Its packages are some of those of the extra ``cli``; without pyarrow a CSV file is released as with it."""
+    script = (REPO / "scripts" / "make-venv").read_text(encoding="utf-8")
+    (packages,) = re.findall(r"--editable \. ([\w ]+)$", script, flags=re.MULTILINE)
+    (extra,) = re.findall(r"^cli = \[(.*)\]$", (REPO / "pyproject.toml").read_text(), flags=re.MULTILINE)
+    assert set(packages.split()) == set(re.findall(r'"([\w-]+)', extra)) - {"pyarrow"}
+    code = (
+        "import sys; sys.modules.update(pyarrow=None, pandas=None, polars=None, matplotlib=None)\n"
+        "from keepsum_shell import main\n"
+        f"sys.argv[1:] = ['plan', {str(REPO / 'examples' / 'children.csv')!r}, '--count', 'n', '--keep', 'county',"
+        " '--keep', 'education', '--epsilon', '0.25']\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "both margins kept" in done.stdout

@@ -1,0 +1,11 @@
+"""The cases, one file per subject."""
+
+from importlib import import_module
+
+SUBJECTS = ("noise", "cells", "tables", "lattices", "general", "chains", "startup", "nanoseconds")
+
+
+def load() -> None:
+    """Put all cases on the list, in this order."""
+    for subject in SUBJECTS:
+        import_module(f"benchmarks.cases.{subject}")
