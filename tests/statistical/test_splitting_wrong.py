@@ -16,7 +16,7 @@ from keepsum.sampling.l1.splitting import laws, splits
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
-COUNT = 80_000
+COUNT = 100_000
 CASES = {
     "3 x 3": (np.ones((3, 3), dtype=int), "1/2", 2),
     "4 x 4": (np.ones((4, 4), dtype=int), "1", 1),

@@ -281,7 +281,7 @@ def check_part(tables, split, y, u, low, high):
     for bits in {first, (first + last) // 2, last}:
         if first <= bits <= last:
             words = np.array([bits << (64 - ACCEPT_BITS)], dtype=np.uint64)
-            value = draw_sum(words, new_state()[0], tables.splits, tables.geometric.shift, split, y)
+            value = draw_sum(words, new_state()[0], tables.splits, tables.sums.shift, split, y)
             assert value in (u + OFFSET, TIE_ACCEPT)
             if bits not in (first, last) and high - low > 1e-4:
                 assert value == u + OFFSET

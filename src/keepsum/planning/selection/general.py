@@ -34,7 +34,9 @@ from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, t
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
 BOUNDED = 600  # dimensions up to which the bound on the weights is computed: rejection is out of reach far below that
 MIXTURE_PILOT = 16 * 10**6  # the cost of a pilot, in independent cells drawn: about half a second
-HEAVY, LONGER = 0.02, 3  # the largest weight's share from which on a pilot is too short, and how much longer it gets
+# The largest weight's share from which on a pilot is too short, how much longer it gets, and how many times more steps
+# than it then asks for are taken, because larger weights were not seen.
+HEAVY, LONGER, UNSEEN = 0.02, 3, 6
 RARE_COST, HEAVY_COST = 3, 10  # how many times more than a chain heat-bath moves may cost, and where weights are heavy
 SWEEPS_PILOT = 2 * 10**7  # the same for the first pair of heat-bath chains, and for all that follow
 FEW_PROPOSALS = 64  # that tell what is out of reach
@@ -276,7 +278,7 @@ def _chain(problem: Problem) -> Outcome:
 
     Where few proposals are accepted, and more so where one weight of the pilot outweighs many, the steps that a pilot
     asks for may be too few: heat-bath moves may then cost more than these, and where there are none, a longer pilot
-    tells.
+    tells, and more steps are taken than it asks for.
     """
     chain, tuned = mixture_chain(problem, problem.mixture)
     heavy = tuned.heaviest > HEAVY
@@ -287,7 +289,8 @@ def _chain(problem: Problem) -> Outcome:
     if heavy:
         tuned = tuned.with_more(rng(seed="keepsum longer pilot"), LONGER * len(tuned.log_weights))
         chain = _thinned(problem, tuned, CANDIDATE_TV)
-    return Outcome("mixture_chain", (), tuned.mixture.tau, tuned.mixture.stretch, chain.log_cap, chain.steps, chain.lag)
+    steps = chain.steps * (UNSEEN if heavy else 1)
+    return Outcome("mixture_chain", (), tuned.mixture.tau, tuned.mixture.stretch, chain.log_cap, steps, chain.lag)
 
 
 def mixture_chain(problem: Problem, mixture: Mixture, candidate_tv: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
