@@ -7,6 +7,7 @@ is look-ups and arithmetic. The parts are also measured alone.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numba
@@ -26,14 +27,20 @@ NAME = "where the nanoseconds go"
 
 
 class UsedStream(Stream):
-    """A stream that hands out the same random words whenever more are asked for; for timing only."""
+    """A stream that hands out the same random words again and again; for timing only.
 
-    used = np.random.default_rng(1).integers(0, 2**64, BUFFER_WORDS, dtype=np.uint64)
+    It begins elsewhere among them each time: a part that is rejected must not be drawn again as it was.
+    """
+
+    used = np.random.default_rng(1).integers(0, 2**64, 2 * BUFFER_WORDS, dtype=np.uint64)
+    turns = itertools.count(1)
 
     def more(self) -> None:
-        """The same words again, behind those that have not been used."""
+        """Some of the same words, behind those that have not been used."""
+        start = next(self.turns) * 7919 % BUFFER_WORDS
+        words = self.used[start : start + BUFFER_WORDS]
         unused = self.words[self.position :]
-        self.words = np.concatenate([unused, self.used]) if len(unused) else self.used
+        self.words = np.concatenate([unused, words]) if len(unused) else words
         self.position = 0
 
 
