@@ -68,9 +68,9 @@ def compare(bench: Bench, side: int, times: dict[str, Timing], least: bool) -> N
             )
 
 
-def regions() -> ks.Invariants:
+def regions(counties: int = 20) -> ks.Invariants:
     """County by sex, and age, of 20 counties, 2 sexes, 4 ages, 3 educations: 40 × 4 entries, each of three cells."""
-    domain = ks.Domain({"county": range(20), "sex": range(2), "age": range(4), "education": range(3)})
+    domain = ks.Domain({"county": range(counties), "sex": range(2), "age": range(4), "education": range(3)})
     return ks.Invariants.margins(domain, [["county", "sex"], ["age"]])
 
 
@@ -91,6 +91,9 @@ PLAN_LIMIT = 2
 
 @case("tables of many shapes")
 def shapes(bench: Bench) -> None:
+    """Plans are timed once, as a user waits for them, with kernels that are compiled."""
+    for keep in (margins(5, 5), margins(12, 3), regions(3)):
+        ks.plan(keep, ks.Laplace(epsilon=EPSILON)).sample(2)
     for name, (totals, epsilons, draws, allowed, quick) in SHAPES.items():
         if bench.quick and not quick:
             continue
