@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compiling import compile_all
-from keepsum.sampling.core import compiling, kernel_functions, loading
+from keepsum.sampling.core import compiling, loading
 from keepsum.sampling.core.kernel_functions import functions_of
 from keepsum.sampling.core.packing import pack
 
@@ -155,28 +155,6 @@ def test_what_fails_in_a_kernel_is_an_error(folder):
         fresh(divided)(0)
 
 
-def borrowing(count, out):
-    memory = kernel_functions.borrowed(count)
-    for i in range(count):
-        memory[i] = i
-    total = 0
-    for i in range(count):
-        total += memory[i]
-    out[0] = total
-    kernel_functions.give_back(memory)
-
-
-def test_memory_is_borrowed(folder):
-    out = np.zeros(1, dtype=np.int64)
-    for count in (0, 1, 1000):
-        assert fresh(borrowing)(count, out) is None
-        assert out[0] == count * (count - 1) // 2
-    with pytest.raises(ArithmeticError):
-        fresh(borrowing)(2**59, out)  # bytes that no machine has
-    with pytest.raises(NotImplementedError):
-        kernel_functions.borrowed(3)
-
-
 def same(value):
     return value
 
@@ -202,7 +180,7 @@ def test_arguments_arrive_as_they_are(folder):
 
 
 def test_what_is_laid_out_differently_has_another_kind():
-    from keepsum.sampling.core.kernel_arguments import Cells, SumLaw
+    from keepsum.sampling.core.kernel_arguments import Cells, Task
 
     grid = np.zeros((3, 4))
     fixed = np.zeros((3, 4))
@@ -210,9 +188,7 @@ def test_what_is_laid_out_differently_has_another_kind():
     records = [np.zeros(1, dtype=np.dtype([(a, np.int64), (b, np.float64)])) for a, b in ("xy", "yx")]
     whole = np.zeros(2, dtype=np.int64)
     values = (1, 1.0, True, np.uint64(1), (), (1,), (1, 1), (1, 1.0), grid, grid.T, grid[0], fixed, *records)
-    kinds = [
-        pack(value).kind for value in (*values, Cells(whole, 0, 1), tuple(Cells(whole, 0, 1)), SumLaw(1, 1.0, 1, 1))
-    ]
+    kinds = [pack(value).kind for value in (*values, Cells(whole, 0, 1), tuple(Cells(whole, 0, 1)), Task(0, 1, whole))]
     assert len(set(kinds)) == len(kinds)
 
 
@@ -250,16 +226,17 @@ def test_a_terminal_is_told_once(monkeypatch, folder, capsys):
 
 
 def test_whoever_watches_is_told_how_far_it_is(folder):
-    from keepsum.sampling.core.kernels import fill_cells, place_bars
+    from keepsum.sampling.l1.double_geometric_kernels import fill_cells
 
     heard = []
     with compiling.compiling_shown(lambda done, total: heard.append((done, total))):
-        fresh(place_bars.py_func)  # nothing is compiled before a call
+        fresh(fill_cells.py_func)  # nothing is compiled before a call
         assert not heard
         fresh()(1.5)
     assert heard == [(0, 1), (1, 1)]
     assert {function.__name__ for function in functions_of(fill_cells)} == {
-        "fill_cells", "fill", "fill_run", "fill_run_in_two", "draw", "look_up", "settled",
+        "fill_cells", "fill", "fill_pairs", "fill_singly", "draw_pairs", "draw_pairs_of", "draw_word", "look_up_word",
+        "draw_high", "look_up", "put", "settled",
     }  # fmt: skip
 
 
