@@ -8,6 +8,7 @@ import pytest
 from flint import arb
 
 from keepsum.sampling.core.balls import precision
+from keepsum.sampling.core.rng import LazyUniform, rng
 from keepsum.sampling.l1 import sum_laws
 from keepsum.sampling.l1.forced_sums_kernels import chances
 from keepsum.sampling.l1.sum_laws import SumLaw, _by_series, _Transform, chernoff, powers_below, sum_tables
@@ -131,3 +132,32 @@ def test_the_tables_of_a_plan_stay_small():
     """Every law has some thousands of values at most, whatever epsilon and the size are."""
     for size, epsilon in [(1, "1/10000"), (2, "1/10000"), (2**20, "1/10000"), (2**20, "1"), (2**8, "1/1000")]:
         assert len(sum_laws.sum_law(size, Fraction(epsilon)).values) < 10_000
+
+
+@pytest.mark.parametrize("size", [1, 8, 16, 1000])
+@pytest.mark.parametrize("epsilon", ["1/10000", "1", "20"])
+def test_sums_at_0_and_far_out_are_settled_without_being_computed(size, epsilon, monkeypatch):
+    """The ratio at 0 is 1, and beyond any table it is 0 to all digits that are asked for: no transform, no series."""
+    law = SumLaw(size, Fraction(epsilon))
+    monkeypatch.setattr(sum_laws, "_Transform", None)
+    monkeypatch.setattr(sum_laws, "_by_series", None)
+    assert law.accept(0, LazyUniform(rng(seed=1).stream(8), 2**52 - 1, 52)) == 1
+    for total in (10**9, -(10**12)):
+        assert law.accept(total, LazyUniform(rng(seed=1).stream(8), 1, 52)) == 0
+        assert law.accept(total, LazyUniform(rng(seed=1).stream(8), 0, 52)) == 0
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(1, "1/4"), (3, "2"), (16, "1/20"), (1000, "1"), (5, "50")])
+def test_what_is_not_computed_is_enclosed(size, epsilon):
+    """Around where the bound sets in, at several precisions: the ball holds the ratio, computed with more digits."""
+    law = SumLaw(size, Fraction(epsilon))
+    for bits in (8, 30, 64):
+        for total in range(1, 100 * (1 + int(np.sqrt(size) / float(Fraction(epsilon)))), 1 + size // 10):
+            with precision(bits):
+                rough = law.ratio(total)
+            if rough.rad() >= rough.mid() / 2 > 0:
+                with precision(3_000):
+                    assert rough.contains(_by_series(size, law.epsilon, [total])[0])
+                break
+        else:
+            raise AssertionError("no sum was far out")

@@ -32,6 +32,7 @@ from keepsum.sampling.l1.kernel_arguments import (
     NoiseTable,
 )
 
+LOWEST = Fraction(1, 10**4)  # the lowest epsilon: two tables reach so far
 LEAST_DIGITS = 2  # that are left to choose between the outcomes of a column
 _SHORT = Fraction(1, 10)  # with eps of at least this, a table of 256 columns will do
 _FAR = Fraction(127, 10)  # the last outcome is so far out, times eps, that "or more" has a chance below 4e-6
@@ -54,6 +55,8 @@ class DoubleGeometric:
     """
 
     def __init__(self, epsilon: Fraction, word_bits: int = WORD_BITS) -> None:
+        if epsilon < LOWEST:
+            raise AssertionError(f"epsilon must be at least {LOWEST}, got {epsilon}")
         self.epsilon = epsilon
         self.word_bits = word_bits
         self._column_bits = FEW_COLUMNS if epsilon >= _SHORT else MANY_COLUMNS

@@ -31,6 +31,7 @@ from keepsum.sampling.l1.sum_laws import powers_below, sum_law, sum_tables
 
 # Sums of regions stay far below 2^42, so with coefficients up to this no product can wrap.
 LARGEST_COEFFICIENT = 2**20
+LARGEST_DENOMINATOR = 2**62
 
 
 class SolvedRegions:
@@ -68,6 +69,7 @@ class SolvedRegions:
         self._solved, self._free, numerators, self._denominator = split(matrix_rows(matrix), self._sizes.tolist())
         self.usable = (
             max((abs(e) for row in numerators for e in row), default=0) * len(self._free) <= LARGEST_COEFFICIENT
+            and self._denominator < LARGEST_DENOMINATOR
         )
         shape = (len(self._solved), len(self._free))
         self._numerators = np.array(numerators if self.usable else 0, dtype=np.int64).reshape(

@@ -53,7 +53,15 @@ class SumLaw:
         self.error = 1.001 * (between + rounding) + 8 * 2.0**-53  # the last for the arithmetic in between
 
     def ratio(self, total: int) -> arb:
-        """The chance of a sum against that of 0, as a ball of the precision at hand."""
+        """The chance of a sum against that of 0, as a ball of the precision at hand.
+
+        Sums so far out that all digits at hand are 0 are not computed: that would take as long as they are far.
+        """
+        if total == 0:
+            return arb(1)
+        bound = (2 * chernoff(self.size, self.epsilon, abs(total)) * self._width()).abs_upper()
+        if bound < arb(2) ** -ctx.prec:
+            return arb(bound / 2, bound / 2)
         if self.size <= FEW:
             return _by_series(self.size, self.epsilon, [abs(total)])[0]
         return _Transform(self.size, self.epsilon, abs(total), ctx.prec).ratio(abs(total))
@@ -61,6 +69,12 @@ class SumLaw:
     def accept(self, total: int, uniform: LazyUniform) -> int:
         """Whether a uniform number lies below the ratio, decided exactly."""
         return int(uniform.below(digits(lambda: self.ratio(total))))
+
+    def _width(self) -> arb:
+        """1 / p_n(0) is at most twice this: at least half of all sums lie within sqrt(2) deviations, none likelier."""
+        rate = ball(-self.epsilon).exp()
+        variance = self.size * 2 * rate / (1 - rate) ** 2
+        return 2 * ((2 * variance).sqrt() + 1) + 1
 
     def _curvature(self) -> float:
         """A bound on the second derivative of a function through all values."""
@@ -170,7 +184,8 @@ class _Transform:
         """The ratios at multiples of a stride, and a bound on their errors.
 
         Of a product of J numbers with rounded ones, each right to 2^-53, a float is off by (J + 2) 2^-53 of the sum of
-        the factors, in any order of summation; a little more pays for products of errors and for the division.
+        the factors, in any order of summation. Twice that, and some more, pays for the factors' own errors, which at
+        small eps are several times 2^-53, for products of errors, and for the division.
         """
         turns = self.length // stride
         factors = np.array([float(factor.mid()) for factor in self.factors])
