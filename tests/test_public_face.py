@@ -56,7 +56,7 @@ def test_types_are_checked_for_the_names_that_are_imported():
     from pathlib import Path
 
     tree = ast.parse(Path(ks.__file__).read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
     checked = {alias.name: node.module for node in block.body for alias in node.names}
     assert checked == ks._HOME
     assert sorted(checked) == ks.__all__

@@ -94,13 +94,19 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
-def __getattr__(name: str) -> Any:
+def _imported(name: str) -> Any:
     """Import a public name at its first use: ``import keepsum`` takes no time, and each use only what it needs."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "errors":
+        return import_module("keepsum.errors")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(_HOME[name])
     value = import_module(f"{_HOME[name]}.{name}") if _HOME[name] == "keepsum.research" else getattr(module, name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__ = _imported

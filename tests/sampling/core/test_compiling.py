@@ -1,7 +1,9 @@
 import copy
+import io
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import keepsum as ks
 from compiling import compile_all
 from keepsum.sampling.core import compiling, loading
-from keepsum.sampling.core.kernel_functions import functions_of
+from keepsum.sampling.core.kernel_functions import digest_of, functions_of
 from keepsum.sampling.core.packing import pack
 
 
@@ -358,3 +361,98 @@ def test_a_first_release_compiles_only_what_it_needs_and_a_second_nothing(name, 
     assert "numba" in first.stdout
     assert first.stderr == second.stderr == ""  # nothing is said where no terminal listens
     assert second.stdout.strip() == "[] []"
+
+
+# -- what kept code is named by ---------------------------------------------------------------------
+
+
+def adding(x):
+    return x + CONSTANT
+
+
+CONSTANT = 1
+
+
+def test_code_is_named_by_what_stands_in_memory(folder, monkeypatch):
+    """Files on disk may be newer than what a process has imported: another constant, or other code, other names."""
+    first = digest_of(compiling.kernel(adding))
+    assert first == digest_of(compiling.kernel(adding))
+    assert fresh(adding)(1) == 2
+    monkeypatch.setattr(sys.modules[__name__], "CONSTANT", 5)
+    assert digest_of(compiling.kernel(adding)) != first
+    assert fresh(adding)(1) == 6
+    monkeypatch.setattr(adding, "__code__", (lambda x: x - CONSTANT).__code__)
+    assert fresh(adding)(1) == -4
+    assert digest_of(compiling.loose_kernel(adding)) != digest_of(compiling.kernel(adding))
+
+
+def test_names_do_not_depend_on_the_order_of_sets():
+    code = (
+        "from keepsum.sampling.core.kernel_functions import digest_of;"
+        "from keepsum.sampling.general import factor_kernels;"
+        "from keepsum.sampling.core.compiling import Kernel;"
+        "print([digest_of(k) for k in vars(factor_kernels).values() if isinstance(k, Kernel)])"
+    )
+    shown = {
+        subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed})
+        for seed in "123"
+    }
+    assert len(shown) == 1
+
+
+def test_nothing_is_kept_where_the_text_cannot_be_read(tmp_path, monkeypatch):
+    """In a zip file, say: every version would have the same name."""
+    assert compiling.kernel_sources(tmp_path) == {}
+    names = {compiling.text_of_kernels.__wrapped__(tmp_path) for _ in range(2)}
+    assert len(names) == 2
+    monkeypatch.setattr(compiling, "kernel_sources", lambda: {})
+    assert compiling.cache_folder.__wrapped__() is None
+
+
+def test_files_that_cannot_be_read_are_left_out(package):
+    before = compiling.kernel_sources(package)
+    (package / "sampling" / ".#kernels.py").symlink_to("nobody@nowhere")
+    assert compiling.kernel_sources(package) == before
+
+
+def test_numbers_of_another_byte_order_are_refused():
+    array = np.arange(4)
+    swapped = array.astype(array.dtype.newbyteorder())
+    with pytest.raises(TypeError, match="byte order"):
+        pack(swapped)
+    long, short = (
+        np.zeros(1, dtype=np.dtype({"names": ["x"], "formats": ["i8"], "itemsize": size})) for size in (16, 8)
+    )
+    assert pack(long).kind != pack(short).kind
+
+
+@pytest.mark.parametrize("stream", [object(), io.StringIO()])
+def test_a_stream_that_is_no_terminal_is_told_nothing(folder, monkeypatch, stream):
+    if isinstance(stream, io.StringIO):
+        stream.close()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(compiling._Watch, "printed", False)
+    assert fresh(same)(3) == 3
+
+
+def test_without_a_compiler_it_says_so(folder, monkeypatch):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    loading.machine.cache_clear()
+    with pytest.raises(ks.InputError, match="NUMBA_DISABLE_JIT"):
+        fresh(same)(3)
+    loading.machine.cache_clear()
+
+
+def test_ctrl_c_waits_until_a_kernel_is_compiled(folder, monkeypatch):
+    """Interrupted in the middle, numba would not work any more in this process."""
+    order = []
+
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        order.append("compiled")
+        raise ArithmeticError
+
+    monkeypatch.setattr("keepsum.sampling.core.building.build", interrupted)
+    with pytest.raises((KeyboardInterrupt, ArithmeticError)):
+        fresh(same)(3)
+    assert order == ["compiled"]

@@ -179,7 +179,8 @@ def chain_of(problem: Problem, outcome: Outcome) -> Chain | None:
     """The chain of an outcome."""
     if outcome.method == "mixture_chain":
         proposals = problem.mixture.at(outcome.tau, outcome.stretch)
-        return counted(MixtureChain(problem.epsilon, proposals, problem.sizes, problem.count, 1), outcome)
+        chain = counted(MixtureChain(problem.epsilon, proposals, problem.sizes, problem.count, 1), outcome)
+        return chain if math.isfinite(chain.tries) else None
     if outcome.method == "heat_bath_chain":
         bath = problem.bath
         if bath is not None:

@@ -5,7 +5,8 @@ no exact sampler applies. Nothing that a certificate states of a sampler is take
 worked out again, and proposals per step and acceptance rates are measured again, by the same pilots whether an entry
 was found or not, so that both ways lead to the same plan. How near a chain comes to its target after that many steps
 is shown by coupled pairs. So a forged entry can make draws slow, or a chain short, and then the certificate says that
-it is short; it cannot make it say more than holds.
+it is short; it cannot make it say more than holds. (Whoever can write to the cache can do worse: compiled code and
+meeting times are kept there, too. It is the user's own folder.)
 
 An entry is named by a hash of the totals over the regions, the sizes of the regions, the number of blocks, the noise,
 the limits of the selection, the text of this package, and the versions and the processor that floats depend on. No
@@ -15,6 +16,7 @@ label and no count enters it: a plan has none. An entry that is damaged, or was 
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -27,7 +29,7 @@ from keepsum._arrays import IntArray
 from keepsum._cache import CacheFile
 from keepsum.lattice.structure import System
 from keepsum.planning.selection.choice import Reason
-from keepsum.sampling.core.compiling import PACKAGE
+from keepsum.sampling.core.compiling import PACKAGE, text_of_kernels
 from keepsum.sampling.core.loading import machine
 
 MOST_STEPS, LONGEST_LAG = 10**7, 100
@@ -143,8 +145,9 @@ def _surroundings() -> str:
     """What the outcome of a pilot depends on beside its block: the text of the package, and how floats are added up."""
     digest = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return f"{digest.hexdigest()} {version('scipy')} {machine()}"
+        with suppress(OSError):
+            digest.update(path.read_bytes())
+    return f"{digest.hexdigest()} {text_of_kernels()} {version('scipy')} {machine()}"
 
 
 def limits_of(module: str, names: dict[str, object]) -> Limits:

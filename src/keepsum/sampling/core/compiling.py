@@ -12,17 +12,21 @@ cache folder serves, and where that cannot either, kernels are compiled in memor
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import secrets
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from keepsum._cache import is_writable, user_cache
+from keepsum._signals import held_back
+from keepsum.errors import InputError
 from keepsum.sampling.core.forking import ProcessLock
-from keepsum.sampling.core.kernel_functions import KernelFunction
+from keepsum.sampling.core.kernel_functions import KernelFunction, digest_of
 from keepsum.sampling.core.loading import Code, Loaded, keep, kept, load, machine
 from keepsum.sampling.core.packing import Packed, pack
 
@@ -85,13 +89,17 @@ class Kernel(KernelFunction):
         folder = cache_folder()
         if folder is None:
             return None
-        key = hashlib.sha256(repr((self.__module__, kinds, machine())).encode()).hexdigest()[:32]
+        told = (self.__module__, kinds, machine(), digest_of(self))
+        key = hashlib.sha256(repr(told).encode()).hexdigest()[:32]
         return folder / f"{self.__name__}-{key}.code"
 
     def _compile(self, values: list[Any]) -> Code:
-        from keepsum.sampling.core.building import build  # brings numba
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+            raise InputError("Samplers must be compiled: unset NUMBA_DISABLE_JIT.")
+        with held_back():  # numba, interrupted, is not usable any more
+            from keepsum.sampling.core.building import build  # brings numba
 
-        code: Code = build(self, values, _Watch.tell or _print_once)
+            code: Code = build(self, values, _Watch.tell or _print_once)
         return code
 
 
@@ -107,9 +115,16 @@ class _Watch:
 
 def _print_once(done: int, total: int) -> None:
     """Say on a terminal, if there is one, what takes seconds."""
-    if not _Watch.printed and sys.stderr is not None and sys.stderr.isatty():
+    if not _Watch.printed and _is_terminal(sys.stderr):
         _Watch.printed = True
         print("keepsum: compiling samplers, a few seconds the first time", file=sys.stderr)
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Whether a stream, if it is one and open, is a terminal."""
+    with suppress(AttributeError, ValueError):
+        return bool(stream.isatty())
+    return False
 
 
 @contextmanager
@@ -135,7 +150,7 @@ def kernel_sources(package: Path = PACKAGE) -> dict[Path, bytes]:
     Compiled code may hold what any of them defines: functions, constants, the fields of its arguments. They are found
     by decorators and import statements, which takes milliseconds; parsing every file would take half a second.
     """
-    texts = {path: path.read_bytes() for path in package.rglob("*.py")}
+    texts = dict(_texts(package))
     sources: dict[Path, bytes] = {}
     waiting = [path for path, text in texts.items() if _DECORATED.search(text)]
     waiting += [package / _CORE / name for name in _COMPILER]
@@ -146,6 +161,13 @@ def kernel_sources(package: Path = PACKAGE) -> dict[Path, bytes]:
             if path != package / _CORE / "compiling.py":  # where compiled code is kept does not change it
                 waiting += _imports(texts[path], package)
     return dict(sorted(sources.items()))
+
+
+def _texts(package: Path) -> Iterator[tuple[Path, bytes]]:
+    """The files that can be read: an editor may leave links that lead nowhere."""
+    for path in package.rglob("*.py"):
+        with suppress(OSError):
+            yield path, path.read_bytes()
 
 
 def _imports(text: bytes, package: Path) -> Iterator[Path]:
@@ -159,13 +181,21 @@ def _imports(text: bytes, package: Path) -> Iterator[Path]:
 
 @lru_cache(maxsize=1)
 def text_of_kernels(package: Path = PACKAGE) -> str:
-    """A name for the text of all kernels and of what they are compiled with."""
-    return f"kernels-{hashlib.sha256(b''.join(kernel_sources(package).values())).hexdigest()[:16]}"
+    """A name for the text of all kernels and of what they are compiled with.
+
+    Where there is none to be read, as in a zip file, it is a name that nothing else has.
+    """
+    sources = kernel_sources(package)
+    if not sources:
+        return f"kernels-{secrets.token_hex(8)}"
+    return f"kernels-{hashlib.sha256(b''.join(sources.values())).hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=1)
 def cache_folder() -> Path | None:
     """Where compiled kernels of this very text are kept; None where they are compiled anew in each process."""
+    if not kernel_sources():
+        return None
     user = user_cache()
     folders = [Path(__file__).parent / "__pycache__", *([] if user is None else [user])]
     return next((folder / text_of_kernels() for folder in folders if is_writable(folder / text_of_kernels())), None)

@@ -62,6 +62,8 @@ def machine() -> str:
     import llvmlite.binding as llvm
 
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_") and "CACHE" not in item[0])
+    with suppress(OSError):
+        settings.append(("file", Path(".numba_config.yaml").read_text(encoding="utf-8", errors="replace")))
     processor = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     return repr((_numba(), llvmlite.__version__, np.__version__, processor, settings))
 

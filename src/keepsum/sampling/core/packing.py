@@ -118,9 +118,12 @@ def _flatten_array(array: np.ndarray[Any, Any], numbers: list[int]) -> str:
 
 @lru_cache(maxsize=256)
 def _type_name(dtype: np.dtype[Any]) -> str:
+    if not dtype.isnative:
+        raise TypeError("a kernel takes numbers in the byte order of this machine")
     if dtype.fields is None:
         return dtype.name
-    return ";".join(f"{name}@{field[1]}={field[0].name}" for name, field in dtype.fields.items())
+    fields = ";".join(f"{name}@{field[1]}={field[0].name}" for name, field in dtype.fields.items())
+    return f"{dtype.itemsize}:{fields}"
 
 
 @lru_cache(maxsize=256)
