@@ -14,13 +14,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 from keepsum._cache import is_writable, user_cache
 from keepsum._signals import held_back
@@ -187,7 +187,7 @@ def text_of_kernels(package: Path = PACKAGE) -> str:
     """
     sources = kernel_sources(package)
     if not sources:
-        return f"kernels-{secrets.token_hex(8)}"
+        return f"kernels-{uuid4().hex[:16]}"
     return f"kernels-{hashlib.sha256(b''.join(sources.values())).hexdigest()[:16]}"
 
 
