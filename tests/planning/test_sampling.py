@@ -100,7 +100,8 @@ def test_mechanisms_without_samplers_say_so(mechanism):
 
 @pytest.mark.audit
 @pytest.mark.parametrize(
-    ("sigma", "words"), [("0.4", "sweeps of heat-bath moves"), ("0.5", "steps of a chain of lattice Gaussians")]
+    ("sigma", "words"),
+    [("0.4", "steps of a chain of lattice Gaussians"), ("0.5", "steps of a chain of lattice Gaussians")],
 )
 def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain(sigma, words):
     """How seldom a try would be accepted is found out first."""

@@ -290,7 +290,8 @@ def _chain(problem: Problem) -> Outcome:
     if heavy:
         tuned = tuned.with_more(rng(seed="keepsum longer pilot"), LONGER * len(tuned.log_weights))
         chain = _thinned(problem, tuned, CANDIDATE_TV)
-    steps = chain.steps * (UNSEEN if heavy else 1)
+    affordable = int(CHAIN_BUDGET // (4 * chain.cost))  # what a proposal costs is measured again for the chain
+    steps = max(chain.steps, min(UNSEEN * chain.steps, affordable)) if heavy else chain.steps
     return Outcome("mixture_chain", (), tuned.mixture.tau, tuned.mixture.stretch, chain.log_cap, steps, chain.lag)
 
 
