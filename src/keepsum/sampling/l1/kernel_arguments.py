@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.kernel_arguments import Words
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 FEW_COLUMNS, MANY_COLUMNS = 8, 12  # bits of a column of the first table
 LOW_DIGITS = 24  # of a draw by the second table, besides those of its column

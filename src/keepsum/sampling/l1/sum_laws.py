@@ -28,10 +28,11 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, ctx, fmpq, fmpz_poly
 
+from keepsum._arrays import Floats
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.kernel_arguments import WORD_BITS
 from keepsum.sampling.core.rng import LazyUniform
-from keepsum.sampling.l1.kernel_arguments import Floats, SumTables
+from keepsum.sampling.l1.kernel_arguments import SumTables
 
 FEW = 8  # cells, up to which the closed form is used
 TABLE_BITS = 64  # of the balls that a table is made of

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
 from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, Task
-from keepsum.sampling.core.packing import pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
@@ -83,7 +82,6 @@ class ColumnSplitting:
         self._tree = grow(self._sizes)
         self._laws = laws_of(epsilon, self._tree, labelling, tail_bits)
         self._tables = self._packed()
-        self._packed_tables = pack(self._tables)  # once: packing them takes as long as drawing a small table
         self._referee = SplittingReferee(epsilon, self._tree, self._laws)
 
     @property
@@ -118,9 +116,7 @@ class ColumnSplitting:
         law = double_geometric(self._epsilon, self._word_bits)
         referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
         kernel = fill_single_tables if self._sizes.max() == 1 else fill_split_tables
-        if self._packed_tables.value is not self._tables:
-            self._packed_tables = pack(self._tables)
-        return run(kernel, stream, self._packed_tables, Task(first, last, flat, room, most), referee)
+        return run(kernel, stream, self._tables, Task(first, last, flat, room, most), referee)
 
     def _packed(self) -> SplittingTables:
         tree, laws = self._tree, self._laws
