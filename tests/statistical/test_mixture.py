@@ -402,7 +402,7 @@ def test_the_tail_is_geometric_with_a_threshold_and_not_without():
 
 @pytest.mark.audit
 def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights():
-    """4 x 4 at epsilon 0.25: twenty times as many weights. A thousand without an allowance for the rest would not do."""
+    """4 x 4 at epsilon 0.25: twenty times as many weights. A thousand, with no allowance for others, would not do."""
     system, sizes, _ = block_of(margins(4, 4))
     mixture = mixture_of(margins(4, 4), Fraction(1, 4), 0.1)
     found, tuned = mixture_chain(Problem(system, sizes, 1, Fraction(1, 4)), mixture)
