@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +21,7 @@ from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 
 TASK_CELLS = 2**16  # about a millisecond of work
 TASKS = 64  # tasks that chains or pairs are cut into, for any number of threads: a seed gives the same result
+_NO_WORDS = pack(np.empty(0, dtype=np.uint64))
 PILOT_DRAWS = 100  # accepted draws that tell a rejection sampler's rate well enough
 
 
@@ -96,7 +99,7 @@ class _Last:
 
 
 def _prepared(kernel: Callable[..., int], states: States, tables: Any, task: Any) -> Callable[[Any], int]:
-    """A kernel as a function of its words alone; its other arguments are packed once."""
+    """A kernel as a function of its words alone; what stays the same from call to call is packed once."""
     if not isinstance(kernel, Kernel):
         return lambda words: kernel(words, states, tables, task)
     last = _Last.packed
@@ -106,8 +109,15 @@ def _prepared(kernel: Callable[..., int], states: States, tables: Any, task: Any
         packed_tables = last
     else:
         packed_tables = _Last.packed = pack(tables)
-    packed_states, packed_task = pack(states), pack(task)
-    return lambda words: int(kernel.run(pack(words), packed_states, packed_tables, packed_task))
+    packed_states, packed_task, packed_words = pack(states), pack(task), _NO_WORDS
+
+    def call(words: Any) -> int:
+        nonlocal packed_words
+        if packed_words.value is not words:
+            packed_words = pack(words)
+        return int(kernel.run(packed_words, packed_states, packed_tables, packed_task))
+
+    return call
 
 
 def in_parallel(
@@ -116,20 +126,56 @@ def in_parallel(
     """Work through ranges of jobs, from the first to before the last of each, and return the results in order.
 
     Each range has a stream of its own that depends on its place alone: threads change nothing but time.
+    The calling thread is one of them, for a new one takes a while to be given a core of its own.
     """
-    streams = [rng.stream() for _ in ranges]
-    if threads == 1 or len(ranges) == 1:
-        return [work(first, last, stream) for (first, last), stream in zip(ranges, streams, strict=True)]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, *zip(*ranges, strict=True), streams))
+    results: list[Any] = [None] * len(ranges)
+    queue: SimpleQueue[tuple[int, tuple[int, int], Stream]] = SimpleQueue()
+    for place, cut in enumerate(ranges):
+        queue.put((place, cut, rng.stream()))
+
+    def work_off() -> None:
+        done: Stream | None = None
+        try:
+            while (job := _next(queue)) is not None:
+                place, (first, last), stream = job
+                if done is not None:
+                    stream.follow(done)
+                done = stream
+                results[place] = work(first, last, stream)
+        except BaseException:
+            while _next(queue) is not None:
+                pass  # no thread begins anything more
+            raise
+
+    others = min(threads, len(ranges)) - 1
+    if others < 1:
+        work_off()
+        return results
+    with ThreadPoolExecutor(others) as pool:
+        helpers = [pool.submit(work_off) for _ in range(others)]
+        work_off()
+        for helper in helpers:
+            helper.result()
+    return results
+
+
+def _next(queue: SimpleQueue[Any]) -> Any:
+    """The next in a queue, None if there is none."""
+    with suppress(Empty):
+        return queue.get_nowait()
+    return None
 
 
 def equal_ranges(count: int, step: int) -> list[tuple[int, int]]:
-    """Cut so many jobs into ranges of ``step``.
+    """Cut so many jobs into ranges of at most ``step``, as even as they come.
 
     >>> equal_ranges(5, 2)
     [(0, 2), (2, 4), (4, 5)]
+    >>> equal_ranges(9, 8)
+    [(0, 5), (5, 9)]
     """
+    pieces = max(1, -(-count // step))
+    step = max(1, -(-count // pieces))
     return [(first, min(first + step, count)) for first in range(0, count, step)]
 
 

@@ -24,8 +24,9 @@ from keepsum.sampling.core.forking import ProcessLock, forks_so_far, generation,
 
 Words = npt.NDArray[np.uint64]
 
-FIRST_WORDS, BUFFER_WORDS = 1024, 16384  # a stream's buffers grow from the one to the other
+FIRST_WORDS, BUFFER_WORDS = 1024, 65536  # what a stream makes at a time grows from the one to the other
 LONGEST_SEED = 10_000  # bits of a seed that is a number
+_NO_WORDS: Words = np.empty(0, dtype=np.uint64)
 _EXTRA = 2**63  # the stream that settles the ties of stream i is stream i + 2^63
 
 
@@ -63,6 +64,9 @@ class Stream:
     ``words[position:]`` are the words at hand that have not been used. ``more()`` moves them to the front and
     fills up the rest from the keystream; a draw that ran out of words goes on, it never starts over. Whoever reads
     ``words`` calls ``renew()`` before.
+
+    The memory is used again, and a stream can take over that of one that is done (``follow``), for fresh memory takes
+    longer to get than the words in it to make. It then expects to be read as far as that one was.
     """
 
     def __init__(self, key: Key, number: int, buffer_words: int = BUFFER_WORDS) -> None:
@@ -70,6 +74,7 @@ class Stream:
         self._number = number
         self._largest = buffer_words
         self._extra: Stream | None = None
+        self._memory, self._expected = _NO_WORDS, 0
         self._start()
 
     def _start(self) -> None:
@@ -77,9 +82,14 @@ class Stream:
         self._generation, secret = self._key.now()
         nonce = self._number.to_bytes(8, "big") + bytes(8)
         self._keystream = Cipher(algorithms.AES(secret), modes.CTR(nonce)).encryptor()
-        self._next_words = min(FIRST_WORDS, self._largest)
-        self.words: Words = np.empty(0, dtype=np.uint64)
-        self.position = 0
+        self._made = 0
+        self.words, self.position = _NO_WORDS, 0
+
+    def follow(self, done: Stream) -> None:
+        """Take over the memory of a stream that is done, before the first word is read."""
+        self._expected = done._made - len(done.words) + done.position
+        self._memory, done._memory = done._memory, _NO_WORDS
+        done.words, done.position = _NO_WORDS, 0
 
     def renew(self) -> None:
         """Forget the words at hand if the process has been forked since they were made: the parent reads them too."""
@@ -87,14 +97,19 @@ class Stream:
             self._start()
 
     def more(self) -> None:
-        """Get a buffer of further words, behind those not used yet."""
+        """Get further words, behind those not used yet: as many as are expected, then more and more."""
         self.renew()
         unused = self.words[self.position :]
-        words = np.empty(len(unused) + self._next_words, dtype=np.uint64)
+        beyond = self._made - self._expected
+        count = min(-beyond if beyond < 0 else max(FIRST_WORDS, 3 * beyond, self._expected // 16), self._largest)
+        if len(unused) + count > len(self._memory):
+            self._memory = np.empty(len(unused) + count, dtype=np.uint64)
+        words = self._memory[: len(unused) + count]
         words[: len(unused)] = unused
-        self._keystream.update_into(_zeros(8 * self._next_words), words[len(unused) :].view(np.uint8).data)
+        fresh = words[len(unused) :].view(np.uint8).data
+        self._keystream.update_into(_zeros(len(fresh).bit_length())[: len(fresh)], fresh)
+        self._made += count
         self.words, self.position = words, 0
-        self._next_words = min(4 * self._next_words, self._largest)
 
     def word(self) -> int:
         """The next word, as a Python integer."""
@@ -135,9 +150,9 @@ class Stream:
 
 
 @lru_cache(maxsize=8)
-def _zeros(count: int) -> bytes:
-    """What is encrypted to read the keystream itself."""
-    return bytes(count)
+def _zeros(bits: int) -> memoryview:
+    """2^bits zeros: what is encrypted to read the keystream itself."""
+    return memoryview(bytes(2**bits))
 
 
 class LazyUniform:

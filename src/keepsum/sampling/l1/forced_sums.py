@@ -27,8 +27,8 @@ from keepsum.sampling.l1.kernel_arguments import RegionTables
 from keepsum.sampling.l1.sum_laws import powers_below, sum_law, sum_tables
 
 # Of a region above this size, parts are shared between threads, each piece on a stream of its own.
-LARGE = 2**15
-PIECE = 2**17
+LARGE = 2**19
+PIECE = 2**19
 
 
 class FreeCells:
@@ -98,7 +98,7 @@ class ForcedSums:
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row per draw, the cells of the regions one after the other."""
         if len(self._small.sizes):
-            self._fill(out.reshape(-1), self._small, cell_ranges(self._small.sizes, len(out)), rng, threads)
+            self._fill(out.reshape(-1), self._small, cell_ranges(self._small.sizes, len(out), PIECE), rng, threads)
         for r in np.flatnonzero(self._sizes > LARGE).tolist():
             cells = slice(self._starts[r], self._starts[r] + self._sizes[r])
             for row in out:
