@@ -199,6 +199,34 @@ def test_renewal_of_weights_of_nothing():
             Renewal.of(wrong)
 
 
+@pytest.mark.parametrize("spread", [0.8, 1.5])
+def test_a_pilot_tells_the_tail_of_weights_that_it_has_not_seen(spread):
+    """Log weights of known normal distribution, its quantiles in the place of draws: what 2,000 foretell, 40 times.
+
+    What is foretold is off by a factor of thirty at most, where it is too small, in at least 38 of them (the steps are
+    noisy: a few in a hundred of 1,000 such pilots were found to be off by more). Without a tail nearly all are.
+    """
+    scores = np.linspace(-9, spread + 9, 4_001)
+    masses = np.exp(-(scores**2) / 2)
+    cap = 2 * spread
+    truth = Renewal.of(spread * scores, cap, masses / masses.sum())
+    source = np.random.default_rng(5)
+    good = bare = 0
+    for _ in range(40):
+        seen = spread * source.normal(size=2_000)
+        good += truth.distance(Renewal.with_tail(seen, cap).steps_for(1e-9)) <= 3e-8
+        bare += truth.distance(Renewal.of(seen, cap).steps_for(1e-9)) <= 3e-8
+    assert good >= 38
+    assert bare <= 2
+
+
+def test_a_tail_of_equal_weights_and_of_weights_of_nothing():
+    assert Renewal.with_tail(np.zeros(100)).distance(0) == 0
+    few = np.full(100, -math.inf)
+    few[:10] = np.log(np.arange(1.0, 11.0))
+    assert 0 < Renewal.with_tail(few).distance(0) < 1
+
+
 def test_unit_numbers_lie_inside():
     for word in (0, 2**11 - 1, 2**64 - 1):
         assert 0 < unit(np.uint64(word)) < 1

@@ -28,21 +28,20 @@ from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_mov
 from keepsum.sampling.general.mixture import Mixture, OneWidth, Proposals, Tuned, look, tune
 from keepsum.sampling.general.scales import LONGEST_LAW, log_ratio_error, log_sum_law, sum_reach, typical_variances
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, table_slabs
-from keepsum.sampling.general.weights import GeometricTail, Renewal, allowing, thinned
+from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
 
 # Limits of a block: totals whose leverages are computed, coordinates of a dense factor, and its multiplications.
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
 BOUNDED = 600  # dimensions up to which the bound on the weights is computed: rejection is out of reach far below that
 MIXTURE_PILOT = 16 * 10**6  # the cost of a pilot, in independent cells drawn: about half a second
-# The largest weight's share from which on a pilot is too short, how much longer it gets, and how many times more steps
-# than it then asks for are taken, because larger weights were not seen.
-HEAVY, LONGER, UNSEEN = 0.02, 3, 6
-RARE_COST, HEAVY_COST = 3, 10  # how many times more than a chain heat-bath moves may cost, and where weights are heavy
+RARE_COST = 3  # how many times more than a chain heat-bath moves may cost: their pilot extrapolates less
 SWEEPS_PILOT = 2 * 10**7  # the same for the first pair of heat-bath chains, and for all that follow
 FEW_PROPOSALS = 64  # that tell what is out of reach
 OUT_OF_REACH = 20  # where they say that it costs so many times its budget
 RATED, RATING = 1000, 4 * 10**6  # proposals that tell an acceptance rate, at most, and their cost
 CHAIN_BUDGET = 2 * 10**10  # draws that take minutes are not offered
+# Draws that cost more than this, some seconds, may be farther from the target than TARGET_TV, up to this.
+BRIEF, FAR_TV = 2 * 10**8, 1e-5
 CANDIDATE_TV = 0.05  # the total variation of the first candidate from the target, by thinning of proposals
 UNMET_AFTER_LAG = 0.005  # of the pairs that do not meet at once, the fraction that has not met within another lag
 # From this epsilon on heat-bath moves are tried where mixture proposals are accepted less often than this.
@@ -275,24 +274,13 @@ def _rejection_with(problem: Problem, tau: float) -> MixtureRejection | None:
 
 
 def _chain(problem: Problem) -> Outcome:
-    """The chain that needs the least work per draw.
-
-    Where few proposals are accepted, and more so where one weight of the pilot outweighs many, the steps that a pilot
-    asks for may be too few: heat-bath moves may then cost more than these, and where there are none, a longer pilot
-    tells, and more steps are taken than it asks for.
-    """
+    """The chain that needs the least work per draw; heat-bath moves may need more where few proposals are accepted."""
     chain, tuned = mixture_chain(problem, problem.mixture)
-    heavy = tuned.heaviest > HEAVY
     if problem.epsilon >= NARROW_EPSILON and tuned.acceptance < RARELY and problem.bath is not None:
-        sweeps = sweeps_of(problem.bath, chain.steps * chain.cost * (HEAVY_COST if heavy else RARE_COST))
+        sweeps = sweeps_of(problem.bath, min(RARE_COST * chain.steps * chain.cost, CHAIN_BUDGET))
         if sweeps is not None:
             return sweeps
-    if heavy:
-        tuned = tuned.with_more(rng(seed="keepsum longer pilot"), LONGER * len(tuned.log_weights))
-        chain = _thinned(problem, tuned, CANDIDATE_TV)
-    affordable = int(CHAIN_BUDGET // (4 * chain.cost))  # what a proposal costs is measured again for the chain
-    steps = max(chain.steps, min(UNSEEN * chain.steps, affordable)) if heavy else chain.steps
-    return Outcome("mixture_chain", (), tuned.mixture.tau, tuned.mixture.stretch, chain.log_cap, steps, chain.lag)
+    return Outcome("mixture_chain", (), tuned.mixture.tau, tuned.mixture.stretch, chain.log_cap, chain.steps, chain.lag)
 
 
 def mixture_chain(problem: Problem, mixture: Mixture, candidate_tv: float = CANDIDATE_TV) -> tuple[MixtureChain, Tuned]:
@@ -316,9 +304,12 @@ def thinned_chain(
 ) -> MixtureChain:
     """The chain with the cap and the number of steps that follow from the weights of a pilot."""
     renewal = thinned(log_weights, candidate_tv)
-    steps = max(1, Renewal.of(allowing(log_weights), renewal.log_cap).steps_for(TARGET_TV))
     lag = _lag(renewal.steps_for(candidate_tv * UNMET_AFTER_LAG))
-    return MixtureChain(epsilon, proposals, sizes, count, steps, lag, renewal.log_cap, renewal.tries)
+    chain = MixtureChain(epsilon, proposals, sizes, count, 1, lag, renewal.log_cap, renewal.tries)
+    extended, brief = Renewal.with_tail(log_weights, renewal.log_cap), BRIEF // chain.cost
+    steps = extended.steps_for(TARGET_TV)
+    chain.steps = max(1, steps if steps <= brief else max(brief, extended.steps_for(FAR_TV)))
+    return chain
 
 
 def _lag(steps: int) -> int:

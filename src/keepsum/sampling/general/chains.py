@@ -33,7 +33,7 @@ from keepsum.sampling.general.kernel_arguments import (
 )
 from keepsum.sampling.general.mixture import Mixture, Proposals
 from keepsum.sampling.general.mixture_bounds import stated
-from keepsum.sampling.general.weights import Renewal, allowing
+from keepsum.sampling.general.weights import Renewal
 from keepsum.sampling.l1.forced_sums import ForcedSums
 
 WARM = 8  # rows left out at the start of a simulation
@@ -282,7 +282,7 @@ class MixtureChain(Chain):
         """The distance that the weights of so many candidates predict for a draw; of fewer if they cost a lot."""
         count = int(max(1000, min(candidates * self.tries, PREDICTION_COST // self.proposals.cost)))
         _, log_weights = self.proposals.propose(count, rng(seed="keepsum weights").stream())
-        return Renewal.of(allowing(log_weights), self.log_cap).distance(self.steps)
+        return Renewal.with_tail(log_weights, self.log_cap).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         tables = ChainTables(self.proposals.tables, self.log_cap, steps, fresh)

@@ -273,16 +273,6 @@ class Tuned:
         """The acceptance rate of a chain that sees all proposals."""
         return Renewal.of(self.log_weights).acceptance
 
-    @property
-    def heaviest(self) -> float:
-        """The share that the largest weight has of all of them: where that is much, larger ones were not seen."""
-        return float(1 / np.exp(self.log_weights - self.log_weights.max()).sum())
-
-    def with_more(self, rng: Rng, proposals: int) -> Tuned:
-        """With so many proposals more."""
-        more = self.mixture.propose(proposals, rng.stream())[1]
-        return replace(self, log_weights=np.concatenate([self.log_weights, more]))
-
 
 def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
     """Choose the threshold and the stretch that accept most, by a pilot that costs about ``budget`` in all.
