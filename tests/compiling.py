@@ -12,7 +12,7 @@ import numpy as np
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.sampling.core.compiling import cache_folder, kernel_sources
+from keepsum.sampling.core.compiling import cache_folders, kernel_sources
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth
@@ -30,7 +30,7 @@ MECHANISMS = (ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2"), ks.Gaussi
 
 def main() -> None:
     """Everything, unless it was done since a kernel last changed."""
-    done = cache_folder() / "compiled"
+    done = cache_folders()[0] / "compiled"
     if done.exists() and done.stat().st_mtime > max(path.stat().st_mtime for path in kernel_sources()):
         return
     compile_all()

@@ -39,6 +39,26 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert [path.name for path in (tmp_path / "chosen" / "convergence").iterdir()] == ["any.json"]
 
 
+def test_a_tilde_is_the_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KEEPSUM_CACHE", "~/chosen")
+    assert user_cache() == tmp_path / "chosen"
+
+
+def test_damaged_meeting_times_are_not_read(monkeypatch, tmp_path):
+    """Nor those of another chain under this one's name."""
+    monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
+    stores = [MeetingTimeStore(name, lag=1, give_up=10) for name in ("this", "that")]
+    for store in stores:
+        store.write([[7] * 250])
+    assert stores[0].read() == [[7] * 250]
+    path = tmp_path / "convergence" / "this.json"
+    honest = path.read_text()
+    for text in (honest.replace("7, 7", "2, 7", 1), (path.parent / "that.json").read_text(), honest[:-1], "", "[]"):
+        path.write_text(text)
+        assert stores[0].read() == []
+
+
 def test_folders_that_can_be_written_to(monkeypatch, tmp_path):
     assert is_writable(tmp_path / "new" / "folder")
     (tmp_path / "file").write_text("in the way")

@@ -22,9 +22,9 @@ def user_cache() -> Path | None:
     It may not exist or not be writable.
     """
     chosen = os.environ.get("KEEPSUM_CACHE")
-    if chosen:
-        return Path(chosen)
     try:
+        if chosen:
+            return Path(chosen).expanduser()  # a shell leaves the tilde of "KEEPSUM_CACHE=~/x" in quotes as it is
         folder = user_cache_path("keepsum", appauthor=False)
     except RuntimeError:  # neither HOME nor an entry in the user database
         return None

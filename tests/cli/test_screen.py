@@ -103,7 +103,7 @@ def two_more(number):
 
 @pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
 def test_compilation_is_announced_on_a_terminal_and_nowhere_else(monkeypatch, stream):
-    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    monkeypatch.setattr(compiling, "cache_folders", lambda: ())
     monkeypatch.setenv("TERM", "xterm")
     with contextlib.redirect_stderr(stream), progress() as step:
         step("drawing the noise")

@@ -98,6 +98,15 @@ def test_mechanisms_without_samplers_say_so(mechanism):
     assert ("l2 Laplace with --norm l2" in " ".join(plan.explain().split())) == wide
 
 
+@pytest.mark.parametrize("mechanism", [ks.Laplace(0.5), ks.Laplace(0.5, "l2"), ks.Gaussian(sigma=2)], ids=repr)
+def test_totals_that_only_changes_beyond_64_bits_keep(mechanism):
+    """Three totals with coefficients of 62 bits over five cells."""
+    source = np.random.default_rng(1)
+    keep = ks.Invariants.matrix(source.integers(2**61, 2**62, size=(3, 5)))
+    with pytest.raises(ks.PlanError, match="leave only changes of a cell beyond 64-bit integers"):
+        ks.plan(keep, mechanism).sample()
+
+
 @pytest.mark.audit
 @pytest.mark.parametrize(
     ("sigma", "words"), [("0.4", "sweeps of heat-bath moves"), ("0.5", "steps of a chain of lattice Gaussians")]

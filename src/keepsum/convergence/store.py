@@ -6,6 +6,7 @@ the same blocks reuses them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 from keepsum._cache import CacheFile
@@ -26,12 +27,15 @@ class MeetingTimeStore:
 
     def __init__(self, name: str, lag: int, give_up: int) -> None:
         self._file = CacheFile("convergence", f"{name}.json")
-        self._lag, self._give_up = lag, give_up
+        self._name, self._lag, self._give_up = name, lag, give_up
 
     def read(self) -> list[list[int]]:
         """The stored chunks; none if the file is missing or damaged."""
+        digest, _, text = (self._file.read() or "").partition("\n")
+        if digest != self._digest(text):
+            return []
         try:
-            chunks = json.loads(self._file.read() or "[]")
+            chunks = json.loads(text)
         except (ValueError, RecursionError):
             return []
         whole = isinstance(chunks, list) and all(
@@ -40,9 +44,14 @@ class MeetingTimeStore:
         )
         return chunks if whole else []
 
+    def _digest(self, text: str) -> str:
+        """What tells a file that was damaged, or copied from another chain's: whoever forges one can forge it too."""
+        return hashlib.sha256(f"{self._name} {text}".encode()).hexdigest()
+
     def _possible(self, time: object) -> bool:
         return type(time) is int and (time == -1 or self._lag <= time <= self._give_up)
 
     def write(self, chunks: list[list[int]]) -> None:
         """Replace the file atomically; where the folder cannot be written to, nothing is stored."""
-        self._file.write(json.dumps(chunks))
+        text = json.dumps(chunks)
+        self._file.write(f"{self._digest(text)}\n{text}")

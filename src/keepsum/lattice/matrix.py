@@ -6,7 +6,7 @@ dictionaries of Python integers, which cannot overflow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from keepsum._arguments import as_array
 from keepsum._arrays import IntArray
-from keepsum.errors import InputError
+from keepsum.errors import InputError, PlanError
 
 Row: TypeAlias = dict[int, int]
 
@@ -129,12 +129,22 @@ def matrix_rows(matrix: sparse.csr_array) -> list[Row]:
     return [dict(zip(columns[a:b], entries[a:b], strict=True)) for a, b in pairwise(bounds)]
 
 
-def rows_matrix(rows: list[Row], width: int) -> sparse.csr_array:
+def rows_matrix(rows: Sequence[Mapping[int, int]], width: int) -> sparse.csr_array:
     """The matrix with these rows, whose entries fit int64."""
     indptr = np.cumsum([0, *(len(row) for row in rows)])
     indices = np.array([j for row in rows for j in sorted(row)], dtype=np.int64)
     data = np.array([row[j] for row in rows for j in sorted(row)], dtype=np.int64)
     return sparse.csr_array((data, indices, indptr), shape=(len(rows), width))
+
+
+def vectors_matrix(vectors: Sequence[Mapping[int, int]], width: int) -> sparse.csr_array:
+    """The matrix with these columns; an error if one changes a cell by more than a count can hold."""
+    if any(abs(value) > INT64_MAX for vector in vectors for value in vector.values()):
+        raise PlanError(
+            "These totals leave only changes of a cell beyond 64-bit integers: no noise can keep them. "
+            "Keep fewer totals, or totals with smaller coefficients."
+        )
+    return sparse.csr_array(rows_matrix(vectors, width).T)
 
 
 def to_flint(rows: list[Row], width: int) -> fmpz_mat:

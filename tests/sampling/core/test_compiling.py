@@ -30,7 +30,7 @@ def fresh(function=one_more):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """A cache of its own."""
-    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compiling, "cache_folders", lambda: (tmp_path,))
     return tmp_path
 
 
@@ -49,10 +49,26 @@ def builds(monkeypatch):
 
 
 def test_kernels_are_compiled_in_memory_where_nothing_can_be_kept(monkeypatch):
+    monkeypatch.setattr(compiling, "user_cache", lambda: None)
     monkeypatch.setattr(compiling, "is_writable", lambda folder: False)
-    assert compiling.cache_folder.__wrapped__() is None
-    monkeypatch.setattr(compiling, "cache_folder", lambda: None)
+    assert len(compiling.cache_folders.__wrapped__()) == 1  # that of the package, to be read
+    monkeypatch.setattr(compiling, "cache_folders", lambda: ())
     assert fresh()(1) == 2
+
+
+def test_what_was_compiled_when_the_package_was_installed_is_read(monkeypatch, tmp_path, builds):
+    """Whoever runs it may not be who installed it, and cannot write there."""
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    theirs.mkdir()
+    own.mkdir()
+    monkeypatch.setattr(compiling, "cache_folders", lambda: (theirs,))
+    assert fresh()(1) == 2
+    monkeypatch.setattr(compiling, "cache_folders", lambda: (own, theirs))
+    assert fresh()(2) == 3
+    assert builds == ["one_more"]
+    assert fresh()(1.5) == 2.5
+    assert len(builds) == 2
+    assert (len(list(own.iterdir())), len(list(theirs.iterdir()))) == (1, 1)
 
 
 def test_code_is_kept_for_each_kind_of_arguments(folder, builds):
@@ -78,7 +94,7 @@ def test_a_full_disk_keeps_nothing_and_changes_nothing(monkeypatch, folder, buil
 
 
 def test_a_folder_that_is_gone_keeps_nothing(monkeypatch, tmp_path, builds):
-    monkeypatch.setattr(compiling, "cache_folder", lambda: tmp_path / "gone")
+    monkeypatch.setattr(compiling, "cache_folders", lambda: (tmp_path / "gone",))
     assert (fresh()(1), fresh()(1)) == (2, 2)
     assert len(builds) == 2
 
@@ -154,7 +170,7 @@ def divided(number):
 
 def test_what_fails_in_a_kernel_is_an_error(folder):
     assert fresh(divided)(1) == 1
-    with pytest.raises(ArithmeticError):
+    with pytest.raises(AssertionError):
         fresh(divided)(0)
 
 
@@ -246,7 +262,9 @@ def test_whoever_watches_is_told_how_far_it_is(folder):
 def test_the_users_folder_serves_where_that_of_the_package_cannot(monkeypatch, tmp_path):
     monkeypatch.setattr(compiling, "user_cache", lambda: tmp_path)
     monkeypatch.setattr(compiling, "is_writable", lambda folder: folder.parent == tmp_path)
-    assert compiling.cache_folder.__wrapped__() == tmp_path / compiling.text_of_kernels()
+    own, theirs = compiling.cache_folders.__wrapped__()
+    assert own == tmp_path / compiling.text_of_kernels()
+    assert theirs.parent.name == "__pycache__"
 
 
 @pytest.fixture
@@ -406,7 +424,7 @@ def test_nothing_is_kept_where_the_text_cannot_be_read(tmp_path, monkeypatch):
     names = {compiling.text_of_kernels.__wrapped__(tmp_path) for _ in range(2)}
     assert len(names) == 2
     monkeypatch.setattr(compiling, "kernel_sources", lambda: {})
-    assert compiling.cache_folder.__wrapped__() is None
+    assert compiling.cache_folders.__wrapped__() == ()
 
 
 def test_files_that_cannot_be_read_are_left_out(package):

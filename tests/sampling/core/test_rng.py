@@ -226,7 +226,7 @@ def test_another_text_of_kernels_has_another_cache(tmp_path):
 
     package = tmp_path / "keepsum"
     shutil.copytree(Path(ks.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    code = "from keepsum.sampling.core.compiling import cache_folder; print(cache_folder())"
+    code = "from keepsum.sampling.core.compiling import cache_folders; print(cache_folders())"
     environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
 
     def folder():

@@ -6,7 +6,8 @@ neither numba nor its second of imports, only llvmlite, which puts code into mem
 
 The folder of the cache is named after the text of every file with a kernel and of all that such files import
 (``kernel_sources``): another text, another folder. Where the package's own folder cannot be written to, the user's
-cache folder serves, and where that cannot either, kernels are compiled in memory.
+cache folder serves, beside what was compiled when the package was installed; and where that cannot be written to
+either, kernels are compiled in memory.
 """
 
 from __future__ import annotations
@@ -75,23 +76,23 @@ class Kernel(KernelFunction):
         kinds = tuple([argument.kind for argument in arguments])
         with self._one_at_a_time.here():
             if kinds not in self._loaded:
-                path = self._path(kinds)
-                code = None if path is None else kept(path)
+                paths = self._paths(kinds)
+                code = next((code for path in paths if (code := kept(path)) is not None), None)
                 if code is None:
                     code = self._compile([argument.value for argument in arguments])
-                    if path is not None:
+                    for path in paths[:1]:
                         keep(path, code)
                 self._loaded[kinds] = load(code)
             return self._loaded[kinds]
 
-    def _path(self, kinds: tuple[str, ...]) -> Path | None:
-        """Where its code for such arguments is kept, on this machine and with these versions."""
-        folder = cache_folder()
-        if folder is None:
-            return None
+    def _paths(self, kinds: tuple[str, ...]) -> list[Path]:
+        """Where its code for such arguments may be kept, on this machine and with these versions."""
+        folders = cache_folders()
+        if not folders:
+            return []
         told = (self.__module__, kinds, machine(), digest_of(self))
         key = hashlib.sha256(repr(told).encode()).hexdigest()[:32]
-        return folder / f"{self.__name__}-{key}.code"
+        return [folder / f"{self.__name__}-{key}.code" for folder in folders]
 
     def _compile(self, values: list[Any]) -> Code:
         if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
@@ -192,10 +193,16 @@ def text_of_kernels(package: Path = PACKAGE) -> str:
 
 
 @lru_cache(maxsize=1)
-def cache_folder() -> Path | None:
-    """Where compiled kernels of this very text are kept; None where they are compiled anew in each process."""
+def cache_folders() -> tuple[Path, ...]:
+    """Where compiled kernels of this very text are: first where they are kept, then where others may have kept them.
+
+    The package's own folder, if it can be written to, else the user's, and then what whoever installed the package has
+    left in the former is read.
+    """
     if not kernel_sources():
-        return None
+        return ()
     user = user_cache()
-    folders = [Path(__file__).parent / "__pycache__", *([] if user is None else [user])]
-    return next((folder / text_of_kernels() for folder in folders if is_writable(folder / text_of_kernels())), None)
+    bases = [Path(__file__).parent / "__pycache__", *([] if user is None else [user])]
+    folders = [base / text_of_kernels() for base in bases]
+    own = [folder for folder in folders if is_writable(folder)][:1]
+    return (*own, *(folder for folder in folders[:1] if folder not in own))

@@ -51,7 +51,7 @@ class Loaded:
             status = self.function(ctypes.byref(integer), *slots)
             result = integer.value if self.returns == "int" else None
         if status:
-            raise ArithmeticError("a compiled kernel divided by zero or ran out of memory")
+            raise AssertionError("a compiled kernel ended with an error: it divided by zero, or an array went missing")
         return result
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.lattice.matrix import vectors_matrix
 from keepsum.sampling.gaussian.blocks_kernels import centre_of
 from keepsum.sampling.gaussian.kernel_arguments import FactorTables
 
@@ -88,7 +89,7 @@ def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor |
     """The factor for a basis over regions with the form sum of S^2 / n; None if it is too large or too skew."""
     if not 0 < len(basis) <= LARGEST_DIMENSION:
         return None
-    matrix = _matrix(basis, len(sizes))
+    matrix = vectors_matrix(basis, len(sizes))
     matrix = matrix[:, _narrow_order(matrix)]
     scaled = matrix.multiply(1.0 / np.sqrt(sizes.astype(np.float64))[:, None]).toarray()
     gram: Floats = scaled.T @ scaled
@@ -104,13 +105,6 @@ def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor |
         if dominated(gram, lower, shares, len(sizes)):
             return _packed(shares, lower, matrix)
     return None
-
-
-def _matrix(basis: Sequence[Mapping[int, int]], regions: int) -> sparse.csr_array:
-    """Regions by vectors."""
-    entries = [(region, j, value) for j, vector in enumerate(basis) for region, value in vector.items()]
-    rows, columns, values = (np.array(part, dtype=np.int64) for part in zip(*entries, strict=True))
-    return sparse.csr_array((values, (rows, columns)), shape=(regions, len(basis)))
 
 
 def _narrow_order(matrix: sparse.csr_array) -> IntArray:

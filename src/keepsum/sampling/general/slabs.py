@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.lattice.matrix import Row
+from keepsum.lattice.matrix import Row, vectors_matrix
 from keepsum.sampling.general.factor_kernels import cholesky
 from keepsum.sampling.general.kernel_arguments import SlabTables
 from keepsum.sampling.general.verified import VerifiedForm, verified_form
@@ -152,9 +152,7 @@ def lattice_slab(basis: list[Row], width: int) -> Slabs:
     """Any other lattice: one slab, its basis in an order that keeps the factor's rows short."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    places = [(region, j, value) for j, vector in enumerate(basis) for region, value in vector.items()]
-    rows, columns, values = (np.array(part, dtype=np.int64) for part in zip(*places, strict=True))
-    matrix = sparse.csr_array((values, (rows, columns)), shape=(width, len(basis)))
+    matrix = vectors_matrix(basis, width)
     order = reverse_cuthill_mckee(sparse.csr_array(abs(matrix).T @ abs(matrix)), symmetric_mode=True)
     as_given = Slabs(np.arange(width), 1, matrix)
     ordered = Slabs(np.arange(width), 1, sparse.csr_array(matrix[:, order]))

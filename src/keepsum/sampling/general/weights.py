@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from keepsum._arrays import Floats
 
@@ -55,7 +54,7 @@ class Renewal:
 
     @classmethod
     def of(cls, log_weights: Floats, log_cap: float = -math.inf, masses: Floats | None = None) -> Renewal:
-        """From log weights up to a constant, the same as that of the cap, and how much of the proposals each stands for.
+        """From log weights up to a constant, the same as that of the cap, and the mass of each.
 
         Examples
         --------
@@ -123,6 +122,8 @@ def with_tail(log_weights: Floats) -> tuple[Floats, Floats]:
     >>> len(extended) > 100, float(masses.sum().round(9))
     (True, 1.0)
     """
+    from scipy.special import ndtr, ndtri
+
     ordered = np.sort(log_weights)
     count = len(ordered)
     finite = int(np.isfinite(ordered).sum())  # a weight of 0 belongs to no tail
@@ -148,6 +149,8 @@ def _slope(ordered: Floats, above: int) -> float:
 
 def _scores(count: int, above: int) -> Floats:
     """The normal scores of the largest of so many."""
+    from scipy.special import ndtri  # takes a tenth of a second to import
+
     scores: Floats = ndtri((np.arange(count - above, count) + 0.5) / count)
     return scores
 
