@@ -221,7 +221,7 @@ def test_a_pilot_tells_the_tail_of_weights_that_it_has_not_seen(spread):
 
 
 def test_a_tail_of_equal_weights_and_of_weights_of_nothing():
-    assert Renewal.with_tail(np.zeros(100)).distance(0) == 0
+    assert Renewal.with_tail(np.zeros(100)).distance(0) < 0.01
     few = np.full(100, -math.inf)
     few[:10] = np.log(np.arange(1.0, 11.0))
     assert 0 < Renewal.with_tail(few).distance(0) < 1
