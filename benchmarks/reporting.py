@@ -197,7 +197,7 @@ def write_page(out: Path, page: Path) -> None:
     page.write_text(f"{before}<!-- bench -->\n{results}<!-- end -->{rest}", encoding="utf-8")
     folder = page.parent / "speed"
     folder.mkdir(exist_ok=True)
-    for name in [f"{plot}.{kind}" for plot in plots.CAPTIONS for kind in ("png", "svg")] + ["results.json"]:
+    for name in [*(f"{plot}.png" for plot in plots.CAPTIONS), "results.json"]:
         if (out / name).exists():
             shutil.copy(out / name, folder)
 

@@ -57,6 +57,7 @@ def release(folder: str, mechanism: list[str], environment: Mapping[str, str] | 
 
 @case("new processes")
 def new_processes(bench: Bench) -> None:
+    """Wall time, what a user waits for: OpenBLAS spends CPU time on waiting in threads of its own."""
     with tempfile.TemporaryDirectory() as folder:
         works = {
             "import keepsum": (command(IMPORT), 0.3),
@@ -67,7 +68,7 @@ def new_processes(bench: Bench) -> None:
         timed = {**{name: work for name, (work, _) in works.items()}, "loop": CALIBRATION}
         times = by_turns(timed, bench.pick(7, 3))
     for name, (_, limit) in works.items():
-        share = ratio(times[name], times["loop"])
+        share = ratio(times[name], times["loop"], "wall")
         target = at_most(limit) if limit else None
         bench.figure(f"{name} / calibration loop", share, "×", target, {"ours": times[name], "loop": times["loop"]})
 

@@ -19,11 +19,9 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
 from keepsum.releasing.codec import plan_of
-from keepsum.releasing.destination import Destination, put
 from keepsum.releasing.explain import explain, explain_html
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn, prepare
-from keepsum.releasing.signing import read_private_key
 from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import own_kind
@@ -198,6 +196,12 @@ class Release:
         -----
         Ctrl-C waits until everything is in place: if this call raises it, the release is there.
         """
+        from keepsum.releasing.destination import (
+            Destination,
+            put,
+        )  # brings locks and signatures, which plans do not need
+        from keepsum.releasing.signing import read_private_key
+
         check_flag(force, "force=")
         place = Destination.at(path, own_kind(self.table))
         key = None if sign_with is None else read_private_key(sign_with)

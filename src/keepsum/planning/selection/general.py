@@ -33,7 +33,7 @@ from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
 # Limits of a block: totals whose leverages are computed, coordinates of a dense factor, and its multiplications.
 TOTALS, COORDINATES, MULTIPLICATIONS = 3000, 1500, 10**8
 BOUNDED = 600  # dimensions up to which the bound on the weights is computed: rejection is out of reach far below that
-MIXTURE_PILOT = 16 * 10**6  # the cost of a pilot, in independent cells drawn: about half a second
+MIXTURE_PILOT = 8 * 10**6  # the cost of a pilot, in independent cells drawn: a third of a second
 RARE_COST = 3  # how many times more than a chain heat-bath moves may cost: their pilot extrapolates less
 SWEEPS_PILOT = 2 * 10**7  # the same for the first pair of heat-bath chains, and for all that follow
 FEW_PROPOSALS = 64  # that tell what is out of reach

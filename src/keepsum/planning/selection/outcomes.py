@@ -103,7 +103,7 @@ class OutcomeStore:
 
     def __init__(self, kind: str, system: System, sizes: IntArray, count: int) -> None:
         matrix = system.matrix
-        digest = hashlib.sha256(repr((_surroundings(), kind, count, matrix.shape)).encode())
+        digest = hashlib.sha256(repr((kind, count, matrix.shape)).encode())
         for array in (matrix.indptr, matrix.indices, matrix.data, sizes):
             digest.update(repr(len(array)).encode() + np.asarray(array, dtype="<i8").tobytes())
         self._name = digest.hexdigest()
@@ -116,12 +116,15 @@ class OutcomeStore:
 
     def read(self, limits: Limits) -> Outcome | None:
         """The stored outcome; None if there is none, or the entry is damaged, or has another name or other limits."""
-        text, name = self._file.read(), self._name_with(limits)
+        text = self._file.read()
+        if text is None:
+            return None
+        name = self._name_with(limits)
         try:
-            entry = None if text is None else msgspec.json.decode(text, type=_Entry)
+            entry = msgspec.json.decode(text, type=_Entry)
         except (msgspec.MsgspecError, RecursionError):
             return None
-        if entry is None or entry.name != name or entry.digest != _digest(name, entry.outcome):
+        if entry.name != name or entry.digest != _digest(name, entry.outcome):
             return None
         return entry.outcome if entry.outcome.is_possible else None
 
@@ -132,8 +135,8 @@ class OutcomeStore:
         self._file.write(msgspec.json.encode(entry).decode())
 
     def _name_with(self, limits: Limits) -> str:
-        """The name under these limits of the selection."""
-        return hashlib.sha256(repr((self._name, sorted(limits))).encode()).hexdigest()
+        """The name under these limits of the selection, in these surroundings; most blocks have no pilots."""
+        return hashlib.sha256(repr((_surroundings(), self._name, sorted(limits))).encode()).hexdigest()
 
 
 def _digest(name: str, outcome: Outcome) -> str:

@@ -141,6 +141,7 @@ def compiling_shown(tell: Tell) -> Iterator[None]:
 PACKAGE = Path(__file__).parents[2]
 _CORE = Path(__file__).parent.relative_to(PACKAGE)
 _COMPILER = ("building.py", "packing.py")  # what code is made with, whatever kernels import
+UNREAD = "unread-"  # what the name of a text that cannot be read begins with
 _DECORATED = re.compile(rb"@(?:\w+\.)*(?:loose_|inner_)?kernel\b")
 _IMPORTED = re.compile(rb"\b(?:from|import)[ \t]+keepsum\.([\w.]+)(?:[ \t]+import[ \t]+(\([^)]*\)|.*))?")
 
@@ -188,7 +189,7 @@ def text_of_kernels(package: Path = PACKAGE) -> str:
     """
     sources = kernel_sources(package)
     if not sources:
-        return f"kernels-{uuid4().hex[:16]}"
+        return f"{UNREAD}{uuid4().hex[:16]}"
     return f"kernels-{hashlib.sha256(b''.join(sources.values())).hexdigest()[:16]}"
 
 
@@ -199,10 +200,9 @@ def cache_folders() -> tuple[Path, ...]:
     The package's own folder, if it can be written to, else the user's, and then what whoever installed the package has
     left in the former is read.
     """
-    if not kernel_sources():
+    name, user = text_of_kernels(), user_cache()
+    if name.startswith(UNREAD):
         return ()
-    user = user_cache()
-    bases = [Path(__file__).parent / "__pycache__", *([] if user is None else [user])]
-    folders = [base / text_of_kernels() for base in bases]
+    folders = [base / name for base in (Path(__file__).parent / "__pycache__", user) if base is not None]
     own = [folder for folder in folders if is_writable(folder)][:1]
     return (*own, *(folder for folder in folders[:1] if folder not in own))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
@@ -129,9 +128,7 @@ def in_parallel(
     The calling thread is one of them, for a new one takes a while to be given a core of its own.
     """
     results: list[Any] = [None] * len(ranges)
-    queue: SimpleQueue[tuple[int, tuple[int, int], Stream]] = SimpleQueue()
-    for place, cut in enumerate(ranges):
-        queue.put((place, cut, rng.stream()))
+    queue = deque((place, cut, rng.stream()) for place, cut in enumerate(ranges))
 
     def work_off() -> None:
         done: Stream | None = None
@@ -151,6 +148,8 @@ def in_parallel(
     if others < 1:
         work_off()
         return results
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(others) as pool:
         helpers = [pool.submit(work_off) for _ in range(others)]
         work_off()
@@ -159,10 +158,10 @@ def in_parallel(
     return results
 
 
-def _next(queue: SimpleQueue[Any]) -> Any:
-    """The next in a queue, None if there is none."""
-    with suppress(Empty):
-        return queue.get_nowait()
+def _next(queue: deque[Any]) -> Any:
+    """The next in a queue that threads share, None if there is none."""
+    with suppress(IndexError):
+        return queue.popleft()
     return None
 
 
