@@ -63,6 +63,12 @@ class CacheFile:
         except (OSError, ValueError):
             return None
 
+    def remove(self) -> None:
+        """Remove the file, if it is there."""
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
     def write(self, text: str) -> None:
         """Replace the file atomically; where the folder cannot be written to, nothing is stored."""
         if self._path is None:

@@ -267,6 +267,13 @@ def test_the_users_folder_serves_where_that_of_the_package_cannot(monkeypatch, t
     assert theirs.parent.name == "__pycache__"
 
 
+def test_the_users_folder_is_left_alone_where_that_of_the_package_serves(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiling, "user_cache", lambda: tmp_path)
+    (own,) = compiling.cache_folders.__wrapped__()
+    assert own.parent.name == "__pycache__"
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.fixture
 def package(tmp_path):
     """A copy of the package, to be changed."""

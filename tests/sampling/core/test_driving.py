@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -65,6 +66,28 @@ def test_an_error_arrives_and_no_further_work_begins(threads, error):
     with pytest.raises(error, match="in the second"):
         in_parallel(work, equal_ranges(1000, 1), ks.rng(seed=1), threads)
     assert len(begun) < 100
+
+
+def test_nothing_goes_on_where_a_thread_cannot_be_started(monkeypatch):
+    """The first helper has been started, and would do all the work before the error is told."""
+    begun, submitted, failed = [], [], threading.Event()
+    honest = ThreadPoolExecutor.submit
+
+    def submit(self, work):
+        submitted.append(work)
+        if len(submitted) == 2:
+            failed.set()
+            raise RuntimeError("can't start new thread")
+        return honest(self, work)
+
+    def work(first, last, stream):
+        begun.append(first)
+        failed.wait()
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    with pytest.raises(RuntimeError, match="can't start"):
+        in_parallel(work, equal_ranges(100_000, 1), ks.rng(seed=1), 3)
+    assert len(begun) < 100_000
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 1000])

@@ -222,7 +222,9 @@ def test_a_pilot_tells_the_tail_of_weights_that_it_has_not_seen(spread):
 
 def test_a_tail_of_equal_weights_and_of_weights_of_nothing():
     assert Renewal.with_tail(np.zeros(100)).distance(0) < 0.01
-    few = np.full(100, -math.inf)
+    few = np.full(200, -math.inf)
+    few[0] = 0.0
+    assert Renewal.with_tail(few).distance(10**6) > 0.5  # nothing is known of a tail
     few[:10] = np.log(np.arange(1.0, 11.0))
     assert 0 < Renewal.with_tail(few).distance(0) < 1
 

@@ -32,7 +32,7 @@ from keepsum.planning.selection.choice import Reason
 from keepsum.sampling.core.compiling import PACKAGE, text_of_kernels
 from keepsum.sampling.core.loading import machine
 
-MOST_STEPS, LONGEST_LAG = 10**7, 100
+MOST_STEPS, LONGEST_LAG = 10**10, 100
 REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
 
 Limits: TypeAlias = list[tuple[str, object]]
@@ -116,10 +116,9 @@ class OutcomeStore:
 
     def read(self, limits: Limits) -> Outcome | None:
         """The stored outcome; None if there is none, or the entry is damaged, or has another name or other limits."""
-        text = self._file.read()
+        text, name = self._file.read(), self._name_with(limits)  # the name from before any pilots are run
         if text is None:
             return None
-        name = self._name_with(limits)
         try:
             entry = msgspec.json.decode(text, type=_Entry)
         except (msgspec.MsgspecError, RecursionError):
@@ -127,6 +126,10 @@ class OutcomeStore:
         if entry.name != name or entry.digest != _digest(name, entry.outcome):
             return None
         return entry.outcome if entry.outcome.is_possible else None
+
+    def drop(self) -> None:
+        """Remove an entry, if there is one: of another version, say, that had to run pilots for this block."""
+        self._file.remove()
 
     def write(self, outcome: Outcome, limits: Limits) -> None:
         """Keep an outcome, if there is where."""

@@ -52,6 +52,7 @@ def choose_other(problem: Problem, cells: list[IntArray], store: OutcomeStore, t
             return choice
     exact = table or _choose_exact(problem, cells)
     if exact.sampler is not None:
+        store.drop()
         return exact
     arranged = arrange(problem, cells)
     outcome = settle(arranged.problem, exact.reasons)

@@ -204,5 +204,5 @@ def cache_folders() -> tuple[Path, ...]:
     if name.startswith(UNREAD):
         return ()
     folders = [base / name for base in (Path(__file__).parent / "__pycache__", user) if base is not None]
-    own = [folder for folder in folders if is_writable(folder)][:1]
+    own = next(((folder,) for folder in folders if is_writable(folder)), ())
     return (*own, *(folder for folder in folders[:1] if folder not in own))

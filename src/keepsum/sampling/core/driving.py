@@ -140,8 +140,7 @@ def in_parallel(
                 done = stream
                 results[place] = work(first, last, stream)
         except BaseException:
-            while _next(queue) is not None:
-                pass  # no thread begins anything more
+            queue.clear()  # no thread begins anything more
             raise
 
     others = min(threads, len(ranges)) - 1
@@ -151,10 +150,14 @@ def in_parallel(
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(others) as pool:
-        helpers = [pool.submit(work_off) for _ in range(others)]
-        work_off()
-        for helper in helpers:
-            helper.result()
+        try:
+            helpers = [pool.submit(work_off) for _ in range(others)]
+            work_off()
+            for helper in helpers:
+                helper.result()
+        except BaseException:
+            queue.clear()  # also where a thread could not be started
+            raise
     return results
 
 

@@ -38,6 +38,7 @@ from keepsum.sampling.l1.forced_sums import ForcedSums
 
 WARM = 8  # rows left out at the start of a simulation
 PREDICTION_COST = 10**9  # what proposals may cost whose weights predict a distance
+PREDICTION_PIECE = 10_000  # how many of them are in memory at a time
 
 
 class Regions(ABC):
@@ -281,8 +282,9 @@ class MixtureChain(Chain):
     def predicted_distance(self, candidates: int) -> float:
         """The distance that the weights of so many candidates predict for a draw; of fewer if they cost a lot."""
         count = int(max(1000, min(candidates * self.tries, PREDICTION_COST // self.proposals.cost)))
-        _, log_weights = self.proposals.propose(count, rng(seed="keepsum weights").stream())
-        return Renewal.with_tail(log_weights, self.log_cap).distance(self.steps)
+        stream = rng(seed="keepsum weights").stream()
+        pieces = [self.proposals.propose(b - a, stream)[1] for a, b in equal_ranges(count, PREDICTION_PIECE)]
+        return Renewal.with_tail(np.concatenate(pieces), self.log_cap).distance(self.steps)
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         tables = ChainTables(self.proposals.tables, self.log_cap, steps, fresh)

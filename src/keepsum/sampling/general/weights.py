@@ -96,7 +96,10 @@ class Renewal:
         >>> round(weights.distance(5), 3), weights.distance(20) < 1e-6
         (0.004, True)
         """
-        return float((self.chances * self.rejects ** (steps + 1)).sum())
+        distance = float((self.chances * self.rejects ** (steps + 1)).sum())
+        if math.isnan(distance):
+            raise AssertionError("a distance must be a number")
+        return distance
 
     def steps_for(self, distance: float, most: int = 10**12) -> int:
         """The smallest number of steps with an estimated distance that small."""
@@ -128,7 +131,7 @@ def with_tail(log_weights: Floats) -> tuple[Floats, Floats]:
     ordered = np.sort(log_weights)
     count = len(ordered)
     finite = int(np.isfinite(ordered).sum())  # a weight of 0 belongs to no tail
-    quarter, twentieth = (max(2, min(count // part, finite)) for part in (4, 20))
+    quarter, twentieth = (min(max(2, count // part), finite) for part in (4, 20))
     slope = _slope(ordered, quarter) * (1 + 2 / math.sqrt(quarter))
     if twentieth >= FEWEST_IN_TAIL:
         slope = max(slope, _slope(ordered, twentieth))
@@ -143,7 +146,9 @@ def with_tail(log_weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _slope(ordered: Floats, above: int) -> float:
-    """The slope of so many largest ones on a normal plot, at least 0."""
+    """The slope of so many largest ones on a normal plot, at least 0; as large as any if there are not two."""
+    if above < 2:
+        return FARTHEST
     scores = _scores(len(ordered), above)
     scores -= scores.mean()
     return max(0.0, float((scores * ordered[-above:]).sum() / (scores**2).sum()))
