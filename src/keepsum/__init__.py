@@ -91,12 +91,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__version__", *_loaded_modules()})
-
-
-def _loaded_modules() -> list[str]:
-    """The parts of the package that have been imported."""
-    return [name for name, value in globals().items() if getattr(value, "__name__", "").startswith("keepsum.")]
+    return sorted([*__all__, "__version__"])
 
 
 def _imported(name: str) -> Any:
