@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.measuring import Spread, Times, Timing, exponent
+from benchmarks.measuring import Clock, Spread, Times, Timing, exponent
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Figure:
     unit: str
     target: Target | None
     times: Times
+    clock: Clock = "cpu"
 
     @property
     def missed(self) -> bool:
@@ -95,11 +96,17 @@ class Bench:
         return quick if self.quick else full
 
     def figure(
-        self, what: str, value: Spread | float, unit: str, target: Target | None = None, times: Times | None = None
+        self,
+        what: str,
+        value: Spread | float,
+        unit: str,
+        target: Target | None = None,
+        times: Times | None = None,
+        clock: Clock = "cpu",
     ) -> None:
         """Record a figure and show it."""
         spread = value if isinstance(value, Spread) else Spread(value, value, value)
-        self.figures.append(Figure(self.name, what, spread, unit, target, times or {}))
+        self.figures.append(Figure(self.name, what, spread, unit, target, times or {}, clock))
         self.show(self.figures[-1])
 
     def curve(self, plot: str, label: str, points: Iterable[Point], fit: Sequence[float] = ()) -> float | None:

@@ -104,8 +104,9 @@ def row(figure: Figure) -> str:
     """A figure as a row of the table."""
     value = figure.value
     names = list(figure.times)
-    ours = seconds(figure.times[names[0]].spread().median) if names else ""
-    peers = "; ".join(f"{name} {seconds(figure.times[name].spread().median)}" for name in names[1:])
+    medians = {name: seconds(figure.times[name].spread(figure.clock).median) for name in names}
+    ours = medians[names[0]] if names else ""
+    peers = "; ".join(f"{name} {medians[name]}" for name in names[1:])
     spread = "" if value.low == value.high else f" ({number(value.low)} to {number(value.high)})"
     met = "" if figure.target is None else "**no**" if figure.missed else "yes"
     measured = f"{number(value.median)} {figure.unit}".rstrip() + spread

@@ -31,7 +31,7 @@ def growth(bench: Bench) -> None:
     for name, measured in points.items():
         power = bench.curve("cells", name, measured, (10**4, 10**8))
         if name in (TOTALS, PLAIN) and power is not None:
-            bench.figure(f"cells {name}: time grows with the power", power, "", at_most(1.1))
+            bench.figure(f"cells {name}: time grows with this power of the cells", power, "", at_most(1.1))
 
 
 def works(size: int) -> dict[str, Work]:

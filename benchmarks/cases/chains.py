@@ -72,4 +72,6 @@ def growth(bench: Bench) -> None:
         work = compiled(ks.Lattice(np.ones((1, cells), dtype=np.int64)), bench.pick(10**7, 10**6) // cells, 0.3)
         points.append(Point(cells, by_turns({"ours": work}, 3)["ours"]))
     power = bench.curve("steps", "a step of Algorithm 1", points, (100, 10_000))
-    bench.figure("one total, Algorithm 1: time per step grows with the power", power or 0.0, "", at_most(1.25))
+    bench.figure(
+        "one total, Algorithm 1: time per step grows with this power of the cells", power or 0.0, "", at_most(1.25)
+    )

@@ -152,7 +152,7 @@ def describe_reason(reason: Reason) -> str:
         "large_coefficients": "its equations have coefficients too large for an exact sampler",
         "block_too_large": "the block is too large for a chain",
         "regions_too_large": "its regions are too large for a chain at this epsilon",
-        "chain_too_slow": "a chain would take minutes per draw to come near its target",
+        "chain_too_slow": "a chain would take too long to come near its target",
         "no_room": "noise this wide does not fit in 64 bits",
         "another_block": "another block has no sampler, and all share one",
     }[reason.kind]
