@@ -65,6 +65,8 @@ def test_readme_shows_what_the_demo_prints():
         [REPO / "examples" / "demo"], capture_output=True, text=True, check=True, env=os.environ | {"PATH": path}
     )
     assert shape(demo.stdout) == shape(shown)
+    plan = re.compile(r"^Table .*?(?=^Released )", flags=re.MULTILINE | re.DOTALL)  # has no noise, and the same figures
+    assert plan.findall(demo.stdout) == plan.findall(shown) != []
     assert demo.stderr == ""
     for text in (shown, demo.stdout):
         rows = re.findall(r"^(\w+),([\w ]+),(\d+)\t\1,\2,(-?\d+)$", text, flags=re.MULTILINE)

@@ -196,10 +196,8 @@ class Release:
         -----
         Ctrl-C waits until everything is in place: if this call raises it, the release is there.
         """
-        from keepsum.releasing.destination import (
-            Destination,
-            put,
-        )  # brings locks and signatures, which plans do not need
+        # Locks and signatures, which plans do not need.
+        from keepsum.releasing.destination import Destination, put
         from keepsum.releasing.signing import read_private_key
 
         check_flag(force, "force=")

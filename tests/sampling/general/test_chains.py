@@ -203,8 +203,9 @@ def test_renewal_of_weights_of_nothing():
 def test_a_pilot_tells_the_tail_of_weights_that_it_has_not_seen(spread):
     """Log weights of known normal distribution, its quantiles in the place of draws: what 2,000 foretell, 40 times.
 
-    What is foretold is off by a factor of thirty at most, where it is too small, in at least 38 of them (the steps are
-    noisy: a few in a hundred of 1,000 such pilots were found to be off by more). Without a tail nearly all are.
+    The true distance after the steps asked for is at most thirty times the one aimed at: of 400 other pilots none was
+    beyond, so that an honest one fails here with a chance below 0.3 for all 40 (95% confidence). Without a tail all are
+    beyond but 10 of 400 at 0.8 and none at 1.5.
     """
     scores = np.linspace(-9, spread + 9, 4_001)
     masses = np.exp(-(scores**2) / 2)
@@ -216,7 +217,7 @@ def test_a_pilot_tells_the_tail_of_weights_that_it_has_not_seen(spread):
         seen = spread * source.normal(size=2_000)
         good += truth.distance(Renewal.with_tail(seen, cap).steps_for(1e-9)) <= 3e-8
         bare += truth.distance(Renewal.of(seen, cap).steps_for(1e-9)) <= 3e-8
-    assert good >= 38
+    assert good == 40
     assert bare <= 2
 
 

@@ -39,7 +39,7 @@ SWEEPS_PILOT = 2 * 10**7  # the same for the first pair of heat-bath chains, and
 FEW_PROPOSALS = 64  # that tell what is out of reach
 OUT_OF_REACH = 20  # where they say that it costs so many times its budget
 RATED, RATING = 1000, 4 * 10**6  # proposals that tell an acceptance rate, at most, and their cost
-CHAIN_BUDGET = 2 * 10**10  # draws that take minutes are not offered
+CHAIN_BUDGET = 2 * 10**10  # draws that take more than some minutes are not offered
 # Draws that cost more than this, some seconds, may be farther from the target than TARGET_TV, up to this.
 BRIEF, FAR_TV = 2 * 10**8, 1e-5
 CANDIDATE_TV = 0.05  # the total variation of the first candidate from the target, by thinning of proposals

@@ -116,7 +116,7 @@ def with_tail(log_weights: Floats) -> tuple[Floats, Floats]:
     """Log weights with those too rare to have been seen, and the mass of each.
 
     A log weight is a sum over cells and coordinates, and far up its distribution is close to normal: on a normal plot
-    of 10,000 to 500,000 of them the slope stays within a tenth, from one in four to one in 10,000 (docs/general.md).
+    of 10,000 to 500,000 of them the slope stays within a quarter, from one in two to one in 10,000 (docs/general.md).
     The slope is that of the upper quarter, raised by two standard errors, or of the upper twentieth where it is steeper
     there; a line of that slope through the upper twentieth gives the tail. At 6 x 6 x 6 and epsilon 0.25, 500 weights
     without a tail ask for 170 steps, after which 300,000 show a total variation of 1e-5. In small blocks tails are
@@ -137,9 +137,8 @@ def with_tail(log_weights: Floats) -> tuple[Floats, Floats]:
         slope = max(slope, _slope(ordered, twentieth))
     ends = np.arange(0, slope + REACH, FINE) - ndtri(1 / count)
     ends = ends[ends < FARTHEST]
-    tail = ordered[-twentieth:].mean() + slope * (
-        ends[1:] - _scores(count, twentieth).mean()
-    )  # the upper end of each bin
+    # Each bin counts as its upper end.
+    tail = ordered[-twentieth:].mean() + slope * (ends[1:] - _scores(count, twentieth).mean())
     masses = -np.diff(ndtr(-ends))
     ordered[-1] += math.log(2)
     return np.concatenate([ordered, tail]), np.concatenate([np.full(count, (1 - masses.sum()) / count), masses])
