@@ -10,3 +10,37 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+def ranked(codes: IntArray) -> tuple[int, IntArray]:
+    """How many different codes there are, and the rank of each entry among them; linear for small codes from 0 on.
+
+    >>> count, ranks = ranked(np.array([7, 3, 3, 9]))
+    >>> count, ranks.tolist()
+    (3, [1, 0, 0, 2])
+    """
+    if not _is_small(codes):
+        present, ranks = np.unique(codes, return_inverse=True)
+        return len(present), ranks
+    there = np.bincount(codes) > 0
+    rank: IntArray = np.cumsum(there) - 1
+    return int(there.sum()), rank[codes]
+
+
+def tallied(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """The different keys in order, and how often each occurs; linear for small keys from 0 on.
+
+    >>> keys, counts = tallied(np.array([7, 3, 3, 9]))
+    >>> keys.tolist(), counts.tolist()
+    ([3, 7, 9], [2, 1, 1])
+    """
+    if not _is_small(keys):
+        return np.unique(keys, return_counts=True)
+    counts = np.bincount(keys)
+    present = np.flatnonzero(counts)
+    return present, counts[present]
+
+
+def _is_small(keys: IntArray) -> bool:
+    """Whether an array over all keys is no larger than a few of one entry per key."""
+    return bool(len(keys)) and int(keys.min()) >= 0 and int(keys.max()) <= 4 * len(keys)

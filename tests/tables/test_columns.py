@@ -167,7 +167,7 @@ def test_one_long_text_in_every_row_is_one_object():
     ).source
     values = source.labels("county")
     assert len(values) == 100_000
-    assert len(set(map(id, values))) == 1
+    assert values.values == ["x" * 9_000]
 
 
 def test_a_released_table_of_another_size_is_not_decoded(released, tmp_path):

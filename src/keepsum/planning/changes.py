@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from keepsum._arrays import BoolArray, IntArray
+from keepsum._arrays import BoolArray, IntArray, ranked, tallied
 from keepsum.lattice.measure import NONE, UNKNOWN, Measure
 from keepsum.lattice.opposite import Opposite, opposite
 from keepsum.lattice.shortest import ShortVectors
@@ -50,11 +50,11 @@ class Parts:
 
     def worst(self, codes: IntArray) -> tuple[Worst, Worst]:
         """The largest costs of a change of an attribute with these codes, from upper and from lower bounds."""
-        present, codes = np.unique(codes, return_inverse=True)
+        values, codes = ranked(codes)
         cell_codes = codes[self.cells]
         upper, lower = self._costs(cell_codes)
-        high = _Change(self, cell_codes, len(present), upper).worst()
-        return high, high if upper is lower else _Change(self, cell_codes, len(present), lower).worst()
+        high = _Change(self, cell_codes, values, upper).worst()
+        return high, high if upper is lower else _Change(self, cell_codes, values, lower).worst()
 
     def _costs(self, codes: IntArray) -> tuple[_Costs, _Costs]:
         """What changes within each part cost, at most and at least; the same object twice where both are exact."""
@@ -183,7 +183,7 @@ class _Change:
         self.parts, self.costs, self.values = parts, costs, values
         uneven = np.zeros(parts.count, dtype=bool)
         uneven[[labels.part for labels, _ in costs.uneven]] = True
-        pairs, self.cells = np.unique(parts.part * values + codes, return_counts=True)
+        pairs, self.cells = tallied(parts.part * values + codes)
         self.part, self.value = pairs // values, pairs % values
         self.even = ~uneven[self.part]
         self.cheapest = self._cheapest(pairs)

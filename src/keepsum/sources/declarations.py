@@ -18,7 +18,9 @@ from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
 from keepsum.tables.axes import quoted
-from keepsum.tables.cells import cells_of, check_counts, check_labels, locate
+from keepsum.tables.cells import cells_of, check_labels, locate
+from keepsum.tables.coded import Coded
+from keepsum.tables.counts import check_counts
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 from keepsum.tables.labels import as_label
@@ -159,7 +161,7 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
     axes = [column for column in source.names if column != count]
     by_name = axes == ["total"] and "total" not in (invariants.domain.axes if invariants.domain else ())
     find = _by_name(invariants) if by_name else _by_cell(invariants, axes, name)
-    columns = [source.labels(column) for column in axes]
+    columns = [source.labels(column).to_list() for column in axes]
     figures: dict[int, int] = {}
     for line, labels in enumerate(zip(*columns, strict=True) if columns else [()] * len(values)):
         row = find(labels)
@@ -233,12 +235,12 @@ def read_released(path: str | PathLike[str], domain: Domain, count: str) -> Rele
         )
     if source.height is not None and source.height != domain.size:  # before any column is read
         raise _not_all_cells(domain, source.height)
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, Coded] = {}
     for name in domain.axes:
         whole = isinstance(domain.axis(name).labels[0], int)
-        labels = check_labels(source.labels(name), source.where, name)
-        columns[name] = [as_label(label, whole) for label in labels] if whole else labels
-    counts = check_counts(source.counts(count), source.where, count, negative=True)
+        column = check_labels(source.labels(name), source.where, name)
+        columns[name] = column.translated(lambda label: as_label(label, whole=True)) if whole else column
+    counts = check_counts(source.counts(count), source.where, count, negative=True, decimals=False)
     index = locate(columns, counts, domain, source.where)
     if len(index) != domain.size:
         raise _not_all_cells(domain, len(index))

@@ -5,10 +5,6 @@ Every value of a CSV file is read as text, so that codes such as 01001 survive.
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -18,14 +14,12 @@ from keepsum._arguments import check_path, check_text, check_texts, check_within
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
-from keepsum.tables.cells import Source
+from keepsum.sources.csv_files import csv_source
 from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.domain import Domain
-from keepsum.tables.origins import Origin, Text
+from keepsum.tables.origins import Origin
+from keepsum.tables.source import Source
 from keepsum.tables.table import Table
-
-DELIMITERS = (",", ";", "\t", "|")
-LONGEST_HEADER = 10**5
 
 
 def read_table(
@@ -97,7 +91,9 @@ def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
     data, name = _contents(path)
     if is_columnar(data):
         return Columns(*columnar_source(data, name))
-    return _csv_columns(data, name, count)
+    if as_utf8(data) is None:
+        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
+    return Columns(*csv_source(data, name, count))
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
@@ -146,9 +142,6 @@ def resolve_axes(
     return names
 
 
-# -- CSV --------------------------------------------------------------------------------------------
-
-
 def as_utf8(data: bytes) -> str | None:
     """The text of a file; None if it is not UTF-8.
 
@@ -158,105 +151,3 @@ def as_utf8(data: bytes) -> str | None:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return None
-
-
-def _csv_columns(data: bytes, name: str, count: str) -> Columns:
-    text = as_utf8(data)
-    if text is None:
-        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
-    byte_order_mark = text.startswith("\ufeff")
-    text = text[1:] if byte_order_mark else text
-    first_line, newline = _first_line(text)
-    if not first_line.strip():
-        raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
-    if "\r" in first_line or len(first_line) > LONGEST_HEADER:
-        raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
-    delimiter = _delimiter(first_line, count)
-    header, rows, lines = _rows(text, delimiter, name)
-    position = {column: k for k, column in enumerate(header)}
-
-    def values(column: str) -> list[str]:
-        return [row[position[column]] for row in rows]
-
-    source = Source(
-        names=tuple(header),
-        labels=values,
-        counts=values,
-        where=lambda row: f"line {lines[row]}",
-        height=len(rows),
-    )
-    quoted_names = _quoted(first_line, header, delimiter)
-    origin = Text(
-        columns=tuple(header),
-        delimiter=delimiter,
-        newline=newline,
-        byte_order_mark=byte_order_mark,
-        ends_with_newline=text.endswith("\n"),
-        quoted_names=quoted_names,
-        # The header decides: quotes in the rows would reveal which rows there are, or how the counts were written.
-        quoted_columns=quoted_names - {count},
-    )
-    return Columns(source, origin)
-
-
-def _first_line(text: str) -> tuple[str, str]:
-    """The first line and its line ending."""
-    line = text.split("\n", 1)[0]
-    return line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n"
-
-
-def _rows(text: str, delimiter: str, name: str) -> tuple[list[str], list[list[str]], list[int]]:
-    """The header, the rows, and the line on which each row ends."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    problem = ""
-    try:
-        header = next(reader)
-        _check_header(header, name)
-        for row in reader:
-            if not row:
-                continue  # a blank line
-            if len(row) != len(header):
-                raise DataError(
-                    f"Line {reader.line_num} of {name!r} must have {len(header)} values like the header, "
-                    f"got {len(row)}."
-                )
-            rows.append(row)
-            lines.append(reader.line_num)
-    except csv.Error as error:
-        problem = str(error)
-    if problem:
-        raise DataError(f"File {name!r} must be well-formed CSV, but line {reader.line_num} is not: {problem}.")
-    return header, rows, lines
-
-
-def _delimiter(header: str, count: str) -> str:
-    """The delimiter for which the header contains the count column, else a comma."""
-    for delimiter in DELIMITERS:
-        if count in next(csv.reader([header], delimiter=delimiter), ()):
-            return delimiter
-    return ","
-
-
-def _check_header(header: list[str], name: str) -> None:
-    twice = sorted(column for column, times in Counter(header).items() if times > 1)
-    if twice:
-        names = shown_names(twice)
-        repeated = "one" if names == "others" else names
-        raise DataError(f"Columns of {name!r} must have different names, got {repeated} twice. Is there a header?")
-
-
-def _quoted(header: str, names: Sequence[str], delimiter: str) -> frozenset[str]:
-    """The names in the header that are quoted."""
-    value = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(delimiter)}]*')
-    quoted_names: set[str] = set()
-    position = 0
-    for name in names:
-        match = value.match(header, position)
-        if match is None:
-            break
-        if match[0].startswith('"'):
-            quoted_names.add(name)
-        position = match.end() + len(delimiter)
-    return frozenset(quoted_names)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from keepsum._arrays import IntArray
 from keepsum.errors import DataError, InputError
-from keepsum.tables.frames import CountedTable, columns_of, frame_of, plain_columns
+from keepsum.tables.frames import CountedTable, column_order, frame_of
 from keepsum.tables.origins import Frame, Text
 
 KINDS = {
@@ -40,7 +43,8 @@ def own_kind(table: CountedTable) -> str:
 def table_bytes(table: CountedTable, kind: str) -> bytes:
     """A table as the contents of a file."""
     if kind == "csv":
-        return b"".join(_csv_chunks(table, columns_of(table), table.origin if isinstance(table.origin, Text) else None))
+        form = table.origin if isinstance(table.origin, Text) else Text(tuple(column_order(table)))
+        return b"".join(_csv_chunks(table, column_order(table), table.rows, form))
     pyarrow = _pyarrow(f"a table as {kind}")
     frame = frame_of(table, "pyarrow")
     sink = io.BytesIO()
@@ -67,36 +71,75 @@ def table_hash(table: CountedTable) -> str:
     >>> table_hash(table) == hashlib.sha256(b"sex,n\nf,3\nm,0\n").hexdigest()
     True
     """
+    names = (*table.domain.axes, table.count)
     digest = hashlib.sha256()
-    for chunk in _csv_chunks(table, plain_columns(table)):
+    for chunk in _csv_chunks(table, names, None, Text(names)):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-def _csv_chunks(table: CountedTable, columns: dict[str, list[Any]], form: Text | None = None) -> Iterator[bytes]:
-    form = Text(tuple(columns)) if form is None else form
+def _csv_chunks(table: CountedTable, names: Sequence[str], rows: IntArray | None, form: Text) -> Iterator[bytes]:
+    """The file in pieces: the header, and then some rows at a time."""
     if form.byte_order_mark:
         yield b"\xef\xbb\xbf"
-    yield _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in columns))
-    labels = [label for name in table.domain.axes for label in table.domain.axis(name).labels]
-    # The csv module does not quote a carriage return if lines end in a line feed.
-    by_hand = bool(form.quoted_columns) or any("\r" in label for label in labels if isinstance(label, str))
-    quoted = [name in form.quoted_columns for name in columns] if by_hand else []
-    rows = zip(*columns.values(), strict=True)
-    while chunk := list(islice(rows, ROWS_PER_CHUNK)):
-        yield _encoded(form.newline + _lines(chunk, form, quoted))
+    yield _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in names))
+    ends = [form.delimiter] * (len(names) - 1) + [""]
+    texts = [
+        None if name == table.count else _Texts.of(_label_texts(table, name, form), form.newline * (k == 0), ends[k])
+        for k, name in enumerate(names)
+    ]
+    codes = [None if name == table.count else table.domain.codes(name) for name in names]
+    for start in range(0, table.domain.size, ROWS_PER_CHUNK):
+        cells = slice(start, start + ROWS_PER_CHUNK) if rows is None else rows[start : start + ROWS_PER_CHUNK]
+        columns = []
+        for k, (column, of_cells) in enumerate(zip(texts, codes, strict=True)):
+            if column is not None and of_cells is not None:
+                columns.append((column, of_cells[cells]))
+                continue
+            numbers, places = _numbered(table.counts[cells])
+            columns.append((_Texts.of(list(map(str, numbers.tolist())), form.newline * (k == 0), ends[k]), places))
+        yield _joined(columns)
     if form.ends_with_newline:
         yield _encoded(form.newline)
 
 
-def _lines(rows: list[tuple[Any, ...]], form: Text, quoted: list[bool]) -> str:
-    if quoted:
-        return form.newline.join(
-            form.delimiter.join(_value(value, form, q) for value, q in zip(row, quoted, strict=True)) for row in rows
-        )
-    text = io.StringIO()
-    csv.writer(text, delimiter=form.delimiter, lineterminator=form.newline).writerows(rows)
-    return text.getvalue()[: -len(form.newline)]
+def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers in order, and the place of each count among them: a whole range, unless the counts are far apart."""
+    least, largest = int(counts.min()), int(counts.max())
+    if largest - least > 4 * len(counts):
+        return np.unique(counts, return_inverse=True)
+    return np.arange(least, largest + 1), counts - least
+
+
+def _label_texts(table: CountedTable, name: str, form: Text) -> list[str]:
+    return [_value(label, form, name in form.quoted_columns) for label in table.domain.axis(name).labels]
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts as one array of bytes, with the place where each starts and its length."""
+
+    characters: npt.NDArray[np.uint8]
+    starts: IntArray
+    lengths: IntArray
+
+    @classmethod
+    def of(cls, texts: Sequence[str], before: str, after: str) -> _Texts:
+        encoded = [_encoded(f"{before}{text}{after}") for text in texts]
+        lengths = np.array([len(text) for text in encoded], dtype=np.int64)
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), np.cumsum(lengths) - lengths, lengths)
+
+
+def _joined(columns: Sequence[tuple[_Texts, IntArray]]) -> bytes:
+    """The rows one after another: for each, the text of every column."""
+    before = np.cumsum([0, *(len(texts.characters) for texts, _ in columns)])
+    starts = np.stack([(texts.starts + before[k])[codes] for k, (texts, codes) in enumerate(columns)], axis=1).ravel()
+    lengths = np.stack([texts.lengths[codes] for texts, codes in columns], axis=1).ravel()
+    starts -= np.cumsum(lengths) - lengths
+    positions = np.repeat(starts, lengths)
+    positions += np.arange(len(positions))
+    joined: bytes = np.concatenate([texts.characters for texts, _ in columns])[positions].tobytes()
+    return joined
 
 
 def _value(value: Any, form: Text, quoted: bool) -> str:

@@ -286,8 +286,8 @@ class Family:
     def rows(self, codes: Mapping[str, IntArray]) -> IntArray:
         """The cell for each row of codes, -1 where there is none."""
         names = list(self.codes)
-        if len(names) == 1:
-            return codes[names[0]]
+        if np.array_equal(self.codes[names[-1]], np.arange(self.size)):  # one axis, or each within the one before
+            return codes[names[-1]]
         cell_keys = np.zeros(self.size, dtype=np.int64)
         row_keys = np.zeros(len(codes[names[0]]), dtype=np.int64)
         for name in names:

@@ -12,8 +12,9 @@ from typing import Any
 
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.errors import DataError, InputError
-from keepsum.tables.cells import Source
+from keepsum.tables.coded import Coded
 from keepsum.tables.origins import INDEX, Frame
+from keepsum.tables.source import Source
 from keepsum.tables.unpacking import unpacked_size
 
 PARQUET, ARROW = b"PAR1", b"ARROW1"
@@ -44,7 +45,7 @@ def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
 
     source = Source(
         names=tuple(types),
-        labels=lambda column_name: _values(validated(column_name)),
+        labels=lambda column_name: coded(validated(column_name)),
         counts=lambda column_name: _counts(validated(column_name)),
         where=lambda row: f"row {row + 1}",
         whole=lambda column_name: types[column_name].is_integer(),
@@ -159,18 +160,26 @@ def _column_types(schema: Any) -> dict[str, Any]:
     return {name: column_type for name, column_type in columns.items() if not INDEX.fullmatch(name)}
 
 
-def _values(column: Any) -> list[Any]:
-    """The values of a column, with one object for equal texts and None for a missing value."""
+def coded(column: Any) -> Coded:
+    """An Arrow column as labels and codes, with None for a missing value."""
+    import pyarrow
     from pyarrow import types
 
-    if not (types.is_dictionary(column.type) or types.is_string(column.type) or types.is_large_string(column.type)):
-        return list(column.to_pylist())
-    if not len(column):
-        return []
-    encoded = column if types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    values = [*encoded.dictionary.to_pylist(), None]
-    return [values[code] for code in encoded.indices.cast("int64").fill_null(-1).to_pylist()]
+    column = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
+    is_text = types.is_string(column.type) or types.is_large_string(column.type)
+    if not len(column) or not (is_text or types.is_dictionary(column.type) or types.is_integer(column.type)):
+        return Coded.of(column.to_pylist())
+    if not types.is_dictionary(column.type):  # values in the order of their first rows
+        encoded = column.dictionary_encode().combine_chunks()
+        values = encoded.dictionary.to_pylist()
+        if not encoded.null_count:
+            return Coded(values, encoded.indices.to_numpy())
+    else:
+        encoded = column.unify_dictionaries().combine_chunks()
+        values = encoded.dictionary.to_pylist()
+    different = Coded.of([*values, None])  # a forged dictionary has a value twice
+    codes = encoded.indices.cast("int64").fill_null(len(values)).to_numpy()
+    return Coded.from_codes(different.values, different.codes[codes])
 
 
 def _counts(column: Any) -> Any:
@@ -178,7 +187,7 @@ def _counts(column: Any) -> Any:
     from pyarrow import types
 
     is_machine = types.is_integer(column.type) or types.is_float64(column.type)
-    return column.to_numpy() if is_machine and not column.null_count else _values(column)
+    return column.to_numpy() if is_machine and not column.null_count else coded(column).to_list()
 
 
 def _need_pyarrow(name: str) -> None:

@@ -51,22 +51,27 @@ def check_counted(table: CountedTable) -> None:
         raise DataError(f"The count column must not have the name of an axis, got {table.count!r}.")
 
 
+def column_order(table: CountedTable) -> list[str]:
+    """The axes and the count, in the order in which the table came."""
+    columns = [*table.domain.axes, table.count]
+    return [name for name in table.origin.columns if name in columns] if table.origin is not None else columns
+
+
 def columns_of(table: CountedTable) -> dict[str, list[Any]]:
     """The labels and the counts of every cell, column by column, in the order of a release."""
-    columns = plain_columns(table, table.rows)
-    order = table.origin.columns if table.origin is not None else tuple(columns)
-    return {name: columns[name] for name in order if name in columns}
-
-
-def plain_columns(table: CountedTable, rows: IntArray | None = None) -> dict[str, list[Any]]:
-    """The same with the axes in the domain's order, then the count; by default with the cells in order too."""
-    rows = np.arange(table.domain.size) if rows is None else rows
     columns: dict[str, list[Any]] = {}
-    for name in table.domain.axes:
-        labels = table.domain.axis(name).labels
-        columns[name] = [labels[code] for code in table.domain.codes(name)[rows].tolist()]
-    columns[table.count] = table.counts[rows].tolist()
+    for name in column_order(table):
+        if name == table.count:
+            columns[name] = in_rows(table, table.counts).tolist()
+        else:
+            labels = table.domain.axis(name).labels
+            columns[name] = [labels[code] for code in in_rows(table, table.domain.codes(name)).tolist()]
     return columns
+
+
+def in_rows(table: CountedTable, values: IntArray) -> IntArray:
+    """Values of cells, in the order of the table's rows."""
+    return values if table.rows is None else values[table.rows]
 
 
 def frame_of(table: CountedTable, backend: str | None = None) -> Any:

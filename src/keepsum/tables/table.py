@@ -17,13 +17,16 @@ from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
 from keepsum.tables.axes import quoted
-from keepsum.tables.cells import Source, arrange, check_counts, check_declared, check_labels, refuse_many_rows
-from keepsum.tables.columns import check_frame
+from keepsum.tables.cells import arrange, check_declared, check_labels, refuse_many_rows
+from keepsum.tables.coded import Coded
+from keepsum.tables.columns import check_frame, coded
+from keepsum.tables.counts import check_counts
 from keepsum.tables.domain import Domain
 from keepsum.tables.frames import check_counted, columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
 from keepsum.tables.origins import INDEX, Frame, Origin
+from keepsum.tables.source import Source
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -209,13 +212,26 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
 
     source = Source(
         names=tuple(data.columns),
-        labels=lambda name: data[name].to_list(),
+        labels=lambda name: _labels(data[name]),
         counts=counts,
         where=lambda row: f"row {row + 1}",
         whole=lambda name: data.schema[name].is_integer(),
         height=len(data),
     )
     return source, Frame(data.implementation.value, source.names, dict(data.schema))
+
+
+def _labels(series: Any) -> Coded:
+    """The labels of a column, by Arrow where it is installed and can represent them."""
+    import narwhals as nw
+
+    if series.dtype in (nw.String, nw.Categorical, nw.Enum) or series.dtype.is_integer():
+        try:
+            arrow = series.to_arrow()
+        except Exception:  # without pyarrow, or a column of objects that only looks like text
+            return Coded.of(series.to_list())
+        return coded(arrow)
+    return Coded.of(series.to_list())
 
 
 def _check_column_names(frame: Any) -> None:

@@ -1,0 +1,240 @@
+"""Text files of delimited values.
+
+A file is read by pyarrow where it is installed and the file is regular; otherwise, and for every error message, by
+Python's csv module. Both give the same columns (``tests/sources/test_csv_files.py``).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from keepsum._text import shown_names
+from keepsum.errors import DataError
+from keepsum.tables.coded import Coded
+from keepsum.tables.columns import coded
+from keepsum.tables.origins import Text
+from keepsum.tables.source import Source
+
+DELIMITERS = (",", ";", "\t", "|")
+LONGEST_HEADER = 10**5
+SMALL = 10**5  # bytes; smaller files are read without pyarrow, which takes a moment to load
+LONGEST_NUMBER = 18  # characters, so that a number fits 64 bits
+CHUNK = 2**24  # bytes examined at a time
+QUOTE, RETURN, NEWLINE = b'"', b"\r", b"\n"
+
+
+def csv_source(text: bytes, name: str, count: str) -> tuple[Source, Text]:
+    """The columns of a CSV file in UTF-8, and its form; the header must tell the delimiter."""
+    byte_order_mark = text.startswith(b"\xef\xbb\xbf")
+    text = text[3:] if byte_order_mark else text
+    first_line, newline = _first_line(text)
+    if not first_line.strip():
+        raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
+    if "\r" in first_line or len(first_line) > LONGEST_HEADER:
+        raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
+    delimiter = _delimiter(first_line, count)
+    source = _by_arrow(text, delimiter, name) or _by_python(text, delimiter, name)
+    quoted_names = _quoted(first_line, source.names, delimiter)
+    form = Text(
+        columns=source.names,
+        delimiter=delimiter,
+        newline=newline,
+        byte_order_mark=byte_order_mark,
+        ends_with_newline=text.endswith(NEWLINE),
+        quoted_names=quoted_names,
+        # The header decides: quotes in the rows would reveal which rows there are, or how the counts were written.
+        quoted_columns=quoted_names - {count},
+    )
+    return source, form
+
+
+def _first_line(text: bytes) -> tuple[str, str]:
+    """The first line and its line ending."""
+    line = text[: LONGEST_HEADER + 2].split(NEWLINE, 1)[0].decode("utf-8", "ignore")
+    return line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n"
+
+
+def _delimiter(header: str, count: str) -> str:
+    """The delimiter for which the header contains the count column, else a comma."""
+    for delimiter in DELIMITERS:
+        if count in next(csv.reader([header], delimiter=delimiter), ()):
+            return delimiter
+    return ","
+
+
+def _check_header(header: Sequence[str], name: str) -> None:
+    twice = sorted(column for column, times in Counter(header).items() if times > 1)
+    if twice:
+        names = shown_names(twice)
+        repeated = "one" if names == "others" else names
+        raise DataError(f"Columns of {name!r} must have different names, got {repeated} twice. Is there a header?")
+
+
+def _quoted(header: str, names: Sequence[str], delimiter: str) -> frozenset[str]:
+    """The names in the header that are quoted."""
+    value = re.compile(rf'"(?:[^"]|"")*"|[^{re.escape(delimiter)}]*')
+    quoted_names: set[str] = set()
+    position = 0
+    for name in names:
+        match = value.match(header, position)
+        if match is None:
+            break
+        if match[0].startswith('"'):
+            quoted_names.add(name)
+        position = match.end() + len(delimiter)
+    return frozenset(quoted_names)
+
+
+# -- by Python --------------------------------------------------------------------------------------
+
+
+def _by_python(text: bytes, delimiter: str, name: str) -> Source:
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    header: list[str] = []
+    for line, row in _rows(text, delimiter, name):
+        if not header:
+            header = row
+            continue
+        rows.append(row)
+        lines.append(line)
+    position = {column: k for k, column in enumerate(header)}
+
+    def values(column: str) -> list[str]:
+        return [row[position[column]] for row in rows]
+
+    return Source(
+        names=tuple(header),
+        labels=lambda column: Coded.of(values(column)),
+        counts=values,
+        where=lambda row: f"line {lines[row]}",
+        height=len(rows),
+    )
+
+
+def _rows(text: bytes, delimiter: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """The header and the rows, each with the line on which it ends."""
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(text), "utf-8", newline=""), delimiter=delimiter, strict=True)
+    problem = ""
+    try:
+        header = next(reader)
+        _check_header(header, name)
+        yield reader.line_num, header
+        for row in reader:
+            if not row:
+                continue  # a blank line
+            if len(row) != len(header):
+                raise DataError(
+                    f"Line {reader.line_num} of {name!r} must have {len(header)} values like the header, "
+                    f"got {len(row)}."
+                )
+            yield reader.line_num, row
+    except csv.Error as error:
+        problem = str(error)
+    if problem:
+        raise DataError(f"File {name!r} must be well-formed CSV, but line {reader.line_num} is not: {problem}.")
+
+
+# -- by Arrow ---------------------------------------------------------------------------------------
+
+
+def _by_arrow(text: bytes, delimiter: str, name: str) -> Source | None:
+    """The columns as pyarrow reads them; None if it is not installed, or might read the file differently."""
+    if len(text) < SMALL or not _is_regular(text, delimiter.encode()):
+        return None
+    try:
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+    except ImportError:
+        return None
+    header = next(_rows(text, delimiter, name))[1]
+    has_quotes = QUOTE in text
+    try:
+        table = arrow_csv.read_csv(
+            pyarrow.BufferReader(text),
+            arrow_csv.ReadOptions(column_names=header, skip_rows_after_names=1),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(header, pyarrow.string()), null_values=[], strings_can_be_null=False
+            ),
+        )
+    except (pyarrow.ArrowException, ValueError):  # the other reader says what is wrong
+        return None
+    return Source(
+        names=tuple(header),
+        labels=lambda column: coded(table.column(column)),
+        counts=lambda column: _numbers(table.column(column)),
+        where=_lines(text, delimiter, name),
+        height=table.num_rows,
+    )
+
+
+def _numbers(column: Any) -> Any:
+    """Counts in plain digits, with a minus sign or without, as integers; if there is anything else, all as text."""
+    import pyarrow
+    from pyarrow import compute
+
+    lengths = compute.min_max(compute.binary_length(column)).as_py()
+    if not lengths["min"] or lengths["max"] > LONGEST_NUMBER or not all(map(_has_digits_only, column.chunks)):
+        return column.to_pylist()
+    try:
+        return column.cast("int64").to_numpy()
+    except pyarrow.ArrowInvalid:  # a minus sign in the middle
+        return column.to_pylist()
+
+
+def _has_digits_only(texts: Any) -> bool:
+    """Whether an array of texts has no characters but digits and minus signs."""
+    _, offsets, characters = texts.buffers()
+    if not len(texts) or characters is None:
+        return True
+    ends = np.frombuffer(offsets, dtype=np.int32)[[texts.offset, texts.offset + len(texts)]]
+    codes = np.frombuffer(characters, dtype=np.uint8)[ends[0] : ends[1]]
+    return bool((((codes >= ord("0")) & (codes <= ord("9"))) | (codes == ord("-"))).all())
+
+
+def _lines(text: bytes, delimiter: str, name: str) -> Callable[[int], str]:
+    """What to call a row: found by reading the file again, because blank lines and line breaks in values count."""
+
+    @cache
+    def where(row: int) -> str:
+        rows = islice(_rows(text, delimiter, name), row + 1, row + 2)
+        return next((f"line {line}" for line, _ in rows), f"row {row + 1}")
+
+    return where
+
+
+def _is_regular(text: bytes, delimiter: bytes) -> bool:
+    """Whether every reader sees the same values: quotes only around whole values, and no stray line breaks."""
+    if b"\0" in text or text.count(RETURN) != text.count(b"\r\n"):
+        return False
+    if QUOTE not in text:
+        return True
+    opening = True
+    ends = frozenset((*delimiter, *RETURN, *NEWLINE))
+    for start in range(0, len(text), CHUNK):
+        chunk = np.frombuffer(text, dtype=np.uint8, count=min(CHUNK, len(text) - start), offset=start)
+        quotes = np.flatnonzero(chunk == ord(QUOTE)) + start
+        before = quotes[0 if opening else 1 :: 2] - 1
+        after = quotes[1 if opening else 0 :: 2] + 1
+        if not _all_in(text, before, ends) or not _all_in(text, after, ends):
+            return False
+        opening ^= bool(len(quotes) % 2)
+    return opening
+
+
+def _all_in(text: bytes, positions: Any, allowed: frozenset[int]) -> bool:
+    """Whether the file has one of these characters, or its start or end, at every position."""
+    inside = positions[(positions >= 0) & (positions < len(text))]
+    return set(np.unique(np.frombuffer(text, dtype=np.uint8)[inside]).tolist()) <= allowed

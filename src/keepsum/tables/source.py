@@ -1,0 +1,114 @@
+"""Named columns of any origin, and which of them are axes.
+
+Messages name the row and the column, never a count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from keepsum._arguments import check_texts
+from keepsum._text import shown_name, shown_names
+from keepsum.errors import DataError
+from keepsum.tables.axes import MAX_AXES, check_nesting
+from keepsum.tables.coded import Coded
+from keepsum.tables.counts import is_missing
+
+_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # in any script, with thousands separators
+
+
+@dataclass(frozen=True)
+class Source:
+    """Named columns of any origin: how to get their labels and counts, and what to call a row in a message."""
+
+    names: tuple[str, ...]
+    labels: Callable[[str], Coded]
+    counts: Callable[[str], Any]
+    where: Callable[[int], str]
+    whole: Callable[[str], bool] = lambda name: False  # whether the type of a column is an integer type
+    height: int | None = None  # the number of rows, if it is known before any column is read
+
+    def axes(
+        self,
+        count: str,
+        wanted: str | Sequence[str] | None,
+        within: Mapping[str, str],
+        declared: Collection[str] = (),
+    ) -> list[str]:
+        """The axis columns: the given ones with the parents of nested axes, or every column but the count."""
+        known_names = set(self.names)
+        if not isinstance(count, str) or count not in known_names:
+            raise DataError(
+                f"The count column must be {self.column_choices()}, got {shown_name(count)}. Name it with count=."
+            )
+        axes = [name for name in self.names if name != count] if wanted is None else check_texts(wanted, "Axes")
+        for name in [*axes, *within, *within.values()]:
+            if name not in known_names:
+                raise DataError(f"An axis must be {self.column_choices()}, got {shown_name(name)}.")
+            if name == count:
+                raise DataError(f"Column {name!r} must be an axis or the count, not both.")
+        if len(set(axes)) > MAX_AXES:
+            raise DataError(
+                f"A table must have at most {MAX_AXES} axes, got {len(set(axes)):,} columns. Choose them with axes=."
+            )
+        check_nesting(self.names, within)
+        if wanted is None:
+            known = {*declared, *within, *within.values()}
+            self._refuse_measures(name for name in axes if name not in known)
+        if not axes:
+            raise DataError("A table must have at least one axis, got only the count column. Add a column of labels.")
+        return with_parents(axes, within)
+
+    def _refuse_measures(self, undeclared: Iterable[str]) -> None:
+        """Refuse a column of numbers that nobody declared: it may be another measure, which would be published.
+
+        One number anywhere is enough: the labels decide, never how many rows there are or which ones.
+        """
+        for name in undeclared:
+            if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values):
+                raise DataError(
+                    f"Column {name!r} must be declared, because it contains numbers: it may be another measure, and an "
+                    f"axis is published as it is. Choose the axes with axes=, declare its categories with domain=, or "
+                    f"drop the column."
+                )
+
+    def column_choices(self) -> str:
+        """The columns to choose from, for a message; not if they look like a row of data, which may contain a count."""
+        names = self._safe_names()
+        return f"one of the columns {names}" if names else "named in the header (the first line may be data)"
+
+    def actual_columns(self) -> str:
+        """The columns that the header has, for a message."""
+        return self._safe_names() or "others (the first line may be data)"
+
+    def _safe_names(self) -> str:
+        """The names of the columns, or nothing if they are many or a number in one may be a count."""
+        names = shown_names(self.names)
+        return "" if names == "others" else names
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_NUMBER.fullmatch(value.strip()))
+    return isinstance(value, (int, float, Decimal, np.number)) and not isinstance(value, bool)
+
+
+def with_parents(axes: Sequence[str], within: Mapping[str, str]) -> list[str]:
+    """The axes with the ancestors of nested ones, each before its children.
+
+    >>> with_parents(["county", "sex"], {"county": "state"})
+    ['state', 'county', 'sex']
+    """
+    names: list[str] = []
+    for axis in axes:
+        path = [axis]
+        while path[0] in within:
+            path.insert(0, within[path[0]])
+        names += [name for name in path if name not in names]
+    return names
