@@ -39,7 +39,7 @@ def compare(text: bytes, delimiter: str) -> bool:
     except DataError:
         expected = None
     try:
-        source = _by_arrow(text, delimiter, "file")
+        source = _by_arrow(text, delimiter, "file", "n")
     except DataError:
         assert expected is None
         return False

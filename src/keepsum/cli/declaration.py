@@ -193,7 +193,7 @@ class Declaration:
 
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
-        from keepsum.sources.reading import open_columns, resolve_axes
+        from keepsum.sources.reading import open_columns, resolve_axes, return_memory
 
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
@@ -201,7 +201,10 @@ class Declaration:
         named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, file.source.names))}
         drop = _names(self.drop)
         axes = resolve_axes(file.source, self.count, _names(self.axes) or None, within or {}, drop, named)
-        return ks.Table.from_source(file.source, axes, self.count, within, categories, file.origin, self.keep_order)
+        table = ks.Table.from_source(file.source, axes, self.count, within, categories, file.origin, self.keep_order)
+        del file
+        return_memory()
+        return table
 
     def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
         """The categories of ``--categories`` and ``--domain``."""

@@ -42,7 +42,7 @@ def csv_source(text: bytes, name: str, count: str) -> tuple[Source, Text]:
     if "\r" in first_line or len(first_line) > LONGEST_HEADER:
         raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
     delimiter = _delimiter(first_line, count)
-    source = _by_arrow(text, delimiter, name) or _by_python(text, delimiter, name)
+    source = _by_arrow(text, delimiter, name, count) or _by_python(text, delimiter, name)
     quoted_names = _quoted(first_line, source.names, delimiter)
     form = Text(
         columns=source.names,
@@ -114,7 +114,7 @@ def _by_python(text: bytes, delimiter: str, name: str) -> Source:
 
     return Source(
         names=tuple(header),
-        labels=lambda column: Coded.of(values(column)),
+        labels=cache(lambda column: Coded.of(values(column))),
         counts=values,
         where=lambda row: f"line {lines[row]}",
         height=len(rows),
@@ -147,7 +147,7 @@ def _rows(text: bytes, delimiter: str, name: str) -> Iterator[tuple[int, list[st
 # -- by Arrow ---------------------------------------------------------------------------------------
 
 
-def _by_arrow(text: bytes, delimiter: str, name: str) -> Source | None:
+def _by_arrow(text: bytes, delimiter: str, name: str, count: str) -> Source | None:
     """The columns as pyarrow reads them; None if it is not installed, or might read the file differently."""
     if len(text) < SMALL or not _is_regular(text, delimiter.encode()):
         return None
@@ -158,6 +158,8 @@ def _by_arrow(text: bytes, delimiter: str, name: str) -> Source | None:
         return None
     header = next(_rows(text, delimiter, name))[1]
     has_quotes = QUOTE in text
+    labels = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    types = {column: pyarrow.string() if column == count else labels for column in header}
     try:
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(text),
@@ -165,15 +167,13 @@ def _by_arrow(text: bytes, delimiter: str, name: str) -> Source | None:
             arrow_csv.ParseOptions(
                 delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
             ),
-            arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pyarrow.string()), null_values=[], strings_can_be_null=False
-            ),
+            arrow_csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
         )
     except (pyarrow.ArrowException, ValueError):  # the other reader says what is wrong
         return None
     return Source(
         names=tuple(header),
-        labels=lambda column: coded(table.column(column)),
+        labels=cache(lambda column: coded(table.column(column))),
         counts=lambda column: _numbers(table.column(column)),
         where=_lines(text, delimiter, name),
         height=table.num_rows,
@@ -185,6 +185,8 @@ def _numbers(column: Any) -> Any:
     import pyarrow
     from pyarrow import compute
 
+    if pyarrow.types.is_dictionary(column.type):
+        return coded(column).to_list()
     lengths = compute.min_max(compute.binary_length(column)).as_py()
     if not lengths["min"] or lengths["max"] > LONGEST_NUMBER or not all(map(_has_digits_only, column.chunks)):
         return column.to_pylist()

@@ -5,6 +5,8 @@ Every value of a CSV file is read as text, so that codes such as 01001 survive.
 
 from __future__ import annotations
 
+import codecs
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,6 +22,8 @@ from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
 from keepsum.tables.table import Table
+
+CHUNK = 2**24  # bytes decoded at a time
 
 
 def read_table(
@@ -75,7 +79,17 @@ def read_table(
     if dropped is not None:
         declared = domain if isinstance(domain, (Domain, Mapping)) else {}
         axes = resolve_axes(file.source, count, axes, check_within(within), dropped, declared)
-    return Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
+    table = Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
+    del file
+    return_memory()
+    return table
+
+
+def return_memory() -> None:
+    """Give back what pyarrow keeps for later after a file is read."""
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is not None:
+        pyarrow.default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)
@@ -91,7 +105,7 @@ def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
     data, name = _contents(path)
     if is_columnar(data):
         return Columns(*columnar_source(data, name))
-    if as_utf8(data) is None:
+    if not is_utf8(data):
         raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
     return Columns(*csv_source(data, name, count))
 
@@ -140,6 +154,19 @@ def resolve_axes(
             f"Include more columns with axes=, or leave them out with drop=."
         )
     return names
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether a file is UTF-8, decoded piece by piece."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(data)
+    try:
+        for start in range(0, len(data), CHUNK):
+            decoder.decode(view[start : start + CHUNK])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:  # not passed on, because it contains the file
+        return False
+    return True
 
 
 def as_utf8(data: bytes) -> str | None:

@@ -8,6 +8,7 @@ when they are needed, each is validated in full, and equal texts share one objec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from keepsum._memory import BYTES_A_CELL, check_room
@@ -45,7 +46,7 @@ def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
 
     source = Source(
         names=tuple(types),
-        labels=lambda column_name: coded(validated(column_name)),
+        labels=cache(lambda column_name: coded(validated(column_name))),
         counts=lambda column_name: _counts(validated(column_name)),
         where=lambda row: f"row {row + 1}",
         whole=lambda column_name: types[column_name].is_integer(),
