@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+Integers: TypeAlias = npt.NDArray[np.integer[Any]]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-def ranked(codes: IntArray) -> tuple[int, IntArray]:
+def ranked(codes: Integers) -> tuple[int, IntArray]:
     """How many different codes there are, and the rank of each entry among them; linear for small codes from 0 on.
 
     >>> count, ranks = ranked(np.array([7, 3, 3, 9]))
@@ -27,7 +28,7 @@ def ranked(codes: IntArray) -> tuple[int, IntArray]:
     return int(there.sum()), rank[codes]
 
 
-def tallied(keys: IntArray) -> tuple[IntArray, IntArray]:
+def tallied(keys: Integers) -> tuple[IntArray, IntArray]:
     """The different keys in order, and how often each occurs; linear for small keys from 0 on.
 
     >>> keys, counts = tallied(np.array([7, 3, 3, 9]))
@@ -41,6 +42,6 @@ def tallied(keys: IntArray) -> tuple[IntArray, IntArray]:
     return present, counts[present]
 
 
-def _is_small(keys: IntArray) -> bool:
+def _is_small(keys: Integers) -> bool:
     """Whether an array over all keys is no larger than a few of one entry per key."""
     return bool(len(keys)) and int(keys.min()) >= 0 and int(keys.max()) <= 4 * len(keys)

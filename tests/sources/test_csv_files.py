@@ -64,7 +64,7 @@ def test_files_that_programs_write(rows, delimiter, newline, quoting):
 @example('"a"b,1\n')
 @example('a,"1\n')
 @example('"a,",b"\n')
-@example('a,1\n\n\nb,2\n')
+@example("a,1\n\n\nb,2\n")
 @example('" a",1\n')
 @example(' "a",1\n')
 def test_files_that_nobody_vouches_for(rows):

@@ -163,7 +163,7 @@ def test_a_column_of_numbers_that_is_named_or_declared_is_an_axis():
     assert table(ages, domain={"age": ["9", "10", "11"]}).domain.categories("age") == (9, 10, 11)
     assert table(ages, within={"age": "town"}).domain.size == 4
     columns = {"town": ["a", "b"], "age": [10, 9], "n": [5, 8]}
-    assert table(columns, axes=["town", "age"]).domain.size == 4
+    assert table(columns, axes=["town", "age"], dense=True).domain.size == 4
 
 
 @pytest.mark.parametrize("order", [["z", "a", "m"], ["a", "m", "z"]])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import io
 import os
 import pkgutil
+import re
+import shlex
 import sys
 import warnings
 from typing import Annotated, Any
@@ -144,6 +147,9 @@ IN_SHELL = {
     "or drop the column.": "or drop the column with --drop.",
     "within=": "--within",
     "keep_order=True": "--keep-order",
+    "dense=True": "--dense",
+    "drop_rows=": "--drop-rows",
+    "carry=": "--carry",
     "plan.explain()": "keepsum plan",
     "with force": "with --force",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
@@ -151,9 +157,17 @@ IN_SHELL = {
 
 
 def _in_shell_terms(message: str) -> str:
+    message = re.sub(r"within=(\{[^{}]*\})", lambda match: _pairs(match[1], "--within", ":"), message)
+    message = re.sub(r"drop_rows=(\{[^{}]*\})", lambda match: _pairs(match[1], "--drop-rows", "="), message)
     for argument, option in IN_SHELL.items():
         message = message.replace(argument, option)
     return message
+
+
+def _pairs(mapping: str, option: str, separator: str) -> str:
+    """A mapping in a message as options of the shell, quoted where the shell needs it."""
+    pairs = ast.literal_eval(mapping)
+    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{value}')}" for key, value in pairs.items())
 
 
 def _show_warning(message: Warning | str, kind: type[Warning], *_: Any) -> None:

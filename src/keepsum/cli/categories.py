@@ -12,7 +12,7 @@ _QUOTED = r'"(?:[^"]|"")*"'  # text in double quotes, with quotes doubled inside
 FORM = "AXIS=LABEL,LABEL such as 'sex=f,m', or CHILD:PARENT=LABEL,LABEL such as 'county:IL=Cook,Lake'"
 
 
-def parse_categories(texts: Iterable[str], within: Mapping[str, str]) -> dict[str, Any]:
+def parse_categories(texts: Iterable[str], within: Mapping[str, str], option: str = "--categories") -> dict[str, Any]:
     """Categories of axes from command-line options, in the form that ``Domain`` takes.
 
     Blanks around a label are ignored. A label that contains a comma or a quote, or starts or ends with a blank, must be
@@ -29,19 +29,19 @@ def parse_categories(texts: Iterable[str], within: Mapping[str, str]) -> dict[st
     declared: dict[str, Any] = {}
     seen: set[tuple[str, ...]] = set()
     for text in texts:
-        target, labels = _split(text)
+        target, labels = _split(text, option)
         axis, *path = target
         if axis not in within:  # a colon is part of its name
             axis, path = ":".join(target), []
         elif not path:
             raise InputError(
-                f"Option --categories must say within which {within[axis]!r} the categories of {axis!r} are, such as "
+                f"Option {option} must say within which {within[axis]!r} the categories of {axis!r} are, such as "
                 f"{axis}:PARENT=LABEL,LABEL, got {text!r}."
             )
         if len(set(labels)) < len(labels):
-            raise InputError(f"Option --categories must have different labels, got one twice in {text!r}.")
+            raise InputError(f"Option {option} must have different labels, got one twice in {text!r}.")
         if (axis, *path) in seen:
-            raise InputError(f"Option --categories must give the labels of {':'.join(target)!r} once, got them twice.")
+            raise InputError(f"Option {option} must give the labels of {':'.join(target)!r} once, got them twice.")
         seen.add((axis, *path))
         if path:
             declared.setdefault(axis, {})[tuple(path)] = labels
@@ -50,12 +50,12 @@ def parse_categories(texts: Iterable[str], within: Mapping[str, str]) -> dict[st
     return declared
 
 
-def _split(text: str) -> tuple[list[str], list[str]]:
+def _split(text: str, option: str) -> tuple[list[str], list[str]]:
     """The axis with its parents, and the labels."""
     target, end = _values(text, ":", "=")
     labels, last = _values(text[end:], ",", "")
     if not end or last < len(text) - end or not all((*target, *labels)):
-        raise InputError(f"Option --categories must be {FORM}, got {text!r}.")
+        raise InputError(f"Option {option} must be {FORM}, got {text!r}.")
     return target, labels
 
 

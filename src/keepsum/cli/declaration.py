@@ -89,6 +89,13 @@ class Declaration:
         False
     )
     drop: Annotated[list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B")] = None
+    drop_rows: Annotated[
+        list[str] | None,
+        option("--drop-rows", help="Rows to leave out, such as totals: county=Total.", metavar="COLUMN=LABEL"),
+    ] = None
+    dense: Annotated[
+        bool, option("--dense", help="Every combination of categories is a cell, although most have no row.")
+    ] = False
     keep: Annotated[
         list[str] | None,
         option("--keep", help="Keep the margin of an axis exactly; A,B for a two-way margin.", metavar="AXIS"),
@@ -198,11 +205,14 @@ class Declaration:
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
         file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
-        named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, file.source.names))}
+        source = file.source.without_rows(parse_categories(self.drop_rows or [], {}, "--drop-rows"))
+        named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, source.names))}
         drop = _names(self.drop)
-        axes = resolve_axes(file.source, self.count, _names(self.axes) or None, within or {}, drop, named)
-        table = ks.Table.from_source(file.source, axes, self.count, within, categories, file.origin, self.keep_order)
-        del file
+        axes = resolve_axes(source, self.count, _names(self.axes) or None, within or {}, drop, named)
+        table = ks.Table.from_source(
+            source, axes, self.count, within, categories, file.origin, self.keep_order, self.dense
+        )
+        del file, source
         return_memory()
         return table
 

@@ -264,7 +264,10 @@ def concerns(
         yield f"{unmet:,} pairs of chains were given up before they met: no guarantee for their blocks."
     if domain.taken_from_data:
         axes = quoted(domain.taken_from_data)
-        yield f"The categories of {axes} were taken from the data: the list itself is published."
+        yield (
+            f"The categories of {axes} were taken from the data: the list itself is published, and if the data has no "
+            f"rows for counts of 0, it shows which counts are not 0."
+        )
     if domain.keeps_file_order:
         yield "Rows are in the order of the file, declared public; whatever follows from that order is not protected."
     if exposure.pinned:

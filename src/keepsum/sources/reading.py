@@ -21,7 +21,7 @@ from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
-from keepsum.tables.table import Table
+from keepsum.tables.table import Table, check_drop_rows
 
 CHUNK = 2**24  # bytes decoded at a time
 
@@ -35,6 +35,8 @@ def read_table(
     domain: Domain | Mapping[str, Any] | None = None,
     drop: Collection[str] | None = None,
     keep_order: bool = False,
+    dense: bool = False,
+    drop_rows: Mapping[str, Any] | None = None,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row per cell.
 
@@ -61,6 +63,11 @@ def read_table(
     keep_order
         Declare that the order of the rows is public: the rows of a release, and undeclared categories, are then in the
         order of the file. Every cell must have a row. The certificate records it.
+    dense
+        Declare that every combination of categories is a cell, although the labels look nested or most combinations
+        have no row.
+    drop_rows
+        Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
 
     Examples
     --------
@@ -75,12 +82,14 @@ def read_table(
     """
     count = check_text(count, "The count column")
     dropped = None if drop is None else check_texts(drop, "Columns to drop")
+    totals = check_drop_rows(drop_rows)
     file = open_columns(path, count)
+    source = file.source.without_rows(totals)
     if dropped is not None:
         declared = domain if isinstance(domain, (Domain, Mapping)) else {}
-        axes = resolve_axes(file.source, count, axes, check_within(within), dropped, declared)
-    table = Table.from_source(file.source, axes, count, within, domain, file.origin, keep_order)
-    del file
+        axes = resolve_axes(source, count, axes, check_within(within), dropped, declared)
+    table = Table.from_source(source, axes, count, within, domain, file.origin, keep_order, dense)
+    del file, source
     return_memory()
     return table
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import IntArray, Integers
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import shown_name, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.lattice.matrix import INT64_MAX
 from keepsum.tables.axes import Axis, group_families, quoted
-from keepsum.tables.coded import Coded, Codes, combined
+from keepsum.tables.coded import Coded, combined
 from keepsum.tables.counts import is_missing
 from keepsum.tables.domain import Domain
 from keepsum.tables.labels import as_declared, natural_order
@@ -104,7 +104,7 @@ def cells_of(index: IntArray, counts: IntArray, size: int) -> IntArray:
     return cells
 
 
-def _refuse_duplicates(index: Codes, rows: IntArray, where: Callable[[int], str]) -> None:
+def _refuse_duplicates(index: Integers, rows: IntArray, where: Callable[[int], str]) -> None:
     if len(index) and np.bincount(index).max() > 1:
         order = np.argsort(index, kind="stable")
         twice = np.flatnonzero(np.diff(index[order]) == 0)

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum._arrays import IntArray
-
-Codes = npt.NDArray[np.integer[Any]]
+from keepsum._arrays import IntArray, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class Coded:
     """
 
     values: list[Any]
-    codes: Codes
+    codes: Integers
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -59,7 +57,7 @@ class Coded:
         return cls([key if keys is rows else key[1] for key in first], codes)
 
     @classmethod
-    def from_codes(cls, values: Sequence[Any], codes: Codes) -> Coded:
+    def from_codes(cls, values: Sequence[Any], codes: Integers) -> Coded:
         """The column of a dictionary and codes; values that no row has are left out."""
         first_rows = np.full(len(values), len(codes), dtype=np.int64)
         first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment counts: that of the first row
@@ -80,7 +78,7 @@ class Coded:
             return Coded(list(values), self.codes)
         return Coded(merged.values, merged.codes[self.codes])
 
-    def rows(self, chosen: Codes | npt.NDArray[np.bool_]) -> Coded:
+    def rows(self, chosen: Integers | npt.NDArray[np.bool_]) -> Coded:
         """Some of the rows."""
         return Coded.from_codes(self.values, self.codes[chosen])
 
@@ -101,13 +99,13 @@ class Coded:
         return [self.values[code] for code in self.codes.tolist()]
 
 
-def combined(columns: Sequence[Coded]) -> Codes:
+def combined(columns: Sequence[Coded]) -> Integers:
     """A number for each row, equal for two rows if and only if they agree on every column.
 
     >>> combined([Coded.of(["a", "a", "b"]), Coded.of([1, 2, 1])]).tolist()
     [0, 1, 2]
     """
-    keys: Codes = np.zeros(len(columns[0]), dtype=np.int64)
+    keys: Integers = np.zeros(len(columns[0]), dtype=np.int64)
     width = 1
     for column in columns:
         if width * len(column.values) >= 2**62:

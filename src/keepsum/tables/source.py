@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -64,6 +64,39 @@ class Source:
         if not axes:
             raise DataError("A table must have at least one axis, got only the count column. Add a column of labels.")
         return with_parents(axes, within)
+
+    def without_rows(self, chosen: Mapping[str, Any] | None) -> Source:
+        """The columns without the rows that have one of the given labels, by column."""
+        if not chosen:
+            return self
+        stays: Any = None
+        for name, labels in chosen.items():
+            if name not in self.names:
+                raise DataError(f"A column of rows to drop must be {self.column_choices()}, got {shown_name(name)}.")
+            column = self.labels(name)
+            wanted = [labels] if isinstance(labels, (str, int)) else list(labels)
+            missing = next((label for label in wanted if str(label) not in map(str, column.values)), None)
+            if missing is not None:
+                raise DataError(
+                    f"Rows to drop must be in the data, but column {name!r} has no label {shown_name(missing)}. Check "
+                    f"the spelling."
+                )
+            texts = set(map(str, wanted))
+            here = np.array([str(value) not in texts for value in column.values], dtype=bool)[column.codes]
+            stays = here if stays is None else stays & here
+        rows = np.flatnonzero(stays)
+
+        def counts(name: str) -> Any:
+            values = self.counts(name)
+            return [values[row] for row in rows.tolist()] if isinstance(values, list) else values[rows]
+
+        return replace(
+            self,
+            labels=lambda name: self.labels(name).rows(rows),
+            counts=counts,
+            where=lambda row: self.where(int(rows[row])),
+            height=len(rows),
+        )
 
     def _refuse_measures(self, undeclared: Iterable[str]) -> None:
         """Refuse a column of numbers that nobody declared: it may be another measure, which would be published.

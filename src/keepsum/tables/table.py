@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from keepsum._arguments import as_array, check_flag, check_within
 from keepsum._arrays import IntArray
-from keepsum._text import shown_names, type_of
+from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
 from keepsum.tables.axes import quoted
 from keepsum.tables.cells import arrange, check_declared, check_labels, refuse_many_rows
@@ -27,6 +27,7 @@ from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
 from keepsum.tables.origins import INDEX, Frame, Origin
 from keepsum.tables.source import Source
+from keepsum.tables.traps import refuse_traps
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -99,6 +100,8 @@ class Table:
         within: Mapping[str, str] | None = None,
         domain: Domain | Mapping[str, Any] | None = None,
         keep_order: bool = False,
+        dense: bool = False,
+        drop_rows: Mapping[str, Any] | None = None,
     ) -> Table:
         """A table from a data frame (pandas, polars or pyarrow) with one row per cell.
 
@@ -123,9 +126,15 @@ class Table:
         keep_order
             Declare that the order of the rows is public: the rows of a release, and undeclared categories, are then in
             the order of the frame. Every cell must have a row. The certificate records it.
+        dense
+            Declare that every combination of categories is a cell, although the labels look nested or most
+            combinations have no row.
+        drop_rows
+            Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
         """
         source, origin = frame_source(frame)
-        return cls.from_source(source, axes, count, within, domain, origin, keep_order)
+        source = source.without_rows(check_drop_rows(drop_rows))
+        return cls.from_source(source, axes, count, within, domain, origin, keep_order, dense)
 
     @classmethod
     def from_source(
@@ -137,9 +146,11 @@ class Table:
         domain: Domain | Mapping[str, Any] | None,
         origin: Origin | None = None,
         keep_order: bool = False,
+        dense: bool = False,
     ) -> Table:
         """A table from named columns of any origin; otherwise like ``from_frame``."""
         check_flag(keep_order, "keep_order=")
+        check_flag(dense, "dense=")
         parents = check_within(within)
         if not isinstance(domain, (Domain, Mapping, type(None))):
             raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(domain)}.")
@@ -158,6 +169,7 @@ class Table:
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
+        refuse_traps(columns, parents, domain.axes if isinstance(domain, Domain) else domain or (), dense)
         cells = arrange(columns, counts, parents, domain or {}, source.where, keep_order)
         if cells.taken:
             message = PUBLISHED_LIST.format(quoted(cells.taken))
@@ -256,8 +268,19 @@ def _array_cell(i: int, shape: tuple[int, ...]) -> str:
     return f"cell [{', '.join(str(int(k)) for k in np.unravel_index(i, shape))}]"
 
 
+def check_drop_rows(chosen: Any) -> Mapping[str, Any]:
+    """Rows to drop, as a mapping from columns to labels."""
+    if not isinstance(chosen, (Mapping, type(None))):
+        raise InputError(f"drop_rows= must be a mapping from columns to labels, got {type_of(chosen)}.")
+    for name, labels in (chosen or {}).items():
+        several = labels if isinstance(labels, (list, tuple, set, frozenset)) else [labels]
+        if not all(isinstance(label, (str, int)) for label in several):
+            raise InputError(f"drop_rows= must have a label or a list of labels for column {shown_name(name)}.")
+    return chosen or {}
+
+
 WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
 PUBLISHED_LIST = (
-    "The categories of {} were taken from the data, so the list of them is published. "
-    "Declare them with domain= if being in the list is confidential."
+    "The categories of {} were taken from the data, so the list of them is published, and if the data has no rows for "
+    "counts of 0, it shows which counts are not 0. Declare them with domain= if being in the list is confidential."
 )

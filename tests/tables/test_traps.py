@@ -1,0 +1,185 @@
+"""Rows of totals and nested columns are noticed by their labels, unless they are declared."""
+
+import polars as pl
+import pytest
+
+import keepsum as ks
+from keepsum.cli.app import run
+from keepsum.tables.total_labels import TOTALS, is_total
+
+STATES = {"Illinois": ["Cook", "Lake", "Will"], "Iowa": ["Polk", "Linn"], "Ohio": ["Lucas", "Stark", "Summit"]}
+PLACES = [(state, county) for state, counties in STATES.items() for county in counties]
+NOT_TOTALS = [
+    "Allen",
+    "All Saints",
+    "Sumter",
+    "Totnes",
+    "Sum 41",
+    "alliance",
+    "Ensenada",
+    "Total Wine"[:5][::-1],
+    "other",
+]
+
+
+def frame(rows, names=("state", "county", "n")):
+    return pl.DataFrame(rows, schema=list(names), orient="row")
+
+
+def read(rows, names=("state", "county", "n"), **options):
+    return ks.Table.from_frame(frame(rows, names), count="n", **options)
+
+
+def places(*more):
+    return [(state, county, k) for k, (state, county) in enumerate(PLACES)] + list(more)
+
+
+# -- nested columns ---------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.CategoriesFromDataWarning")
+class TestNested:
+    def test_a_forgotten_parent_is_named(self):
+        with pytest.raises(
+            ks.DataError, match=r"Each 'county' has one 'state'.*within={'county': 'state'}.*dense=True"
+        ):
+            read(places())
+        assert read(places(), within={"county": "state"}).domain.size == len(PLACES)
+        assert read(places(), dense=True).domain.size == len(STATES) * len(PLACES)
+
+    def test_all_parents_are_named_at_once(self):
+        rows = [("Midwest" if state != "Ohio" else "East", state, county, 1) for state, county in PLACES]
+        with pytest.raises(ks.DataError, match=r"within={'state': 'region', 'county': 'state'} to nest them"):
+            read(rows, ("region", "state", "county", "n"))
+        nested = read(rows, ("region", "state", "county", "n"), within={"state": "region", "county": "state"})
+        assert nested.domain.size == len(PLACES)
+
+    def test_another_axis_does_not_hide_it(self):
+        rows = [(*place, sex, 1) for place in PLACES for sex in "fm"]
+        with pytest.raises(ks.DataError, match=r"within={'county': 'state'}"):
+            read(rows, ("state", "county", "sex", "n"))
+
+    def test_what_is_declared_is_meant(self):
+        counties = {"county": [county for _, county in PLACES]}
+        assert read(places(), domain={"state": list(STATES), **counties}).domain.size == 24
+        with pytest.raises(ks.DataError, match="within="):
+            read(places(), domain={"state": list(STATES)})
+
+    def test_columns_that_name_the_same(self):
+        rows = [(county, f"id {county}", 1) for _, county in PLACES]
+        with pytest.raises(ks.DataError, match=r"determine each other.*carry=.*drop=.*dense=True"):
+            read(rows, ("county", "id", "n"))
+
+    def test_what_a_nested_axis_determines_is_carried(self):
+        """Lake is in two states: with its parent it determines a zone, alone it does not."""
+        rows = [("IL", "Lake", "north"), ("IL", "Cook", "south"), ("IN", "Lake", "south"), ("IN", "Clay", "north")]
+        with pytest.raises(ks.DataError, match=r"Each 'county' has one 'zone' in the data, so .*carry=.*drop="):
+            read([(*row, 1) for row in rows], ("state", "county", "zone", "n"), within={"county": "state"})
+
+    def test_counts_do_not_matter(self):
+        """The same labels with other counts are refused in the same words."""
+        messages = set()
+        for count in (0, 1, 10**6):
+            with pytest.raises(ks.DataError) as caught:
+                read([(state, county, count) for state, county in PLACES])
+            messages.add(str(caught.value))
+        assert len(messages) == 1
+
+    def test_independent_columns_pass(self):
+        assert read([(a, b, 1) for a in "xyz" for b in "uv"]).domain.size == 6
+        assert read([(a, b, 1) for a in "xyz" for b in "uv"][:-1]).domain.size == 6
+        assert read([(a, "only", 1) for a in "xyz"]).domain.size == 3
+
+    def test_mostly_absent_cells(self):
+        diagonal = [(f"a{k}", f"b{(k + j) % 9}", 1) for k in range(9) for j in range(3)]
+        with pytest.raises(ks.DataError, match=r"Most of the 81 combinations of categories have no row.*dense=True"):
+            read(diagonal)
+        assert read(diagonal, dense=True).domain.size == 81
+
+
+# -- rows of totals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", [label for labels in TOTALS.values() for label in labels.split(", ")])
+def test_totals_in_many_languages(label):
+    for text in (label, label.upper(), f" {label}: ", f"{label}."):
+        assert is_total(text, "x"), text
+
+
+@pytest.mark.parametrize("label", NOT_TOTALS)
+def test_what_is_no_total(label):
+    assert not is_total(label, "county")
+
+
+@pytest.mark.parametrize(("axis", "label"), [("age", "All ages"), ("county", "all counties"), ("race", "All races")])
+def test_all_of_an_axis(axis, label):
+    assert is_total(label, axis)
+    assert not is_total(label, "other")
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.CategoriesFromDataWarning")
+class TestTotals:
+    def test_a_row_of_totals(self):
+        with pytest.raises(
+            ks.DataError, match=r"label 'Total' in column 'state'.*drop_rows={'state': 'Total'}.*domain="
+        ):
+            read(places(("Total", "All", 136)), within={"county": "state"})
+
+    def test_subtotals(self):
+        rows = places(*((state, "All counties", 5) for state in STATES))
+        with pytest.raises(ks.DataError, match=r"drop_rows={'county': 'All counties'}"):
+            read(rows, within={"county": "state"})
+        table = read(rows, within={"county": "state"}, drop_rows={"county": "All counties"})
+        assert table.domain.size == len(PLACES)
+        assert table.counts.sum() == sum(range(len(PLACES)))
+
+    def test_declared_it_is_a_category(self):
+        rows = [("f", 1), ("m", 2), ("all", 3)]
+        assert read(rows, ("sex", "n"), domain={"sex": ["f", "m", "all"]}).domain.size == 3
+        assert read(rows[2:], ("sex", "n")).domain.size == 1
+
+    def test_rows_to_drop(self):
+        rows = [("f", 1), ("Total", 3), ("m", 2)]
+        table = read(rows, ("sex", "n"), drop_rows={"sex": ["Total"]})
+        assert dict(zip(table.domain.categories("sex"), table.counts.tolist(), strict=True)) == {"f": 1, "m": 2}
+        with pytest.raises(ks.DataError, match="column 'sex' has no label 'Totl'"):
+            read(rows, ("sex", "n"), drop_rows={"sex": "Totl"})
+        with pytest.raises(ks.DataError, match="rows to drop must be one of the columns 'sex', 'n', got 'size'"):
+            read(rows, ("sex", "n"), drop_rows={"size": "Total"})
+
+    def test_errors_still_name_the_row(self):
+        rows = [("Total", 3), ("f", 1), ("m", -2)]
+        with pytest.raises(ks.DataError, match="Count in row 3"):
+            read(rows, ("sex", "n"), drop_rows={"sex": "Total"})
+
+
+# -- the shell --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counties(tmp_path):
+    path = tmp_path / "counties.csv"
+    path.write_text("state,county,n\n" + "".join(f"{s},{c},{k}\n" for s, c, k in places(("Total", "All", 28))))
+    return str(path)
+
+
+def plan(capsys, *arguments):
+    status = run(["plan", *arguments, "--count", "n", "--keep", "state", "--epsilon", "1"])
+    return status, capsys.readouterr().err
+
+
+def test_the_way_on_is_an_option(counties, capsys):
+    status, said = plan(capsys, counties)
+    assert status == 2
+    assert "--drop-rows state=Total" in said
+    status, said = plan(capsys, counties, "--drop-rows", "state=Total")
+    assert status == 2
+    assert "Pass --within county:state to nest it, or --dense if" in said
+    for more in (["--within", "county:state"], ["--dense"]):
+        assert plan(capsys, counties, "--drop-rows", "state=Total", *more)[0] == 0
+
+
+def test_a_bad_option(counties, capsys):
+    status, said = plan(capsys, counties, "--drop-rows", "Total")
+    assert status == 2
+    assert "Option --drop-rows must be" in said
