@@ -124,7 +124,8 @@ def test_whatever_an_option_names_is_an_axis(call):
     status, _, err = call(*base, "--keep", "town")
     assert status == 2
     assert "Column 'age' must be declared, because it contains numbers" in err
-    assert "with --axes, declare its categories with --categories or --domain, or drop the column with --drop." in err
+    assert "with --axes, declare its categories with --categories or --domain, publish it along with an axis" in err
+    assert "with --carry, or drop it with --drop." in err
     for options in (["--keep", "age"], ["--axes", "town,age", "--keep", "town"]):
         status, _, err = call(*base, *options)
         assert status == 0, err

@@ -224,7 +224,8 @@ BAD = {
     "an axis left out": (
         GOOD,
         ["--axes", "county"],
-        "got 'education' as well. Include more columns with --axes, or leave them out with --drop",
+        "got 'education' as well. Include more columns with --axes, carry them along with --carry, or leave them out "
+        "with --drop",
     ),
     "bad epsilon": (GOOD, ["--epsilon", "much"], "Epsilon must be a positive number"),
     "NaN epsilon": (GOOD, ["--epsilon", "nan"], "Epsilon must be a positive number"),

@@ -144,7 +144,6 @@ IN_SHELL = {
     "domain=": "--categories or --domain",
     "with axes=": "with --axes",
     "with drop=": "with --drop",
-    "or drop the column.": "or drop the column with --drop.",
     "within=": "--within",
     "keep_order=True": "--keep-order",
     "dense=True": "--dense",

@@ -93,6 +93,18 @@ class Declaration:
         list[str] | None,
         option("--drop-rows", help="Rows to leave out, such as totals: county=Total.", metavar="COLUMN=LABEL"),
     ] = None
+    carry: Annotated[
+        list[str] | None,
+        option("--carry", help="Columns that follow from an axis, published as they are: fips.", metavar="A,B"),
+    ] = None
+    wide: Annotated[
+        str | None,
+        option(
+            "--wide",
+            help="An axis whose categories are columns: race=white,black; race alone, with --axes, for all others.",
+            metavar="AXIS=A,B",
+        ),
+    ] = None
     dense: Annotated[
         bool, option("--dense", help="Every combination of categories is a cell, although most have no row.")
     ] = False
@@ -200,21 +212,31 @@ class Declaration:
 
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
-        from keepsum.sources.reading import open_columns, resolve_axes, return_memory
+        from keepsum.sources.reading import table_in
+        from keepsum.tables.declared import Declared
 
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
-        file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
-        source = file.source.without_rows(parse_categories(self.drop_rows or [], {}, "--drop-rows"))
-        named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, source.names))}
-        drop = _names(self.drop)
-        axes = resolve_axes(source, self.count, _names(self.axes) or None, within or {}, drop, named)
-        table = ks.Table.from_source(
-            source, axes, self.count, within, categories, file.origin, self.keep_order, self.dense
+        margins = self.keep or []
+        declared = Declared.checked(
+            self.count,
+            _names(self.axes) or None,
+            within=within,
+            domain=categories,
+            drop=_names(self.drop),
+            drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows"),
+            carry=_names(self.carry),
+            wide=self._wide(),
+            keep_order=self.keep_order,
+            dense=self.dense,
+            named=[*margins, *(axis for text in margins for axis in text.split(","))],
         )
-        del file, source
-        return_memory()
-        return table
+        return table_in(sys.stdin.buffer if name == "-" else name, declared)
+
+    def _wide(self) -> str | dict[str, Any] | None:
+        if self.wide is None or "=" not in self.wide:
+            return self.wide
+        return parse_categories([self.wide], {}, "--wide")
 
     def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
         """The categories of ``--categories`` and ``--domain``."""

@@ -22,6 +22,7 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.canonical import LARGEST_INTEGER
 from keepsum.releasing.facts import (
     AxisRecord,
+    CarriedRecord,
     DomainRecord,
     InvariantsFile,
     KeptRecord,
@@ -37,6 +38,7 @@ from keepsum.releasing.facts import (
     WholeNumber,
 )
 from keepsum.releasing.records import convergence_of
+from keepsum.tables.carried import Carried
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Part, Rows
 from keepsum.tables.labels import in_natural_order
@@ -69,13 +71,15 @@ def planned_again(facts: ReleaseFacts, kept: Invariants) -> CompiledPlan:
 # -- the domain -------------------------------------------------------------------------------------
 
 
-def check_labels(domain: Domain) -> None:
+def check_labels(table: Table) -> None:
     """Refuse labels that a certificate cannot hold."""
-    for name in domain.axes:
-        if any(isinstance(label, int) and abs(label) > LARGEST_INTEGER for label in domain.axis(name).labels):
+    columns = [(f"Labels of axis {name!r}", table.domain.axis(name).labels) for name in table.domain.axes]
+    columns += [(f"Values of column {column.name!r}", column.values) for column in table.carried]
+    for what, labels in columns:
+        if any(isinstance(label, int) and abs(label) > LARGEST_INTEGER for label in labels):
             raise DataError(
-                f"Labels of axis {name!r} must be integers up to 2^53 - 1, because not every JSON parser can tell "
-                f"larger ones apart. Give them as text."
+                f"{what} must be integers up to 2^53 - 1, because not every JSON parser can tell larger ones apart. "
+                f"Convert the column to text."
             )
 
 
@@ -101,6 +105,22 @@ def _domain_record(domain: Domain, taken: Sequence[str], keeps_file_order: bool)
         taken_from_data=list(taken),
         keeps_file_order=keeps_file_order,
     )
+
+
+def carried_records(table: Table) -> list[CarriedRecord]:
+    """The columns that follow from an axis."""
+    return [CarriedRecord(name=c.name, axis=c.axis, values=list(c.values)) for c in table.carried]
+
+
+def carried_of(facts: ReleaseFacts, domain: Domain) -> tuple[Carried, ...]:
+    """The columns that follow from an axis, checked against the domain."""
+    names = [record.name for record in facts.carried]
+    if len({*names, *domain.axes, facts.table.count}) < len(names) + len(domain.axes) + 1:
+        raise InputError("Carried columns of the certificate must have names of their own.")
+    for record in facts.carried:
+        if record.axis not in domain.axes or len(record.values) != len(domain.axis(record.axis)):
+            raise InputError(f"Carried column {record.name!r} of the certificate must have a value for each category.")
+    return tuple(Carried(record.name, record.axis, tuple(record.values)) for record in facts.carried)
 
 
 def order_is_as_recorded(record: DomainRecord, domain: Domain) -> bool:

@@ -84,6 +84,14 @@ class DomainRecord(Record, frozen=True):
     ]
 
 
+class CarriedRecord(Record, frozen=True):
+    """A column that follows from an axis, published as it is: its value for each category of the axis."""
+
+    name: str
+    axis: str
+    values: list[Label]
+
+
 # -- what is kept -----------------------------------------------------------------------------------
 
 
@@ -339,3 +347,4 @@ class ReleaseFacts(Record, frozen=True):
     ledger: str | None
     software: dict[str, str]
     signature: SignatureRecord | None
+    carried: Annotated[list[CarriedRecord], Meta(description="Columns that follow from an axis.")] = []

@@ -27,6 +27,7 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number, exact, three_digits_up
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import (
+    carried_records,
     check_labels,
     domain_record,
     invariants_file,
@@ -97,7 +98,9 @@ class Prepared:
         source = checked_rng(rng)
         (noise,) = self.plan.blocks.sample(1, source, threads)
         table = self.table
-        released = ReleasedTable(table.domain, table.counts + noise, table.count, table.origin, table.rows)
+        released = ReleasedTable(
+            table.domain, table.counts + noise, table.count, table.origin, table.rows, table.carried
+        )
         if not self.plan.invariants.holds(table, released):
             raise KeepsumError("A kept total was not kept, so nothing is released. Please report this as a bug.")
         file = invariants_file(self.plan.invariants)
@@ -121,6 +124,7 @@ class Prepared:
             ledger=None,
             software={"python": python_version()} | {name: version(name) for name in SOFTWARE},
             signature=None,
+            carried=carried_records(self.table),
         )
 
 
@@ -148,7 +152,7 @@ def prepare(
         raise InputError(
             "The table must have the domain of the plan, and it has another. Declare the totals with table.keep."
         )
-    check_labels(table.domain)
+    check_labels(table)
     # An error about counts is for the curator's eyes, and nothing is published with it.
     if table.counts.size and int(table.counts.max()) >= COUNT_LIMIT:
         raise DataError("Counts must be below 2^62 to leave room for noise, and one is not. Check the units.")
@@ -165,7 +169,9 @@ def prepare(
     exposure = exposure_record(plan, len(bounds.cells), bounds.not_checked)
     for sentence in loss_concern(plan.guarantee):
         warnings.warn(sentence, LargeLossWarning, stacklevel=4)
-    caveats = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded)
+    caveats = concerns(
+        plan.guarantee, guarantee, domain_record(table), exposure, seeded, carried=carried_records(table)
+    )
     return Prepared(plan, table, accuracy, bounds, guarantee, exposure, tuple(caveats))
 
 

@@ -20,6 +20,7 @@ from keepsum.releasing.codec import stated_mechanism
 from keepsum.releasing.facts import (
     AttributeRecord,
     BlockRecord,
+    CarriedRecord,
     DistanceRecord,
     DomainRecord,
     ExposureRecord,
@@ -235,7 +236,15 @@ def warnings_of(facts: ReleaseFacts) -> list[str]:
     """What every reader of a release must know."""
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
     return list(
-        concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, facts.randomness == "seed", facts.ledger)
+        concerns(
+            guarantee,
+            facts.guarantee,
+            facts.domain,
+            facts.exposure,
+            facts.randomness == "seed",
+            facts.ledger,
+            facts.carried,
+        )
     )
 
 
@@ -246,6 +255,7 @@ def concerns(
     exposure: ExposureRecord,
     seeded: bool,
     ledger: str | None = None,
+    carried: Sequence[CarriedRecord] = (),
 ) -> Iterator[str]:
     """What the curator must know before anything is drawn, and every reader afterwards."""
     yield from loss_concern(guarantee)
@@ -268,6 +278,8 @@ def concerns(
             f"The categories of {axes} were taken from the data: the list itself is published, and if the data has no "
             f"rows for counts of 0, it shows which counts are not 0."
         )
+    for column in carried:
+        yield f"Column {column.name!r} follows from {column.axis!r} and is published as it is, without noise."
     if domain.keeps_file_order:
         yield "Rows are in the order of the file, declared public; whatever follows from that order is not protected."
     if exposure.pinned:

@@ -17,7 +17,7 @@ from keepsum._text import printable
 from keepsum.errors import InputError, KeepsumError
 from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.checks import contradictions
-from keepsum.releasing.codec import kept_invariants, kept_values
+from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
 from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
 from keepsum.releasing.statements import RANDOMNESS, guarantee_of
 from keepsum.sources.atomic import put_back
@@ -245,7 +245,7 @@ def _read_table(report: _Report, record: Certificate, kept: Invariants, path: Pa
     domain = kept.domain
     if domain is None:
         raise AssertionError("the totals of a certificate have its domain")
-    return report.attempt("table", lambda: read_released(path, domain, record.table.count))
+    return report.attempt("table", lambda: read_released(path, domain, record.table.count, carried_of(record, domain)))
 
 
 def _check_table(

@@ -32,8 +32,8 @@ CHUNK = 2**24  # bytes examined at a time
 QUOTE, RETURN, NEWLINE = b'"', b"\r", b"\n"
 
 
-def csv_source(text: bytes, name: str, count: str) -> tuple[Source, Text]:
-    """The columns of a CSV file in UTF-8, and its form; the header must tell the delimiter."""
+def csv_source(text: bytes, name: str, counts: Sequence[str]) -> tuple[Source, Text]:
+    """The columns of a CSV file in UTF-8, and its form; the columns of counts tell the delimiter."""
     byte_order_mark = text.startswith(b"\xef\xbb\xbf")
     text = text[3:] if byte_order_mark else text
     first_line, newline = _first_line(text)
@@ -41,8 +41,8 @@ def csv_source(text: bytes, name: str, count: str) -> tuple[Source, Text]:
         raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
     if "\r" in first_line or len(first_line) > LONGEST_HEADER:
         raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
-    delimiter = _delimiter(first_line, count)
-    source = _by_arrow(text, delimiter, name, count) or _by_python(text, delimiter, name)
+    delimiter = _delimiter(first_line, counts)
+    source = _by_arrow(text, delimiter, name, counts) or _by_python(text, delimiter, name)
     quoted_names = _quoted(first_line, source.names, delimiter)
     form = Text(
         columns=source.names,
@@ -52,7 +52,7 @@ def csv_source(text: bytes, name: str, count: str) -> tuple[Source, Text]:
         ends_with_newline=text.endswith(NEWLINE),
         quoted_names=quoted_names,
         # The header decides: quotes in the rows would reveal which rows there are, or how the counts were written.
-        quoted_columns=quoted_names - {count},
+        quoted_columns=quoted_names,
     )
     return source, form
 
@@ -63,12 +63,13 @@ def _first_line(text: bytes) -> tuple[str, str]:
     return line.removesuffix("\r"), "\r\n" if line.endswith("\r") else "\n"
 
 
-def _delimiter(header: str, count: str) -> str:
-    """The delimiter for which the header contains the count column, else a comma."""
-    for delimiter in DELIMITERS:
-        if count in next(csv.reader([header], delimiter=delimiter), ()):
+def _delimiter(header: str, counts: Sequence[str]) -> str:
+    """The delimiter for which the header contains a column of counts, else the one that gives most columns."""
+    columns = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in DELIMITERS}
+    for delimiter, names in columns.items():
+        if set(counts) & set(names):
             return delimiter
-    return ","
+    return max(DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
 def _check_header(header: Sequence[str], name: str) -> None:
@@ -147,7 +148,7 @@ def _rows(text: bytes, delimiter: str, name: str) -> Iterator[tuple[int, list[st
 # -- by Arrow ---------------------------------------------------------------------------------------
 
 
-def _by_arrow(text: bytes, delimiter: str, name: str, count: str) -> Source | None:
+def _by_arrow(text: bytes, delimiter: str, name: str, counts: Sequence[str]) -> Source | None:
     """The columns as pyarrow reads them; None if it is not installed, or might read the file differently."""
     if len(text) < SMALL or not _is_regular(text, delimiter.encode()):
         return None
@@ -159,7 +160,7 @@ def _by_arrow(text: bytes, delimiter: str, name: str, count: str) -> Source | No
     header = next(_rows(text, delimiter, name))[1]
     has_quotes = QUOTE in text
     labels = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    types = {column: pyarrow.string() if column == count else labels for column in header}
+    types = {column: pyarrow.string() if column in counts else labels for column in header}
     try:
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(text),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
-from keepsum.tables.axes import quoted
+from keepsum.tables.axes import Label, quoted
+from keepsum.tables.carried import Carried
 from keepsum.tables.cells import cells_of, check_labels, locate
 from keepsum.tables.coded import Coded
 from keepsum.tables.counts import check_counts
@@ -25,6 +27,7 @@ from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 from keepsum.tables.labels import as_label
 from keepsum.tables.released import ReleasedTable
+from keepsum.tables.source import Source
 from keepsum.tables.table import Table
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
@@ -225,26 +228,49 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
     return {labels: place for place, labels in enumerate(zip(*columns, strict=True))}
 
 
-def read_released(path: str | PathLike[str], domain: Domain, count: str) -> ReleasedTable:
-    """Read a released table: exactly the axes and the count, every cell once, whole numbers that may be negative."""
-    file = open_columns(path, count)
-    source = file.source
-    if sorted(source.names) != sorted([*domain.axes, count]):
-        raise DataError(
-            f"Columns of the released table must be {quoted([*domain.axes, count])}, got {source.actual_columns()}."
-        )
+def read_released(
+    path: str | PathLike[str], domain: Domain, count: str, carried: Sequence[Carried] = ()
+) -> ReleasedTable:
+    """Read a released table: exactly the axes, the carried columns and the count, every cell once, whole numbers."""
+    file = open_columns(path, count, *(str(label) for name in domain.axes for label in domain.axis(name).labels))
+    wide = _wide_axis(file.source, domain, [column.name for column in carried])
+    source = file.source if wide is None else _long(file.source, domain, wide, count)
+    expected = [*domain.axes, *(column.name for column in carried), count]
+    if sorted(source.names) != sorted(expected):
+        raise DataError(f"Columns of the released table must be {quoted(expected)}, got {source.actual_columns()}.")
     if source.height is not None and source.height != domain.size:  # before any column is read
         raise _not_all_cells(domain, source.height)
-    columns: dict[str, Coded] = {}
-    for name in domain.axes:
-        whole = isinstance(domain.axis(name).labels[0], int)
-        column = check_labels(source.labels(name), source.where, name)
-        columns[name] = column.translated(lambda label: as_label(label, whole=True)) if whole else column
+    columns = {name: _labels_of(source, name, domain.axis(name).labels) for name in domain.axes}
     counts = check_counts(source.counts(count), source.where, count, negative=True, decimals=False)
     index = locate(columns, counts, domain, source.where)
     if len(index) != domain.size:
         raise _not_all_cells(domain, len(index))
-    return ReleasedTable(domain, cells_of(index, counts, domain.size), count, file.origin, index)
+    for column in carried:
+        values = _labels_of(source, column.name, column.values)
+        if values.to_list() != [column.values[code] for code in domain.codes(column.axis)[index].tolist()]:
+            raise DataError(f"Column {column.name!r} of the released table must follow from {column.axis!r} as stated.")
+    origin = replace(file.origin, wide=wide)
+    return ReleasedTable(domain, cells_of(index, counts, domain.size), count, origin, index, tuple(carried))
+
+
+def _labels_of(source: Source, name: str, labels: Sequence[Label]) -> Coded:
+    """A column, with whole numbers where the labels have them."""
+    column = check_labels(source.labels(name), source.where, name)
+    whole = isinstance(labels[0], int)
+    return column.translated(lambda label: as_label(label, whole=True)) if whole else column
+
+
+def _wide_axis(source: Source, domain: Domain, carried: Sequence[str]) -> str | None:
+    """The axis whose categories are the columns, if a released table is wide."""
+    for axis in domain.axes:
+        others = [*(name for name in domain.axes if name != axis), *carried]
+        if sorted(source.names) == sorted([*others, *map(str, domain.axis(axis).labels)]):
+            return axis
+    return None
+
+
+def _long(source: Source, domain: Domain, wide: str, count: str) -> Source:
+    return source.melted(wide, [str(label) for label in domain.axis(wide).labels], count)
 
 
 def _not_all_cells(domain: Domain, rows: int) -> DataError:

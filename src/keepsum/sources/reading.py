@@ -8,27 +8,28 @@ from __future__ import annotations
 import codecs
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, BinaryIO
 
-from keepsum._arguments import check_path, check_text, check_texts, check_within
+from keepsum._arguments import check_path
 from keepsum._memory import BYTES_A_BYTE, check_room
-from keepsum._text import shown_name, shown_names, type_of
+from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
 from keepsum.sources.csv_files import csv_source
 from keepsum.tables.columns import columnar_source, is_columnar
+from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
-from keepsum.tables.table import Table, check_drop_rows
+from keepsum.tables.table import Table
 
 CHUNK = 2**24  # bytes decoded at a time
 
 
 def read_table(
     path: str | PathLike[str] | BinaryIO,
-    count: str,
+    count: str = "count",
     axes: str | Sequence[str] | None = None,
     *,
     within: Mapping[str, str] | None = None,
@@ -37,6 +38,8 @@ def read_table(
     keep_order: bool = False,
     dense: bool = False,
     drop_rows: Mapping[str, Any] | None = None,
+    carry: str | Sequence[str] = (),
+    wide: str | Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row per cell.
 
@@ -68,6 +71,12 @@ def read_table(
         have no row.
     drop_rows
         Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
+    carry
+        Columns that follow from an axis, such as the code of a county: a release has them as they are.
+    wide
+        For a wide table, the axis whose categories are columns, and these: ``{"race": ["white", "black"]}``; or the
+        axis alone, if all columns but the axes are counts. A release is wide too. ``count`` is then the name that the
+        counts get.
 
     Examples
     --------
@@ -80,16 +89,19 @@ def read_table(
     Table(state 2 > county 3: 3 cells, counts not shown)
     >>> folder.cleanup()
     """
-    count = check_text(count, "The count column")
-    dropped = None if drop is None else check_texts(drop, "Columns to drop")
-    totals = check_drop_rows(drop_rows)
-    file = open_columns(path, count)
-    source = file.source.without_rows(totals)
-    if dropped is not None:
-        declared = domain if isinstance(domain, (Domain, Mapping)) else {}
-        axes = resolve_axes(source, count, axes, check_within(within), dropped, declared)
-    table = Table.from_source(source, axes, count, within, domain, file.origin, keep_order, dense)
-    del file, source
+    declared = Declared.checked(
+        count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
+        keep_order=keep_order, dense=dense,
+    )  # fmt: skip
+    return table_in(path, declared)
+
+
+def table_in(path: str | PathLike[str] | BinaryIO, declared: Declared) -> Table:
+    """The table in a file."""
+    expected = [declared.count] if declared.wide is None else [*(declared.wide[1] or ()), *(declared.axes or ())]
+    file = open_columns(path, *expected)
+    table = Table.from_source(file.source, declared, file.origin, stacklevel=4)
+    del file
     return_memory()
     return table
 
@@ -109,14 +121,14 @@ class Columns:
     origin: Origin
 
 
-def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
-    """The columns of a CSV, Parquet or Arrow file."""
+def open_columns(path: str | PathLike[str] | BinaryIO, *counts: str) -> Columns:
+    """The columns of a CSV, Parquet or Arrow file, given the names of those with counts."""
     data, name = _contents(path)
     if is_columnar(data):
         return Columns(*columnar_source(data, name))
     if not is_utf8(data):
         raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
-    return Columns(*csv_source(data, name, count))
+    return Columns(*csv_source(data, name, counts))
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
@@ -132,37 +144,6 @@ def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
     if not isinstance(data, bytes):
         raise InputError(f"The file must be a path or a file opened in binary mode, got {type_of(path)}.")
     return data, "standard input"
-
-
-def resolve_axes(
-    source: Source,
-    count: str,
-    axes: str | Sequence[str] | None,
-    within: Mapping[str, str],
-    drop: Sequence[str],
-    declared: Domain | Collection[str],
-) -> list[str]:
-    """The axes, provided that every other column is the count, a parent or dropped explicitly."""
-    for name in drop:
-        if name not in source.names:
-            raise DataError(f"A column to drop must be {source.column_choices()}, got {shown_name(name)}.")
-        if name == count:
-            raise DataError(f"The count column {shown_name(name)} must not be dropped.")
-    if axes is None:
-        rest = replace(source, names=tuple(name for name in source.names if name not in drop))
-        names = rest.axes(count, None, within, declared.axes if isinstance(declared, Domain) else declared)
-    else:
-        names = source.axes(count, axes, within)
-    both = [name for name in names if name in drop]
-    if both:
-        raise DataError(f"A column to drop must not be an axis, got {shown_names(both)}.")
-    extra = [name for name in source.names if name not in names and name != count and name not in drop]
-    if extra:
-        raise DataError(
-            f"Every column must be an axis, a parent, the count or dropped, got {shown_names(extra)} as well. "
-            f"Include more columns with axes=, or leave them out with drop=."
-        )
-    return names
 
 
 def is_utf8(data: bytes) -> bool:

@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from keepsum._arrays import IntArray
 from keepsum.errors import DataError, InputError
-from keepsum.tables.frames import CountedTable, column_order, frame_of
+from keepsum.tables.counted import CountedTable
+from keepsum.tables.frames import frame_of
+from keepsum.tables.layout import Layout, canonical_layout, layout_of
 from keepsum.tables.origins import Frame, Text
 
 KINDS = {
@@ -43,8 +45,9 @@ def own_kind(table: CountedTable) -> str:
 def table_bytes(table: CountedTable, kind: str) -> bytes:
     """A table as the contents of a file."""
     if kind == "csv":
-        form = table.origin if isinstance(table.origin, Text) else Text(tuple(column_order(table)))
-        return b"".join(_csv_chunks(table, column_order(table), table.rows, form))
+        layout = layout_of(table)
+        form = table.origin if isinstance(table.origin, Text) else Text(layout.names)
+        return b"".join(_csv_chunks(table.counts, layout, form))
     pyarrow = _pyarrow(f"a table as {kind}")
     frame = frame_of(table, "pyarrow")
     sink = io.BytesIO()
@@ -71,33 +74,36 @@ def table_hash(table: CountedTable) -> str:
     >>> table_hash(table) == hashlib.sha256(b"sex,n\nf,3\nm,0\n").hexdigest()
     True
     """
-    names = (*table.domain.axes, table.count)
+    layout = canonical_layout(table)
     digest = hashlib.sha256()
-    for chunk in _csv_chunks(table, names, None, Text(names)):
+    for chunk in _csv_chunks(table.counts, layout, Text(layout.names)):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-def _csv_chunks(table: CountedTable, names: Sequence[str], rows: IntArray | None, form: Text) -> Iterator[bytes]:
+def _csv_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]:
     """The file in pieces: the header, and then some rows at a time."""
     if form.byte_order_mark:
         yield b"\xef\xbb\xbf"
-    yield _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in names))
-    ends = [form.delimiter] * (len(names) - 1) + [""]
-    texts = [
-        None if name == table.count else _Texts.of(_label_texts(table, name, form), form.newline * (k == 0), ends[k])
-        for k, name in enumerate(names)
-    ]
-    codes = [None if name == table.count else table.domain.codes(name) for name in names]
-    for start in range(0, table.domain.size, ROWS_PER_CHUNK):
-        cells = slice(start, start + ROWS_PER_CHUNK) if rows is None else rows[start : start + ROWS_PER_CHUNK]
+    yield _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in layout.names))
+    last = layout.names[-1]
+    ends = {name: (form.newline * (name == layout.names[0]), form.delimiter * (name != last)) for name in layout.names}
+    texts = {
+        name: _Texts.of([_value(label, form, name in form.quoted_columns) for label in values], *ends[name])
+        for name, (values, _) in layout.labels.items()
+    }
+    height = len(counts) if layout.rows is None else len(layout.rows)
+    for start in range(0, height, ROWS_PER_CHUNK):
+        chunk = slice(start, start + ROWS_PER_CHUNK)
+        rows = chunk if layout.rows is None else layout.rows[chunk]
         columns = []
-        for k, (column, of_cells) in enumerate(zip(texts, codes, strict=True)):
-            if column is not None and of_cells is not None:
-                columns.append((column, of_cells[cells]))
+        for name in layout.names:
+            if name in texts:
+                columns.append((texts[name], layout.labels[name][1][rows]))
                 continue
-            numbers, places = _numbered(table.counts[cells])
-            columns.append((_Texts.of(list(map(str, numbers.tolist())), form.newline * (k == 0), ends[k]), places))
+            cells = layout.counts[name]
+            numbers, places = _numbered(counts[rows if cells is None else cells[chunk]])
+            columns.append((_Texts.of(list(map(str, numbers.tolist())), *ends[name]), places))
         yield _joined(columns)
     if form.ends_with_newline:
         yield _encoded(form.newline)
@@ -109,10 +115,6 @@ def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
     if largest - least > 4 * len(counts):
         return np.unique(counts, return_inverse=True)
     return np.arange(least, largest + 1), counts - least
-
-
-def _label_texts(table: CountedTable, name: str, form: Text) -> list[str]:
-    return [_value(label, form, name in form.quoted_columns) for label in table.domain.axis(name).labels]
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,15 @@ class Arranged:
         The cell of each row, if the order of the rows is public.
     taken
         The axes whose categories were taken from the data.
+    columns
+        The labels of each row, in the types of the domain.
     """
 
     domain: Domain
     counts: IntArray
     rows: IntArray | None
     taken: list[str]
+    columns: Mapping[str, Coded]
 
 
 def arrange(
@@ -75,7 +78,7 @@ def arrange(
             "Every cell must have a row if the order of the rows is kept, but some have none. Add rows with a count "
             "of 0, or leave out keep_order=True."
         )
-    return Arranged(domain, cells_of(index, counts, domain.size), rows, taken)
+    return Arranged(domain, cells_of(index, counts, domain.size), rows, taken, columns)
 
 
 def _as_declared(column: Coded, declared: Any) -> Coded:
@@ -84,7 +87,7 @@ def _as_declared(column: Coded, declared: Any) -> Coded:
 
 def locate(columns: Mapping[str, Coded], counts: IntArray, domain: Domain, where: Callable[[int], str]) -> IntArray:
     """The cell of each row, -1 for a structural zero; two rows with the same cell are refused."""
-    index = domain.locate(_codes(columns, domain, where))
+    index = domain.locate(category_codes(columns, domain, where))
     stray = np.flatnonzero((index < 0) & (counts != 0))
     if len(stray):
         raise DataError(
@@ -134,7 +137,8 @@ def refuse_many_rows(columns: Mapping[str, Coded], where: Callable[[int], str]) 
             raise _same_cell(first_row[cell], row, where)
 
 
-def _codes(columns: Mapping[str, Coded], domain: Domain, where: Callable[[int], str]) -> dict[str, IntArray]:
+def category_codes(columns: Mapping[str, Coded], domain: Domain, where: Callable[[int], str]) -> dict[str, IntArray]:
+    """The category of each row on every axis; a label that is not declared is refused."""
     codes: dict[str, IntArray] = {}
     for name in domain.axes:
         axis = domain.axis(name)

@@ -3,75 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from keepsum._arguments import check_text
-from keepsum._arrays import IntArray
-from keepsum._text import given, type_of
-from keepsum.errors import DataError, InputError
+from keepsum._text import given
+from keepsum.errors import InputError
 from keepsum.tables.axes import Label
-from keepsum.tables.domain import Domain
-from keepsum.tables.origins import Frame, Origin
+from keepsum.tables.counted import CountedTable
+from keepsum.tables.layout import Layout, layout_of
+from keepsum.tables.origins import Frame
 
 
-class CountedTable(Protocol):
-    """A count for every cell of a domain."""
-
-    @property
-    def domain(self) -> Domain:
-        """The cells."""
-
-    @property
-    def counts(self) -> IntArray:
-        """One count per cell."""
-
-    @property
-    def count(self) -> str:
-        """The name of the column of counts."""
-
-    @property
-    def origin(self) -> Origin | None:
-        """What it came as."""
-
-    @property
-    def rows(self) -> IntArray | None:
-        """The cell of each row, if their order is public; else cells in order."""
-
-
-def check_counted(table: CountedTable) -> None:
-    """The parts of a table must fit each other."""
-    if not isinstance(table.domain, Domain):
-        raise DataError(f"A table must have a Domain, got {type_of(table.domain)}. Use from_array.")
-    is_int64 = isinstance(table.counts, np.ndarray) and table.counts.dtype == np.int64
-    if not is_int64 or table.counts.shape != (table.domain.size,):
-        raise DataError(f"Counts must be a flat array of {table.domain.size:,} 64-bit integers. Use from_array.")
-    if check_text(table.count, "The name of the count column") in table.domain.axes:
-        raise DataError(f"The count column must not have the name of an axis, got {table.count!r}.")
-
-
-def column_order(table: CountedTable) -> list[str]:
-    """The axes and the count, in the order in which the table came."""
-    columns = [*table.domain.axes, table.count]
-    return [name for name in table.origin.columns if name in columns] if table.origin is not None else columns
-
-
-def columns_of(table: CountedTable) -> dict[str, list[Any]]:
+def columns_of(table: CountedTable, layout: Layout | None = None) -> dict[str, list[Any]]:
     """The labels and the counts of every cell, column by column, in the order of a release."""
+    layout = layout_of(table) if layout is None else layout
     columns: dict[str, list[Any]] = {}
-    for name in column_order(table):
-        if name == table.count:
-            columns[name] = in_rows(table, table.counts).tolist()
+    for name in layout.names:
+        if name in layout.counts:
+            columns[name] = table.counts[layout.cells(name, table.domain.size)].tolist()
         else:
-            labels = table.domain.axis(name).labels
-            columns[name] = [labels[code] for code in in_rows(table, table.domain.codes(name)).tolist()]
+            values, codes = layout.labels[name]
+            columns[name] = [values[code] for code in (codes if layout.rows is None else codes[layout.rows]).tolist()]
     return columns
-
-
-def in_rows(table: CountedTable, values: IntArray) -> IntArray:
-    """Values of cells, in the order of the table's rows."""
-    return values if table.rows is None else values[table.rows]
 
 
 def frame_of(table: CountedTable, backend: str | None = None) -> Any:
@@ -87,10 +39,11 @@ def frame_of(table: CountedTable, backend: str | None = None) -> Any:
         )
     if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
         raise InputError(f"The library must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
-    frame = nw.from_dict(columns_of(table), backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
+    layout = layout_of(table)
+    frame = nw.from_dict(columns_of(table, layout), backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
     if origin is not None and wanted == origin.backend:
-        for name in table.domain.axes:
-            frame = _cast(frame, name, origin.dtypes[name], table.domain.axis(name).labels)
+        for name, (values, _) in layout.labels.items():
+            frame = _cast(frame, name, origin.dtypes[name], values)
     return frame.to_native()
 
 

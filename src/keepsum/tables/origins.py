@@ -22,6 +22,7 @@ class Frame:
     columns: tuple[str, ...]
     dtypes: Mapping[str, Any]
     file: str | None = None  # the format of the file that it was read from
+    wide: str | None = None  # the axis whose categories are columns
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Text:
         How the file starts and ends.
     quoted_names, quoted_columns
         The names in the header that are quoted, and the columns whose labels are to be quoted.
+    wide
+        The axis whose categories are columns.
     """
 
     columns: tuple[str, ...]
@@ -47,6 +50,7 @@ class Text:
     ends_with_newline: bool = True
     quoted_names: frozenset[str] = frozenset()
     quoted_columns: frozenset[str] = frozenset()
+    wide: str | None = None
 
 
 Origin: TypeAlias = Frame | Text

@@ -9,8 +9,10 @@ from itertools import islice
 from typing import Any
 
 from keepsum._arrays import IntArray
+from keepsum.tables.carried import Carried
+from keepsum.tables.counted import check_counted
 from keepsum.tables.domain import Domain
-from keepsum.tables.frames import check_counted, columns_of, frame_of
+from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.origins import Origin
 
 SHOWN_ROWS = 20
@@ -30,6 +32,8 @@ class ReleasedTable:
         The name of the column of counts.
     origin, rows
         What the table came as, and the cell of each row if their order is public.
+    carried
+        Columns that follow from an axis.
     """
 
     domain: Domain
@@ -37,6 +41,7 @@ class ReleasedTable:
     count: str = "count"
     origin: Origin | None = None
     rows: IntArray | None = None
+    carried: tuple[Carried, ...] = ()
 
     def __post_init__(self) -> None:
         check_counted(self)

@@ -65,6 +65,47 @@ class Source:
             raise DataError("A table must have at least one axis, got only the count column. Add a column of labels.")
         return with_parents(axes, within)
 
+    def check_column(self, name: str, what: str, count: str | None = None) -> None:
+        """Refuse a name that is no column, or is the count."""
+        if name not in self.names:
+            raise DataError(f"{what} must be {self.column_choices()}, got {shown_name(name)}.")
+        if name == count:
+            raise DataError(f"{what} must not be the count column {shown_name(name)}.")
+
+    def melted(self, axis: str, columns: Sequence[str], count: str) -> Source:
+        """A wide table as a long one: a row for each count, and an axis for the names of their columns."""
+        width = len(columns)
+        others = tuple(name for name in self.names if name not in columns)
+        if count in others:
+            raise DataError(
+                f"The counts of a wide table must get a name that no column has, got {shown_name(count)}. Name them "
+                f"with count=."
+            )
+
+        def labels(name: str) -> Coded:
+            if name == axis:
+                rows = self.labels(columns[0]) if self.height is None else ()
+                height = len(rows) if self.height is None else self.height
+                return Coded(list(columns), np.tile(np.arange(width, dtype=np.int32), height))
+            column = self.labels(name)
+            return Coded(column.values, np.repeat(column.codes, width))
+
+        def counts(_: str) -> Any:
+            parts = [self.counts(name) for name in columns]
+            if all(isinstance(part, np.ndarray) for part in parts):
+                return np.stack(parts, axis=1).ravel()
+            return [value for row in zip(*parts, strict=True) for value in row]
+
+        return replace(
+            self,
+            names=(*others, axis, count),
+            labels=labels,
+            counts=counts,
+            where=lambda row: f"{self.where(row // width)} under {shown_name(columns[row % width])}",
+            whole=lambda name: name in others and self.whole(name),
+            height=None if self.height is None else self.height * width,
+        )
+
     def without_rows(self, chosen: Mapping[str, Any] | None) -> Source:
         """The columns without the rows that have one of the given labels, by column."""
         if not chosen:
@@ -107,8 +148,8 @@ class Source:
             if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values):
                 raise DataError(
                     f"Column {name!r} must be declared, because it contains numbers: it may be another measure, and an "
-                    f"axis is published as it is. Choose the axes with axes=, declare its categories with domain=, or "
-                    f"drop the column."
+                    f"axis is published as it is. Choose the axes with axes=, declare its categories with domain=, "
+                    f"publish it along with an axis with carry=, or drop it with drop=."
                 )
 
     def column_choices(self) -> str:

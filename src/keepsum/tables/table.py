@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +14,19 @@ import numpy.typing as npt
 
 from keepsum._arguments import as_array, check_flag, check_within
 from keepsum._arrays import IntArray
-from keepsum._text import shown_name, shown_names, type_of
+from keepsum._text import shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
 from keepsum.tables.axes import quoted
+from keepsum.tables.carried import Carried
+from keepsum.tables.carried import carry as carry_along
 from keepsum.tables.cells import arrange, check_declared, check_labels, refuse_many_rows
 from keepsum.tables.coded import Coded
 from keepsum.tables.columns import check_frame, coded
+from keepsum.tables.counted import check_counted
 from keepsum.tables.counts import check_counts
+from keepsum.tables.declared import WITHIN_DIFFERS, Declared
 from keepsum.tables.domain import Domain
-from keepsum.tables.frames import check_counted, columns_of, frame_of
+from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
 from keepsum.tables.origins import INDEX, Frame, Origin
@@ -57,6 +61,7 @@ class Table:
     origin: Origin | None = field(default=None)
     rows: IntArray | None = field(default=None)  # the cell of each row, if their order is public; else cells in order
     undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
+    carried: tuple[Carried, ...] = ()  # columns that follow from an axis
 
     def __post_init__(self) -> None:
         check_counted(self)
@@ -101,7 +106,10 @@ class Table:
         domain: Domain | Mapping[str, Any] | None = None,
         keep_order: bool = False,
         dense: bool = False,
+        drop: Collection[str] | None = None,
         drop_rows: Mapping[str, Any] | None = None,
+        carry: str | Sequence[str] = (),
+        wide: str | Mapping[str, Sequence[str]] | None = None,
     ) -> Table:
         """A table from a data frame (pandas, polars or pyarrow) with one row per cell.
 
@@ -129,39 +137,38 @@ class Table:
         dense
             Declare that every combination of categories is a cell, although the labels look nested or most
             combinations have no row.
+        drop
+            Columns to leave out. If given, every column must be an axis, the count, carried or listed here; otherwise
+            columns that are not in ``axes`` are left out.
         drop_rows
             Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
+        carry
+            Columns that follow from an axis, such as the code of a county: a release has them as they are.
+        wide
+            For a wide table, the axis whose categories are columns, and these: ``{"race": ["white", "black"]}``; or the
+            axis alone, if all columns but the axes are counts. A release is wide too. ``count`` is then the name that
+            the counts get. A crosstab of pandas needs no arguments.
         """
-        source, origin = frame_source(frame)
-        source = source.without_rows(check_drop_rows(drop_rows))
-        return cls.from_source(source, axes, count, within, domain, origin, keep_order, dense)
+        declared = Declared.checked(
+            count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
+            keep_order=keep_order, dense=dense,
+        )  # fmt: skip
+        source, origin, declared = frame_source(frame, declared)
+        return cls.from_source(source, declared, origin)
 
     @classmethod
     def from_source(
-        cls,
-        source: Source,
-        axes: str | Sequence[str] | None,
-        count: str,
-        within: Mapping[str, str] | None,
-        domain: Domain | Mapping[str, Any] | None,
-        origin: Origin | None = None,
-        keep_order: bool = False,
-        dense: bool = False,
+        cls, source: Source, declared: Declared, origin: Origin | None = None, stacklevel: int = 3
     ) -> Table:
         """A table from named columns of any origin; otherwise like ``from_frame``."""
-        check_flag(keep_order, "keep_order=")
-        check_flag(dense, "dense=")
-        parents = check_within(within)
-        if not isinstance(domain, (Domain, Mapping, type(None))):
-            raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(domain)}.")
-        if isinstance(domain, Domain):
-            if within is not None and parents != domain.within:
-                raise InputError(WITHIN_DIFFERS)
-            parents, axes = domain.within, axes if axes is not None else domain.axes
-        names = source.axes(count, axes, parents, domain if isinstance(domain, Mapping) else ())
+        source, declared = declared.long(source.without_rows(declared.drop_rows))
+        if origin is not None and declared.wide is not None:
+            origin = replace(origin, wide=declared.wide[0])
+        count, within, domain = declared.count, declared.within, declared.domain
+        names = declared.axes_of(source)
         if isinstance(domain, Mapping):
             check_declared(domain, names)
-            domain = match_column_types(domain, parents, lambda name: name in source.names and source.whole(name))
+            domain = match_column_types(domain, within, lambda name: name in source.names and source.whole(name))
         labels = {name: source.labels(name) for name in names}
         if not (isinstance(domain, Domain) and domain.structural_zeros):  # these may have several rows, all of 0
             refuse_many_rows(labels, source.where)
@@ -169,12 +176,14 @@ class Table:
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
-        refuse_traps(columns, parents, domain.axes if isinstance(domain, Domain) else domain or (), dense)
-        cells = arrange(columns, counts, parents, domain or {}, source.where, keep_order)
+        refuse_traps(columns, within, declared.declared_axes, declared.dense)
+        cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
+        others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
+        carried = carry_along(others, cells.columns, cells.domain, source.where)
         if cells.taken:
             message = PUBLISHED_LIST.format(quoted(cells.taken))
-            warnings.warn(message, CategoriesFromDataWarning, stacklevel=3)
-        return cls(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken))
+            warnings.warn(message, CategoriesFromDataWarning, stacklevel=stacklevel)
+        return cls(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken), carried)
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
         """The totals to keep: an axis, or a list of axes, per margin; ``total`` adds the grand total."""
@@ -203,10 +212,11 @@ class Table:
         return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. The counts are confidential and not shown.</p>"
 
 
-def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
-    """The columns of a data frame, and its origin."""
+def frame_source(frame: IntoDataFrame, declared: Declared) -> tuple[Source, Frame, Declared]:
+    """The columns of a data frame, and its origin; a crosstab of pandas declares itself."""
     import narwhals as nw
 
+    frame, declared = _crosstab(frame, declared)
     _check_column_names(frame)
     data = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(data, nw.DataFrame):
@@ -230,7 +240,18 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
         whole=lambda name: data.schema[name].is_integer(),
         height=len(data),
     )
-    return source, Frame(data.implementation.value, source.names, dict(data.schema))
+    return source, Frame(data.implementation.value, source.names, dict(data.schema)), declared
+
+
+def _crosstab(frame: Any, declared: Declared) -> tuple[Any, Declared]:
+    """A crosstab of pandas, whose rows and columns are named after axes, as a wide frame with its declaration."""
+    rows = list(getattr(getattr(frame, "index", None), "names", ()))
+    spread = getattr(getattr(frame, "columns", None), "name", None)
+    if type(frame).__module__.partition(".")[0] != "pandas" or spread is None or None in rows:
+        return frame, declared
+    if declared.wide is None:
+        declared = replace(declared, wide=(spread, None), axes=declared.axes or [*rows, spread])
+    return frame.rename(columns=str).rename_axis(columns=None).reset_index(), declared
 
 
 def _labels(series: Any) -> Coded:
@@ -268,18 +289,6 @@ def _array_cell(i: int, shape: tuple[int, ...]) -> str:
     return f"cell [{', '.join(str(int(k)) for k in np.unravel_index(i, shape))}]"
 
 
-def check_drop_rows(chosen: Any) -> Mapping[str, Any]:
-    """Rows to drop, as a mapping from columns to labels."""
-    if not isinstance(chosen, (Mapping, type(None))):
-        raise InputError(f"drop_rows= must be a mapping from columns to labels, got {type_of(chosen)}.")
-    for name, labels in (chosen or {}).items():
-        several = labels if isinstance(labels, (list, tuple, set, frozenset)) else [labels]
-        if not all(isinstance(label, (str, int)) for label in several):
-            raise InputError(f"drop_rows= must have a label or a list of labels for column {shown_name(name)}.")
-    return chosen or {}
-
-
-WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
 PUBLISHED_LIST = (
     "The categories of {} were taken from the data, so the list of them is published, and if the data has no rows for "
     "counts of 0, it shows which counts are not 0. Declare them with domain= if being in the list is confidential."

@@ -73,12 +73,17 @@ def _path(name: str, columns: Mapping[str, Coded], within: Mapping[str, str]) ->
 
 def determines(a: Integers, b: Integers) -> bool:
     """Whether rows with the same category in ``a`` always have the same in ``b``, which has several."""
+    return bool(b.min() < b.max()) and follows(a, b)
+
+
+def follows(a: Integers, b: Integers) -> bool:
+    """Whether rows with the same category in ``a`` always have the same in ``b``."""
     for end in (FIRST_ROWS, len(a)):
         first, second = a[:end], b[:end]
         pairs = ranked(first.astype("int64") * (int(second.max()) + 1) + second)[0]
         if pairs > ranked(first)[0]:
             return False
-    return bool(b.min() < b.max())
+    return True
 
 
 def _refuse_nested(paths: Mapping[str, Integers], within: Mapping[str, str], undeclared: Sequence[str]) -> None:

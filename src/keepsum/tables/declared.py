@@ -1,0 +1,172 @@
+"""What a user says about the columns of a table of counts, checked before any column is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keepsum._arguments import check_flag, check_text, check_texts, check_within
+from keepsum._text import shown_name, shown_names, type_of
+from keepsum.errors import DataError, InputError
+from keepsum.tables.domain import Domain
+from keepsum.tables.source import Source
+
+WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The meaning of the columns of a table of counts.
+
+    Attributes
+    ----------
+    count
+        The column of counts; of a wide table, the name that the counts get.
+    axes
+        The columns that are axes; by default all that are nothing else.
+    within, domain
+        The parent of each nested axis, and the categories.
+    drop
+        Columns to leave out. If given, every column must be accounted for.
+    drop_rows
+        Labels whose rows are left out, by column.
+    carry
+        Columns that follow from an axis and are published with it.
+    wide
+        The axis whose categories are columns, and these; None for all columns that are nothing else.
+    keep_order, dense
+        Whether the order of the rows is public, and whether every combination of categories is a cell.
+    named
+        Columns that other declarations name, so that numbers in them are labels.
+    """
+
+    count: str
+    axes: list[str] | None = None
+    within: dict[str, str] = field(default_factory=dict)
+    domain: Domain | Mapping[str, Any] | None = None
+    drop: list[str] | None = None
+    drop_rows: Mapping[str, Any] = field(default_factory=dict)
+    carry: tuple[str, ...] = ()
+    wide: tuple[str, list[str] | None] | None = None
+    keep_order: bool = False
+    dense: bool = False
+    named: frozenset[str] = frozenset()
+
+    @classmethod
+    def checked(
+        cls,
+        count: Any,
+        axes: Any = None,
+        *,
+        within: Any = None,
+        domain: Any = None,
+        drop: Any = None,
+        drop_rows: Any = None,
+        carry: Any = (),
+        wide: Any = None,
+        keep_order: Any = False,
+        dense: Any = False,
+        named: Sequence[str] = (),
+    ) -> Declared:
+        """The declaration, if every argument is of a kind that can be used."""
+        parents = check_within(within)
+        chosen = None if axes is None else check_texts(axes, "Axes")
+        if not isinstance(domain, (Domain, Mapping, type(None))):
+            raise InputError(f"domain= must be a Domain or a mapping from axes to categories, got {type_of(domain)}.")
+        if isinstance(domain, Domain):
+            if within is not None and parents != domain.within:
+                raise InputError(WITHIN_DIFFERS)
+            parents, chosen = domain.within, list(domain.axes) if chosen is None else chosen
+        return cls(
+            check_text(count, "The count column"),
+            chosen,
+            parents,
+            domain,
+            None if drop is None else check_texts(drop, "Columns to drop"),
+            _check_drop_rows(drop_rows),
+            tuple(check_texts(carry, "Columns to carry")),
+            _check_wide(wide),
+            check_flag(keep_order, "keep_order="),
+            check_flag(dense, "dense="),
+            frozenset(named),
+        )
+
+    @property
+    def declared_axes(self) -> list[str]:
+        """The axes whose categories are declared."""
+        if isinstance(self.domain, Domain):
+            return list(self.domain.axes)
+        spread = [self.wide[0]] if self.wide is not None and self.wide[1] is not None else []
+        return [*(self.domain or {}), *spread]
+
+    def axes_of(self, source: Source) -> list[str]:
+        """The axes, with the parents of nested ones first."""
+        for name in self.carry:
+            source.check_column(name, "A column to carry", self.count)
+        for name in self.drop or ():
+            source.check_column(name, "A column to drop", self.count)
+        left_out = {*self.carry, *(self.drop or ())}
+        both = [name for name in (*(self.axes or ()), *self.within, *self.within.values()) if name in left_out]
+        if both:
+            raise DataError(f"A column to drop or to carry must not be an axis, got {shown_names(both)}.")
+        rest = replace(source, names=tuple(name for name in source.names if name not in left_out))
+        known = [*self.declared_axes, *self.named]
+        names = rest.axes(self.count, self.axes, self.within, known)
+        extra = [name for name in rest.names if name not in names and name != self.count]
+        if extra and self.drop is not None:
+            raise DataError(
+                f"Every column must be an axis, a parent, the count, carried or dropped, got {shown_names(extra)} as "
+                f"well. Include more columns with axes=, carry them along with carry=, or leave them out with drop=."
+            )
+        return names
+
+    def long(self, source: Source) -> tuple[Source, Declared]:
+        """A wide table as a long one, with a row per count, and the declaration of that."""
+        if self.wide is None:
+            return source, self
+        axis, columns = self.wide
+        if axis in source.names:
+            raise DataError(f"The axis of a wide table must not be one of its columns, got {shown_name(axis)}.")
+        if columns is None:
+            others = {*(self.axes or ()), *self.within, *self.within.values(), *self.carry, *(self.drop or ())}
+            if self.axes is None:
+                raise InputError(
+                    "The axes of a wide table must be named with axes= if its columns of counts are not listed."
+                )
+            columns = [name for name in source.names if name not in others]
+        for name in columns:
+            source.check_column(name, "A column of a wide table")
+        if len(columns) < 2:
+            raise DataError(f"A wide table must have at least two columns of counts, got {len(columns)}.")
+        domain = self.domain
+        if self.wide[1] is not None and not isinstance(domain, Domain) and axis not in (domain or {}):
+            domain = {**(domain or {}), axis: list(columns)}
+        axes = None if self.axes is None else [*(name for name in self.axes if name != axis), axis]
+        return source.melted(axis, columns, self.count), replace(self, axes=axes, domain=domain)
+
+
+def _check_drop_rows(chosen: Any) -> Mapping[str, Any]:
+    """Rows to drop, as a mapping from columns to labels."""
+    if not isinstance(chosen, (Mapping, type(None))):
+        raise InputError(f"drop_rows= must be a mapping from columns to labels, got {type_of(chosen)}.")
+    for name, labels in (chosen or {}).items():
+        several = labels if isinstance(labels, (list, tuple, set, frozenset)) else [labels]
+        if not all(isinstance(label, (str, int)) for label in several):
+            raise InputError(f"drop_rows= must have a label or a list of labels for column {shown_name(name)}.")
+    return chosen or {}
+
+
+def _check_wide(wide: Any) -> tuple[str, list[str] | None] | None:
+    """The axis of a wide table and its columns: ``"race"``, or ``{"race": ["white", "black"]}``."""
+    if wide is None:
+        return None
+    if isinstance(wide, str):
+        return check_text(wide, "The axis of a wide table"), None
+    if not isinstance(wide, Mapping) or len(wide) != 1:
+        raise InputError("wide= must be the name of an axis, or a mapping from one axis to its columns.")
+    ((axis, columns),) = wide.items()
+    names = check_texts(columns, "Columns of a wide table")
+    if len(set(names)) < len(names):
+        raise InputError("Columns of a wide table must be different, got one twice.")
+    return check_text(axis, "The axis of a wide table"), names
