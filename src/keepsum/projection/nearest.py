@@ -1,9 +1,10 @@
 """The nearest table without negative counts that keeps every total, part by part.
 
 The tables with the same totals are the released one plus the lattice, which is the direct sum of its parts
-(``lattice/structure.py``), so each part is projected by itself. Free cells are raised to 0. Cells with a forced sum have
-a closed form (``sums.py``), and every hierarchy consists of such parts. Two-way tables are flows (``tables.py``), and
-other overlapping totals go to a solver (``programs.py``). Cells of one region are always the nearest ones with its sum.
+(``lattice/structure.py``), so each part is projected by itself. Free cells are raised to 0. Cells with a forced sum
+have a closed form (``sums.py``), and every hierarchy consists of such parts. Two-way tables are flows (``tables.py``),
+and other overlapping totals go to a solver (``programs.py``). Cells of one region are always the nearest ones with its
+sum.
 
 *Which* table, if several are nearest: in l1, the one among them that is nearest in l2; of several still, the one whose
 first region has the largest sum, then the second, and so on, regions in the order of their first cells; and in each

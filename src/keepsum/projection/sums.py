@@ -47,10 +47,11 @@ def fill(region: IntArray, counts: IntArray, sums: IntArray) -> IntArray:
     last = starts[filled] + above[filled] - 1
     level = np.zeros(len(sums), dtype=np.int64)
     level[filled] = -((sums[filled] - upto[last]) // above[filled])
-    result = np.maximum(counts - level[region], 0)
+    result: IntArray = np.maximum(counts - level[region], 0)
     rest = sums.copy()
     np.subtract.at(rest, region, result)
-    return result + _first(region, counts >= level[region], rest)
+    result += _first(region, counts >= level[region], rest)
+    return result
 
 
 def _largest_first(region: IntArray, counts: IntArray, number: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
