@@ -252,7 +252,7 @@ def test_too_many_regions_are_refused_before_anything_is_drawn(monkeypatch):
 def test_forged_tables_have_no_nearest_one_and_end(name, counts):
     """A table of a forged certificate may have totals that no table without negative counts has, or huge counts."""
     structure = decompose(KEPT[name].coefficients)
-    with pytest.raises(PlanError, match="No table without negative counts|must be smaller|must be below"):
+    with pytest.raises(PlanError, match=r"No table without negative counts|must be smaller|must be below"):
         nearest(structure, np.array(counts))
 
 

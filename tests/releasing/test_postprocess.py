@@ -12,7 +12,7 @@ from keepsum.projection import nearest as projection
 from keepsum.releasing.signing import make_keys
 from keepsum.sources.writing import table_bytes, table_hash
 
-LAPLACE = ks.Laplace(epsilon=0.5)
+LAPLACE = ks.Laplace(epsilon=0.2)
 KEEP = {"a sum": [[]], "a hierarchy": ["age", []], "a two-way table": ["age", "place"], "nothing but cells": []}
 
 
@@ -70,7 +70,7 @@ def test_a_reader_is_told_of_the_bias(without):
     sentence = without.certificate.warnings[0]
     (record,) = without.certificate.postprocessing
     assert f"{record.cells_changed} of 30 cells changed, by at most {record.largest_change}" in sentence
-    assert "Small counts are now biased upwards" in sentence
+    assert "Counts at or near 0 are now biased upwards" in sentence
     assert "intervals are those of the unbiased table beside it" in sentence
     assert "nearest table in l1" in without.certificate._repr_html_()
 

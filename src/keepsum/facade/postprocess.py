@@ -15,7 +15,7 @@ def nonnegative(release: Release, norm: str = "l1") -> Release:
 
     It reads the released counts and the kept totals alone, so it costs no privacy, and it can be done at any time. The
     released table stays in ``unbiased`` and is saved beside the other: noise, margins of error and intervals are those
-    of the unbiased table. In ``table`` small counts are biased upwards, and large ones downwards.
+    of the unbiased table. In ``table`` counts at or near 0 are biased upwards, the others downwards.
 
     Parameters
     ----------

@@ -31,13 +31,13 @@ from keepsum.projection.tables_kernels import (
     Entries,
     Flow,
     lower_where_it_pays,
-    move_along_free_paths,
     prefer_first,
-    reprice,
+    settle,
 )
+from keepsum.sampling.core.packing import pack
 
 LARGEST = 2**60  # what prices and costs stay below
-SEARCHES = 1000  # of a way to shift counts, between two chances to stop
+ROUNDS, SEARCHES = 20, 1000  # of new prices, and of ways to shift counts, between two chances to stop
 
 
 def nearest_entries(table: TwoWay, counts: list[IntArray], norm: Norm) -> IntArray:
@@ -58,15 +58,16 @@ def nearest_entries(table: TwoWay, counts: list[IntArray], norm: Norm) -> IntArr
     entries = _entries(table, counts, norm)
     flow = _start(entries, np.array([int(cells.sum()) for cells in counts], dtype=np.int64))
     amount = 1 << max(0, int(np.abs(flow.excess).max(initial=0)).bit_length() - 1)
+    arguments = pack(entries), pack(flow)
     while amount:
-        lower_where_it_pays(entries, flow, amount)
-        while reprice(entries, flow, amount):
-            move_along_free_paths(entries, flow, amount)
+        lower_where_it_pays.run(*arguments, pack(amount))
+        while settle.run(*arguments, pack(amount), pack(ROUNDS)):
+            pass
         amount //= 2
     if flow.excess.any():
         raise PlanError("No table without negative counts has the kept totals, so there is no nearest one.")
     for begin in range(0, len(flow.sums), SEARCHES):
-        prefer_first(entries, flow, begin, min(begin + SEARCHES, len(flow.sums)))
+        prefer_first.run(*arguments, pack(begin), pack(min(begin + SEARCHES, len(flow.sums))))
     return flow.sums
 
 
@@ -74,10 +75,11 @@ def _entries(table: TwoWay, counts: list[IntArray], norm: Norm) -> Entries:
     if np.count_nonzero(np.diff(table.row)) > np.count_nonzero(np.diff(table.column)):  # searches are by row
         table = TwoWay(table.column, table.row)
     rows, columns = table.shape
-    ordered = [np.sort(cells)[::-1] for cells in counts]
+    ordered = [np.sort(cells)[::-1] if len(cells) > 1 else cells for cells in counts]
     column = table.column + rows
     node = np.concatenate([table.row, column])
-    largest = int(sum(np.abs(cells).sum() for cells in counts)) + 1
+    every = np.concatenate(ordered)
+    largest = int(np.abs(every).sum()) + 1
     step = 2 * (min(rows, columns) + 1) * 2 * largest if norm == "l1" else 0
     if (step + largest) * (rows + columns) * 4 >= LARGEST:
         raise PlanError(f"Counts of a table of {rows:,} x {columns:,} entries must be smaller to find the nearest one.")
@@ -85,8 +87,8 @@ def _entries(table: TwoWay, counts: list[IntArray], norm: Norm) -> Entries:
         row=np.ascontiguousarray(table.row),
         column=column,
         start=np.cumsum([0, *(len(cells) for cells in counts)]),
-        counts=np.concatenate(ordered),
-        upto=np.concatenate([np.cumsum(cells) for cells in ordered]),
+        counts=every,
+        upto=np.concatenate([np.cumsum(cells) for cells in ordered]) if len(every) > len(ordered) else every.copy(),
         pointers=np.concatenate([[0], np.cumsum(np.bincount(node, minlength=rows + columns))]),
         at=np.argsort(node, kind="stable") % len(column),
         step=step,

@@ -225,6 +225,16 @@ def move_along_free_paths(table: Entries, flow: Flow, amount):
 
 
 @kernel
+def settle(table: Entries, flow: Flow, amount, rounds):
+    """Move excess along cheapest paths; False if none can be moved any more."""
+    for _ in range(rounds):
+        if not reprice(table, flow, amount):
+            return False
+        move_along_free_paths(table, flow, amount)
+    return True
+
+
+@kernel
 def lower_where_it_pays(table: Entries, flow: Flow, amount):
     """Lower entries by half of the amount before, where that costs less than the prices."""
     for e in range(len(flow.sums)):

@@ -251,8 +251,8 @@ def nonnegative(record: NonNegativeRecord, cells: int) -> str:
         return f"The published table is {what}: no count was negative, so it is the unbiased table itself."
     changed = f"{record.cells_changed:,} of {_count(cells, 'cell')} changed, by at most {int(record.largest_change):,}"
     return (
-        f"The published table is {what}: {changed}. Small counts are now biased upwards and large ones downwards; the "
-        f"noise, margins of error and intervals are those of the unbiased table beside it."
+        f"The published table is {what}: {changed}. Counts at or near 0 are now biased upwards and the others "
+        f"downwards; the noise, margins of error and intervals are those of the unbiased table beside it."
     )
 
 

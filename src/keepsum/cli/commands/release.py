@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 OUTPUT = "The release"
 PUBLISHED_NEAREST = (
-    "the nearest table in {} without negative counts that keeps every total, with the unbiased one beside it; small "
-    "counts are then biased upwards and large ones downwards"
+    "the nearest table in {} without negative counts that keeps every total, with the unbiased one beside it; "
+    "counts at or near 0 are then biased upwards, the others downwards"
 )
 SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
 HELP = """Release a table with noise in every cell and the kept totals exact, and a certificate beside it.
