@@ -7,7 +7,7 @@ not below it, until the sum is s.
 It is the nearest table in l2: a unit costs the change of (x - y)^2, the first at least as much as the last one, and the
 units that are cheapest are those of the largest y - x, so giving them out one by one (a greedy algorithm on a separable
 convex function) ends here; the units that cost the same at the end go to the first cells. It is nearest in l1 too: if
-s is at most the sum of max(y, 0) the level is not negative, so no cell is above its max(y, 0); otherwise none is below
+s is below the sum of max(y, 0) the level is positive, so no cell is above its max(y, 0); otherwise none is below
 it. Either way the l1 distance is the sum of max(-y, 0) plus |s - sum of max(y, 0)|, and no table has less, because each
 cell is at least max(-y, 0) away plus |x - max(y, 0)|.
 """

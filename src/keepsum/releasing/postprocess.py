@@ -23,9 +23,9 @@ from keepsum.tables.released import ReleasedTable
 
 def checked_norm(norm: object) -> Norm:
     """The norm in which a table is to be nearest."""
-    if norm == "l1":
+    if isinstance(norm, str) and norm == "l1":
         return "l1"
-    if norm == "l2":
+    if isinstance(norm, str) and norm == "l2":
         return "l2"
     raise InputError(f"The norm of the nearest table must be 'l1' or 'l2', got {given(norm)}.")
 
