@@ -69,9 +69,10 @@ def test_later_and_elsewhere(run, tmp_path):
 def test_a_signed_release_is_not_replaced_by_an_unsigned_one(run, tmp_path):
     run("keygen", "key.pem")
     assert run(*RELEASE, "--output", "out/", "--sign", "key.pem").returncode == 0
-    refused = run("postprocess", "out/", "--nonnegative")
-    assert refused.returncode == 2
-    assert b"must be replaced by a signed one" in refused.stderr
+    for place in ([], ["--output", "out/", "--force"], ["--output", "./out", "--force"]):
+        refused = run("postprocess", "out/", "--nonnegative", *place)
+        assert refused.returncode == 2
+        assert b"must be replaced by a signed one" in refused.stderr
     elsewhere = run("postprocess", "out/", "--nonnegative", "--output", "other/")
     assert elsewhere.returncode == 0
     assert b"The new certificate is not signed" in elsewhere.stderr

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import keepsum as ks
-from keepsum._signals import let_through
 from keepsum.cli.commands.release import norm_of, report
 from keepsum.cli.screen import done, progress, show_json, shown, warning
 from keepsum.errors import InputError
@@ -72,15 +71,18 @@ def postprocess(
     with progress() as step:
         step("verifying the release")
         before = ks.read_release(release, key=key, allow_seeded=allow_seeded)
-        _check_signature(before, output, sign)
-        place = Destination.at(release if output is None else output, own_kind(before.table))
+        kind = own_kind(before.table)
+        place = Destination.at(release if output is None else output, kind)
+        replaces = place.key.resolve() == Destination.at(release, kind).key.resolve()
+        _check_signature(before, replaces, sign)
+        force = force or output is None
+        place.check(force)
         step("looking for the nearest table without negative counts")
         after = ks.postprocess.nonnegative(before, norm).drawn()
-    with place.claimed(force or output is None) as orphan:
-        with let_through():
-            if output is None:
-                _check_unchanged(before, place)
-        put(after, place, private, force or output is None, orphan)
+    with place.claimed(force) as orphan:
+        if replaces:
+            _check_unchanged(before, place)
+        put(after, place, private, force, orphan)
         done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
     if before.certificate.signature is not None and sign is None:
         warning("The new certificate is not signed: the signature is of the certificate of the unbiased table alone.")
@@ -94,9 +96,9 @@ def postprocess(
         typer.echo(f"Changed      {after.certificate.warnings[0]}")
 
 
-def _check_signature(before: ks.Release, output: str | None, sign: Path | None) -> None:
+def _check_signature(before: ks.Release, replaces: bool, sign: Path | None) -> None:
     """A signed certificate is not replaced by one that nobody has signed."""
-    if before.certificate.signature is not None and output is None and sign is None:
+    if before.certificate.signature is not None and replaces and sign is None:
         raise InputError(
             "A signed release must be replaced by a signed one: sign the new certificate with --sign, or write to "
             "another place with --output."

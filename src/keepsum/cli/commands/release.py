@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -150,8 +151,7 @@ def release(
         with let_through(), progress() as step:
             step("drawing the noise")
             released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
-            step("looking for the nearest table without negative counts")
-            released, problem = _published(released, ready, nearest_in)
+            released, problem = _published(released, ready, nearest_in, step)
         put(released, place, key, force, orphan)
         done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
     if orphan:
@@ -164,7 +164,9 @@ def release(
         raise FailedError(f"The release is written as it was drawn, with negative counts: {problem}")
 
 
-def _published(drawn: Drawn, ready: Prepared, norm: Norm | None) -> tuple[Drawn, str | None]:
+def _published(
+    drawn: Drawn, ready: Prepared, norm: Norm | None, step: Callable[[str], None]
+) -> tuple[Drawn, str | None]:
     """What is to be published, and why it is what was drawn although no negative counts are wanted, if so.
 
     What was drawn is published in any case: to draw again until a solver succeeds would change the law of the noise.
@@ -173,6 +175,7 @@ def _published(drawn: Drawn, ready: Prepared, norm: Norm | None) -> tuple[Drawn,
 
     if norm is None:
         return drawn, None
+    step("looking for the nearest table without negative counts")
     try:
         return without_negative(drawn, ready.plan.structure, ready.plan.invariants, norm), None
     except ks.PlanError as error:
