@@ -289,17 +289,23 @@ def test_another_answer_of_the_solver_is_as_near(monkeypatch, permuted):
         assert is_nearest(structure, counts, other, "l1")
 
 
-def test_where_the_linear_program_is_not_whole_branch_and_bound_is():
-    """Halves are the program's answer, and whole numbers are farther away."""
-    system = decompose(ks.Invariants.matrix([[1, 1, 0, 2], [0, 1, 1, 2], [1, 0, 1, 2]]).coefficients).blocks[0].system
-    sums = programs.nearest_sums(system, np.array([0, 0, 0, 1]), np.array([2, 2, 1, 0]))
-    assert programs.exact_product(system, sums) == [2, 2, 2]
-    best = min(
-        sum(abs(a - b) for a, b in zip(s, (2, 2, 1, 0), strict=True))
-        for s in product(range(4), repeat=4)
-        if programs.exact_product(system, np.array(s)) == [2, 2, 2]
-    )
-    assert programs.distance(sums, np.array([2, 2, 1, 0])) == best
+def test_where_the_linear_program_is_not_whole_branch_and_bound_is(monkeypatch):
+    """Under weights its vertices have fractions, and the nearest whole numbers are farther away."""
+    fractional = []
+    original = programs._linear
+
+    def noted(*arguments):
+        answer = original(*arguments)
+        fractional.append(bool((np.abs(answer.x - np.rint(answer.x)) > 0.01).any()))
+        return answer
+
+    monkeypatch.setattr(programs, "_linear", noted)
+    keep = KEPT["weights"]
+    for seed in range(12):
+        counts = noisy(keep, seed)
+        result = nearest(decompose(keep.coefficients), counts)
+        assert int(np.abs(result - counts).sum()) == brute(keep, counts, "l1")[1]
+    assert any(fractional)
 
 
 def test_a_bound_is_never_above_what_is_attained():
