@@ -12,6 +12,7 @@ import numpy as np
 import keepsum as ks
 from benchmarks.measuring import Work
 from benchmarks.systems import margins
+from keepsum._arrays import IntArray
 from keepsum.convergence.bounds import first_step_below
 
 EPSILON = "0.25"
@@ -65,6 +66,20 @@ def projection(side: int) -> Work:
     """Noise in every cell, moved to the nearest whole numbers with both margins kept, by HiGHS; one draw."""
     keep, rng = margins(side, side), ks.rng(seed=1)
     return Work(lambda: ks.baselines.projected_laplace(keep, EPSILON, 1, rng=rng))
+
+
+def nearest_by_highs(keep: ks.Invariants, counts: IntArray) -> Work:
+    """The nearest whole numbers in l1 that are not negative, with every total kept, as one program of HiGHS."""
+    from scipy import sparse
+    from scipy.optimize import LinearConstraint, milp
+
+    matrix, size = keep.coefficients.astype(float), keep.size
+    same, none = sparse.identity(size), sparse.csr_array((keep.height, 2 * size))
+    rows = sparse.vstack([sparse.hstack([matrix, none]), sparse.hstack([same, -same, same])], format="csr")
+    wanted = np.concatenate([matrix @ counts, counts])
+    costs = np.concatenate([np.zeros(size), np.ones(2 * size)])
+    totals = LinearConstraint(rows, wanted, wanted)
+    return Work(lambda: milp(costs, constraints=totals, integrality=np.ones(3 * size)))
 
 
 def sympy_smith(side: int) -> Work:

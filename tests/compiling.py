@@ -12,6 +12,7 @@ import numpy as np
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
+from keepsum.projection.nearest import nearest
 from keepsum.sampling.core.compiling import cache_folders, kernel_sources
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
@@ -46,6 +47,9 @@ def compile_all() -> None:
         np.empty((2, 10), dtype=np.int64), ks.rng()
     )
     general()
+    structure = decompose(margins(2, 2).coefficients)
+    for norm in ("l1", "l2"):
+        nearest(structure, np.array([-1, 3, 3, 0]), norm)
     lattice = ks.Lattice(margins(3, 3).coefficients)
     for mechanism in MECHANISMS:
         ks.mcmc.metropolis(lattice, mechanism, 10, 0.4)

@@ -147,6 +147,9 @@ class Calls:
             (released.save, {"path": folder / "again.csv", "sign_with": None, "force": True}),
             (lambda key: released.save(folder / "again.csv", sign_with=key, force=True), {"key": folder / "key.pem"}),
             (lambda path: ks.verify(path), {"path": out}),
+            (lambda path: ks.read_release(path, allow_seeded=True), {"path": out}),
+            (partial(ks.read_release, out), {"certificate": None, "key": None, "allow_seeded": True}),
+            (ks.postprocess.nonnegative, {"release": released, "norm": "l1"}),
             (partial(ks.verify, out), {"certificate": None, "totals": None, "key": None, "allow_seeded": True}),
             (Certificate.from_json, {"data": certificate}),
             (released.certificate.plan, {"invariants": None}),
@@ -231,6 +234,7 @@ def test_every_public_function_is_called(calls):
     """A new function of the public face gets a line above."""
     called = {getattr(call, "__func__", getattr(call, "func", call)) for call, _ in calls}
     faces = [(ks, ks.__all__), (ks.mcmc, ks.mcmc.__all__), (ks.baselines, ks.baselines.__all__)]
+    faces.append((ks.postprocess, ks.postprocess.__all__))
     functions = {getattr(home, name) for home, names in faces for name in names}
     missing = {f.__name__ for f in functions if inspect.isfunction(f) and f not in called}
     assert missing <= {"plot_bound"}  # which needs matplotlib: tests/convergence/test_plot.py

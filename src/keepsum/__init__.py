@@ -17,7 +17,8 @@ if TYPE_CHECKING:
         NoSamplerError,
         PlanError,
     )
-    from keepsum.facade.functions import plan, release
+    from keepsum.facade import postprocess
+    from keepsum.facade.functions import plan, read_release, release
     from keepsum.facade.objects import Certificate, Plan, Release
     from keepsum.lattice import Lattice
     from keepsum.privacy import Gaussian, Laplace
@@ -56,6 +57,8 @@ __all__ = [
     "baselines",
     "mcmc",
     "plan",
+    "postprocess",
+    "read_release",
     "read_table",
     "release",
     "rng",
@@ -75,7 +78,8 @@ _HOMES = {
         "NoSamplerError",
         "PlanError",
     ),
-    "keepsum.facade.functions": ("plan", "release"),
+    "keepsum.facade": ("postprocess",),
+    "keepsum.facade.functions": ("plan", "read_release", "release"),
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
     "keepsum.lattice": ("Lattice",),
     "keepsum.privacy": ("Gaussian", "Laplace"),
@@ -87,6 +91,7 @@ _HOMES = {
     "keepsum.tables.invariants": ("Invariants",),
     "keepsum.tables.table": ("Table",),
 }
+_MODULES = ("baselines", "mcmc", "postprocess")
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
@@ -103,7 +108,7 @@ def _imported(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(_HOME[name])
-    value = import_module(f"{_HOME[name]}.{name}") if _HOME[name] == "keepsum.research" else getattr(module, name)
+    value = import_module(f"{_HOME[name]}.{name}") if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -99,6 +99,30 @@ def signed() -> ks.Release:
     return ks.release(table, ["sex"], ks.Laplace(epsilon=0.5))
 
 
+def sparse() -> ks.Table:
+    """A table of few people, most of whose released counts are near 0."""
+    values = np.random.default_rng(2026).integers(0, 60, size=(6, 7))
+    axes = {"age": [f"age {k}" for k in range(6)], "place": [f"place {k}" for k in range(7)]}
+    return ks.Table.from_array(np.where(values > 50, values, 0), axes=axes, count="people")
+
+
+def nonnegative() -> ks.Release:
+    """Without negative counts in l1, with both margins kept: the table is determined."""
+    return ks.postprocess.nonnegative(ks.release(sparse(), ["age", "place"], ks.Laplace(epsilon=0.5)))
+
+
+def nonnegative_l2() -> ks.Release:
+    """Without negative counts in l2, under one margin."""
+    return ks.postprocess.nonnegative(ks.release(sparse(), ["age"], ks.Laplace(epsilon=0.5)), norm="l2")
+
+
+def nonnegative_overlapping() -> ks.Release:
+    """Without negative counts under overlapping totals: only the distance is determined."""
+    table = sparse()
+    keep = ks.Invariants.subsets(42, [range(20), range(10, 30), [*range(25, 42), *range(5)]]).over(table.domain)
+    return ks.postprocess.nonnegative(ks.plan(keep, ks.Laplace(epsilon=0.5)).release(table))
+
+
 SAMPLES = {
     made.__name__: made
     for made in (
@@ -113,6 +137,9 @@ SAMPLES = {
         chains,
         invariants,
         signed,
+        nonnegative,
+        nonnegative_l2,
+        nonnegative_overlapping,
     )
 }
 

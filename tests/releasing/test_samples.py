@@ -17,7 +17,7 @@ def test_the_samples_are_there():
     """At least those of the first version of the schema; more may be added."""
     assert {path.name for path in FOLDERS} >= {
         "attributes", "chains", "gaussian", "hierarchy", "invariants", "l2_laplace", "margins", "rounded", "signed",
-        "tight", "zcdp",
+        "nonnegative", "nonnegative_l2", "nonnegative_overlapping", "tight", "zcdp",
     }  # fmt: skip
 
 

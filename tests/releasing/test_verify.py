@@ -16,6 +16,12 @@ from keepsum.sources.writing import table_bytes, table_hash
 LAPLACE = ks.Laplace(epsilon=0.25)
 
 
+NONNEGATIVE = {
+    "kind": "nonnegative", "norm": "l1", "unique": True, "sha256": "0" * 64,
+    "cells_changed": 0, "l1_distance": 0, "largest_change": 0,
+}  # fmt: skip
+
+
 @pytest.fixture
 def signed(released, tmp_path):
     make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
@@ -94,7 +100,8 @@ def test_every_change_of_the_declarations_fails(released, tmp_path):
         (lambda d: d.update(randomness="seed"), "randomness"),
         (lambda d: d.update(surprise=1), "certificate"),
         (lambda d: d.update(released="9999-99-99T99:99:99Z"), "certificate"),
-        (lambda d: d.update(postprocessing=["rounded"]), "statement"),
+        (lambda d: d.update(postprocessing=["rounded"]), "certificate"),
+        (lambda d: d.update(postprocessing=[NONNEGATIVE]), "unbiased table"),
         (lambda d: d.update(ledger="paid"), "statement"),
     ):
         edit(certificate, change)

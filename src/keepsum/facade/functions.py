@@ -1,8 +1,9 @@
-"""``ks.plan`` and ``ks.release``: what most users call."""
+"""``ks.plan``, ``ks.release`` and ``ks.read_release``: what most users call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from os import PathLike
 from typing import Any
 
 from keepsum._text import type_of
@@ -11,6 +12,7 @@ from keepsum.facade.objects import Plan, Release
 from keepsum.planning.plan import compile_plan
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.numbers import Number
+from keepsum.releasing.codec import plan_of
 from keepsum.releasing.release import check_confidential
 from keepsum.sampling.core.rng import Rng
 from keepsum.tables.invariants import Invariants
@@ -92,3 +94,37 @@ def release(
     return plan(kept, mechanism).release(
         table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
     )
+
+
+def read_release(
+    path: str | PathLike[str],
+    certificate: str | PathLike[str] | None = None,
+    *,
+    key: str | PathLike[str] | None = None,
+    allow_seeded: bool = False,
+) -> Release:
+    """Read a release that was saved, after it has been verified.
+
+    Parameters
+    ----------
+    path
+        The released table, or the folder of a release.
+    certificate
+        Its certificate; by default the one beside it.
+    key
+        The publisher's public key. Without it a signature shows only that the certificate is unchanged.
+    allow_seeded
+        Accept noise that came from a seed.
+
+    Raises
+    ------
+    InputError
+        If a check of :func:`verify` fails.
+    """
+    from keepsum.releasing.verify import read_verified  # signatures, which plans do not need
+
+    verification, drawn = read_verified(path, certificate, key=key, allow_seeded=allow_seeded)
+    if drawn is None:
+        failed = ", ".join(f"{check.name} ({check.words})" for check in verification.checks if not check.passed)
+        raise InputError(f"A release must verify before it is used, but this one fails: {failed}.")
+    return Release.of(drawn, Plan.of(plan_of(drawn.certificate, drawn.invariants)))

@@ -143,27 +143,37 @@ class Release:
     Attributes
     ----------
     table
-        The released table: integers, with every kept total exactly as it was.
+        The published table: integers, with every kept total exactly as it was.
     certificate
         What is public about the release.
     plan
         The plan that it was made with.
     invariants
         The file of kept totals that are not margins, if there are any.
+    unbiased
+        The table as it was drawn, which the noise, margins of error and intervals are those of; ``table`` is another
+        one after :func:`keepsum.postprocess.nonnegative`.
     """
 
     table: ReleasedTable
     certificate: Certificate
     plan: Plan
     invariants: bytes | None
+    unbiased: ReleasedTable
 
     @classmethod
     def of(cls, drawn: Drawn, plan: Plan) -> Release:
         """A drawn release, as users hold it."""
-        return cls(drawn.table, Certificate.of(drawn.certificate), plan, drawn.invariants)
+        unbiased = drawn.table if drawn.unbiased is None else drawn.unbiased
+        return cls(drawn.table, Certificate.of(drawn.certificate), plan, drawn.invariants, unbiased)
+
+    def drawn(self) -> Drawn:
+        """The release as the layers below hold it."""
+        unbiased = None if self.unbiased is self.table else self.unbiased
+        return Drawn(self.table, self.certificate, self.invariants, unbiased)
 
     def accuracy(self, level: float = LEVEL) -> Accuracy:
-        """The margin of error of every released count."""
+        """The margin of error of every count of the unbiased table."""
         return self.plan.accuracy(level)
 
     def save(
@@ -175,7 +185,8 @@ class Release:
         ----------
         path
             ``"released.csv"`` (or .parquet, .arrow) for a file with ``released.certificate.json`` beside it, ``"out/"``
-            for a folder with ``table.csv`` and ``certificate.json``.
+            for a folder with ``table.csv`` and ``certificate.json``. An unbiased table that is another one goes beside
+            it, to ``released.unbiased.csv`` or ``table.unbiased.csv``.
         sign_with
             The file of an Ed25519 private key.
         force
@@ -204,7 +215,7 @@ class Release:
         place = Destination.at(path, own_kind(self.table))
         key = None if sign_with is None else read_private_key(sign_with)
         with place.claimed(force, UNSAVED) as orphan:
-            put(self.table, self.certificate, self.invariants, place, key, force, orphan)
+            put(self.drawn(), place, key, force, orphan)
         return place.table
 
     def __repr__(self) -> str:

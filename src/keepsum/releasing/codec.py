@@ -194,7 +194,7 @@ def _rows_part(part: Rows) -> RowsPart:
 
 def kept_record(invariants: Invariants, file: bytes | None, totals: Sequence[int]) -> KeptRecord:
     """The declared parts in their order, with the values of their totals."""
-    values = iter(map(_whole_number, totals))
+    values = iter(map(whole_number, totals))
     sha256 = hashlib.sha256(file or b"").hexdigest()
     parts: list[PartRecord] = []
     for part in invariants.parts:
@@ -209,7 +209,7 @@ def kept_record(invariants: Invariants, file: bytes | None, totals: Sequence[int
     return KeptRecord(parts=parts)
 
 
-def _whole_number(value: int) -> WholeNumber:
+def whole_number(value: int) -> WholeNumber:
     """An integer, as text where not every JSON parser would read it exactly."""
     return value if abs(value) <= LARGEST_INTEGER else str(value)
 

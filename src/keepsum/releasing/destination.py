@@ -13,12 +13,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from keepsum._arguments import check_path
 from keepsum.errors import InputError
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.release import Drawn
 from keepsum.releasing.signing import sign
 from keepsum.sources.atomic import check_new, check_new_folder, put_back, write_folder, write_release
 from keepsum.sources.locking import BUSY, claimed
 from keepsum.sources.writing import KINDS, kind_of, table_bytes
-from keepsum.tables.released import ReleasedTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +28,7 @@ class Destination:
     table: Path
     certificate: Path
     invariants: Path
+    unbiased: Path
 
     @classmethod
     def at(cls, output: str | PathLike[str], kind: str = "csv") -> Destination:
@@ -37,12 +37,24 @@ class Destination:
         if not os.fspath(output):
             raise InputError("Output must be the name of a file or a folder, got an empty name.")
         if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
-            return cls(path, path / f"table.{kind}", path / "certificate.json", path / "invariants.json")
+            return cls(
+                path,
+                path / f"table.{kind}",
+                path / "certificate.json",
+                path / "invariants.json",
+                path / f"table.unbiased.{kind}",
+            )
         if path.suffix == "":
             raise InputError(
                 f"Output must be a file such as 'released.csv' or a folder such as 'out/', got {str(path)!r}."
             )
-        return cls(None, path, path.with_suffix(".certificate.json"), path.with_suffix(".invariants.json"))
+        return cls(
+            None,
+            path,
+            path.with_suffix(".certificate.json"),
+            path.with_suffix(".invariants.json"),
+            path.with_suffix(f".unbiased{path.suffix}"),
+        )
 
     @property
     def key(self) -> Path:
@@ -85,24 +97,33 @@ class Destination:
         check_new(self.table, force)
         for path in (self.certificate, self.invariants):
             check_new(path, force or orphan)
+        if force and self.unbiased.with_suffix(".certificate.json").exists():  # a release of that name
+            raise InputError(
+                f"Output {str(self.table)!r} must not replace {self.unbiased.name!r}, which has a certificate of its "
+                f"own. Choose another name."
+            )
+        # It is written after the certificate: without one, it is not of an interrupted release.
+        check_new(self.unbiased, force or (orphan and self.certificate.exists()))
         return orphan
 
 
 def put(
-    table: ReleasedTable,
-    certificate: Certificate,
-    invariants: bytes | None,
+    release: Drawn,
     place: Destination,
     key: Ed25519PrivateKey | None = None,
     force: bool = False,
     orphan: bool = False,
 ) -> None:
     """Write a release where the caller holds the lock: completely, or not at all and with an error."""
-    signed = certificate if key is None else sign(certificate, key)
-    files = {place.invariants: invariants} if invariants is not None else {}
-    files |= {place.certificate: signed.to_json(), place.table: table_bytes(table, kind_of(place.table))}
+    signed = release.certificate if key is None else sign(release.certificate, key)
+    files = {place.invariants: release.invariants} if release.invariants is not None else {}
+    files[place.certificate] = signed.to_json()
+    if release.unbiased is not None:
+        files[place.unbiased] = table_bytes(release.unbiased, kind_of(place.table))
+    files[place.table] = table_bytes(release.table, kind_of(place.table))
     if place.folder is not None:
         write_folder(place.folder, {file.name: data for file, data in files.items()}, force)
         return
-    stale = [place.certificate, place.invariants] if orphan else [place.invariants] if force else []
+    stale = [place.invariants, place.unbiased] if force or orphan else []
+    stale += [place.certificate] if orphan else []
     write_release(place.key, files, force, stale)

@@ -320,6 +320,26 @@ class AccuracyRecord(Record, frozen=True):
     simulated_draws: Annotated[int, Meta(description="The draws behind the margins; 0 if all were computed.")]
 
 
+class NonNegativeRecord(Record, frozen=True, tag="nonnegative", tag_field="kind"):
+    """The published table is the nearest one without negative counts that keeps every total of the released one.
+
+    The released table, which everything else in a certificate is about, is published beside it.
+    """
+
+    norm: Annotated[Literal["l1", "l2"], Meta(description="In which it is nearest.")]
+    unique: Annotated[
+        bool,
+        Meta(
+            description="Whether it follows from the released table. If not, other tables with the same totals are as "
+            "near, and only the distance follows."
+        ),
+    ]
+    sha256: Annotated[Hash, Meta(description="SHA-256 of the published table, in the form of table.sha256.")]
+    cells_changed: Annotated[int, Meta(ge=0)]
+    l1_distance: Annotated[WholeNumber, Meta(description="The sum of all changes, without their signs.")]
+    largest_change: Annotated[WholeNumber, Meta(description="Of one cell, without its sign.")]
+
+
 class SignatureRecord(Record, frozen=True):
     """An Ed25519 signature of the certificate less ``signature``, in its canonical form (RFC 8785)."""
 
@@ -343,7 +363,10 @@ class ReleaseFacts(Record, frozen=True):
     randomness: Annotated[
         Literal["system", "seed"], Meta(description="From the operating system, or from a seed (not for publication).")
     ]
-    postprocessing: list[str]
+    postprocessing: Annotated[
+        list[NonNegativeRecord],
+        Meta(description="What was made of the released table before it was published; all else is about the former."),
+    ]
     ledger: str | None
     software: dict[str, str]
     signature: SignatureRecord | None

@@ -52,11 +52,15 @@ SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography"
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A release: the table, its certificate, and the file of kept totals that are not margins, if there are any."""
+    """A release: the table, its certificate, and the file of kept totals that are not margins, if there are any.
+
+    ``unbiased`` is the table as it was drawn, if another was made from it.
+    """
 
     table: ReleasedTable
     certificate: Certificate
     invariants: bytes | None
+    unbiased: ReleasedTable | None = None
 
 
 @dataclass(frozen=True, eq=False)

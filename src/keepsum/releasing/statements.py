@@ -28,6 +28,7 @@ from keepsum.releasing.facts import (
     KeptRecord,
     MarginRecord,
     MechanismRecord,
+    NonNegativeRecord,
     PersonRecord,
     ReleaseFacts,
     SubsetsRecord,
@@ -235,16 +236,24 @@ def _sampler(block: BlockRecord) -> str:
 def warnings_of(facts: ReleaseFacts) -> list[str]:
     """What every reader of a release must know."""
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
-    return list(
-        concerns(
-            guarantee,
-            facts.guarantee,
-            facts.domain,
-            facts.exposure,
-            facts.randomness == "seed",
-            facts.ledger,
-            facts.carried,
-        )
+    seeded = facts.randomness == "seed"
+    return [
+        *(nonnegative(record, facts.table.cells) for record in facts.postprocessing),
+        *concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, facts.ledger, facts.carried),
+    ]
+
+
+def nonnegative(record: NonNegativeRecord, cells: int) -> str:
+    """What was done about negative counts, and what that does to the others."""
+    what = f"the nearest table in {record.norm} without negative counts that keeps every total"
+    if not record.unique:
+        what = f"one of the nearest tables in {record.norm} without negative counts that keep every total"
+    if not record.cells_changed:
+        return f"The published table is {what}: no count was negative, so it is the unbiased table itself."
+    changed = f"{record.cells_changed:,} of {_count(cells, 'cell')} changed, by at most {int(record.largest_change):,}"
+    return (
+        f"The published table is {what}: {changed}. Counts at or near 0 are now biased upwards and the others "
+        f"downwards; the noise, margins of error and intervals are those of the unbiased table beside it."
     )
 
 

@@ -15,9 +15,13 @@ from keepsum._arguments import check_flag, check_path
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum._text import printable
 from keepsum.errors import InputError, KeepsumError
+from keepsum.lattice.structure import decompose
 from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.checks import contradictions
 from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
+from keepsum.releasing.facts import NonNegativeRecord
+from keepsum.releasing.postprocess import problem_of
+from keepsum.releasing.release import Drawn
 from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
 from keepsum.releasing.statements import RANDOMNESS, guarantee_of
 from keepsum.sources.atomic import put_back
@@ -28,6 +32,7 @@ from keepsum.tables.released import ReleasedTable
 
 SHOWN_TOTALS = 5
 STOPPED = "; nothing else was checked"
+NON_NEGATIVE = "non-negative table"
 Pathlike = str | PathLike[str]
 T = TypeVar("T")
 
@@ -79,6 +84,8 @@ def verify(
 ) -> Verification:
     """Verify a release: schema, hash, signature, integers, domain, and every kept total recomputed.
 
+    Where negative counts were removed, the table without them is worked out again from the unbiased one beside it.
+
     Parameters
     ----------
     table
@@ -103,6 +110,17 @@ def verify(
     covers the canonical form (RFC 8785) of what is in the file, so that other programs may reformat it. What follows
     from the declarations is recomputed; what was measured or simulated is only checked for plausibility.
     """
+    return read_verified(table, certificate, totals, key, allow_seeded)[0]
+
+
+def read_verified(
+    table: Pathlike,
+    certificate: Pathlike | None = None,
+    totals: Pathlike | None = None,
+    key: Pathlike | None = None,
+    allow_seeded: bool = False,
+) -> tuple[Verification, Drawn | None]:
+    """What was checked of a release, and the release, if everything passed."""
     check_flag(allow_seeded, "allow_seeded=")
     figures = None if totals is None else check_path(totals, "The file of published figures")
     files = _Files.of(table, certificate)
@@ -116,7 +134,7 @@ def verify(
             report.attempt("signature", lambda: report.say("signature", *_signature(record, document, trusted)))
             if report.passed:  # nothing is computed from a certificate that may be somebody else's
                 _check_contents(report, record, files, figures, allow_seeded)
-    return Verification(tuple(report.checks))
+    return Verification(tuple(report.checks)), report.release if report.passed else None
 
 
 def _check_contents(
@@ -124,13 +142,20 @@ def _check_contents(
 ) -> None:
     """Everything that a certificate states, about the table and about itself."""
     report.say("randomness", *_randomness(record, allow_seeded))
-    kept = report.attempt("kept totals", lambda: kept_invariants(record, files.sidecar()))
+    sidecar = files.sidecar()
+    kept = report.attempt("kept totals", lambda: kept_invariants(record, sidecar))
     if kept is None:
         return
-    table = _read_table(report, record, kept, files.table)
+    if record.postprocessing and not files.unbiased.is_file():
+        report.say("unbiased table", False, f"there is no {files.unbiased.name!r} beside the table{STOPPED}")
+        return
+    table = _read_table(report, record, kept, files.unbiased if record.postprocessing else files.table)
     if table is None:  # what a certificate of a few lines declares can take hours to work out
         return
     released = _check_table(report, record, kept, table)
+    report.release = Drawn(table, record, sidecar)
+    if record.postprocessing and released is not None:
+        _check_nonnegative(report, record, kept, released, files.table)
     report.attempt("statement", lambda: report.say("statement", *_statement(record, kept, released)))
     if figures is not None:
         report.say("published figures", *_published(record, kept, figures))
@@ -143,6 +168,7 @@ class _Files:
     table: Path
     certificate: Path
     invariants: Path
+    unbiased: Path
 
     @classmethod
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
@@ -168,7 +194,8 @@ class _Files:
             if not file.is_file():
                 raise InputError(f"The {what} {str(file)!r} must be a file, and there is none. Check the name.")
         stem = document.name.removesuffix("certificate.json")
-        return cls(path, document, document.with_name(f"{stem}invariants.json"))
+        unbiased = path.with_suffix(f".unbiased{path.suffix}")
+        return cls(path, document, document.with_name(f"{stem}invariants.json"), unbiased)
 
     def sidecar(self) -> bytes | None:
         return _read(self.invariants) if self.invariants.is_file() else None
@@ -191,6 +218,7 @@ class _Report:
 
     def __init__(self) -> None:
         self.checks: list[Check] = []
+        self.release: Drawn | None = None
 
     @property
     def passed(self) -> bool:
@@ -240,12 +268,14 @@ def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | 
     return True, f"{guarantee.words}; per-person {guarantee.person_words}"
 
 
-def _read_table(report: _Report, record: Certificate, kept: Invariants, path: Path) -> ReleasedTable | None:
-    """The released table, if it is one over the domain of the certificate."""
+def _read_table(
+    report: _Report, record: Certificate, kept: Invariants, path: Path, name: str = "table"
+) -> ReleasedTable | None:
+    """The table in a file, if it is one over the domain of the certificate."""
     domain = kept.domain
     if domain is None:
         raise AssertionError("the totals of a certificate have its domain")
-    return report.attempt("table", lambda: read_released(path, domain, record.table.count, carried_of(record, domain)))
+    return report.attempt(name, lambda: read_released(path, domain, record.table.count, carried_of(record, domain)))
 
 
 def _check_table(
@@ -262,6 +292,29 @@ def _check_table(
         "kept totals", not differing, _differing(differing) if differing else f"{len(sums):,} recomputed, all equal"
     )
     return None if differing else released
+
+
+def _check_nonnegative(
+    report: _Report, record: Certificate, kept: Invariants, released: ReleasedTable, path: Path
+) -> None:
+    """The published table, made from the released one."""
+    projected = _read_table(report, record, kept, path, NON_NEGATIVE)
+    if projected is None:
+        return
+    report.release = Drawn(projected, record, None if report.release is None else report.release.invariants, released)
+    record_of_it = record.postprocessing[0]
+    report.attempt(
+        NON_NEGATIVE,
+        lambda: report.say(NON_NEGATIVE, *_nonnegative(record_of_it, released, projected, kept)),
+    )
+
+
+def _nonnegative(
+    record: NonNegativeRecord, released: ReleasedTable, projected: ReleasedTable, kept: Invariants
+) -> tuple[bool, str]:
+    problem = problem_of(record, released, projected, decompose(kept.coefficients), kept)
+    nearest = "the nearest" if record.unique else "one of the nearest"
+    return problem is None, problem or f"keeps every total, and is {nearest} in {record.norm}, worked out again"
 
 
 def _differing(names: list[str]) -> str:

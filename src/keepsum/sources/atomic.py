@@ -31,7 +31,7 @@ from keepsum.sources.replacing import (
 )
 
 # The files of a release; a folder with any other file is something else.
-RELEASE_FILES = re.compile(r"table\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
+RELEASE_FILES = re.compile(r"table(\.unbiased)?\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
 
 PRIVATE = 0o600  # readable by the owner only
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,10 +32,15 @@ from keepsum.errors import InputError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from keepsum.privacy.distance import Norm
     from keepsum.releasing.destination import Destination
     from keepsum.releasing.release import Drawn, Prepared
 
 OUTPUT = "The release"
+PUBLISHED_NEAREST = (
+    "the nearest table in {} without negative counts that keeps every total, with the unbiased one beside it; "
+    "counts at or near 0 are then biased upwards, the others downwards"
+)
 SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
 HELP = """Release a table with noise in every cell and the kept totals exact, and a certificate beside it.
 
@@ -78,6 +84,18 @@ def release(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    nonnegative: Annotated[
+        bool,
+        typer.Option(
+            "--nonnegative",
+            help="Publish the nearest table without negative counts, with the unbiased one beside it.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    nonnegative_norm: Annotated[
+        str | None,
+        typer.Option("--nonnegative-norm", help="In which it is nearest: l1 (default) or l2.", rich_help_panel=OUTPUT),
+    ] = None,
     totals: Annotated[
         Path | None,
         typer.Option(
@@ -98,12 +116,14 @@ def release(
 ) -> None:
     """Release a table."""
     from keepsum.releasing.destination import Destination, put
+    from keepsum.releasing.postprocess import check_nonnegative
     from keepsum.releasing.release import prepare
     from keepsum.releasing.verify import compare
     from keepsum.sources.declarations import read_totals
     from keepsum.sources.writing import own_kind
 
     mechanism = declared.noise()
+    nearest_in = norm_of(nonnegative, nonnegative_norm)
     key = _check_call(declared, output, sign, yes, force)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
         warnings.simplefilter("ignore", known)
@@ -113,6 +133,8 @@ def release(
         place = Destination.at(str(output), own_kind(table))
         step("compiling the plan")
         plan = ks.plan(declared.kept(table), mechanism)
+        if nearest_in is not None:
+            check_nonnegative(plan.structure, nearest_in)
         step("working out margins of error and bounds")
         ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step), accept_delta)
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
@@ -121,7 +143,7 @@ def release(
         if not agree:
             raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {differences}.")
     if not json:
-        show(_sections(ready))
+        show(_sections(ready, nearest_in))
         sys.stdout.flush()  # if it cannot be shown, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
@@ -129,20 +151,52 @@ def release(
         with let_through(), progress() as step:
             step("drawing the noise")
             released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
-        put(released.table, released.certificate, released.invariants, place, key, force, orphan)
+            released, problem = _published(released, ready, nearest_in, step)
+        put(released, place, key, force, orphan)
         done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
     if orphan:
         warning(f"A certificate without a table, left by an interrupted release, was replaced: {place.certificate}.")
     if json:
         show_json(_as_json(ready, place, released))
     else:
-        _report(place, released)
+        report(place, released)
+    if problem is not None:
+        raise FailedError(f"The release is written as it was drawn, with negative counts: {problem}")
 
 
-def _report(place: Destination, released: Drawn) -> None:
+def _published(
+    drawn: Drawn, ready: Prepared, norm: Norm | None, step: Callable[[str], None]
+) -> tuple[Drawn, str | None]:
+    """What is to be published, and why it is what was drawn although no negative counts are wanted, if so.
+
+    What was drawn is published in any case: to draw again until a solver succeeds would change the law of the noise.
+    """
+    from keepsum.releasing.postprocess import without_negative
+
+    if norm is None:
+        return drawn, None
+    step("looking for the nearest table without negative counts")
+    try:
+        return without_negative(drawn, ready.plan.structure, ready.plan.invariants, norm), None
+    except ks.PlanError as error:
+        return drawn, str(error)
+
+
+def norm_of(nonnegative: bool, norm: str | None) -> Norm | None:
+    """The norm in which the nearest table is wanted, if one is."""
+    from keepsum.releasing.postprocess import checked_norm
+
+    if norm is not None and not nonnegative:
+        raise InputError("Option --nonnegative-norm must be given with --nonnegative.")
+    return checked_norm(norm or "l1") if nonnegative else None
+
+
+def report(place: Destination, released: Drawn) -> None:
     """Where the release is; if standard output was closed, standard error shows it instead."""
     try:
         typer.echo(f"Released     {shown(place.table)}")
+        if released.unbiased is not None:
+            typer.echo(f"Unbiased     {shown(place.unbiased)}")
         typer.echo(f"Certificate  {shown(place.certificate)}")
         if released.invariants is not None:
             typer.echo(f"Invariants   {shown(place.invariants)}")
@@ -167,13 +221,14 @@ def _check_call(
     place = Destination.at(output)
     if place.put_back():
         warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
-    if declared.table != "-" and Path(declared.table).resolve() in {place.table.resolve(), place.certificate.resolve()}:
+    written = {place.table.resolve(), place.unbiased.resolve(), place.certificate.resolve()}
+    if declared.table != "-" and Path(declared.table).resolve() in written:
         raise InputError("Output must not be the confidential table itself. Choose another name.")
     place.check(force)
     return None if sign is None else read_private_key(sign)
 
 
-def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:
+def _sections(ready: Prepared, nearest_in: Norm | None) -> list[tuple[str, list[str]]]:
     """What the curator must know before any budget is spent."""
     from keepsum.releasing.explain import topics
 
@@ -181,6 +236,7 @@ def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:
         *topics(ready.plan),
         ("Accuracy", [str(ready.accuracy)]),
         ("Bounded cells", _bounded(ready)),
+        *([("Published", [PUBLISHED_NEAREST.format(nearest_in)])] if nearest_in is not None else []),
         *(("Warning", [sentence]) for sentence in ready.warnings),
     ]
 
@@ -214,6 +270,8 @@ def _as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, 
         "table": shown(place.table),
         "certificate": shown(place.certificate),
         "invariants": None if released.invariants is None else shown(place.invariants),
+        "unbiased": None if released.unbiased is None else shown(place.unbiased),
+        "postprocessing": certificate.postprocessing,
         "sha256": certificate.table.sha256,
         "guarantee": {
             "words": ready.plan.guarantee.words,

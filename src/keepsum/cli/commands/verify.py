@@ -20,6 +20,8 @@ Examples:
 
     keepsum verify released.csv --totals published.csv
 
+Where negative counts were removed, the table without them is worked out again from the unbiased table beside it.
+
 If the signature is invalid, or missing where --key is given, nothing else is checked.
 
 The file of --totals has the table's axes and count column; an empty axis means all categories. The exit status is 0 if

@@ -1,0 +1,115 @@
+"""``keepsum postprocess``: a release without negative counts, from what is published alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import keepsum as ks
+from keepsum.cli.commands.release import norm_of, report
+from keepsum.cli.screen import done, progress, show_json, shown, warning
+from keepsum.errors import InputError
+
+if TYPE_CHECKING:
+    from keepsum.releasing.destination import Destination
+
+HELP = """Remove negative counts from a release, with every kept total unchanged.
+
+Examples:
+
+    keepsum postprocess out/ --nonnegative
+
+    keepsum postprocess released.csv --nonnegative --output nonnegative/ --sign key.pem
+
+It verifies the release, then reads the released table and its certificate alone, so it costs no privacy. The published
+table becomes the nearest one without negative counts, the unbiased one is kept beside it (table.unbiased.csv), and the
+certificate says what changed. A signature does not cover the new certificate: sign that with --sign.
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("postprocess", help=HELP)(postprocess)
+
+
+def postprocess(
+    release: Annotated[str, typer.Argument(help="The released table, or the folder of a release.")],
+    nonnegative: Annotated[
+        bool, typer.Option("--nonnegative", help="Publish the nearest table without negative counts.")
+    ] = False,
+    nonnegative_norm: Annotated[
+        str | None,
+        typer.Option("--nonnegative-norm", help="In which it is nearest: l1 (default) or l2.", show_default=False),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Another place to write to; by default the release is replaced.", show_default=False
+        ),
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", help="Sign the new certificate with this key.", show_default=False)
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", show_default=False)
+    ] = None,
+    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Make something of a release."""
+    from keepsum.releasing.destination import Destination, put
+    from keepsum.releasing.signing import read_private_key
+    from keepsum.sources.writing import own_kind
+
+    norm = norm_of(nonnegative, nonnegative_norm)
+    if norm is None:
+        raise InputError("Option --nonnegative must be given: nothing else can be made of a release yet.")
+    private = None if sign is None else read_private_key(sign)
+    with progress() as step:
+        step("verifying the release")
+        before = ks.read_release(release, key=key, allow_seeded=allow_seeded)
+        kind = own_kind(before.table)
+        place = Destination.at(release if output is None else output, kind)
+        replaces = place.key.resolve() == Destination.at(release, kind).key.resolve()
+        _check_signature(before, replaces, sign)
+        force = force or output is None
+        place.check(force)
+        step("looking for the nearest table without negative counts")
+        after = ks.postprocess.nonnegative(before, norm).drawn()
+    with place.claimed(force) as orphan:
+        if replaces:
+            _check_unchanged(before, place)
+        put(after, place, private, force, orphan)
+        done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
+    if before.certificate.signature is not None and sign is None:
+        warning("The new certificate is not signed: the signature is of the certificate of the unbiased table alone.")
+    if json:
+        record = after.certificate.postprocessing[0]
+        names = {"table": place.table, "unbiased": place.unbiased, "certificate": place.certificate}
+        files = {name: shown(path) for name, path in names.items()}
+        show_json({**files, "postprocessing": record, "warnings": after.certificate.warnings})
+    else:
+        report(place, after)
+        typer.echo(f"Changed      {after.certificate.warnings[0]}")
+
+
+def _check_signature(before: ks.Release, replaces: bool, sign: Path | None) -> None:
+    """A signed certificate is not replaced by one that nobody has signed."""
+    if before.certificate.signature is not None and replaces and sign is None:
+        raise InputError(
+            "A signed release must be replaced by a signed one: sign the new certificate with --sign, or write to "
+            "another place with --output."
+        )
+
+
+def _check_unchanged(before: ks.Release, place: Destination) -> None:
+    """The release that is replaced must be the one that was read, whatever other processes did meanwhile."""
+    problem = "it is not there any more"
+    if place.certificate.is_file():
+        now = ks.Certificate.from_json(place.certificate.read_bytes())
+        problem = "" if now == before.certificate else "it is another one now"
+    if problem:
+        raise InputError(f"The release at {shown(place.table)!r} must stay as it was read, but {problem}. Try again.")
