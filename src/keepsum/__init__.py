@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from keepsum.facade.functions import plan, release
     from keepsum.facade.objects import Certificate, Plan, Release
+    from keepsum.facade.records import tabulate
     from keepsum.lattice import Lattice
     from keepsum.privacy import Gaussian, Laplace
     from keepsum.releasing.verify import Verification, verify
@@ -59,6 +60,7 @@ __all__ = [
     "read_table",
     "release",
     "rng",
+    "tabulate",
     "verify",
 ]
 
@@ -77,6 +79,7 @@ _HOMES = {
     ),
     "keepsum.facade.functions": ("plan", "release"),
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
+    "keepsum.facade.records": ("tabulate",),
     "keepsum.lattice": ("Lattice",),
     "keepsum.privacy": ("Gaussian", "Laplace"),
     "keepsum.releasing.verify": ("Verification", "verify"),

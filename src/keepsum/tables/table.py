@@ -24,6 +24,7 @@ from keepsum.tables.frames import check_counted, columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
 from keepsum.tables.origins import INDEX, Frame, Origin
+from keepsum.tables.records import Records
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -53,6 +54,7 @@ class Table:
     origin: Origin | None = field(default=None)
     rows: IntArray | None = field(default=None)  # the cell of each row, if their order is public; else cells in order
     undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
+    records: Records | None = None  # whose records were counted; None for a table of counts
 
     def __post_init__(self) -> None:
         check_counted(self)
