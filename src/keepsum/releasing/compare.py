@@ -93,7 +93,7 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
         try:
             other = plan
             if kind != plan.mechanism.kind:
-                other = compile_plan(plan.invariants, ask(), plan.structure)
+                other = compile_plan(plan.invariants, ask(), plan.structure, plan.records)
             deviation = cell_deviation(other.blocks, cell)
         except (InputError, PlanError):  # a loss outside the range of the mechanism
             continue

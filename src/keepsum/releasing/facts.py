@@ -320,6 +320,16 @@ class SignatureRecord(Record, frozen=True):
     value: Annotated[str, Meta(pattern=f"^[0-9a-f]{{128}}{END}")]
 
 
+class RecordsRecord(Record, frozen=True):
+    """The records that were counted into the table; a table that was given as counts has none."""
+
+    unit: Annotated[str | None, Meta(description="The column that identifies a person; null: losses are per record.")]
+    max_rows_per_unit: Annotated[
+        Annotated[int, Meta(ge=1, le=10**6)] | None,
+        Meta(description="How many records of one person were counted at most. Distances are multiplied by it."),
+    ]
+
+
 class ReleaseFacts(Record, frozen=True):
     """All facts of a release."""
 
@@ -327,6 +337,7 @@ class ReleaseFacts(Record, frozen=True):
     released: Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{END}")]
     table: TableRecord
     domain: DomainRecord
+    records: RecordsRecord | None = None
     kept: KeptRecord
     mechanism: MechanismRecord
     guarantee: GuaranteeRecord

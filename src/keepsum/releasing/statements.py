@@ -95,6 +95,15 @@ def _distance(mechanism: Mechanism, record: DistanceRecord) -> Distance:
     return Distance(mechanism.norm, record.length, record.exact)
 
 
+def per_unit(records: Records | None) -> str:
+    """Whom a loss concerns: 'per-person', or 'per-record' where a person may have any number of records."""
+    return "per-record" if _per_record(records) else "per-person"
+
+
+def _per_record(records: Records | None) -> bool:
+    return records is not None and records.max_rows is None
+
+
 @dataclass(frozen=True)
 class PersonStatements:
     """What the guarantee means for one person.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LARGEST_BOUND = 10**6  # records of one unit
+
 
 @dataclass(frozen=True)
 class Records:

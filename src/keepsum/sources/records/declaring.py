@@ -13,9 +13,7 @@ from keepsum.sources.records.bins import Bins, check_bins, check_missing
 from keepsum.tables.axes import Label, quoted
 from keepsum.tables.cells import with_parents
 from keepsum.tables.domain import Domain
-from keepsum.tables.records import Records
-
-LARGEST_BOUND = 10**6  # records of one unit
+from keepsum.tables.records import LARGEST_BOUND, Records
 
 
 @dataclass(frozen=True)
