@@ -337,7 +337,6 @@ class ReleaseFacts(Record, frozen=True):
     released: Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{END}")]
     table: TableRecord
     domain: DomainRecord
-    records: RecordsRecord | None = None
     kept: KeptRecord
     mechanism: MechanismRecord
     guarantee: GuaranteeRecord
@@ -350,3 +349,4 @@ class ReleaseFacts(Record, frozen=True):
     ledger: str | None
     software: dict[str, str]
     signature: SignatureRecord | None
+    records: RecordsRecord | None = None

@@ -37,7 +37,7 @@ from keepsum.releasing.codec import (
 from keepsum.releasing.compare import exact_instead
 from keepsum.releasing.facts import ExposureRecord, GuaranteeRecord, TableRecord
 from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
-from keepsum.releasing.statements import concerns, loss_concern
+from keepsum.releasing.statements import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import table_hash
 from keepsum.tables.axes import quoted
@@ -203,7 +203,7 @@ def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     amount = three_digits_up(float(delta))
     way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
-        f"Sampling adds delta {amount} per person, {_how_known(plan)}. {way} noise whose sampling is exact. "
+        f"Sampling adds delta {amount} {per_unit(plan.records).replace('-', ' ')}, {_how_known(plan)}. {way} noise whose sampling is exact. "
         f"{' '.join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)}".strip()
     )
 

@@ -46,6 +46,9 @@ Examples:
 
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
 
+    keepsum release people.parquet --by county,age,sex --domain categories.toml --bins age=0,18,65, --unit person
+    --max-rows-per-unit 3 --keep county --epsilon 1 --per-person --output out/
+
 Before it spends any budget it shows what is kept (and so not protected), the guarantee, the margins of error and the
 cells that the totals disclose, and asks for confirmation.
 
@@ -97,6 +100,7 @@ def release(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
+    from keepsum.planning.plan import compile_plan
     from keepsum.releasing.destination import Destination, put
     from keepsum.releasing.release import prepare
     from keepsum.releasing.verify import compare
@@ -112,7 +116,7 @@ def release(
         table = declared.read()
         place = Destination.at(str(output), own_kind(table))
         step("compiling the plan")
-        plan = ks.plan(declared.kept(table), mechanism)
+        plan = compile_plan(declared.kept(table), mechanism, records=table.records)
         step("working out margins of error and bounds")
         ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step), accept_delta)
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
@@ -167,10 +171,17 @@ def _check_call(
     place = Destination.at(output)
     if place.put_back():
         warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
-    if declared.table != "-" and Path(declared.table).resolve() in {place.table.resolve(), place.certificate.resolve()}:
+    if _is_file(declared.table) and Path(declared.table).resolve() in {
+        place.table.resolve(),
+        place.certificate.resolve(),
+    }:
         raise InputError("Output must not be the confidential table itself. Choose another name.")
     place.check(force)
     return None if sign is None else read_private_key(sign)
+
+
+def _is_file(source: str) -> bool:
+    return source != "-" and "://" not in source
 
 
 def _sections(ready: Prepared) -> list[tuple[str, list[str]]]:

@@ -92,9 +92,7 @@ def _values(opened: OpenRecords, cells: CellsOfRecords) -> dict[str, Any]:
         if name in cells.bins:
             values |= zip(_parts(k), bin_parts(column, name, dialect, cells.bins[name]), strict=True)
         else:
-            values[f"k{k}"] = label_key(
-                column, name, dialect, cells.domain.axis(name).labels, cells.missing.get(name)
-            )
+            values[f"k{k}"] = label_key(column, name, dialect, cells.domain.axis(name).labels, cells.missing.get(name))
     return values
 
 

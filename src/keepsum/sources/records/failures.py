@@ -30,7 +30,11 @@ REASONS = [
     (r"", r"database is locked|lock on file|Conflicting lock", "another process is writing to it. Try again later"),
     (r"", r"[Pp]ermission denied|unable to open", "it cannot be opened"),
     (r"", r"unicode|utf-?8|[Ee]ncoding|byte sequence", "it is not UTF-8 text. Save it as UTF-8"),
-    (r"", r"CSV|Expected Number of Columns", "it is not well-formed CSV with as many values in every row as the header"),
+    (
+        r"",
+        r"CSV|Expected Number of Columns",
+        "it is not well-formed CSV with as many values in every row as the header",
+    ),
     (r"", r"[Pp]arquet|thrift|snappy", "it is not a whole Parquet file"),
     (r"ArrowInvalid|ArrowTypeError", r"", "a column has values of several types. Convert it to text first"),
     (r"Unbound|TranslationError", r"", "it is bound to no database. Take the table from a connection"),

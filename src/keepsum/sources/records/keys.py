@@ -25,9 +25,7 @@ _PLAIN = re.compile(r"0|-?[1-9][0-9]{0,15}")
 # Values in columns of text, such as those of a CSV file.
 WHOLE_TEXT = r"^ *[+-]?[0-9]{1,15} *$"
 DECIMAL_TEXT = r"^ *[+-]?([0-9]{1,40}[.]?[0-9]{0,40}|[.][0-9]{1,40})([eE][+-]?[0-9]{1,2})? *$"
-DATE_TEXT = (
-    r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?$"
-)
+DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?$"
 
 
 def label_key(column: Any, name: str, dialect: str, labels: Sequence[Label], missing: Label | None) -> Any:
