@@ -154,7 +154,7 @@ SOURCES: dict[str, Callable[[Path], dict[str, Any]]] = {
     "polars": lambda folder: {"source": pl.from_pandas(PEOPLE)},
     "polars lazy": lambda folder: {"source": pl.from_pandas(PEOPLE).lazy()},
     "pyarrow": lambda folder: {"source": pa.Table.from_pandas(PEOPLE)},
-    "ibis": lambda folder: {"source": ibis.memtable(PEOPLE)},
+    "ibis": lambda folder: {"source": ibis.memtable(pa.Table.from_pandas(PEOPLE))},
     "duckdb": lambda folder: {"source": duckdb_file(folder), "table": "people"},
     "sqlite": lambda folder: {"source": sqlite_file(folder), "table": "people"},
     "sqlite address": lambda folder: {"source": f"sqlite:///{sqlite_file(folder)}", "table": "people"},

@@ -1,12 +1,13 @@
 """Errors of drivers in our own words.
 
-What a driver says may contain data, a path or a password. None of it is passed on, not even as the context of our error:
-it only decides which of the sentences below is said.
+What a driver says may contain data, a path or a password. None of it is passed on, not even as the context of our
+error: it only decides which of the sentences below is said.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -43,9 +44,14 @@ REASONS = [
 
 
 def attempt(action: Callable[[], T], what: str) -> T:
-    """Do what a driver does, or raise an error that says in our own words what failed."""
+    """Do what a driver does, or raise an error that says in our own words what failed.
+
+    Warnings of drivers are about their own use of each other, and may show data as well: they are not passed on either.
+    """
     try:
-        return action()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return action()
     except (KeepsumError, MemoryError):
         raise
     except Exception as error:
