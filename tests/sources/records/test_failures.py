@@ -72,7 +72,9 @@ def test_files_that_are_not_there(name, tmp_path):
 
 
 def test_a_column_that_is_not_there(records):
-    assert "must have a column 'nowhere'" in refused(**records, by=["nowhere", "place"], domain={**DOMAIN, "nowhere": ["x"]})
+    assert "must have a column 'nowhere'" in refused(
+        **records, by=["nowhere", "place"], domain={**DOMAIN, "nowhere": ["x"]}
+    )
 
 
 def test_tables_of_databases(tmp_path, postgres):

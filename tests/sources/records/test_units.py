@@ -65,7 +65,8 @@ def test_a_missing_unit_is_an_error(who):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"unit": "who"}, {"max_rows_per_unit": 1}, {"unit": "x", "max_rows_per_unit": 1}]
+    "wrong",
+    [{"unit": "who"}, {"max_rows_per_unit": 1}, {"unit": "x", "max_rows_per_unit": 1}]
     + [{"unit": "who", "max_rows_per_unit": most} for most in (0, -1, 1.5, True, 10**7)],
 )
 def test_a_unit_needs_a_bound_and_must_not_be_published(wrong):

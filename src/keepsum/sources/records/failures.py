@@ -27,7 +27,11 @@ REASONS = [
     (r"InsufficientPrivilege", r"", "this user may not read it"),
     (r"TableNotFound|UndefinedTable|CatalogException|InvalidSchemaName", r"", "it has no such table. Check table="),
     (r"", r"no such table|Table with name", "it has no such table. Check table="),
-    (r"", r"not a database|not a valid DuckDB|file is encrypted|file is malformed", "it is not such a database"),
+    (
+        r"",
+        r"not a database|not a valid DuckDB|read enough bytes|file is encrypted|file is malformed",
+        "it is not such a database",
+    ),
     (r"", r"database is locked|lock on file|Conflicting lock", "another process is writing to it. Try again later"),
     (r"", r"[Pp]ermission denied|unable to open", "it cannot be opened"),
     (r"", r"unicode|utf-?8|[Ee]ncoding|byte sequence", "it is not UTF-8 text. Save it as UTF-8"),
@@ -38,7 +42,7 @@ REASONS = [
     ),
     (r"", r"[Pp]arquet|thrift|snappy", "it is not a whole Parquet file"),
     (r"ArrowInvalid|ArrowTypeError", r"", "a column has values of several types. Convert it to text first"),
-    (r"Unbound|TranslationError", r"", "it is bound to no database. Take the table from a connection"),
+    (r"", r"unbound", "it is bound to no database. Take the table from a connection"),
     (r"UnsupportedBackend|OperationNotDefined|UnsupportedOperation", r"", "its database cannot do what this needs"),
 ]
 

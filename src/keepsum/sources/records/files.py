@@ -63,7 +63,8 @@ def _files_at(path: Any) -> list[Path]:
         return inside
     if file.exists() or not glob.has_magic(str(file)):
         return [file]
-    matching = sorted(Path(name) for name in glob.glob(str(file), recursive=True) if Path(name).is_file())
+    matching = sorted(Path(name) for name in glob.glob(str(file), recursive=True))  # noqa: PTH207
+    matching = [path for path in matching if path.is_file()]
     if not matching:
         raise DataError(f"Pattern {str(file)!r} must match at least one file, but matches none.")
     return matching

@@ -204,8 +204,8 @@ def _dates(column: Any, name: str, dialect: str, bins: Bins) -> tuple[Any, Any, 
         return ibis.literal(True), ibis.literal(True), ibis.literal("")
     if kind.is_timestamp() and kind.timezone is not None:
         raise DataError(
-            f"Column {name!r} must hold dates, or times without a time zone, to be cut into bins of dates: the date of a "
-            f"time depends on the zone. Convert the column to dates first."
+            f"Column {name!r} must hold dates, or times without a time zone, to be cut into bins of dates: the date of "
+            f"a time depends on the zone. Convert the column to dates first."
         )
     if kind.is_string() or (dialect == "sqlite" and kind.is_temporal()):
         text = _text(column.cast("string"), dialect).coalesce("")

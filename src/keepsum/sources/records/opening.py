@@ -7,7 +7,7 @@ has no folder for temporary files. Databases are asked through ibis's own driver
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -224,9 +224,14 @@ def _duckdb(path: Path, table: str | None) -> tuple[OpenRecords, Callable[[], No
     import ibis
 
     name, wanted = f"Database {path.name!r}", _named(table)
-    # A view in a database may name other files, or addresses: they are not opened.
-    settings: Mapping[str, Any] = {**SETTINGS, "enable_external_access": "false"}
-    backend = attempt(lambda: ibis.duckdb.connect(path, read_only=True, **settings), name)
+
+    def connect() -> Any:
+        backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
+        # A view in a database may name other files, or addresses: they are not opened.
+        backend.con.execute("SET enable_external_access = false")
+        return backend
+
+    backend = attempt(connect, name)
     schema, inner = _split(wanted)
     return _opened(backend, attempt(lambda: backend.table(inner, database=schema), name), "duckdb", name)
 
