@@ -200,10 +200,10 @@ def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     delta = plan.guarantee.sampling_delta(plan.person)
     if delta <= largest:
         return
-    amount = three_digits_up(float(delta))
+    amount, subject = three_digits_up(float(delta)), per_unit(plan.records).replace("-", " ")
     way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
-        f"Sampling adds delta {amount} {per_unit(plan.records).replace('-', ' ')}, {_how_known(plan)}. {way} noise whose sampling is exact. "
+        f"Sampling adds delta {amount} {subject}, {_how_known(plan)}. {way} noise whose sampling is exact. "
         f"{' '.join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)}".strip()
     )
 

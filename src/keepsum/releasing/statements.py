@@ -319,7 +319,8 @@ def records_concern(records: Records | None) -> list[str]:
     named = "" if records.unit is None else f" (column {records.unit!r})"
     return [
         f"At most {_count(records.max_rows, 'record')} of each person{named} "
-        f"{'was' if records.max_rows == 1 else 'were'} counted: kept totals are those of the counted records, not of all."
+        f"{'was' if records.max_rows == 1 else 'were'} counted: kept totals are those of the counted "
+        f"records, not of all."
     ]
 
 

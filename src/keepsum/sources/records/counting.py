@@ -73,7 +73,9 @@ def _grouped(opened: OpenRecords, cells: CellsOfRecords) -> Any:
     import ibis
 
     unit = cells.records.unit
-    owner = {} if unit is None else dict(zip((UNIT, NO_UNIT), unit_key(opened.table[unit], unit, opened.dialect)))
+    owner: dict[str, Any] = {}
+    if unit is not None:
+        owner[UNIT], owner[NO_UNIT] = unit_key(opened.table[unit], unit, opened.dialect)
     values = opened.table.select(**_values(opened, cells), **owner)
     keys = {f"k{k}": _key(values, cells, k, name) for k, name in enumerate(cells.domain.axes)}
     records = values.select(**keys, **{name: values[name] for name in owner})
@@ -157,8 +159,8 @@ def _label_codes(keys: Any, axis: Axis, parents: IntArray | None, dialect: str) 
 
 def _missing(name: str) -> DataError:
     return DataError(
-        f"Values of column {name!r} must not be missing (null, empty or NaN), but some are. Declare a category for them "
-        f"with missing=, or leave those records out."
+        f"Values of column {name!r} must not be missing (null, empty or NaN), but some are. Declare a category for "
+        f"them with missing=, or leave those records out."
     )
 
 
@@ -170,6 +172,6 @@ def _undeclared(axis: Axis, not_whole: bool) -> DataError:
         )
     within_parent = "" if axis.parent is None else f" within its {axis.parent.name!r}"
     return DataError(
-        f"Values of column {axis.name!r} must be declared categories{within_parent}, but some are not. Declare them with "
-        f"domain=, or leave those records out."
+        f"Values of column {axis.name!r} must be declared categories{within_parent}, but some are not. Declare them "
+        f"with domain=, or leave those records out."
     )
