@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-SUBJECTS = ("noise", "cells", "tables", "lattices", "general", "chains", "startup", "nanoseconds")
+SUBJECTS = ("noise", "cells", "tables", "lattices", "general", "chains", "startup", "nanoseconds", "records")
 
 
 def load() -> None:

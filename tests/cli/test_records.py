@@ -35,7 +35,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("unit", [[], UNIT])
 def test_a_release_is_that_of_python(run, folder, file, unit):
     done = run("release", file, *BY, *NOISE, *unit, "-o", "out/", "--seed", "7", "--yes")
-    assert done.status == 0, done.errors
+    assert done.returncode == 0, done.stderr
     table = ks.tabulate(
         PEOPLE,
         ["place", "age", "race"],
@@ -53,11 +53,11 @@ def test_a_release_is_that_of_python(run, folder, file, unit):
 
 def test_a_plan_reads_nothing(run, folder):
     done = run("plan", "nowhere.parquet", *BY, *NOISE, *UNIT, "--json")
-    assert done.status == 0, done.errors
-    plan = json.loads(done.output)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
     assert plan["cells"] == 18
     assert any("records" in sentence for sentence in plan["warnings"])
-    assert "per-record" in run("plan", *BY, *NOISE).output
+    assert "per-record" in run("plan", *BY, *NOISE).stdout
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_a_plan_reads_nothing(run, folder):
 def test_what_is_wrong_is_said_in_one_sentence(run, folder, arguments, words):
     keep = ["--keep", "race"] if "race=a,b" in arguments else ["--keep", "place"]
     done = run("release", *arguments, *keep, "--epsilon", "1", "-o", "out/", "--yes")
-    assert done.status == 2
-    assert words in done.errors
-    assert "Traceback" not in done.errors
-    assert "Alice8675309" not in done.errors + done.output
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Alice8675309" not in done.stderr + done.stdout
     assert not (folder / "out").exists()

@@ -83,7 +83,7 @@ def fill(connection: Any, name: str, place: str = "TEXT") -> None:
     columns = f"person INTEGER, place {place}, age INTEGER, code INTEGER, share DOUBLE PRECISION, born DATE"
     cursor.execute(f"CREATE TABLE {name} ({columns})")
     mark = "?" if isinstance(connection, sqlite3.Connection) else "%s"
-    cursor.executemany(f"INSERT INTO {name} VALUES ({', '.join([mark] * 6)})", PEOPLE.values.tolist())
+    cursor.executemany(f"INSERT INTO {name} VALUES ({', '.join([mark] * 6)})", PEOPLE.values.tolist())  # noqa: S608
     if isinstance(connection, sqlite3.Connection):
         connection.commit()
 

@@ -13,7 +13,7 @@ import keepsum as ks
 
 from .conftest import PLACES, connect, csv, fill, sqlite_file
 
-SECRET = "Alice8675309"
+SECRET = "Alice8675309"  # noqa: S105
 DOMAIN = {"place": PLACES}
 
 

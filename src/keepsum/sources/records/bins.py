@@ -159,9 +159,10 @@ def check_missing(missing: Any) -> dict[str, Any]:
     for column, label in missing.items():
         if not isinstance(column, str):
             raise InputError(f"missing= must map names of columns to categories, got {type_of(column)}.")
-        if isinstance(label, bool) or not isinstance(label, (str, int)) or label == "":
+        is_whole = isinstance(label, int) and not isinstance(label, bool) and abs(label) < LARGEST_EDGE
+        if not is_whole and (not isinstance(label, str) or not label):
             raise DomainError(
-                f"The category of missing values of {shown_name(column)} must be text or a whole number, got "
-                f"{type_of(label)}."
+                f"The category of missing values of {shown_name(column)} must be text or a whole number "
+                f"below 2^53, got {type_of(label)}."
             )
     return dict(missing)

@@ -45,6 +45,8 @@ def find_files(source: Any) -> RecordFiles:
     if not given:
         raise InputError("The records must be in at least one file, got an empty list.")
     paths = [path for one in given for path in _files_at(one)]
+    if len(given) > 1 and not all(path.exists() for path in paths):  # names in a list may be data by mistake
+        raise DataError("Every file of records must exist, but one does not. Check the list.")
     formats = {_format(path) for path in paths}
     if len(formats) > 1:
         raise InputError("Files of records must be of one format, got several. Count them one after the other.")
