@@ -78,10 +78,9 @@ def check_bins(bins: Any) -> dict[str, Bins]:
     return {column: Bins.of(column, edges) for column, edges in bins.items()}
 
 
-def _edge(edge: Any, column: str) -> Edge | None:
+def _edge(given: Any, column: str) -> Edge | None:
     """An edge as a number or a date; None if the end is open."""
-    if isinstance(edge, np.generic):
-        edge = edge.item()
+    edge: Any = given.item() if isinstance(given, np.generic) else given
     if isinstance(edge, str):
         edge = _parsed(edge.strip())
     elif isinstance(edge, float):
@@ -92,9 +91,10 @@ def _edge(edge: Any, column: str) -> Edge | None:
             f"Edges of the bins of {shown_name(column)} must be numbers, or dates such as 2020-01-31, and nothing for "
             f"an open end."
         )
-    if isinstance(edge, (int, Decimal)) and abs(edge) >= LARGEST_EDGE:
+    if isinstance(edge, (int, Decimal)) and not -LARGEST_EDGE < edge < LARGEST_EDGE:
         raise InputError(f"Edges of the bins of {shown_name(column)} must be below 2^53.")
-    return edge
+    checked: Edge | None = edge
+    return checked
 
 
 def _parsed(text: str) -> Any:

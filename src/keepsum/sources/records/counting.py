@@ -105,7 +105,8 @@ def _parts(k: int) -> tuple[str, str, str]:
 def _key(values: Any, cells: CellsOfRecords, k: int, name: str) -> Any:
     if name not in cells.bins:
         return values[f"k{k}"]
-    return bin_key(*(values[part] for part in _parts(k)), cells.bins[name], name in cells.missing)
+    absent, usable, value = (values[part] for part in _parts(k))
+    return bin_key(absent, usable, value, cells.bins[name], name in cells.missing)
 
 
 # -- from keys to cells -----------------------------------------------------------------------------
@@ -145,6 +146,7 @@ def _label_codes(keys: Any, axis: Axis, parents: IntArray | None, dialect: str) 
     place = encoded.indices.to_numpy().astype(np.int64)
     if "" in distinct:
         raise _missing(axis.name)
+    codes: IntArray
     if parents is None:
         lookup: dict[Any, int] = {str(label): code for label, code in axis.lookup().items()}
         codes = np.array([lookup.get(label, -1) for label in distinct], dtype=np.int64)[place]

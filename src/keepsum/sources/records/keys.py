@@ -71,10 +71,10 @@ def _bytes(text: Any) -> Any:
     """The bytes of text in hexadecimal digits, which every collation sorts and groups as it should."""
     import ibis
 
-    @ibis.udf.scalar.builtin
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
     def convert_to(text: str, encoding: str) -> bytes: ...  # type: ignore[empty-body]
 
-    @ibis.udf.scalar.builtin
+    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
     def encode(data: bytes, form: str) -> str: ...  # type: ignore[empty-body]
 
     return encode(convert_to(text, "UTF8"), "hex")
