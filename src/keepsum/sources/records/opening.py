@@ -109,7 +109,13 @@ def _memory(**settings: str) -> Any:
     return ibis.duckdb.connect(**SETTINGS, **settings)
 
 
-def _opened(backend: Any, records: Any, dialect: str, name: str) -> tuple[OpenRecords, Callable[[], None]]:
+def _opened(backend: Any, find: Callable[[], Any], dialect: str, name: str) -> tuple[OpenRecords, Callable[[], None]]:
+    """The records of a connection, which is closed if they are not there."""
+    try:
+        records = attempt(find, name)
+    except BaseException:
+        backend.disconnect()
+        raise
     return OpenRecords(records, dialect, name, backend.to_pyarrow), backend.disconnect
 
 
@@ -125,14 +131,14 @@ def _files(files: RecordFiles, table: str | None, columns: Sequence[str]) -> tup
         raise InputError("table= must name a table of a database, but the records are in a file. Leave it out.")
     if files.format == "arrow":
         return _frame(attempt(lambda: _arrow(files.paths), files.name), columns)
-    backend = attempt(_memory, files.name)
     paths = [escaped(path) for path in files.paths]
-    if files.format == "parquet":
-        records = attempt(lambda: backend.read_parquet(paths, hive_partitioning=False), files.name)
-        return _opened(backend, records, "files", files.name)
-    layout = layout_of(files, columns)
-    records = attempt(
-        lambda: backend.read_csv(
+    layout = layout_of(files, columns) if files.format == "csv" else None
+    backend = attempt(_memory, files.name)
+
+    def find() -> Any:
+        if layout is None:
+            return backend.read_parquet(paths, hive_partitioning=False)
+        return backend.read_csv(
             paths,
             columns=dict.fromkeys(layout.columns, "VARCHAR"),
             delim=layout.delimiter,
@@ -141,10 +147,9 @@ def _files(files: RecordFiles, table: str | None, columns: Sequence[str]) -> tup
             header=True,
             auto_detect=False,
             compression=layout.compression,
-        ),
-        files.name,
-    )
-    return _opened(backend, records, "files", files.name)
+        )
+
+    return _opened(backend, find, "files", files.name)
 
 
 def _arrow(paths: Sequence[Path]) -> Any:
@@ -166,7 +171,7 @@ def _frame(frame: Any, columns: Sequence[str]) -> tuple[OpenRecords, Callable[[]
     import ibis
 
     backend = attempt(_memory, FRAME)
-    return _opened(backend, ibis.memtable(arrow), "files", FRAME)
+    return _opened(backend, lambda: ibis.memtable(arrow), "files", FRAME)
 
 
 def _no_columns() -> Any:
@@ -217,7 +222,7 @@ def _sqlite(path: Path, table: str | None) -> tuple[OpenRecords, Callable[[], No
         return ibis.sqlite.from_connection(connection)
 
     backend = attempt(connect, name)
-    return _opened(backend, attempt(lambda: backend.table(wanted), name), "sqlite", name)
+    return _opened(backend, lambda: backend.table(wanted), "sqlite", name)
 
 
 def _duckdb(path: Path, table: str | None) -> tuple[OpenRecords, Callable[[], None]]:
@@ -233,7 +238,7 @@ def _duckdb(path: Path, table: str | None) -> tuple[OpenRecords, Callable[[], No
 
     backend = attempt(connect, name)
     schema, inner = _split(wanted)
-    return _opened(backend, attempt(lambda: backend.table(inner, database=schema), name), "duckdb", name)
+    return _opened(backend, lambda: backend.table(inner, database=schema), "duckdb", name)
 
 
 def _postgres(address: PostgresAddress, table: str) -> tuple[OpenRecords, Callable[[], None]]:
@@ -253,7 +258,7 @@ def _postgres(address: PostgresAddress, table: str) -> tuple[OpenRecords, Callab
         name,
     )
     schema, inner = _split(table)
-    return _opened(backend, attempt(lambda: backend.table(inner, database=schema), name), "postgres", name)
+    return _opened(backend, lambda: backend.table(inner, database=schema), "postgres", name)
 
 
 def _split(table: str) -> tuple[str | None, str]:
