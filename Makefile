@@ -32,7 +32,7 @@ $(DEMO_STAMP): pyproject.toml constraints.txt scripts/make-venv
 services:
 	@scripts/get-services
 
-test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium first when run as root)
+test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 

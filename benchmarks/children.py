@@ -28,6 +28,8 @@ from benchmarks.peers import EPSILON, numpy_noise
 from benchmarks.systems import county_hierarchy, groups, margins
 
 REPO = Path(__file__).parents[1]
+COUNTIES = 3143  # with 16 bins of ages and 2 sexes about 100,000 cells
+AGES = [*range(0, 96, 6), None]
 STREAMED = 10**6  # cells that are drawn at once where a table is streamed to disk
 JOBS: dict[str, Callable[..., Any]] = {}
 
@@ -73,6 +75,25 @@ def peak_gigabytes() -> float:
         return kilobytes / 2**20
     unit = 2**30 if sys.platform == "darwin" else 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+@job
+def tabulated(path: str, bounded: str = "") -> int:
+    """Records of a file into about 100,000 cells."""
+    unit: dict[str, Any] = {"unit": "person", "max_rows_per_unit": 3} if bounded else {}
+    domain = {"county": [f"c{k}" for k in range(COUNTIES)], "sex": ["f", "m"]}
+    table = ks.tabulate(path, ["county", "age", "sex"], domain, bins={"age": AGES}, **unit)
+    return int(table.counts.sum())
+
+
+@job
+def grouped(path: str) -> int:
+    """The same columns grouped by DuckDB alone, bins by arithmetic: what nobody can do without."""
+    import duckdb
+
+    source = f"'{path}'" if path.endswith(".parquet") else f"read_csv('{path}', header=true)"
+    query = f"SELECT county, age // 6 AS bin, sex, count(*) AS n FROM {source} GROUP BY ALL"  # noqa: S608
+    return sum(row[-1] for row in duckdb.sql(query).fetchall())
 
 
 @job

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,14 @@ HANG = 3600
 # How to tell that an outside service is there.
 SERVICES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: shutil.which("chromium") is not None,
+    "postgres": lambda: postgres_programs() is not None,
 }
+
+
+def postgres_programs() -> Path | None:
+    """The folder of Debian's newest Postgres server, which is not on the path."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    return folders[-1].parent if folders else None
 
 
 def margins(*shape: int) -> ks.Invariants:

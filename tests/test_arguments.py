@@ -52,7 +52,7 @@ WRONG = {
 OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded backend method first factor tolerance most
-    index row cell path private public sign_with certificate totals key
+    index row cell path private max_rows_per_unit table source public sign_with certificate totals key
 """.split()  # noqa: SIM905
 
 
@@ -93,6 +93,17 @@ class Calls:
                 ks.read_table,
                 {"path": file, "count": "n", "axes": ["a", "b"], "within": {}, "domain": domain, "drop": []},
             ),
+            (
+                ks.tabulate,
+                {"source": frame, "by": ["a", "b"], "domain": domain, "within": None, "bins": {}, "missing": {}}
+                | {"unit": None, "max_rows_per_unit": None, "table": None, "count": "n"},
+            ),
+            (lambda edges: ks.tabulate(frame, by="n", bins={"n": edges}), {"edges": [0, None]}),
+            (lambda label: ks.tabulate(frame, by="n", bins={"n": [0, None]}, missing={"n": label}), {"label": "?"}),
+            (
+                lambda unit: ks.tabulate(frame, by="a", domain={"a": ["x", "y"]}, unit=unit, max_rows_per_unit=2),
+                {"unit": "n"},
+            ),
             (ks.Table, {"domain": domain, "counts": table.counts.copy(), "count": "n"}),
             (ks.Table.from_array, {"counts": [[1, 2], [3, 4]], "axes": domain, "within": {}, "count": "n"}),
             (ks.Table.from_frame, {"frame": frame, "axes": None, "count": "n", "within": None, "domain": domain}),
@@ -132,7 +143,7 @@ class Calls:
             (ks.Gaussian, {"epsilon": 1, "delta": "1e-6", "calibration": "zcdp"}),
             (lambda rho: ks.Gaussian(rho=rho), {"rho": 1}),
             (lambda sigma: ks.Gaussian(sigma=sigma), {"sigma": 1}),
-            (ks.plan, {"invariants": keep, "mechanism": laplace}),
+            (ks.plan, {"invariants": keep, "mechanism": laplace, "max_rows_per_unit": 1}),
             (plan.accuracy, {"level": 0.95}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
             (plan.with_convergence, {"shown": None}),

@@ -2,7 +2,9 @@
 
 from importlib import import_module
 
-SUBJECTS = ("noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds")
+SUBJECTS = (
+    "noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds", "records",
+)  # fmt: skip
 
 
 def load() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from keepsum.facade import postprocess
     from keepsum.facade.functions import plan, read_release, release
     from keepsum.facade.objects import Certificate, Plan, Release
+    from keepsum.facade.records import tabulate
     from keepsum.lattice import Lattice
     from keepsum.privacy import Gaussian, Laplace
     from keepsum.releasing.verify import Verification, verify
@@ -62,6 +63,7 @@ __all__ = [
     "read_table",
     "release",
     "rng",
+    "tabulate",
     "verify",
 ]
 
@@ -81,6 +83,7 @@ _HOMES = {
     "keepsum.facade": ("postprocess",),
     "keepsum.facade.functions": ("plan", "read_release", "release"),
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
+    "keepsum.facade.records": ("tabulate",),
     "keepsum.lattice": ("Lattice",),
     "keepsum.privacy": ("Gaussian", "Laplace"),
     "keepsum.releasing.verify": ("Verification", "verify"),

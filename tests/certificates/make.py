@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 import keepsum as ks
 from keepsum.releasing.signing import make_keys
@@ -123,6 +124,34 @@ def nonnegative_overlapping() -> ks.Release:
     return ks.postprocess.nonnegative(ks.plan(keep, ks.Laplace(epsilon=0.5)).release(table))
 
 
+def records() -> ks.Release:
+    """Records of persons, of whom at most two are counted each; ages cut into bins."""
+    people = pa.table(
+        {
+            "person": [k // 3 for k in range(300)],
+            "sex": ["f" if k % 7 < 4 else "m" for k in range(300)],
+            "age": [(37 * k) % 90 for k in range(300)],
+        }
+    )
+    table = ks.tabulate(
+        people,
+        ["sex", "age"],
+        {"sex": ["f", "m"]},
+        bins={"age": [0, 18, 65, None]},
+        unit="person",
+        max_rows_per_unit=2,
+    )
+    return ks.release(table, ["sex"], ks.Laplace.per_person(epsilon=2))
+
+
+def records_alone() -> ks.Release:
+    """Records without a unit: the loss is per record."""
+    people = pa.table({"sex": ["f", "m"] * 60, "race": ["a", "b", None] * 40})
+    domain = {"sex": ["f", "m"], "race": ["a", "b", "unknown"]}
+    table = ks.tabulate(people, ["sex", "race"], domain, missing={"race": "unknown"})
+    return ks.release(table, ["sex"], ks.Gaussian(rho="0.1"))
+
+
 SAMPLES = {
     made.__name__: made
     for made in (
@@ -140,6 +169,8 @@ SAMPLES = {
         nonnegative,
         nonnegative_l2,
         nonnegative_overlapping,
+        records,
+        records_alone,
     )
 }
 

@@ -151,6 +151,14 @@ IN_SHELL = {
     "carry=": "--carry",
     "plan.explain()": "keepsum plan",
     "with force": "with --force",
+    "with bins=": "with --bins",
+    "by bins=": "by --bins",
+    "with missing=": "with --missing",
+    "with by=": "with --by",
+    "with table=": "with --table",
+    "Check table=": "Check --table",
+    "table= must": "--table must",
+    "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
 

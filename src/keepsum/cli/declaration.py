@@ -14,6 +14,15 @@ import typer
 import keepsum as ks
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.cli.categories import parse_categories
+from keepsum.cli.records import (
+    RecordOptions,
+    count_records,
+    empty_table,
+    parse_bins,
+    parse_missing,
+    refuse_with_by,
+    refuse_without_by,
+)
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,7 +60,7 @@ Files:
 PUBLISHED = """
     published.csv, for --totals: columns for axes and the count (an empty axis means all categories); or total and count
 """
-TABLE_AND_TOTALS, NOISE = "The table and its kept totals", "The noise"
+TABLE_AND_TOTALS, RECORDS, NOISE = "The table and its kept totals", "Records instead of counts", "The noise"
 
 
 def option(*names: str, help: str, panel: str = TABLE_AND_TOTALS, metavar: str | None = None) -> Any:  # noqa: A002
@@ -64,7 +73,11 @@ class Declaration:
     """A table, the totals to keep and the noise, as declared on the command line."""
 
     table: Annotated[
-        str | None, typer.Argument(help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input.")
+        str | None,
+        typer.Argument(
+            help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input. With --by: records, "
+            "also in a folder or a database (postgres://user@host/database)."
+        ),
     ] = None
     count: Annotated[str, option("--count", help="The column of counts.", metavar="COLUMN")] = "count"
     axes: Annotated[
@@ -116,6 +129,39 @@ class Declaration:
     keep_file: Annotated[
         list[str] | None,
         option("--keep-file", help="Keep totals of subsets (TOML) or weighted totals (CSV).", metavar="FILE"),
+    ] = None
+    by: Annotated[
+        list[str] | None,
+        option("--by", help="Count records by these columns.", panel=RECORDS, metavar="A,B"),
+    ] = None
+    bins: Annotated[
+        list[str] | None,
+        option(
+            "--bins",
+            help="Cut a column at these edges: age=0,18,65, (nothing for an open end).",
+            panel=RECORDS,
+            metavar="COLUMN=A,B",
+        ),
+    ] = None
+    missing: Annotated[
+        list[str] | None,
+        option(
+            "--missing",
+            help="The category of missing values: race=unknown.",
+            panel=RECORDS,
+            metavar="COLUMN=LABEL",
+        ),
+    ] = None
+    unit: Annotated[
+        str | None,
+        option("--unit", help="The column that identifies a person.", panel=RECORDS, metavar="COLUMN"),
+    ] = None
+    max_rows_per_unit: Annotated[
+        int | None,
+        option("--max-rows-per-unit", help="Count at most K records per person.", panel=RECORDS, metavar="K"),
+    ] = None
+    database_table: Annotated[
+        str | None, option("--table", help="The table of a database.", panel=RECORDS, metavar="NAME")
     ] = None
     epsilon: Annotated[
         str | None, option("--epsilon", help="Privacy loss per unit of distance.", panel=NOISE, metavar="E")
@@ -192,8 +238,31 @@ class Declaration:
                 raise InputError(f"Option --{name} requires --per-person. Add it, or leave --{name} out.")
         return None
 
+    def cells(self) -> ks.Table:
+        """The cells for a plan: those of the table, or of records, which are not read for it."""
+        return empty_table(self.record_options()) if self.by else self.read()
+
+    def record_options(self) -> RecordOptions:
+        """What is declared about records."""
+        refuse_with_by(self)
+        within = self._within()
+        return RecordOptions(
+            by=_names(self.by),
+            within=within,
+            categories=self._categories(within or {}),
+            bins=parse_bins(self.bins or []),
+            missing=parse_missing(self.missing or []),
+            unit=self.unit,
+            max_rows_per_unit=self.max_rows_per_unit,
+            table=self.database_table,
+            count=self.count,
+        )
+
     def read(self) -> ks.Table:
         """The table; without a file, an empty table over the declared categories."""
+        if self.by:
+            return count_records(self.record_options(), self.table)
+        refuse_without_by(self)
         within = self._within()
         categories = self._categories(within or {})
         if self.table is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
+from keepsum._arguments import check_whole
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.facade.objects import Plan, Release
@@ -16,10 +17,11 @@ from keepsum.releasing.codec import plan_of
 from keepsum.releasing.release import check_confidential
 from keepsum.sampling.core.rng import Rng
 from keepsum.tables.invariants import Invariants
+from keepsum.tables.records import LARGEST_BOUND, Records
 from keepsum.tables.table import Table
 
 
-def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
+def plan(invariants: Invariants, mechanism: Request | Mechanism, *, max_rows_per_unit: int = 1) -> Plan:
     """Compile kept totals and a mechanism into a plan.
 
     Parameters
@@ -28,6 +30,9 @@ def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
         The totals to keep.
     mechanism
         ``Laplace`` or ``Gaussian``; a per-person loss is converted to one per unit of distance here.
+    max_rows_per_unit
+        How many records one person has at most in the table; see :func:`keepsum.tabulate`. Per-person distances are
+        multiplied by it.
 
     Raises
     ------
@@ -38,7 +43,12 @@ def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
     -----
     Linear in the cells times the totals that each is in, plus exact algebra on the blocks whose totals overlap.
     """
-    return Plan.of(compile_plan(invariants, mechanism))
+    most = check_whole(max_rows_per_unit, "The number of records per unit", 1, LARGEST_BOUND)
+    return _plan(invariants, mechanism, None if most == 1 else Records(None, most))
+
+
+def _plan(invariants: Invariants, mechanism: Request | Mechanism, records: Records | None) -> Plan:
+    return Plan.of(compile_plan(invariants, mechanism, records=records))
 
 
 def release(
@@ -91,7 +101,7 @@ def release(
         kept = keep.over(table.domain) if keep.domain is None else keep
     else:
         kept = table.keep(*([keep] if isinstance(keep, str) else keep))
-    return plan(kept, mechanism).release(
+    return _plan(kept, mechanism, table.records).release(
         table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
     )
 

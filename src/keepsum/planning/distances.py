@@ -9,7 +9,7 @@ other value* is the largest, over i, of the smallest over v. In the l2 norm the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, pairwise
 
@@ -55,6 +55,12 @@ class AttributeDistance:
     stuck: int = 0
     unknown: int = 0
 
+    def times(self, changes: int) -> AttributeDistance:
+        """The same for a person of several records, each of which changes: bounded by the sum of their distances."""
+        any_value = None if self.any_value is None else self.any_value.times(changes)
+        other_value = None if self.other_value is None else self.other_value.times(changes)
+        return replace(self, any_value=any_value, other_value=other_value)
+
     @property
     def whole(self) -> bool:
         """Whether every cell can change to every value, at a distance that is known."""
@@ -63,16 +69,22 @@ class AttributeDistance:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """The distances between tables that differ by a change of one person, computed at first use."""
+    """The distances between tables that differ by a change of one person, computed at first use.
+
+    A person of several records changes by ``changes`` records at most. A change of each keeps every total, so their sum
+    does, and it is no longer than their lengths together.
+    """
 
     invariants: Invariants
     structure: Structure
     norm: Norm
+    changes: int = 1
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
         """The distances of each attribute; none for cells without names."""
-        return attribute_distances(self.invariants, self.structure, self.norm)
+        distances = attribute_distances(self.invariants, self.structure, self.norm)
+        return tuple(attribute.times(self.changes) for attribute in distances)
 
 
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:

@@ -30,6 +30,7 @@ from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
+from keepsum.tables.records import Records, changes_of
 
 P = TypeVar("P", bound="CompiledPlan")
 
@@ -50,6 +51,8 @@ class CompiledPlan:
         Which changes of one person the requested loss covers; None for a loss per unit of distance.
     convergence
         What coupled chains showed; None where no block is drawn by chains, or it has not been measured yet.
+    records
+        How many records one person has at most, and whose they are; None for a table of counts.
     """
 
     invariants: Invariants
@@ -57,6 +60,7 @@ class CompiledPlan:
     distances: Distances
     neighbours: Neighbours | None = None
     convergence: Convergence | None = None
+    records: Records | None = None
 
     @property
     def size(self) -> int:
@@ -100,8 +104,11 @@ class CompiledPlan:
 
     @property
     def smallest_change(self) -> Distance:
-        """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
-        return self.blocks.smallest_change
+        """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest.
+
+        For a person of several records it is that many times as long.
+        """
+        return self.blocks.smallest_change.times(changes_of(self.records))
 
     @cached_property
     def person(self) -> Distance:
@@ -202,11 +209,14 @@ class CompiledPlan:
 
 
 def compile_plan(
-    invariants: Invariants, request: Request | Mechanism, structure: Structure | None = None
+    invariants: Invariants,
+    request: Request | Mechanism,
+    structure: Structure | None = None,
+    records: Records | None = None,
 ) -> CompiledPlan:
     """Kept totals and a requested mechanism to a plan; see ``ks.plan``.
 
-    ``structure`` is that of the same totals, where another plan has it.
+    ``structure`` is that of the same totals, where another plan has it; ``records`` are those behind the table.
     """
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
@@ -217,10 +227,12 @@ def compile_plan(
             "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
         )
     groups = tuple(groups_of(structure, request.norm))
-    distances = Distances(invariants, structure, request.norm)
+    changes = changes_of(records)
+    distances = Distances(invariants, structure, request.norm, changes)
     if request.neighbours is None:
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
-        protected = one_person(distances.by_attribute, smallest_change(groups), request.neighbours)
+        protected = one_person(distances.by_attribute, smallest_change(groups).times(changes), request.neighbours)
         mechanism = request.resolve(protected, lambda: geometry(structure))
-    return CompiledPlan(invariants, BlockSamplers(structure, groups, mechanism), distances, request.neighbours)
+    blocks = BlockSamplers(structure, groups, mechanism)
+    return CompiledPlan(invariants, blocks, distances, request.neighbours, records=records)

@@ -36,6 +36,16 @@ class Distance:
         """The length itself, to the digits of the context."""
         return Decimal(self.length) if self.norm == "l1" else Decimal(self.length).sqrt()
 
+    def times(self, changes: int) -> Distance:
+        """An upper bound on the distance of several changes, each at this distance: lengths add at most.
+
+        >>> Distance("l1", 4).times(3), Distance("l2", 2).times(3).length
+        (Distance(norm='l1', length=12, exact=False), 18)
+        """
+        if changes == 1:
+            return self
+        return Distance(self.norm, self.length * (changes if self.norm == "l1" else changes**2), exact=False)
+
     def __str__(self) -> str:
         value = self.value
         text = f"{value}" if isinstance(value, int) else f"√{self.length}"

@@ -77,7 +77,7 @@ class Certificate(ReleaseFacts, frozen=True):
             ("Noise", noise(guarantee.mechanism)),
             *(("Blocks", line) for line in block_lines(self.guarantee.blocks)),
             *(("Guarantee", line) for line in guarantee_lines(guarantee)),
-            ("One person", PersonStatements.of(self).headline()),
+            (PersonStatements.of(self).title, PersonStatements.of(self).headline()),
             ("Randomness", RANDOMNESS[self.randomness]),
             ("SHA-256", self.table.sha256),
             ("Signed", "no" if self.signature is None else f"by {self.signature.public_key}"),

@@ -93,6 +93,7 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the mechanism": plan.mechanism.agrees(drawn) and facts.mechanism == mechanism_record(drawn),
         "the number of cells": facts.table.cells == kept.size,
         "the order of categories": kept.domain is not None and order_is_as_recorded(facts.domain, kept.domain),
+        "the records": _records_are_plausible(facts),
         "the distances": _distances_agree(record.person, plan),
         "the per-person loss": _loss_follows(record.person, drawn),
         "the blocks": _cells_follow(record.blocks, plan.groups)
@@ -104,6 +105,15 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "postprocessing and ledger": len(facts.postprocessing) <= 1 and facts.ledger is None,
     }
     return [what for what, right in agrees.items() if not right]
+
+
+def _records_are_plausible(facts: ReleaseFacts) -> bool:
+    """Whether a bound has a unit and a unit a bound, and the unit is no axis."""
+    record = facts.records
+    if record is None or (record.unit is None and record.max_rows_per_unit is None):
+        return True
+    axes = [axis.name for axis in facts.domain.axes]
+    return bool(record.unit) and record.max_rows_per_unit is not None and record.unit not in axes
 
 
 # -- the mechanism and one person -------------------------------------------------------------------

@@ -31,6 +31,7 @@ from keepsum.releasing.facts import (
     MechanismRecord,
     NamedTotal,
     PartRecord,
+    RecordsRecord,
     ReleaseFacts,
     RowsPart,
     SubsetsRecord,
@@ -42,6 +43,7 @@ from keepsum.tables.carried import Carried
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Part, Rows
 from keepsum.tables.labels import in_natural_order
+from keepsum.tables.records import Records
 from keepsum.tables.table import Table
 
 BYTES_AN_ENTRY = 24  # of the matrix of totals, while a plan is compiled
@@ -65,7 +67,21 @@ def planned_again(facts: ReleaseFacts, kept: Invariants) -> CompiledPlan:
     """The plan of a release, given its kept totals."""
     asked = facts.guarantee.person.asked
     neighbours = None if asked is None else Neighbours.of(asked.attributes, asked.to)
-    return replace(compile_plan(kept, stated_mechanism(facts.mechanism)), neighbours=neighbours)
+    plan = compile_plan(kept, stated_mechanism(facts.mechanism), records=records_of(facts.records))
+    return replace(plan, neighbours=neighbours)
+
+
+# -- the records ------------------------------------------------------------------------------------
+
+
+def records_record(records: Records | None) -> RecordsRecord | None:
+    """The records behind a table."""
+    return None if records is None else RecordsRecord(unit=records.unit, max_rows_per_unit=records.max_rows)
+
+
+def records_of(record: RecordsRecord | None) -> Records | None:
+    """The records behind a table, from their record."""
+    return None if record is None else Records(record.unit, record.max_rows_per_unit)
 
 
 # -- the domain -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from keepsum.privacy import Gaussian, Laplace
 from keepsum.privacy.mechanism import Kind, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
+from keepsum.releasing.statements import per_unit
 
 DELTA = Fraction(1, 10**6)  # for Gaussian noise compared with a plan that has no delta
 NAMES: dict[Kind, str] = {"laplace-l1": "l1 Laplace", "laplace-l2": "l2 Laplace", "gaussian": "Gaussian"}
@@ -47,7 +48,8 @@ def compare(plan: CompiledPlan) -> list[str]:
     figures = ", ".join(f"{other.name} {other.deviation:.3g}{_with_delta(other, delta)}" for other in listed)
     least = min(listed, key=lambda other: other.deviation).name
     lines = [
-        f"standard deviation per cell at per-person epsilon {float(epsilon):.4g}: {figures}; smallest with {least}"
+        f"standard deviation per cell at {per_unit(plan.records)} epsilon {float(epsilon):.4g}: {figures}; "
+        f"smallest with {least}"
     ]
     return lines + exact_instead(plan, listed)
 
@@ -65,7 +67,7 @@ def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] 
     current = next((f"; the current one is {o.deviation:.3g}" for o in listed if o.plan is plan), "")
     if not exact:
         return ["No other noise is exact under these totals."]
-    return [f"Exact at the same per-person epsilon: {', or '.join(exact)}{current}."]
+    return [f"Exact at the same {per_unit(plan.records)} epsilon: {', or '.join(exact)}{current}."]
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
@@ -93,7 +95,7 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
         try:
             other = plan
             if kind != plan.mechanism.kind:
-                other = compile_plan(plan.invariants, ask(), plan.structure)
+                other = compile_plan(plan.invariants, ask(), plan.structure, plan.records)
             deviation = cell_deviation(other.blocks, cell)
         except (InputError, PlanError):  # a loss outside the range of the mechanism
             continue

@@ -17,6 +17,7 @@ from keepsum.releasing.compare import compare
 from keepsum.releasing.records import person_record
 from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, guarantee_lines, noise
 from keepsum.tables.invariants import Margin
+from keepsum.tables.records import changes_of
 
 SHOWN_CELLS = 8
 SHOWN_BLOCKS = 10
@@ -51,7 +52,7 @@ def topics(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
         ("Noise", _noise(plan)),
         ("Blocks", _blocks(plan)),
         ("Guarantee", _guarantee(plan)),
-        ("One person", _person(plan)),
+        (person_statements(plan).title, _person(plan)),
         ("Pinned cells", _pinned(plan)),
         ("Other noise", compare(plan)),
     ]
@@ -135,6 +136,7 @@ def person_statements(plan: CompiledPlan) -> PersonStatements:
         plan.guarantee,
         margins=bool(parts) and all(isinstance(part, Margin) for part in parts),
         named=plan.invariants.domain is not None,
+        records=plan.records,
     )
 
 
@@ -145,8 +147,9 @@ def _person(plan: CompiledPlan) -> list[str]:
     if plan.neighbours not in (None, Neighbours()):
         lines.append(statements.asked())
     if (plan.structure.part == FREE).any():
-        one = plan.guarantee.at(Distance(plan.mechanism.norm, 1))
-        lines.append(f"One person more or fewer in a cell under no total: {one} ({plan.mechanism.norm} distance 1)")
+        distance = Distance(plan.mechanism.norm, 1).times(changes_of(plan.records))
+        loss = f"{plan.guarantee.at(distance)} ({plan.mechanism.norm} distance {distance})"
+        lines.append(f"{statements.title} more or fewer in a cell under no total: {loss}")
     if not statements.all_exact():
         lines.append("A distance given as 'at most' is an upper bound: the true loss is this or smaller.")
     return lines

@@ -348,6 +348,16 @@ class SignatureRecord(Record, frozen=True):
     value: Annotated[str, Meta(pattern=f"^[0-9a-f]{{128}}{END}")]
 
 
+class RecordsRecord(Record, frozen=True):
+    """The records that were counted into the table; a table that was given as counts has none."""
+
+    unit: Annotated[str | None, Meta(description="The column that identifies a person; null: losses are per record.")]
+    max_rows_per_unit: Annotated[
+        Annotated[int, Meta(ge=1, le=10**6)] | None,
+        Meta(description="How many records of one person were counted at most. Distances are multiplied by it."),
+    ]
+
+
 class ReleaseFacts(Record, frozen=True):
     """All facts of a release."""
 
@@ -371,3 +381,4 @@ class ReleaseFacts(Record, frozen=True):
     software: dict[str, str]
     signature: SignatureRecord | None
     carried: Annotated[list[CarriedRecord], Meta(description="Columns that follow from an axis.")] = []
+    records: RecordsRecord | None = None

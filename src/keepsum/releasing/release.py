@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
@@ -33,14 +33,16 @@ from keepsum.releasing.codec import (
     invariants_file,
     kept_record,
     mechanism_record,
+    records_record,
 )
 from keepsum.releasing.compare import exact_instead
 from keepsum.releasing.facts import ExposureRecord, GuaranteeRecord, TableRecord
 from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
-from keepsum.releasing.statements import concerns, loss_concern
+from keepsum.releasing.statements import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import table_hash
 from keepsum.tables.axes import quoted
+from keepsum.tables.records import changes_of
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
@@ -118,6 +120,7 @@ class Prepared:
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             table=TableRecord(cells=released.domain.size, count=released.count, sha256=table_hash(released)),
             domain=domain_record(self.table),
+            records=records_record(self.table.records),
             kept=kept_record(self.plan.invariants, file, self.totals),
             mechanism=mechanism_record(self.plan.mechanism),
             guarantee=self.guarantee,
@@ -156,6 +159,7 @@ def prepare(
         raise InputError(
             "The table must have the domain of the plan, and it has another. Declare the totals with table.keep."
         )
+    plan = _with_records(plan, table)
     check_labels(table)
     # An error about counts is for the curator's eyes, and nothing is published with it.
     if table.counts.size and int(table.counts.max()) >= COUNT_LIMIT:
@@ -171,11 +175,10 @@ def prepare(
     bounds = bounded_cells(plan.structure, table.counts, accuracy.margins)
     guarantee = guarantee_record(plan)
     exposure = exposure_record(plan, len(bounds.cells), bounds.not_checked)
-    for sentence in loss_concern(plan.guarantee):
+    for sentence in loss_concern(plan.guarantee, plan.records):
         warnings.warn(sentence, LargeLossWarning, stacklevel=4)
-    caveats = concerns(
-        plan.guarantee, guarantee, domain_record(table), exposure, seeded, carried=carried_records(table)
-    )
+    carried = carried_records(table)
+    caveats = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded, None, plan.records, carried)
     return Prepared(plan, table, accuracy, bounds, guarantee, exposure, tuple(caveats))
 
 
@@ -187,6 +190,17 @@ def check_confidential(table: object) -> None:
         raise InputError(f"The table must be a keepsum Table, got {type_of(table)}. See Table.from_frame.")
 
 
+def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
+    """The plan with the records of the table, which must have the bound that the distances assume."""
+    planned, counted = changes_of(plan.records), changes_of(table.records)
+    if planned != counted:
+        raise InputError(
+            f"The table must have at most {planned:,} record{'s' * (planned != 1)} per unit, as the plan assumes, but "
+            f"was counted with at most {counted:,}. Make the plan with max_rows_per_unit={counted}."
+        )
+    return replace(plan, records=table.records)
+
+
 def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     """What sampling adds to per-person delta must be negligible, or accepted."""
     largest = SMALL_DELTA if accepted is None else exact(accepted, "The accepted delta")
@@ -195,10 +209,10 @@ def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     delta = plan.guarantee.sampling_delta(plan.person)
     if delta <= largest:
         return
-    amount = three_digits_up(float(delta))
+    amount, subject = three_digits_up(float(delta)), per_unit(plan.records).replace("-", " ")
     way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
     raise PlanError(
-        f"Sampling adds delta {amount} per person, {_how_known(plan)}. {way} noise whose sampling is exact. "
+        f"Sampling adds delta {amount} {subject}, {_how_known(plan)}. {way} noise whose sampling is exact. "
         f"{' '.join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)}".strip()
     )
 

@@ -16,7 +16,7 @@ from keepsum.privacy.loss import LARGE_DELTA, LARGE_EPSILON
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
-from keepsum.releasing.codec import stated_mechanism
+from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.facts import (
     AttributeRecord,
     BlockRecord,
@@ -36,6 +36,7 @@ from keepsum.releasing.facts import (
 from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted
 from keepsum.tables.invariants import describe_margin, describe_rows
+from keepsum.tables.records import Records, changes_of
 
 SHOWN_FORMS = 8
 NOT_PROTECTED = [  # several totals, or one
@@ -48,7 +49,6 @@ LIMITS = {
     "rho": f"epsilon {LARGE_EPSILON} at delta 1e-6",
 }
 NEIGHBOURS = "between any two tables with the same kept totals"
-_SEVERAL = "several people change cells together"
 RANDOMNESS = {"system": "from the operating system", "seed": "from a seed: not for publication"}
 
 
@@ -97,6 +97,15 @@ def _distance(mechanism: Mechanism, record: DistanceRecord) -> Distance:
     return Distance(mechanism.norm, record.length, record.exact)
 
 
+def per_unit(records: Records | None) -> str:
+    """Whom a loss concerns: 'per-person', or 'per-record' where a person may have any number of records."""
+    return "per-record" if _per_record(records) else "per-person"
+
+
+def _per_record(records: Records | None) -> bool:
+    return records is not None and records.max_rows is None
+
+
 @dataclass(frozen=True)
 class PersonStatements:
     """What the guarantee means for one person.
@@ -109,30 +118,41 @@ class PersonStatements:
         Whether only margins are kept: people can then only change cells, and a distance counts them.
     named
         Whether cells have names.
+    records
+        The records behind the table; None if it was given as counts.
     """
 
     person: PersonRecord
     guarantee: Guarantee
     margins: bool
     named: bool = True
+    records: Records | None = None
 
     @classmethod
     def of(cls, facts: ReleaseFacts) -> PersonStatements:
         """The statements of a release."""
         margins = bool(facts.kept.parts) and all(isinstance(part, MarginRecord) for part in facts.kept.parts)
-        return cls(facts.guarantee.person, guarantee_of(facts.mechanism, facts.guarantee), margins)
+        guarantee = guarantee_of(facts.mechanism, facts.guarantee)
+        return cls(facts.guarantee.person, guarantee, margins, records=records_of(facts.records))
+
+    @property
+    def title(self) -> str:
+        """What the statements are about."""
+        return f"One {self._subject}"
 
     def headline(self) -> str:
         """The per-person loss, in one sentence."""
         attributes = self.person.attributes
         smallest = f"{self._loss(self.person.distance, people=False)}, for the smallest change through a cell"
         if not self.named:
-            return f"{smallest}; cells have no names, so this is not a per-person loss"
+            return f"{smallest}; cells have no names, so this is not a {per_unit(self.records)} loss"
         if not attributes:
-            return f"{smallest}; no attribute has several categories, so this is not a per-person loss"
+            return f"{smallest}; no attribute has several categories, so this is not a {per_unit(self.records)} loss"
         if all(attribute.any_value is None for attribute in attributes):
-            return f"{smallest}; no change of one person's value is known to keep the totals"
-        loss = f"per-person {self._loss(self.person.distance)}"
+            return f"{smallest}; no change of one {self._subject}'s value is known to keep the totals"
+        loss = f"{per_unit(self.records)} {self._loss(self.person.distance)}"
+        if self.records is not None and self.records.max_rows is not None:
+            loss += f", per person of at most {_count(self.records.max_rows, 'record')}"
         return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
 
     def attribute(self, attribute: AttributeRecord) -> str:
@@ -177,18 +197,28 @@ class PersonStatements:
         loss = f"{self.guarantee.mechanism.loss(distance)} ({distance.norm} distance {distance}{change})"
         return loss + self.guarantee.sampling_addition(distance)
 
+    @property
+    def _subject(self) -> str:
+        return "record" if _per_record(self.records) else "person"
+
     def _change(self, distance: Distance) -> str:
         """Who moves in a change of one attribute, which takes from one cell and gives to another.
 
-        Under margins the number of people is fixed, so half of an l1 distance leave their cells.
+        Under margins the number of people is fixed, so half of an l1 distance leave their cells. Of a person with
+        several records, each moves so.
         """
-        if distance.length == 2:
-            return "one person changes cells"
+        changes = changes_of(self.records)
+        length = distance.length // (changes if distance.norm == "l1" else changes**2)
+        each = "" if changes == 1 else f"for each of {changes:,} records, "
+        one, many = ("person", "people") if self.records is None else ("record", "records")
+        if length == 2:
+            return f"{each}one {one} changes cells"
         if not self.margins:
-            return "several counts change together"
-        if distance.length == 4:
-            return "two people swap cells"
-        return f"{distance.length // 2:,} people change cells together" if distance.norm == "l1" else _SEVERAL
+            return f"{each}several counts change together"
+        if length == 4:
+            return f"{each}two {many} swap cells"
+        number = f"{length // 2:,}" if distance.norm == "l1" else "several"
+        return f"{each}{number} {many} change cells together"
 
     def _except(self, attributes: Sequence[AttributeRecord]) -> str:
         partly = [attribute.axis for attribute in attributes if not _whole(attribute)]
@@ -236,10 +266,12 @@ def _sampler(block: BlockRecord) -> str:
 def warnings_of(facts: ReleaseFacts) -> list[str]:
     """What every reader of a release must know."""
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
-    seeded = facts.randomness == "seed"
+    seeded, records = facts.randomness == "seed", records_of(facts.records)
     return [
         *(nonnegative(record, facts.table.cells) for record in facts.postprocessing),
-        *concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, facts.ledger, facts.carried),
+        *concerns(
+            guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, facts.ledger, records, facts.carried
+        ),
     ]
 
 
@@ -264,10 +296,12 @@ def concerns(
     exposure: ExposureRecord,
     seeded: bool,
     ledger: str | None = None,
+    records: Records | None = None,
     carried: Sequence[CarriedRecord] = (),
 ) -> Iterator[str]:
     """What the curator must know before anything is drawn, and every reader afterwards."""
-    yield from loss_concern(guarantee)
+    yield from loss_concern(guarantee, records)
+    yield from records_concern(records)
     if seeded:
         yield "The noise comes from a seed: whoever knows the seed can remove it. Not for publication."
     if ledger is None:
@@ -276,7 +310,8 @@ def concerns(
         loss = guarantee.person_words
         instead = describe_alternatives(guarantee.mechanism.kind)
         yield (
-            f"Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person {loss}. {instead}"
+            f"Some noise is drawn by chains, so the guarantee is estimated, not proved: {per_unit(records)} {loss}. "
+            f"{instead}"
         ).strip()
     unmet = sum(block.convergence.unmet for block in record.blocks if block.convergence is not None)
     if unmet:
@@ -299,12 +334,29 @@ def concerns(
         yield f"Not checked for {cells}: whether kept totals bound them more tightly than the margin of error."
 
 
-def loss_concern(guarantee: Guarantee) -> list[str]:
+def records_concern(records: Records | None) -> list[str]:
+    """A sentence on whom the guarantee protects, if the table was counted from records."""
+    if records is None:
+        return []
+    if records.max_rows is None:
+        return [
+            "The guarantee is per record: one person may own several records, and is then protected less. Losses of a "
+            "person's records add up."
+        ]
+    named = "" if records.unit is None else f" (column {records.unit!r})"
+    return [
+        f"At most {_count(records.max_rows, 'record')} of each person{named} "
+        f"{'was' if records.max_rows == 1 else 'were'} counted: kept totals are those of the counted "
+        f"records, not of all."
+    ]
+
+
+def loss_concern(guarantee: Guarantee, records: Records | None = None) -> list[str]:
     """A sentence, if the per-person loss is so large that it protects little."""
     loss = guarantee.mechanism.loss(guarantee.person)
     if loss.excess is None:
         return []
-    return [f"The per-person loss is {loss}, above {LIMITS[loss.excess]}: this gives little protection."]
+    return [f"The {per_unit(records)} loss is {loss}, above {LIMITS[loss.excess]}: this gives little protection."]
 
 
 def _count(number: int, thing: str) -> str:

@@ -18,12 +18,12 @@ from keepsum.errors import InputError, KeepsumError
 from keepsum.lattice.structure import decompose
 from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.checks import contradictions
-from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
+from keepsum.releasing.codec import carried_of, kept_invariants, kept_values, records_of
 from keepsum.releasing.facts import NonNegativeRecord
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
 from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
-from keepsum.releasing.statements import RANDOMNESS, guarantee_of
+from keepsum.releasing.statements import RANDOMNESS, guarantee_of, per_unit
 from keepsum.sources.atomic import put_back
 from keepsum.sources.declarations import read_released, read_totals
 from keepsum.sources.writing import table_hash
@@ -265,7 +265,7 @@ def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | 
     if wrong:
         return False, f"does not follow from the kept totals and the mechanism: {', '.join(wrong)}"
     guarantee = guarantee_of(record.mechanism, record.guarantee)
-    return True, f"{guarantee.words}; per-person {guarantee.person_words}"
+    return True, f"{guarantee.words}; {per_unit(records_of(record.records))} {guarantee.person_words}"
 
 
 def _read_table(

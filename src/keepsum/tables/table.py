@@ -30,6 +30,7 @@ from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
 from keepsum.tables.origins import INDEX, Frame, Origin
+from keepsum.tables.records import Records
 from keepsum.tables.source import Source
 from keepsum.tables.traps import refuse_traps
 
@@ -62,6 +63,7 @@ class Table:
     rows: IntArray | None = field(default=None)  # the cell of each row, if their order is public; else cells in order
     undeclared: tuple[str, ...] = ()  # axes whose categories were taken from the data
     carried: tuple[Carried, ...] = ()  # columns that follow from an axis
+    records: Records | None = None  # whose records were counted; None for a table of counts
 
     def __post_init__(self) -> None:
         check_counted(self)

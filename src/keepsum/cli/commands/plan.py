@@ -36,15 +36,16 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show a plan."""
+    from keepsum.facade.objects import Plan
+    from keepsum.planning.plan import compile_plan
     from keepsum.releasing.explain import topics
-    from keepsum.releasing.statements import loss_concern
 
     mechanism = declared.noise()
     with progress() as step:
         step("reading the categories")
-        table = declared.read()
+        table = declared.cells()
         step("compiling the plan")
-        made = ks.plan(declared.kept(table), mechanism)
+        made = Plan.of(compile_plan(declared.kept(table), mechanism, records=table.records))
         step("working out margins of error")
         drawable = all(choice.sampler is not None for choice in made.samplers)
         accuracy = made.accuracy() if drawable else None
@@ -52,15 +53,18 @@ def plan(
         show_json(_as_json(made, accuracy))
         return
     margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
-    show(
-        [*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in loss_concern(made.guarantee))]
-    )
+    show([*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in _warnings(made))])
+
+
+def _warnings(made: ks.Plan) -> list[str]:
+    from keepsum.releasing.statements import loss_concern, records_concern
+
+    return [*loss_concern(made.guarantee, made.records), *records_concern(made.records)]
 
 
 def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
     from keepsum.planning.describe import describe_choice, describe_form
     from keepsum.releasing.explain import person_statements
-    from keepsum.releasing.statements import loss_concern
 
     statements = person_statements(made)
     return {
@@ -85,7 +89,7 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
             for group, choice in zip(made.groups, made.samplers, strict=True)
         ],
         "pinned": [made.invariants.cell_name(cell) for cell in made.pinned.tolist()],
-        "warnings": loss_concern(made.guarantee),
+        "warnings": _warnings(made),
         "margin_of_error": None
         if accuracy is None
         else {"level": accuracy.level, "typical": accuracy.typical, "simulated_draws": accuracy.draws},

@@ -52,6 +52,9 @@ Examples:
 
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
 
+    keepsum release people.parquet --by county,age,sex --domain categories.toml --bins age=0,18,65, --unit person
+    --max-rows-per-unit 3 --keep county --epsilon 1 --per-person --output out/
+
 Before it spends any budget it shows what is kept (and so not protected), the guarantee, the margins of error and the
 cells that the totals disclose, and asks for confirmation.
 
@@ -115,6 +118,7 @@ def release(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
+    from keepsum.planning.plan import compile_plan
     from keepsum.releasing.destination import Destination, put
     from keepsum.releasing.postprocess import check_nonnegative
     from keepsum.releasing.release import prepare
@@ -132,7 +136,7 @@ def release(
         table = declared.read()
         place = Destination.at(str(output), own_kind(table))
         step("compiling the plan")
-        plan = ks.plan(declared.kept(table), mechanism)
+        plan = compile_plan(declared.kept(table), mechanism, records=table.records)
         if nearest_in is not None:
             check_nonnegative(plan.structure, nearest_in)
         step("working out margins of error and bounds")
@@ -222,10 +226,14 @@ def _check_call(
     if place.put_back():
         warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
     written = {place.table.resolve(), place.unbiased.resolve(), place.certificate.resolve()}
-    if declared.table != "-" and Path(declared.table).resolve() in written:
+    if _is_file(declared.table) and Path(declared.table).resolve() in written:
         raise InputError("Output must not be the confidential table itself. Choose another name.")
     place.check(force)
     return None if sign is None else read_private_key(sign)
+
+
+def _is_file(source: str) -> bool:
+    return source != "-" and "://" not in source
 
 
 def _sections(ready: Prepared, nearest_in: Norm | None) -> list[tuple[str, list[str]]]:

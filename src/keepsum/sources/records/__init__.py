@@ -1,0 +1,1 @@
+"""Records (microdata) counted into tables, in files, data frames and databases."""

@@ -1,0 +1,39 @@
+"""How a table was counted from records: whose they are, and how many of one unit were counted at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LARGEST_BOUND = 10**6  # records of one unit
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a table of counted records says about the people behind them.
+
+    Attributes
+    ----------
+    unit
+        The column that identifies a person (or whatever unit is protected); None if records have no owner.
+    max_rows
+        How many records of one unit were counted at most; None if that is not bounded, so that a guarantee is per
+        record.
+
+    Examples
+    --------
+    >>> Records().changes, Records("person", 3).changes
+    (1, 3)
+    """
+
+    unit: str | None = None
+    max_rows: int | None = None
+
+    @property
+    def changes(self) -> int:
+        """How many records change at most when one unit does; 1 where the guarantee is per record."""
+        return 1 if self.max_rows is None else self.max_rows
+
+
+def changes_of(records: Records | None) -> int:
+    """How many records change at most when one unit does; in a table of counts one person is one count."""
+    return 1 if records is None else records.changes

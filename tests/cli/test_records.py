@@ -1,0 +1,92 @@
+"""Records on the command line: the same result as from Python, and one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+import keepsum as ks
+
+PEOPLE = pd.DataFrame(
+    {
+        "who": [1, 1, 2, 3, 4, 5] * 6,
+        "place": ["x", "y", "x", "y", "x", "y"] * 6,
+        "age": [3, 20, 70, 17, 18, 65] * 6,
+        "race": ["a", "", "b", "a", "b", ""] * 6,
+    }
+)
+CATEGORIES = 'place = ["x", "y"]\nrace = ["a", "b", "unknown"]\n'
+BY = ["--by", "place,age,race", "--domain", "categories.toml", "--bins", "age=0,18,65,", "--missing", "race=unknown"]
+NOISE = ["--keep", "place", "--epsilon", "1"]
+UNIT = ["--unit", "who", "--max-rows-per-unit", "1"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    PEOPLE.to_parquet(tmp_path / "people.parquet", index=False)
+    PEOPLE.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "categories.toml").write_text(CATEGORIES)
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", ["people.parquet", "people.csv"])
+@pytest.mark.parametrize("unit", [[], UNIT])
+def test_a_release_is_that_of_python(run, folder, file, unit):
+    done = run("release", file, *BY, *NOISE, *unit, "-o", "out/", "--seed", "7", "--yes")
+    assert done.returncode == 0, done.stderr
+    table = ks.tabulate(
+        PEOPLE,
+        ["place", "age", "race"],
+        {"place": ["x", "y"], "race": ["a", "b", "unknown"]},
+        bins={"age": [0, 18, 65, None]},
+        missing={"race": "unknown"},
+        **({"unit": "who", "max_rows_per_unit": 1} if unit else {}),
+    )
+    same = ks.release(table, ["place"], ks.Laplace(1), rng=ks.rng(seed="7"))
+    certificate = ks.Certificate.from_json((folder / "out" / "certificate.json").read_bytes())
+    assert certificate.table.sha256 == same.certificate.table.sha256
+    assert certificate.records == same.certificate.records
+    assert ks.verify(folder / "out", allow_seeded=True).passed
+
+
+def test_a_plan_reads_nothing(run, folder):
+    done = run("plan", "nowhere.parquet", *BY, *NOISE, *UNIT, "--json")
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["cells"] == 18
+    assert any("records" in sentence for sentence in plan["warnings"])
+    assert b"per-record" in run("plan", *BY, *NOISE).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["people.csv", *BY, "--count", "n"], "--count must not be combined with --by"),
+        (["people.csv", *BY, "--axes", "place"], "--axes must not be combined with --by"),
+        (["people.csv", *BY, "--drop", "who"], "--drop must not be combined with --by"),
+        (["people.csv", *BY, "--keep-order"], "--keep-order must not be combined with --by"),
+        (["people.csv", "--bins", "age=0,1"], "--bins requires --by"),
+        (["people.csv", "--table", "people"], "--table requires --by"),
+        (["postgres://me@host/db"], "with --by"),
+        (["postgres://me:Alice8675309@host/db", *BY, "--table", "people"], "must not contain a password"),
+        (["people.csv", *BY, "--unit", "who"], "--unit and --max-rows-per-unit must be given together"),
+        (["people.csv", *BY, "--bins", "age"], "--bins must be such as age=0,18,65,"),
+        (["people.csv", "--by", "place,who", "--categories", "place=x,y"], "with --bins"),
+        (["people.csv", "--by", "place", "--categories", "place=x"], "--categories or --domain"),
+        (["people.csv", "--by", "race", "--categories", "race=a,b"], "with --missing"),
+        (["nowhere.csv", *BY], "No such file"),
+        (["-", *BY], "standard input"),
+        (["postgres://me@/db?host=/nowhere", *BY, "--table", "people"], "no server answers there"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(run, folder, arguments, words):
+    keep = ["--keep", "race"] if "race=a,b" in arguments else ["--keep", "place"]
+    done = run("release", *arguments, *keep, "--epsilon", "1", "-o", "out/", "--yes")
+    assert done.returncode == 2
+    errors = done.stderr.decode()
+    assert words in errors
+    assert "Traceback" not in errors
+    assert "Alice8675309" not in errors + done.stdout.decode()
+    assert not (folder / "out").exists()

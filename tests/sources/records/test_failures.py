@@ -1,0 +1,159 @@
+"""What goes wrong is said in our own words: no value, no password and no driver's error is passed on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import ibis
+import pandas as pd
+import pytest
+
+import keepsum as ks
+
+from .conftest import PLACES, connect, csv, fill, sqlite_file
+
+SECRET = "Alice8675309"  # noqa: S105
+DOMAIN = {"place": PLACES}
+
+
+def refused(**call) -> str:
+    with pytest.raises(ks.KeepsumError) as caught:
+        ks.tabulate(**{"by": "place", "domain": DOMAIN, **call})
+    error = caught.value
+    assert isinstance(error.__context__, (type(None), OSError))
+    assert error.__cause__ is None
+    assert SECRET not in str(error)
+    return str(error)
+
+
+def test_values_outside_the_domain_are_not_named(records, tmp_path):
+    text = refused(**records, domain={"place": ["01"]})
+    assert "column 'place' must be declared categories" in text
+    assert not any(place in text for place in PLACES[1:4])
+
+
+def test_many_values_outside_the_domain():
+    """They are not all fetched."""
+    frame = pd.DataFrame({"place": [f"{SECRET} {k}" for k in range(10_000)]})
+    assert "declared categories" in refused(source=frame)
+
+
+def test_structural_zeros():
+    domain = ks.Domain({"x": ["a", "b"], "y": ["c", "d"]}).without({"x": "a", "y": "c"})
+    assert "structural zeros" in refused(source=pd.DataFrame({"x": ["a"], "y": ["c"]}), by=["x", "y"], domain=domain)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"place,age\n01,2,Alice8675309\n", "well-formed CSV"),
+        (b'place,age\n"01,Alice8675309\n', "well-formed CSV"),
+        (b"place,age\n\xff\xfeAlice8675309,1\n", "UTF-8"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"", "header"),
+        (b"place,place\n01,02\n", "different names"),
+        (b"PAR1Alice8675309", "Parquet"),
+        (b"SQLite format 3\0Alice8675309", "database"),
+        (b"12345678DUCKAlice8675309", "database"),
+        (b"PK\3\4Alice8675309", "spreadsheet"),
+        (b"\x1f\x8bAlice8675309", "header"),
+    ],
+)
+def test_files_that_are_broken(content, words, tmp_path):
+    path = tmp_path / "people.bin"
+    path.write_bytes(content)
+    assert words in refused(source=path, table="people" if words == "database" else None)
+
+
+@pytest.mark.parametrize("name", ["nothing.csv", "nothing*.parquet", "people.db/x"])
+def test_files_that_are_not_there(name, tmp_path):
+    assert name.split("*")[0] in refused(source=str(tmp_path / name))
+
+
+def test_a_column_that_is_not_there(records):
+    assert "must have a column 'nowhere'" in refused(
+        **records, by=["nowhere", "place"], domain={**DOMAIN, "nowhere": ["x"]}
+    )
+
+
+def test_tables_of_databases(tmp_path, postgres):
+    for source in (sqlite_file(tmp_path), postgres):
+        assert "Name it with table=" in refused(source=source)
+        assert "no such table" in refused(source=source, table="nowhere")
+    assert "no such table" in refused(source=postgres, table="nowhere.people")
+    assert "Leave it out" in refused(source=csv(tmp_path), table="people")
+
+
+def test_connections(postgres, tmp_path):
+    folder = postgres.split("host=")[1]
+    assert "no server answers" in refused(source=f"postgres://someone@/db?host={tmp_path}", table="people")
+    assert "no such database" in refused(source=f"postgres://postgres@/nowhere?host={folder}", table="people")
+    assert "no such user" in refused(source=f"postgres://{SECRET.lower()}@/postgres?host={folder}", table="people")
+    with connect(postgres) as server:
+        fill(server, "people")
+        server.execute("DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
+    stranger = postgres.replace("//" + postgres.split("//")[1].split("@")[0], "//stranger")
+    assert "may not read it" in refused(source=stranger, table="people")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgres://user:{SECRET}@host/db",
+        f"postgresql://user@host/db?password={SECRET}",
+        f"postgres://user@host:{SECRET}/db",
+        f"postgres://user@host/db?{SECRET}=1",
+        f"mysql://user:{SECRET}@host/db",
+        f"https://host/{SECRET}.csv",
+        f"s3://{SECRET}/people.parquet",
+        f"sqlite://{SECRET}",
+    ],
+)
+def test_addresses_are_never_repeated(address):
+    text = refused(source=address, table="people")
+    assert "host" not in text.replace("user@host", "").replace("?host=/run", "")
+
+
+def test_passwords_come_from_the_environment(monkeypatch):
+    from keepsum.sources.records.databases import postgres_address
+
+    monkeypatch.setitem(os.environ, "PGPASSWORD", SECRET)
+    address = postgres_address("postgres://me@/db?host=/run/postgresql&port=6543")
+    assert (address.host, address.port, address.user, address.database) == ("/run/postgresql", 6543, "me", "db")
+    assert SECRET not in repr(address)
+
+
+def test_sources_that_are_none(tmp_path):
+    for source in (None, 5, object(), [], [1], {"place": ["01"]}, b"x.csv"):
+        assert "records" in refused(source=source)
+    assert "bound to no database" in refused(source=ibis.table({"place": "string"}, name="people"))
+    assert "contains none" in refused(source=Path(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"by": []},
+        {"by": ["place", "place"]},
+        {"by": ["place", "age"]},
+        {"by": ["age"]},
+        {"domain": None},
+        {"domain": {"place": ["01"], "age": ["x"]}},
+        {"bins": {"age": [0, 1]}},
+        {"bins": {"place": [0, 1]}},
+        {"missing": {"age": "x"}},
+        {"missing": {"place": "nowhere"}},
+        {"within": {"place": "state"}},
+        {"count": "place"},
+    ],
+)
+def test_declarations_that_do_not_fit(wrong, tmp_path):
+    refused(source=csv(tmp_path), **wrong)
+
+
+def test_types_that_are_no_labels():
+    for values in ([pd.Timestamp("2020-01-01")], [[1, 2]], [b"01"]):
+        assert "must hold text" in refused(source=pd.DataFrame({"place": values}))
+    assert "decimal numbers" in refused(source=pd.DataFrame({"place": [1.5]}))
+    assert "several types" in refused(source=pd.DataFrame({"place": [1, SECRET]}, dtype=object))

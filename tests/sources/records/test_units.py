@@ -1,0 +1,182 @@
+"""At most so many records of each unit, chosen from its own; and what that does to a guarantee."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import keepsum as ks
+from keepsum.tables.records import Records
+
+DOMAIN = {"x": ["b", "a", "10", "9"]}
+rows = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(DOMAIN["x"]), st.integers(0, 30)), min_size=1, max_size=40)
+BINS = {"age": [0, 10, 20, None]}
+
+
+def bounded(records: list, most: int) -> Counter:
+    """By brute force: the first records of each unit, in the order of their labels and bins."""
+    units = defaultdict(list)
+    for unit, label, age in records:
+        units[unit].append((label, min(age // 10, 2)))
+    return Counter(cell for cells in units.values() for cell in sorted(cells)[:most])
+
+
+def tabulated(records: list, most: int) -> Counter:
+    frame = pd.DataFrame(records, columns=["who", "x", "age"])
+    table = ks.tabulate(frame, by=["x", "age"], domain=DOMAIN, bins=BINS, unit="who", max_rows_per_unit=most)
+    cells = [(label, k) for label in DOMAIN["x"] for k in range(3)]
+    return Counter({cell: n for cell, n in zip(cells, table.counts.tolist(), strict=True) if n})
+
+
+@given(rows, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_the_first_records_of_each_unit_in_any_order_of_rows(records, most, random):
+    assert tabulated(records, most) == bounded(records, most)
+    random.shuffle(records)
+    assert tabulated(records, most) == bounded(records, most)
+
+
+@given(rows, rows, st.integers(1, 3))
+def test_another_unit_changes_only_what_it_contributes(records, others, most):
+    """So one unit changes at most so many records, whatever the others are."""
+    added = [(99, label, age) for _, label, age in others]
+    before, after = tabulated(records, most), tabulated(records + added, most)
+    assert after - before == bounded(added, most)
+    assert not before - after
+    assert sum((after - before).values()) <= most
+
+
+def test_units_of_every_type():
+    for who in ([1, 1, 2], ["a", "a", "b"], [1.5, 1.5, 2.5]):
+        frame = pd.DataFrame({"who": who, "x": ["a", "a", "a"]})
+        assert ks.tabulate(frame, "x", DOMAIN, unit="who", max_rows_per_unit=1).counts.sum() == 2
+
+
+@pytest.mark.parametrize("who", [[1, None], [1.0, float("nan")], ["a", ""], ["a", None], [None, None]])
+def test_a_missing_unit_is_an_error(who):
+    frame = pd.DataFrame({"who": who, "x": ["a", "a"]})
+    with pytest.raises(ks.DataError, match="'who' must identify"):
+        ks.tabulate(frame, "x", DOMAIN, unit="who", max_rows_per_unit=1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"unit": "who"}, {"max_rows_per_unit": 1}, {"unit": "x", "max_rows_per_unit": 1}]
+    + [{"unit": "who", "max_rows_per_unit": most} for most in (0, -1, 1.5, True, 10**7)],
+)
+def test_a_unit_needs_a_bound_and_must_not_be_published(wrong):
+    with pytest.raises(ks.InputError):
+        ks.tabulate(pd.DataFrame({"who": [1], "x": ["a"]}), "x", DOMAIN, **wrong)
+
+
+# -- the guarantee ----------------------------------------------------------------------------------
+
+
+def people(**unit) -> ks.Table:
+    frame = pd.DataFrame({"who": [1, 1, 2, 3] * 5, "x": ["a", "b", "9", "10"] * 5, "y": ["p", "q"] * 10})
+    return ks.tabulate(frame, ["x", "y"], {**DOMAIN, "y": ["p", "q"]}, **unit)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_distances_are_multiplied(norm):
+    table = people()
+    keep = table.keep("x")
+    one, three = (ks.plan(keep, ks.Laplace(1, norm), max_rows_per_unit=k) for k in (1, 3))
+    assert three.person_distance == pytest.approx(3 * one.person_distance)
+    assert three.smallest_change.value == pytest.approx(3 * one.smallest_change.value)
+    for a, b in zip(one.attributes, three.attributes, strict=True):
+        assert b.any_value.value == pytest.approx(3 * a.any_value.value)
+        assert b.other_value.value == pytest.approx(3 * a.other_value.value)
+        assert (a.any_value.exact, b.any_value.exact) == (True, False)
+    asked = ks.plan(keep, ks.Laplace.per_person(1, norm), max_rows_per_unit=3)
+    assert float(asked.guarantee.person_epsilon) == pytest.approx(1)
+    assert float(asked.mechanism.epsilon) == pytest.approx(1 / three.person_distance)
+
+
+def test_rho_grows_with_the_square():
+    keep = people().keep("x")
+    one, three = (ks.plan(keep, ks.Gaussian(rho=1), max_rows_per_unit=k).guarantee.person_rho for k in (1, 3))
+    assert three == 9 * one
+    asked = ks.plan(keep, ks.Gaussian.per_person(rho=1), max_rows_per_unit=3)
+    assert float(asked.guarantee.person_rho) == pytest.approx(1, rel=1e-6)
+
+
+def test_the_bound_holds_for_every_change_of_several_records():
+    """By brute force: k records change one after the other, and each keeps the totals."""
+    plan = ks.plan(people().keep("x", "y"), ks.Laplace(1), max_rows_per_unit=2)
+    shape = (4, 2)
+    swaps = []
+    for i in range(4):
+        for j in range(4):
+            if i != j:
+                z = np.zeros(shape, dtype=int)
+                z[i, 0] += 1
+                z[i, 1] -= 1
+                z[j, 0] -= 1
+                z[j, 1] += 1
+                swaps.append(z)
+    longest = max(int(np.abs(a + b).sum()) for a in swaps for b in swaps)
+    assert longest == plan.person_distance == 8
+
+
+def test_a_plan_for_another_bound_is_refused():
+    table = people(unit="who", max_rows_per_unit=2)
+    with pytest.raises(ks.InputError, match="max_rows_per_unit=2"):
+        ks.plan(table.keep("x"), ks.Laplace(1)).release(table)
+    with pytest.raises(ks.InputError, match="max_rows_per_unit=1"):
+        ks.plan(table.keep("x"), ks.Laplace(1), max_rows_per_unit=2).release(people())
+    ks.plan(table.keep("x"), ks.Laplace(1), max_rows_per_unit=2).release(table)
+
+
+def test_what_the_certificate_says(tmp_path):
+    by_record = ks.release(people(), ["x"], ks.Laplace(1))
+    assert by_record.certificate.records.unit is None
+    assert any("per record" in sentence for sentence in by_record.certificate.warnings)
+    assert "per-record" in by_record.plan.explain()
+    assert "per-person" not in by_record.plan.explain()
+    by_person = ks.release(people(unit="who", max_rows_per_unit=2), ["x"], ks.Laplace(1))
+    record = by_person.certificate.records
+    assert (record.unit, record.max_rows_per_unit) == ("who", 2)
+    assert any("kept totals are those of the counted records" in s for s in by_person.certificate.warnings)
+    assert "per person of at most 2 records" in by_person.plan.explain()
+    for release in (by_record, by_person):
+        assert ks.verify(release.save(tmp_path / "out.csv", force=True)).passed
+    assert "records" not in msgspec.json.decode(ks.release(counts(), ["x"], ks.Laplace(1)).certificate.to_json())
+
+
+def counts() -> ks.Table:
+    return ks.Table.from_array([[1, 2], [3, 4]], axes={"x": ["a", "b"], "y": ["p", "q"]})
+
+
+@pytest.mark.parametrize(
+    ("forged", "passed"),
+    [
+        ({"unit": "who", "max_rows_per_unit": 3}, False),
+        ({"unit": "who", "max_rows_per_unit": None}, False),
+        ({"unit": None, "max_rows_per_unit": 2}, False),
+        ({"unit": "", "max_rows_per_unit": 2}, False),
+        ({"unit": "x", "max_rows_per_unit": 2}, False),
+        ({"unit": "who", "max_rows_per_unit": 0}, False),
+        ({"unit": "who", "max_rows_per_unit": 2}, True),
+        ({"unit": "who", "max_rows_per_unit": 1}, True),  # then the stated loss is larger than it need be
+    ],
+)
+def test_a_larger_bound_than_the_stated_loss_covers_does_not_verify(forged, passed, tmp_path):
+    release = ks.release(people(unit="who", max_rows_per_unit=2), ["x"], ks.Laplace(1))
+    table = release.save(tmp_path / "out.csv")
+    path = tmp_path / "out.certificate.json"
+    document = msgspec.json.decode(path.read_bytes())
+    document["records"] = forged
+    path.write_bytes(msgspec.json.encode(document))
+    assert ks.verify(table).passed == passed
+
+
+def test_what_records_are():
+    assert Records().changes == 1
+    assert people().records == Records()
+    assert counts().records is None
