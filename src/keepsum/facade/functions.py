@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+from scipy import sparse
 
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.facade.objects import Plan, Release
+from keepsum.facade.totals import as_invariants
+from keepsum.lattice import Lattice
 from keepsum.planning.plan import compile_plan
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.numbers import Number
@@ -16,14 +21,17 @@ from keepsum.sampling.core.rng import Rng
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
 
+Totals: TypeAlias = Invariants | Lattice | npt.ArrayLike | sparse.sparray | sparse.spmatrix
 
-def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
+
+def plan(invariants: Totals, mechanism: Request | Mechanism) -> Plan:
     """Compile kept totals and a mechanism into a plan.
 
     Parameters
     ----------
     invariants
-        The totals to keep.
+        The totals to keep: ``table.keep(...)`` or other ``Invariants``; or, for cells without names, a ``Lattice`` or
+        any matrix of integers (NumPy, scipy sparse, nested lists) with one row per total and one column per cell.
     mechanism
         ``Laplace`` or ``Gaussian``; a per-person loss is converted to one per unit of distance here.
 
@@ -35,8 +43,18 @@ def plan(invariants: Invariants, mechanism: Request | Mechanism) -> Plan:
     Notes
     -----
     Linear in the cells times the totals that each is in, plus exact algebra on the blocks whose totals overlap.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> plan = ks.plan([[1, 1, 1, 0], [0, 0, 1, 1]], ks.Laplace(epsilon=1))
+    >>> plan
+    Plan(4 cells, 2 independent totals kept, Laplace(epsilon=1, norm='l1'))
+    >>> noise = plan.sample(1000)
+    >>> noise.shape, noise[:, :3].sum(axis=1).any(), noise[:, 2:].sum(axis=1).any()
+    ((1000, 4), False, False)
     """
-    return Plan.of(compile_plan(invariants, mechanism))
+    return Plan.of(compile_plan(as_invariants(invariants), mechanism))
 
 
 def release(
