@@ -209,8 +209,13 @@ def test_plan_survives_pickling(circles):
 
 def test_no_sampler_says_why():
     keep = ks.Invariants.subsets(4, [[0, 1, 2, 3]])
-    with pytest.raises(ks.NoSamplerError, match="l1 Laplace noise needs an epsilon from 1/10000 to 50"):
-        ks.plan(keep, ks.Laplace(epsilon=100)).check_samplers()
+    plan = ks.plan(keep, ks.Laplace(epsilon=100))
+    with pytest.raises(ks.NoSamplerError) as error:
+        plan.check_samplers()
+    assert str(error.value).startswith(
+        "Epsilon per unit of distance must be from 0.0001 to 50 for l1 Laplace noise, got 100."
+    )
+    assert "no sampler: l1 Laplace noise needs an epsilon from 0.0001 to 50" in plan.explain()
 
 
 def test_nothing_is_recommended_at_a_loss_that_protects_little():

@@ -16,6 +16,7 @@ from keepsum import __version__
 from keepsum._memory import limited, ran_out
 from keepsum.cli import commands
 from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
+from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import KeepsumError, KeepsumWarning
 from keepsum_shell.stopping import STOPPED, Stop
 
@@ -74,7 +75,7 @@ def run(arguments: list[str], stop: Stop | None = None) -> int:
     except KeyboardInterrupt:  # one that arrives while another problem is being handled
         status, message = _unless_done(stop.status, STOPPED, "the command was stopped")
     if message is not None:
-        error(_in_shell_terms(message))
+        error(in_shell_terms(message))
     elif Done.words is not None and getattr(sys.stdout, "name", None) == os.devnull:  # it was closed from the start
         note(Done.words)
     abandon_streams()
@@ -134,31 +135,9 @@ def _unless_done(status: int, message: str, reason: str) -> tuple[int, str]:
     return Done.status, f"{Done.words} Only the report was cut off: {reason.rstrip('.')}."
 
 
-# Arguments in the library's messages, as options of the shell.
-IN_SHELL = {
-    "with count=": "with --count",
-    "with accept_delta=": "with --accept-delta ",
-    "domain=": "--categories or --domain",
-    "with axes=": "with --axes",
-    "with drop=": "with --drop",
-    "or drop the column.": "or drop the column with --drop.",
-    "within=": "--within",
-    "keep_order=True": "--keep-order",
-    "plan.explain()": "keepsum plan",
-    "with force": "with --force",
-    "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
-}
-
-
-def _in_shell_terms(message: str) -> str:
-    for argument, option in IN_SHELL.items():
-        message = message.replace(argument, option)
-    return message
-
-
 def _show_warning(message: Warning | str, kind: type[Warning], *_: Any) -> None:
     if issubclass(kind, KeepsumWarning):
-        warning(_in_shell_terms(str(message)))
+        warning(in_shell_terms(str(message)))
 
 
 def _usage(problem: Any) -> str:

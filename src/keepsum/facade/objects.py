@@ -15,6 +15,8 @@ from keepsum._arrays import IntArray
 from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
+from keepsum.facade.progress import drawing_shown
+from keepsum.planning.durations import seconds_per_draw
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
@@ -94,11 +96,23 @@ class Plan(CompiledPlan):
         -------
         numpy.ndarray
             int64, one row per draw, one column per cell.
+
+        Notes
+        -----
+        :meth:`explain` says about how long a draw takes. On a terminal, with rich installed, progress is shown when
+        the draws take longer than a few seconds.
         """
         draws = 1 if size is None else check_whole(size, "The number of draws", 0)
         threads = check_whole(threads, "The number of threads", 1)
-        noise = self.blocks.sample(draws, checked_rng(rng), threads)
+        source = checked_rng(rng)
+        with drawing_shown(self._seconds(draws)):
+            noise = self.blocks.sample(draws, source, threads)
         return noise[0] if size is None else noise
+
+    def _seconds(self, draws: int) -> float | None:
+        """About how long so many draws take; None if a block has no sampler."""
+        each = seconds_per_draw(self.samplers)
+        return None if each is None else draws * each
 
     def release(
         self,

@@ -26,6 +26,7 @@ from keepsum.cli.screen import (
     shown,
     warning,
 )
+from keepsum.cli.terms import sections_in_shell_terms
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def release(
         if not agree:
             raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {differences}.")
     if not json:
-        show(_sections(ready))
+        show(sections_in_shell_terms(_sections(ready)))
         sys.stdout.flush()  # if it cannot be shown, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
