@@ -18,7 +18,9 @@ if TYPE_CHECKING:
         PlanError,
     )
     from keepsum.facade.functions import plan, release
+    from keepsum.facade.marginal import Marginal
     from keepsum.facade.objects import Certificate, Plan, Release
+    from keepsum.facade.reading import read_release
     from keepsum.lattice import Lattice
     from keepsum.privacy import Gaussian, Laplace
     from keepsum.releasing.verify import Verification, verify
@@ -46,6 +48,7 @@ __all__ = [
     "Laplace",
     "LargeLossWarning",
     "Lattice",
+    "Marginal",
     "NoSamplerError",
     "Plan",
     "PlanError",
@@ -56,6 +59,7 @@ __all__ = [
     "baselines",
     "mcmc",
     "plan",
+    "read_release",
     "read_table",
     "release",
     "rng",
@@ -76,7 +80,9 @@ _HOMES = {
         "PlanError",
     ),
     "keepsum.facade.functions": ("plan", "release"),
+    "keepsum.facade.marginal": ("Marginal",),
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
+    "keepsum.facade.reading": ("read_release",),
     "keepsum.lattice": ("Lattice",),
     "keepsum.privacy": ("Gaussian", "Laplace"),
     "keepsum.releasing.verify": ("Verification", "verify"),

@@ -247,6 +247,11 @@ def _names(texts: Sequence[str] | None) -> list[str]:
     return [name for text in texts or [] for name in text.split(",")]
 
 
+def axis_names(texts: Sequence[str] | None, axes: Sequence[str]) -> list[str]:
+    """Axes that were given with commas between them, or one by one; the name of an axis may contain a comma."""
+    return [name for text in texts or [] for name in _margin(text, axes)]
+
+
 def _margin(text: str, axes: Sequence[str]) -> list[str]:
     """The axes of a margin, separated by commas; the name of an axis may contain a comma."""
     return [text] if text in axes else text.split(",")
