@@ -11,6 +11,7 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from keepsum import __version__
 from keepsum._memory import limited, ran_out
@@ -29,9 +30,10 @@ def build() -> typer.Typer:
     """The program, with one command per module."""
     app = typer.Typer(
         name="keepsum",
+        cls=Group,
         help="Release tables of counts under differential privacy, with the totals you declare kept exactly.",
         epilog="Start with: keepsum plan counts.csv --count n --keep county --epsilon 0.25",
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown" if sys.stdout.isatty() else None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -47,7 +49,33 @@ def build() -> typer.Typer:
 
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}").add(app)
+    for command in app.registered_commands:
+        command.cls = Command
     return app
+
+
+class Command(TyperCommand):
+    """A command whose help shows arguments by name, without the types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, whose types are not shown."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """All commands, with options without the types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, whose types are not shown."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    """The types of arguments and of flags go without saying; other options have names for their values."""
+    for parameter in parameters:
+        if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+            parameter.display_type = parameter.display_type_rich = lambda ctx: ""
+    return parameters
 
 
 def _version(wanted: bool) -> None:
@@ -94,6 +122,8 @@ def _outcome(arguments: list[str], stop: Stop) -> tuple[int, str | None]:
             status: Any = build()(args=arguments, standalone_mode=False)
             sys.stdout.flush()
         except (Exception, SystemExit, KeyboardInterrupt) as problem:
+            if isinstance(problem, SystemExit) and not problem.code:  # completion, which ends the process by itself
+                return 0, None
             return _answer(problem, stop)
     if status == INTERRUPTED and stop.number is not None:
         return _unless_done(stop.status, STOPPED, "the command was stopped")

@@ -13,6 +13,7 @@ import typer
 
 import keepsum as ks
 from keepsum._memory import BYTES_A_CELL, check_room
+from keepsum.cli import completion
 from keepsum.cli.categories import parse_categories
 from keepsum.errors import InputError
 
@@ -54,9 +55,17 @@ PUBLISHED = """
 TABLE_AND_TOTALS, NOISE = "The table and its kept totals", "The noise"
 
 
-def option(*names: str, help: str, panel: str = TABLE_AND_TOTALS, metavar: str | None = None) -> Any:  # noqa: A002
+def option(
+    *names: str,
+    help: str,  # noqa: A002
+    panel: str = TABLE_AND_TOTALS,
+    metavar: str | None = None,
+    completion: Callable[[typer.Context, str], list[str]] | None = None,
+) -> Any:
     """A command-line option, under a heading of the help."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+    return typer.Option(
+        *names, help=help, rich_help_panel=panel, metavar=metavar, autocompletion=completion, show_default=False
+    )
 
 
 @dataclass(frozen=True)
@@ -64,19 +73,33 @@ class Declaration:
     """A table, the totals to keep and the noise, as declared on the command line."""
 
     table: Annotated[
-        str | None, typer.Argument(help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input.")
+        str | None,
+        typer.Argument(
+            help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input.",
+            metavar="TABLE",
+            show_default=False,
+        ),
     ] = None
-    count: Annotated[str, option("--count", help="The column of counts.", metavar="COLUMN")] = "count"
+    count: Annotated[
+        str, option("--count", help="The column of counts.", metavar="COLUMN", completion=completion.column)
+    ] = "count"
     axes: Annotated[
         list[str] | None,
         option(
             "--axes",
             help="Columns that are axes; by default all but the count. Columns of numbers must be declared.",
             metavar="A,B",
+            completion=completion.columns,
         ),
     ] = None
     within: Annotated[
-        list[str] | None, option("--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT")
+        list[str] | None,
+        option(
+            "--within",
+            help="A nested axis and its parent: county:state.",
+            metavar="CHILD:PARENT",
+            completion=completion.nesting,
+        ),
     ] = None
     domain: Annotated[str | None, option("--domain", help="TOML file with the categories of axes.", metavar="FILE")] = (
         None
@@ -88,10 +111,17 @@ class Declaration:
     keep_order: Annotated[bool, option("--keep-order", help="Keep the order of the rows, which makes it public.")] = (
         False
     )
-    drop: Annotated[list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B")] = None
+    drop: Annotated[
+        list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B", completion=completion.columns)
+    ] = None
     keep: Annotated[
         list[str] | None,
-        option("--keep", help="Keep the margin of an axis exactly; A,B for a two-way margin.", metavar="AXIS"),
+        option(
+            "--keep",
+            help="Keep the margin of an axis exactly; A,B for a two-way margin.",
+            metavar="AXIS",
+            completion=completion.columns,
+        ),
     ] = None
     keep_total: Annotated[bool, option("--keep-total", help="Keep the grand total.")] = False
     keep_file: Annotated[

@@ -47,18 +47,23 @@ def add(app: typer.Typer) -> None:
 def convergence(
     declared: Declaration,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Plot the curve to this file: .png, .svg or .pdf.")
+        Path | None,
+        typer.Option("--output", "-o", help="Plot the curve to this file: .png, .svg or .pdf.", metavar="FILE"),
     ] = None,
-    pairs: Annotated[int | None, typer.Option("--pairs", help="The number of pairs of chains.", min=20)] = None,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", help="The number of pairs of chains.", min=20, metavar="N")
+    ] = None,
     paper: Annotated[
         float | None, typer.Option("--paper", help="Show the paper's chain with this parameter instead.", metavar="A")
     ] = None,
     lag: Annotated[
-        int | None, typer.Option("--lag", help="For --paper: the lag between the chains (10,000).", min=1)
+        int | None, typer.Option("--lag", help="For --paper: the lag between the chains (10,000).", min=1, metavar="N")
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option("--max-steps", help="For --paper: the step at which a pair is given up (1,000,000).", min=2),
+        typer.Option(
+            "--max-steps", help="For --paper: the step at which a pair is given up (1,000,000).", min=2, metavar="N"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,

@@ -63,12 +63,17 @@ def release(
     declared: Declaration,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="released.csv, or out/ for a folder.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--output", "-o", help="released.csv, or out/ for a folder.", metavar="OUTPUT", rich_help_panel=OUTPUT
+        ),
     ] = None,
     accept_pinned: Annotated[
         list[str] | None,
         typer.Option(
-            "--accept-pinned", help="Publish this pinned cell without noise; 'all' for all.", rich_help_panel=OUTPUT
+            "--accept-pinned",
+            help="Publish this pinned cell without noise; 'all' for all.",
+            metavar="CELL",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     accept_delta: Annotated[
@@ -76,20 +81,26 @@ def release(
         typer.Option(
             "--accept-delta",
             help="The largest delta that estimated sampling may add for one person.",
+            metavar="D",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     totals: Annotated[
         Path | None,
         typer.Option(
-            "--totals", help="Check kept totals against these published figures first.", rich_help_panel=OUTPUT
+            "--totals",
+            help="Check kept totals against these published figures first.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option("--sign", help="Sign the certificate with this key.", rich_help_panel=OUTPUT)
+        Path | None,
+        typer.Option("--sign", help="Sign the certificate with this key.", metavar="KEY", rich_help_panel=OUTPUT),
     ] = None,
     seed: Annotated[
-        str | None, typer.Option("--seed", help="Reproducible noise, not for publication.", rich_help_panel=OUTPUT)
+        str | None,
+        typer.Option("--seed", help="Reproducible noise, not for publication.", metavar="SEED", rich_help_panel=OUTPUT),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.", rich_help_panel=OUTPUT)
