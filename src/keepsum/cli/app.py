@@ -117,10 +117,18 @@ def _outcome(arguments: list[str], stop: Stop) -> tuple[int, str | None]:
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
     with warnings.catch_warnings():
         warnings.simplefilter("default", KeepsumWarning)
-        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        postponed: list[str] = []  # until the command is done: if it fails, what is wrong comes first, and alone
+
+        def postpone(message: Warning | str, kind: type[Warning], *_: Any) -> None:
+            if issubclass(kind, KeepsumWarning):
+                postponed.append(in_shell_terms(str(message)))
+
+        warnings.showwarning = postpone  # type: ignore[assignment]
         try:
             status: Any = build()(args=arguments, standalone_mode=False)
             sys.stdout.flush()
+            for sentence in postponed:
+                warning(sentence)
         except (Exception, SystemExit, KeyboardInterrupt) as problem:
             if isinstance(problem, SystemExit) and not problem.code:  # completion, which ends the process by itself
                 return 0, None
@@ -163,11 +171,6 @@ def _unless_done(status: int, message: str, reason: str) -> tuple[int, str]:
     if Done.words is None:
         return status, message
     return Done.status, f"{Done.words} Only the report was cut off: {reason.rstrip('.')}."
-
-
-def _show_warning(message: Warning | str, kind: type[Warning], *_: Any) -> None:
-    if issubclass(kind, KeepsumWarning):
-        warning(in_shell_terms(str(message)))
 
 
 def _usage(problem: Any) -> str:

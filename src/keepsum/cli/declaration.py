@@ -81,8 +81,8 @@ class Declaration:
         ),
     ] = None
     count: Annotated[
-        str, option("--count", help="The column of counts.", metavar="COLUMN", completion=completion.column)
-    ] = "count"
+        str | None, option("--count", help="The column of counts.", metavar="COLUMN", completion=completion.column)
+    ] = None
     axes: Annotated[
         list[str] | None,
         option(
@@ -219,7 +219,12 @@ class Declaration:
         check_room(cells.size, f"A table of {cells.size:,} cells", BYTES_A_CELL)
         import numpy as np
 
-        return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self.count)
+        return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self._count)
+
+    @property
+    def _count(self) -> str:
+        """The column of counts, by default one of that name."""
+        return "count" if self.count is None else self.count
 
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
@@ -227,11 +232,15 @@ class Declaration:
 
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
-        file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
+        file = open_columns(sys.stdin.buffer if name == "-" else name, self._count)
+        if self.count is None and self._count not in file.source.names:
+            raise InputError(
+                f"Option --count must name the column of counts, {file.source.column_choices()}. Pass --count COLUMN."
+            )
         named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, file.source.names))}
         drop = _names(self.drop)
-        axes = resolve_axes(file.source, self.count, _names(self.axes) or None, within or {}, drop, named)
-        return ks.Table.from_source(file.source, axes, self.count, within, categories, file.origin, self.keep_order)
+        axes = resolve_axes(file.source, self._count, _names(self.axes) or None, within or {}, drop, named)
+        return ks.Table.from_source(file.source, axes, self._count, within, categories, file.origin, self.keep_order)
 
     def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
         """The categories of ``--categories`` and ``--domain``."""

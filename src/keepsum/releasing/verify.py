@@ -170,7 +170,8 @@ class Files:
         document = beside if certificate is None else check_path(certificate, "The certificate")
         for file, what in ((path, "table"), (document, "certificate")):
             if not file.is_file():
-                raise InputError(f"The {what} {str(file)!r} must be a file, {_instead(file)}. Check the name.")
+                form = "a file" if file.suffix else "a file or the folder of a release"
+                raise InputError(f"The {what} {str(file)!r} must be {form}, {_instead(file)}. Check the name.")
         stem = document.name.removesuffix("certificate.json")
         return cls(path, document, document.with_name(f"{stem}invariants.json"))
 

@@ -116,15 +116,18 @@ def release(
     from keepsum.sources.writing import own_kind
 
     mechanism = declared.noise()
-    key = _check_call(declared, output, sign, yes, force)
+    key = _check_call(declared, output, sign, force)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
         warnings.simplefilter("ignore", known)
     with progress() as step:
         step("reading the table")
         table = declared.read()
         place = Destination.at(str(output), own_kind(table))
+        kept = declared.kept(table)
+        if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
+            raise InputError("No terminal to confirm on; pass --yes to release.")
         step("compiling the plan")
-        plan = ks.plan(declared.kept(table), mechanism)
+        plan = ks.plan(kept, mechanism)
         step("working out margins of error and bounds")
         ready = prepare(plan, table, accept_pinned or (), seed is not None, pairs_shown(step), accept_delta)
         figures = None if totals is None else read_totals(totals, plan.invariants, table.count)
@@ -163,9 +166,7 @@ def _report(place: Destination, released: Drawn) -> None:
         abandon_streams()
 
 
-def _check_call(
-    declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool
-) -> Ed25519PrivateKey | None:
+def _check_call(declared: Declaration, output: str | None, sign: Path | None, force: bool) -> Ed25519PrivateKey | None:
     """Refuse what can be refused before the table is read; returns the key to sign with."""
     from keepsum.releasing.destination import Destination
     from keepsum.releasing.signing import read_private_key
@@ -174,8 +175,6 @@ def _check_call(
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
         raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
-    if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
-        raise InputError("No terminal to confirm on; pass --yes to release.")
     place = Destination.at(output)
     if place.put_back():
         warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
