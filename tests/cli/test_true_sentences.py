@@ -188,7 +188,7 @@ def test_a_call_that_is_none_stays_as_it_is():
 
 def test_what_is_exact_comes_before_what_is_to_be_accepted():
     keep, mechanism = BY_MIXTURE
-    plan = ks.plan(keep, mechanism).certify(pairs=20)
+    plan = ks.plan(keep, mechanism).certify(pairs=1000)
     table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")
     with pytest.raises(ks.PlanError) as error:
         plan.release(table)
@@ -205,7 +205,9 @@ def test_named_totals_are_named(run, tmp_path):
     done = run("plan", CHILDREN, "--count", "n", "--keep-file", "totals.toml", "--epsilon", "1")
     assert b"weighted total 'coast'" in done.stdout
     (tmp_path / "totals.toml").write_text(
-        "".join(f'[[total]]\nname = "area {k}"\ncells = [{{county = "{c}"}}]\n' for k, c in enumerate(["Alpha", "Beta"]))
+        "".join(
+            f'[[total]]\nname = "area {k}"\ncells = [{{county = "{c}"}}]\n' for k, c in enumerate(["Alpha", "Beta"])
+        )
     )
     options = ["--count", "n", "--keep-file", "totals.toml", "--epsilon", "1", "-o", "out.csv", "-y"]
     done = run("release", CHILDREN, *options)
