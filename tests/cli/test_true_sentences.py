@@ -113,7 +113,7 @@ def test_a_folder_that_is_replaced_keeps_its_mode(run, tmp_path, mode):
 @pytest.mark.parametrize("name", ["nodir/", "nodir"])
 def test_a_folder_that_is_not_there(run, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ks.InputError, match="folder.*there is none"):
+    with pytest.raises(ks.InputError, match=r"folder.*there is none"):
         ks.verify(name)
     assert "folder" in sentence(run("verify", name))
     (tmp_path / "nodir").write_text("a file")
