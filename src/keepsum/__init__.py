@@ -18,8 +18,10 @@ if TYPE_CHECKING:
         PlanError,
     )
     from keepsum.facade import postprocess
-    from keepsum.facade.functions import plan, read_release, release
+    from keepsum.facade.functions import plan, release
+    from keepsum.facade.marginal import Marginal
     from keepsum.facade.objects import Certificate, Plan, Release
+    from keepsum.facade.reading import read_release
     from keepsum.facade.records import tabulate
     from keepsum.lattice import Lattice
     from keepsum.privacy import Gaussian, Laplace
@@ -48,6 +50,7 @@ __all__ = [
     "Laplace",
     "LargeLossWarning",
     "Lattice",
+    "Marginal",
     "NoSamplerError",
     "Plan",
     "PlanError",
@@ -81,8 +84,10 @@ _HOMES = {
         "PlanError",
     ),
     "keepsum.facade": ("postprocess",),
-    "keepsum.facade.functions": ("plan", "read_release", "release"),
+    "keepsum.facade.functions": ("plan", "release"),
+    "keepsum.facade.marginal": ("Marginal",),
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
+    "keepsum.facade.reading": ("read_release",),
     "keepsum.facade.records": ("tabulate",),
     "keepsum.lattice": ("Lattice",),
     "keepsum.privacy": ("Gaussian", "Laplace"),

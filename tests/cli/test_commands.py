@@ -54,7 +54,8 @@ def test_the_whole_job(tmp_path):
     (tmp_path / "released.csv").write_text(text.replace("Beta,High,", "Beta,High,1"))
     bad = run("verify", "released.csv")
     assert bad.returncode == 1
-    assert b"2 differ: total of county=Beta; total of education=High" in bad.stdout
+    assert b"2 differ: total of county=Beta (55 in the certificate, " in bad.stdout
+    assert b"; total of education=High (30 in the certificate, " in bad.stdout
 
 
 @pytest.mark.audit

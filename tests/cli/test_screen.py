@@ -9,8 +9,10 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.cli.screen import COMPILING, error, progress, show, show_checks, show_json, shown
+from keepsum.cli.screen import COMPILING, error, pairs_shown, progress, show, show_checks, show_json, shown
+from keepsum.convergence.observe import observe
 from keepsum.sampling.core import compiling
+from support import BY_MIXTURE
 
 FORGED = "a\nok      signature           valid, by the given key\x1b[1A\u202e\x9b2J\u2028[bold]:warning:"
 
@@ -95,6 +97,21 @@ def test_a_file_without_a_header_is_not_printed(tmp_path, lines_of, released):
         words = " ".join(" ".join(shown_lines).split())  # lines are broken to the width of a terminal
         assert "the first line may be data" in words
         assert "8675309" not in words
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_stages_of_the_library_are_shown_on_a_terminal_and_nowhere_else(monkeypatch, stream):
+    """The weights of proposals are examined after the last pair: the bar says so, and how much is drawn."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    chain = ks.plan(*BY_MIXTURE).samplers[0].chain
+    with contextlib.redirect_stderr(stream), progress() as step:
+        observe(chain, 1, 20, add=lambda _: pairs_shown(step)(20, 20))
+        ks.plan(*BY_MIXTURE).sample(2)
+    stages = ("running coupled chains: 20 of 20 pairs", "examining the weights of", "drawing the noise: 100%")
+    places = [stream.getvalue().find(stage) for stage in stages]
+    assert (places == sorted(places) and -1 not in places) == stream.isatty()
+    assert bool(stream.getvalue()) == stream.isatty()
 
 
 def two_more(number):

@@ -81,5 +81,5 @@ def test_three_margins_kept_separately_are_no_two_way_table(planned):
     assert plan.guarantee.sampling == shown["sampling"] == "rounded"
     assert [block["form"] for block in shown["blocks"]] == ["48 regions under 12 overlapping totals"]
     text = " ".join(plan.explain().split())
-    assert "Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon 1 " in text
-    assert ", or Gaussian with --mechanism gaussian --per-person --epsilon 1 --delta 1e-6 " in text
+    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(1, norm='l2') " in text
+    assert ", or Gaussian with ks.Gaussian.per_person(1, delta=1e-6) " in text

@@ -112,8 +112,9 @@ def test_where_sampling_is_not_exact_the_exact_mechanisms_are_named(totals, meth
     assert [choice.method for choice in plan.samplers] == [method]
     text = " ".join(plan.explain().split())
     epsilon = f"{float(plan.mechanism.loss(plan.person).epsilon):g}"
-    assert f"Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon {epsilon} " in text
-    assert f", or Gaussian with --mechanism gaussian --per-person --epsilon {epsilon} --delta 1e-6 " in text
+    assert f"Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person({epsilon}, norm='l2') " in text
+    assert f", or Gaussian with ks.Gaussian.per_person({epsilon}, delta=1e-6) " in text
+    assert "--" not in text
     for other in (ks.Laplace.per_person(epsilon, norm="l2"), ks.Gaussian.per_person(epsilon, "1e-6")):
         assert ks.plan(keep, other).guarantee.sampling == "exact"
 

@@ -76,7 +76,7 @@ def test_union(places):
     both = margins + ks.Invariants.subsets(6, [[0, 5]], names=["first and last"])
     assert both.domain is places
     assert both.name(2) == "first and last"
-    assert repr(both) == "Invariants(2 totals of state, 1 total of a subset; 6 cells)"
+    assert repr(both) == "Invariants(2 totals of state, total 'first and last'; 6 cells)"
     with pytest.raises(ks.InputError, match="same cells"):
         margins + ks.Invariants.subsets(7, [[0]])
     with pytest.raises(ks.InputError, match="same domain"):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from keepsum._arguments import check_number
 from keepsum._arrays import IntArray
+from keepsum._progress import doing
 from keepsum.accuracy.law import CellLaw, cell_law, margin
 from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, Structure
@@ -123,6 +124,7 @@ def _simulated(choice: Choice, draws: int) -> IntArray:
         raise InputError(
             "Margins of error need a sampler for every block, and one has none. plan.explain() shows every block."
         )
+    doing("simulating margins of error")
     noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
     simulate_into(choice.sampler, noise, rng(seed="keepsum accuracy"))
     return noise

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import io
 import os
 import pkgutil
-import re
-import shlex
 import sys
 import warnings
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from keepsum import __version__
 from keepsum._memory import limited, ran_out
 from keepsum.cli import commands
 from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
+from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import KeepsumError, KeepsumWarning
 from keepsum_shell.stopping import STOPPED, Stop
 
@@ -31,9 +30,10 @@ def build() -> typer.Typer:
     """The program, with one command per module."""
     app = typer.Typer(
         name="keepsum",
+        cls=Group,
         help="Release tables of counts under differential privacy, with the totals you declare kept exactly.",
         epilog="Start with: keepsum plan counts.csv --count n --keep county --epsilon 0.25",
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown" if sys.stdout.isatty() else None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,7 +49,33 @@ def build() -> typer.Typer:
 
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}").add(app)
+    for command in app.registered_commands:
+        command.cls = Command
     return app
+
+
+class Command(TyperCommand):
+    """A command whose help shows arguments by name, without the types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, whose types are not shown."""
+        return _without_types(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """All commands, with options without the types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, whose types are not shown."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(parameters: list[Any]) -> list[Any]:
+    """The types of arguments and of flags go without saying; other options have names for their values."""
+    for parameter in parameters:
+        if parameter.param_type_name == "argument" or getattr(parameter, "is_flag", False):
+            parameter.display_type = parameter.display_type_rich = lambda ctx: ""
+    return parameters
 
 
 def _version(wanted: bool) -> None:
@@ -77,7 +103,7 @@ def run(arguments: list[str], stop: Stop | None = None) -> int:
     except KeyboardInterrupt:  # one that arrives while another problem is being handled
         status, message = _unless_done(stop.status, STOPPED, "the command was stopped")
     if message is not None:
-        error(_in_shell_terms(message))
+        error(in_shell_terms(message))
     elif Done.words is not None and getattr(sys.stdout, "name", None) == os.devnull:  # it was closed from the start
         note(Done.words)
     abandon_streams()
@@ -91,11 +117,21 @@ def _outcome(arguments: list[str], stop: Stop) -> tuple[int, str | None]:
             stream.reconfigure(errors="replace")  # a terminal that cannot show a character shows a question mark
     with warnings.catch_warnings():
         warnings.simplefilter("default", KeepsumWarning)
-        warnings.showwarning = _show_warning  # type: ignore[assignment]
+        postponed: list[str] = []  # until the command is done: if it fails, what is wrong comes first, and alone
+
+        def postpone(message: Warning | str, kind: type[Warning], *_: Any) -> None:
+            if issubclass(kind, KeepsumWarning):
+                postponed.append(in_shell_terms(str(message)))
+
+        warnings.showwarning = postpone  # type: ignore[assignment]
         try:
             status: Any = build()(args=arguments, standalone_mode=False)
             sys.stdout.flush()
+            for sentence in postponed:
+                warning(sentence)
         except (Exception, SystemExit, KeyboardInterrupt) as problem:
+            if isinstance(problem, SystemExit) and not problem.code:  # completion, which ends the process by itself
+                return 0, None
             return _answer(problem, stop)
     if status == INTERRUPTED and stop.number is not None:
         return _unless_done(stop.status, STOPPED, "the command was stopped")
@@ -135,51 +171,6 @@ def _unless_done(status: int, message: str, reason: str) -> tuple[int, str]:
     if Done.words is None:
         return status, message
     return Done.status, f"{Done.words} Only the report was cut off: {reason.rstrip('.')}."
-
-
-# Arguments in the library's messages, as options of the shell.
-IN_SHELL = {
-    "with count=": "with --count",
-    "with accept_delta=": "with --accept-delta ",
-    "domain=": "--categories or --domain",
-    "with axes=": "with --axes",
-    "with drop=": "with --drop",
-    "within=": "--within",
-    "keep_order=True": "--keep-order",
-    "dense=True": "--dense",
-    "drop_rows=": "--drop-rows",
-    "carry=": "--carry",
-    "plan.explain()": "keepsum plan",
-    "with force": "with --force",
-    "with bins=": "with --bins",
-    "by bins=": "by --bins",
-    "with missing=": "with --missing",
-    "with by=": "with --by",
-    "with table=": "with --table",
-    "Check table=": "Check --table",
-    "table= must": "--table must",
-    "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
-    "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
-}
-
-
-def _in_shell_terms(message: str) -> str:
-    message = re.sub(r"within=(\{[^{}]*\})", lambda match: _pairs(match[1], "--within", ":"), message)
-    message = re.sub(r"drop_rows=(\{[^{}]*\})", lambda match: _pairs(match[1], "--drop-rows", "="), message)
-    for argument, option in IN_SHELL.items():
-        message = message.replace(argument, option)
-    return message
-
-
-def _pairs(mapping: str, option: str, separator: str) -> str:
-    """A mapping in a message as options of the shell, quoted where the shell needs it."""
-    pairs = ast.literal_eval(mapping)
-    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{value}')}" for key, value in pairs.items())
-
-
-def _show_warning(message: Warning | str, kind: type[Warning], *_: Any) -> None:
-    if issubclass(kind, KeepsumWarning):
-        warning(_in_shell_terms(str(message)))
 
 
 def _usage(problem: Any) -> str:

@@ -13,6 +13,7 @@ import typer
 
 import keepsum as ks
 from keepsum._memory import BYTES_A_CELL, check_room
+from keepsum.cli import completion
 from keepsum.cli.categories import parse_categories
 from keepsum.cli.records import (
     RecordOptions,
@@ -63,9 +64,17 @@ PUBLISHED = """
 TABLE_AND_TOTALS, RECORDS, NOISE = "The table and its kept totals", "Records instead of counts", "The noise"
 
 
-def option(*names: str, help: str, panel: str = TABLE_AND_TOTALS, metavar: str | None = None) -> Any:  # noqa: A002
+def option(
+    *names: str,
+    help: str,  # noqa: A002
+    panel: str = TABLE_AND_TOTALS,
+    metavar: str | None = None,
+    completion: Callable[[typer.Context, str], list[str]] | None = None,
+) -> Any:
     """A command-line option, under a heading of the help."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+    return typer.Option(
+        *names, help=help, rich_help_panel=panel, metavar=metavar, autocompletion=completion, show_default=False
+    )
 
 
 @dataclass(frozen=True)
@@ -76,20 +85,31 @@ class Declaration:
         str | None,
         typer.Argument(
             help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input. With --by: records, "
-            "also in a folder or a database (postgres://user@host/database)."
+            "also in a folder or a database (postgres://user@host/database).",
+            metavar="TABLE",
+            show_default=False,
         ),
     ] = None
-    count: Annotated[str, option("--count", help="The column of counts.", metavar="COLUMN")] = "count"
+    count: Annotated[
+        str | None, option("--count", help="The column of counts.", metavar="COLUMN", completion=completion.column)
+    ] = None
     axes: Annotated[
         list[str] | None,
         option(
             "--axes",
             help="Columns that are axes; by default all but the count. Columns of numbers must be declared.",
             metavar="A,B",
+            completion=completion.columns,
         ),
     ] = None
     within: Annotated[
-        list[str] | None, option("--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT")
+        list[str] | None,
+        option(
+            "--within",
+            help="A nested axis and its parent: county:state.",
+            metavar="CHILD:PARENT",
+            completion=completion.nesting,
+        ),
     ] = None
     domain: Annotated[str | None, option("--domain", help="TOML file with the categories of axes.", metavar="FILE")] = (
         None
@@ -101,14 +121,21 @@ class Declaration:
     keep_order: Annotated[bool, option("--keep-order", help="Keep the order of the rows, which makes it public.")] = (
         False
     )
-    drop: Annotated[list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B")] = None
+    drop: Annotated[
+        list[str] | None, option("--drop", help="Columns to leave out.", metavar="A,B", completion=completion.columns)
+    ] = None
     drop_rows: Annotated[
         list[str] | None,
         option("--drop-rows", help="Rows to leave out, such as totals: county=Total.", metavar="COLUMN=LABEL"),
     ] = None
     carry: Annotated[
         list[str] | None,
-        option("--carry", help="Columns that follow from an axis, published as they are: fips.", metavar="A,B"),
+        option(
+            "--carry",
+            help="Columns that follow from an axis, published as they are: fips.",
+            metavar="A,B",
+            completion=completion.columns,
+        ),
     ] = None
     wide: Annotated[
         str | None,
@@ -123,7 +150,12 @@ class Declaration:
     ] = False
     keep: Annotated[
         list[str] | None,
-        option("--keep", help="Keep the margin of an axis exactly; A,B for a two-way margin.", metavar="AXIS"),
+        option(
+            "--keep",
+            help="Keep the margin of an axis exactly; A,B for a two-way margin.",
+            metavar="AXIS",
+            completion=completion.columns,
+        ),
     ] = None
     keep_total: Annotated[bool, option("--keep-total", help="Keep the grand total.")] = False
     keep_file: Annotated[
@@ -255,7 +287,7 @@ class Declaration:
             unit=self.unit,
             max_rows_per_unit=self.max_rows_per_unit,
             table=self.database_table,
-            count=self.count,
+            count=self._count,
         )
 
     def read(self) -> ks.Table:
@@ -277,7 +309,12 @@ class Declaration:
         check_room(cells.size, f"A table of {cells.size:,} cells", BYTES_A_CELL)
         import numpy as np
 
-        return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self.count)
+        return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self._count)
+
+    @property
+    def _count(self) -> str:
+        """The column of counts, by default one of that name."""
+        return "count" if self.count is None else self.count
 
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
@@ -288,7 +325,7 @@ class Declaration:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
         margins = self.keep or []
         declared = Declared.checked(
-            self.count,
+            self._count,
             _names(self.axes) or None,
             within=within,
             domain=categories,
@@ -349,6 +386,11 @@ class Declaration:
 
 def _names(texts: Sequence[str] | None) -> list[str]:
     return [name for text in texts or [] for name in text.split(",")]
+
+
+def axis_names(texts: Sequence[str] | None, axes: Sequence[str]) -> list[str]:
+    """Axes that were given with commas between them, or one by one; the name of an axis may contain a comma."""
+    return [name for text in texts or [] for name in _margin(text, axes)]
 
 
 def _margin(text: str, axes: Sequence[str]) -> list[str]:

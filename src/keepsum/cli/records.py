@@ -11,7 +11,7 @@ from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.errors import InputError
 
 OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit", "database_table")
-OF_COUNTS = ("axes", "drop", "keep_order")
+OF_COUNTS = ("axes", "drop", "drop_rows", "carry", "wide", "dense", "keep_order")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def empty_table(options: RecordOptions) -> ks.Table:
 def refuse_with_by(declared: Any) -> None:
     """Refuse options that describe a file of counts."""
     given = [name for name in OF_COUNTS if getattr(declared, name)]
-    given += ["count"] if declared.count != "count" else []
+    given += ["count"] if declared.count is not None else []
     if given:
         raise InputError(f"Option {_option(given[0])} must not be combined with --by, which counts records.")
 

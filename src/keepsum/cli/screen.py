@@ -6,10 +6,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import typer
 
+from keepsum._progress import watched_by
 from keepsum._text import printable
 
 COMPILING = "compiling samplers, only the first time"
@@ -159,14 +161,25 @@ def progress() -> Iterator[Any]:
         def step(description: str) -> None:
             nonlocal current
             current = description
-            bar.update(task, description=description)
+            bar.update(task, description=description, refresh=True)
 
         def compiled(done: int, total: int) -> None:
             shown_step = f"{COMPILING}: {done} of {total} functions" if done < total else current
             bar.update(task, description=shown_step, refresh=True)
 
-        with compiling_shown(compiled):
+        def part(fraction: float) -> None:
+            bar.update(task, description=f"{current}: {100 * fraction:.0f}%")
+
+        with compiling_shown(compiled), watched_by(Stages(step, part)):
             yield step
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Who is told by the library what it does, and how far it is."""
+
+    doing: Callable[[str], None]
+    done: Callable[[float], None]
 
 
 def pairs_shown(step: Callable[[str], None]) -> Callable[[int, int], None]:

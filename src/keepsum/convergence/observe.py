@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from keepsum._arguments import check_number, check_whole
+from keepsum._progress import doing
 from keepsum._text import type_of
 from keepsum.convergence.bounds import TvBound, tv_upper_bound
 from keepsum.convergence.store import CHUNK_PAIRS, MeetingTimeStore
@@ -235,6 +236,8 @@ def observe(
     """Run the pairs of one chain that are not in the cache; ``add`` is called with the pairs of each chunk."""
     times = _times(chain, pairs, threads, add)
     excess = Counter(time - chain.lag for time in times if time >= 0)
+    proposals = max(WEIGHTS, pairs * chain.lag)
+    doing(f"examining the weights of {proposals:,} proposals")
     return BlockConvergence(
         blocks=blocks,
         steps=chain.steps,
@@ -243,7 +246,7 @@ def observe(
         meetings=tuple(sorted(excess.items())),
         unmet=sum(time < 0 for time in times),
         confidence=confidence,
-        predicted=chain.predicted_distance(max(WEIGHTS, pairs * chain.lag)),
+        predicted=chain.predicted_distance(proposals),
         rounding=chain.rounding,
     )
 

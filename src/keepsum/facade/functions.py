@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+from scipy import sparse
 
 from keepsum._arguments import check_whole
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.facade.objects import Plan, Release
+from keepsum.facade.totals import as_invariants
+from keepsum.lattice import Lattice
 from keepsum.planning.plan import compile_plan
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.numbers import Number
-from keepsum.releasing.codec import plan_of
 from keepsum.releasing.release import check_confidential
 from keepsum.sampling.core.rng import Rng
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.records import LARGEST_BOUND, Records
 from keepsum.tables.table import Table
 
+Totals: TypeAlias = Invariants | Lattice | npt.ArrayLike | sparse.sparray | sparse.spmatrix
 
-def plan(invariants: Invariants, mechanism: Request | Mechanism, *, max_rows_per_unit: int = 1) -> Plan:
+
+def plan(invariants: Totals, mechanism: Request | Mechanism, *, max_rows_per_unit: int = 1) -> Plan:
     """Compile kept totals and a mechanism into a plan.
 
     Parameters
     ----------
     invariants
-        The totals to keep.
+        The totals to keep: ``table.keep(...)`` or other ``Invariants``; or, for cells without names, a ``Lattice`` or
+        any matrix of integers (NumPy, scipy sparse, nested lists) with one row per total and one column per cell.
     mechanism
         ``Laplace`` or ``Gaussian``; a per-person loss is converted to one per unit of distance here.
     max_rows_per_unit
@@ -42,9 +48,19 @@ def plan(invariants: Invariants, mechanism: Request | Mechanism, *, max_rows_per
     Notes
     -----
     Linear in the cells times the totals that each is in, plus exact algebra on the blocks whose totals overlap.
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> plan = ks.plan([[1, 1, 1, 0], [0, 0, 1, 1]], ks.Laplace(epsilon=1))
+    >>> plan
+    Plan(4 cells, 2 independent totals kept, Laplace(epsilon=1, norm='l1'))
+    >>> noise = plan.sample(1000)
+    >>> noise.shape, set(noise[:, :3].sum(axis=1).tolist()), set(noise[:, 2:].sum(axis=1).tolist())
+    ((1000, 4), {0}, {0})
     """
     most = check_whole(max_rows_per_unit, "The number of records per unit", 1, LARGEST_BOUND)
-    return _plan(invariants, mechanism, None if most == 1 else Records(None, most))
+    return _plan(as_invariants(invariants), mechanism, None if most == 1 else Records(None, most))
 
 
 def _plan(invariants: Invariants, mechanism: Request | Mechanism, records: Records | None) -> Plan:
@@ -104,37 +120,3 @@ def release(
     return _plan(kept, mechanism, table.records).release(
         table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
     )
-
-
-def read_release(
-    path: str | PathLike[str],
-    certificate: str | PathLike[str] | None = None,
-    *,
-    key: str | PathLike[str] | None = None,
-    allow_seeded: bool = False,
-) -> Release:
-    """Read a release that was saved, after it has been verified.
-
-    Parameters
-    ----------
-    path
-        The released table, or the folder of a release.
-    certificate
-        Its certificate; by default the one beside it.
-    key
-        The publisher's public key. Without it a signature shows only that the certificate is unchanged.
-    allow_seeded
-        Accept noise that came from a seed.
-
-    Raises
-    ------
-    InputError
-        If a check of :func:`verify` fails.
-    """
-    from keepsum.releasing.verify import read_verified  # signatures, which plans do not need
-
-    verification, drawn = read_verified(path, certificate, key=key, allow_seeded=allow_seeded)
-    if drawn is None:
-        failed = ", ".join(f"{check.name} ({check.words})" for check in verification.checks if not check.passed)
-        raise InputError(f"A release must verify before it is used, but this one fails: {failed}.")
-    return Release.of(drawn, Plan.of(plan_of(drawn.certificate, drawn.invariants)))

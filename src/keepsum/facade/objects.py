@@ -15,6 +15,9 @@ from keepsum._arrays import IntArray
 from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
+from keepsum.facade.marginal import Marginal, marginal_of
+from keepsum.facade.progress import drawing_shown
+from keepsum.planning.durations import seconds_per_draw
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
@@ -94,11 +97,23 @@ class Plan(CompiledPlan):
         -------
         numpy.ndarray
             int64, one row per draw, one column per cell.
+
+        Notes
+        -----
+        :meth:`explain` says about how long a draw takes. On a terminal, with rich installed, progress is shown when
+        the draws take longer than a few seconds.
         """
         draws = 1 if size is None else check_whole(size, "The number of draws", 0)
         threads = check_whole(threads, "The number of threads", 1)
-        noise = self.blocks.sample(draws, checked_rng(rng), threads)
+        source = checked_rng(rng)
+        with drawing_shown(self._seconds(draws)):
+            noise = self.blocks.sample(draws, source, threads)
         return noise[0] if size is None else noise
+
+    def _seconds(self, draws: int) -> float | None:
+        """About how long so many draws take; None if a block has no sampler."""
+        each = seconds_per_draw(self.samplers)
+        return None if each is None else draws * each
 
     def release(
         self,
@@ -175,6 +190,39 @@ class Release:
     def accuracy(self, level: float = LEVEL) -> Accuracy:
         """The margin of error of every count of the unbiased table."""
         return self.plan.accuracy(level)
+
+    def marginal(self, axes: str | Iterable[str]) -> Marginal:
+        """A margin of the released table: sums of released counts, at no further privacy loss.
+
+        Parameters
+        ----------
+        axes
+            An axis or a list of axes; parents of nested axes are added. ``[]`` for the grand total.
+
+        Returns
+        -------
+        Marginal
+            The table of totals, how many counts each is the sum of, whether they are kept exactly, and how large their
+            noise is otherwise.
+
+        Notes
+        -----
+        The more counts a total sums, the larger its noise. Where one margin matters most, keep it, or release it as a
+        table of its own, whose loss is then added to that of this release.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> counts = [[15, 1, 3], [20, 10, 9]]
+        >>> table = ks.Table.from_array(counts, axes={"county": ["Alpha", "Beta"], "age": ["0-17", "18-64", "65+"]})
+        >>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.5))
+        >>> release.marginal(["county"])
+        Marginal(2 totals of county. These totals are kept exactly: they have no noise, and are not protected.)
+        >>> release.marginal(["age"])
+        Marginal(3 totals of age. Each total is a sum of 2 released counts, so its noise is usually larger than that
+        of a count: standard deviation about 2.52.)
+        """
+        return marginal_of(self.unbiased, self.plan, axes)
 
     def save(
         self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from keepsum.planning.groups import Form
 from keepsum.planning.selection.choice import Choice, Method, Reason
-from keepsum.privacy.mechanism import Kind
+from keepsum.privacy.mechanism import Kind, Mechanism
+from keepsum.privacy.numbers import shown, shown_briefly
 
 MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
@@ -115,6 +117,32 @@ def describe_refusal(reasons: Sequence[Reason]) -> str:
     return describe_reasons(reasons) + ("; use wider noise or keep fewer totals" if narrow else "")
 
 
+def describe_range(reasons: Sequence[Reason], mechanism: Mechanism) -> str | None:
+    """The parameter of a mechanism that no sampler supports, as a sentence; None if that is not the reason."""
+    for reason in reasons:
+        lowest, highest = _limit(reason.lowest), _limit(reason.highest)
+        if reason.kind == "epsilon_out_of_range":
+            epsilon = shown_briefly(1 / mechanism.scale)
+            return (
+                f"Epsilon per unit of distance must be from {lowest} to {highest} for l1 Laplace noise, got {epsilon}. "
+                f"Choose another, or l2 Laplace or Gaussian noise."
+            )
+        if reason.kind == "sigma_out_of_range":
+            sigma = shown_briefly(mechanism.scale)
+            return f"Sigma must be from {lowest} to {highest} for Gaussian noise, got {sigma}. Choose another."
+    return None
+
+
+def _limit(end: str | None) -> str:
+    """The end of a range of parameters.
+
+    >>> _limit("1/10000"), _limit("100000000")
+    ('0.0001', '100,000,000')
+    """
+    number = Fraction(end or 0)
+    return f"{number.numerator:,}" if number.denominator == 1 else shown(number)
+
+
 def describe_alternatives(kind: Kind) -> str:
     """Which noise is exact where l1 Laplace noise is not; nothing for other noise.
 
@@ -137,16 +165,17 @@ def describe_reason(reason: Reason) -> str:
     """Why one sampler does not apply.
 
     >>> describe_reason(Reason("epsilon_out_of_range", lowest="1/10000", highest="50"))
-    'l1 Laplace noise needs an epsilon from 1/10000 to 50'
+    'l1 Laplace noise needs an epsilon from 0.0001 to 50'
     """
     limit = "" if reason.limit is None else f"{reason.limit:,}"
     if reason.kind == "rarely_accepted":
         return _rarely_accepted(reason)
     if reason.kind == "too_many_totals":
         return f"more than {limit} totals overlap" if limit else "too many totals overlap for an exact sampler"
+    lowest, highest = _limit(reason.lowest), _limit(reason.highest)
     return {
-        "epsilon_out_of_range": f"l1 Laplace noise needs an epsilon from {reason.lowest} to {reason.highest}",
-        "sigma_out_of_range": f"Gaussian noise needs a sigma from {reason.lowest} to {reason.highest}",
+        "epsilon_out_of_range": f"l1 Laplace noise needs an epsilon from {lowest} to {highest}",
+        "sigma_out_of_range": f"Gaussian noise needs a sigma from {lowest} to {highest}",
         "too_many_equations": f"an exact sampler would solve equations with more than {limit} coefficients",
         "table_too_large": "an exact sampler would need too much time or memory at this epsilon",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",

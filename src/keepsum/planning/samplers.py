@@ -10,9 +10,10 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum._memory import check_room
+from keepsum._progress import doing, portion
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
-from keepsum.planning.describe import describe_alternatives, describe_form, describe_refusal
+from keepsum.planning.describe import describe_alternatives, describe_form, describe_range, describe_refusal
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.selection.choice import Choice, Sampler
@@ -62,6 +63,7 @@ class BlockSamplers:
         """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
         from keepsum.planning.selection.select import select  # brings numba
 
+        doing("choosing samplers")
         return select(self.structure, self.groups, self.mechanism)
 
     @cached_property
@@ -84,6 +86,9 @@ class BlockSamplers:
         """
         for group, choice in zip(self.groups, self.choices, strict=True):
             if choice.sampler is None:
+                out_of_range = describe_range(choice.reasons, self.mechanism)
+                if out_of_range is not None:
+                    raise NoSamplerError(out_of_range)
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
                 instead = f" {describe_alternatives(self.mechanism.kind)}".rstrip()
                 why = f"{describe_refusal(choice.reasons)}.{instead}"
@@ -95,21 +100,26 @@ class BlockSamplers:
             check_room(draws * self.size, f"{draws:,} draws of {self.size:,} cells", 8)
         self.check()
         noise = np.zeros((draws, self.size), dtype=np.int64)
-        for sampler, cells in self._drawn_together:
-            if draws:
+        doing("drawing the noise")
+        start, whole = 0.0, sum(cost for *_, cost in self._drawn_together)
+        for sampler, cells, cost in self._drawn_together if draws else ():
+            with portion(start, start + cost / whole):
                 _draw_into(noise, sampler, cells, rng, threads)
+            start += cost / whole
         return noise
 
     @cached_property
-    def _drawn_together(self) -> list[tuple[Sampler, IntArray | None]]:
-        """Each sampler with the cells that it draws, of one or several groups; None for all cells in order."""
+    def _drawn_together(self) -> list[tuple[Sampler, IntArray | None, int]]:
+        """Each sampler with the cells that it draws, of one or several groups, None for all in order; and its cost."""
         cells: dict[int, list[IntArray]] = {}
         samplers: dict[int, Sampler] = {}
+        costs: dict[int, int] = {}
         for choice in self.choices:
             if choice.sampler is not None:
                 samplers[id(choice.sampler)] = choice.sampler
+                costs[id(choice.sampler)] = max(1, choice.cost)
                 cells.setdefault(id(choice.sampler), []).append(choice.cells)
-        return [(sampler, self._places(cells[key])) for key, sampler in samplers.items()]
+        return [(sampler, self._places(cells[key]), costs[key]) for key, sampler in samplers.items()]
 
     def _places(self, parts: list[IntArray]) -> IntArray | None:
         cells = parts[0] if len(parts) == 1 else np.concatenate(parts)

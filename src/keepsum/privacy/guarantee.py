@@ -143,8 +143,7 @@ class Guarantee:
         if self.error is None:
             return (
                 "Sampling is estimated: the noise is drawn by chains whose total variation from the target is not yet "
-                "measured. plan.certify() or keepsum convergence measures it, without data or budget; a release does "
-                "so first."
+                "measured. plan.certify() measures it, without data or budget; a release does so first."
             )
         limit = three_digits_up(self.error.distance)
         if self.sampling == "rounded":

@@ -13,6 +13,7 @@ from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.releasing.canonical import parse
 from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.schema_errors import in_words
 from keepsum.releasing.statements import (
     RANDOMNESS,
     PersonStatements,
@@ -50,7 +51,7 @@ class Certificate(ReleaseFacts, frozen=True):
             certificate = msgspec.convert(document, cls)
             datetime.strptime(certificate.released, "%Y-%m-%dT%H:%M:%SZ")
         except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-            problem = str(error)
+            problem = in_words(str(error))
         if "unknown field" in problem:
             raise InputError(
                 f"The certificate must follow the schema {SCHEMA} as this version knows it, but: {problem}. If a later "

@@ -71,19 +71,19 @@ def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] 
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
-    """A mechanism and the options that select it in the shell."""
+    """A mechanism and the call that requests it."""
     epsilon, delta = _person(plan)
     neighbours = plan.neighbours or Neighbours()
-    options = ["--per-person", f"--epsilon {float(epsilon):.4g}"]
+    arguments = [f"{float(epsilon):.4g}"]
     if other.kind == "gaussian":
-        options = ["--mechanism gaussian", *options, f"--delta {_short_text(delta)}"]
+        request, arguments = "Gaussian", [*arguments, f"delta={_short_text(delta)}"]
     else:
-        options = [f"--norm {other.plan.mechanism.norm}", *options]
+        request, arguments = "Laplace", [*arguments, f"norm={other.plan.mechanism.norm!r}"]
     if neighbours.attributes is not None:
-        options.append(f"--attributes {','.join(neighbours.attributes)}")
+        arguments.append(f"attributes={list(neighbours.attributes)!r}")
     if neighbours.to != "any value":
-        options.append(f"--to '{neighbours.to}'")
-    return f"{other.name} with {' '.join(options)}"
+        arguments.append(f"to={neighbours.to!r}")
+    return f"{other.name} with ks.{request}.per_person({', '.join(arguments)})"
 
 
 def alternatives(plan: CompiledPlan) -> list[Alternative]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from keepsum._text import printable
 from keepsum.lattice.structure import FREE
 from keepsum.planning.describe import describe_choice, describe_form
+from keepsum.planning.durations import describe_duration, seconds_per_draw
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
@@ -106,7 +107,8 @@ def _blocks(plan: CompiledPlan) -> list[str]:
     if rest:
         cells = sum(group.cells for group, _ in rest)
         lines.append(f"and {len(rest):,} more forms of blocks, {cells:,} cells in all")
-    return lines
+    seconds = seconds_per_draw(plan.samplers)
+    return lines if seconds is None else [*lines, f"one draw takes {describe_duration(seconds)} (estimate, one core)"]
 
 
 def _block(group: BlockGroup, sampling: str) -> list[str]:

@@ -210,10 +210,11 @@ def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     if delta <= largest:
         return
     amount, subject = three_digits_up(float(delta)), per_unit(plan.records).replace("-", " ")
-    way = f"Accept it with accept_delta={amount}, or choose" if delta < 1 else "Choose"
+    instead = " ".join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)
+    accept = f"If that is not possible, accept it with accept_delta={amount}." if delta < 1 else ""
     raise PlanError(
-        f"Sampling adds delta {amount} {subject}, {_how_known(plan)}. {way} noise whose sampling is exact. "
-        f"{' '.join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)}".strip()
+        f"Sampling adds delta {amount} {subject}, {_how_known(plan)}. Choose noise whose sampling is exact. "
+        f"{instead} {accept}".strip()
     )
 
 

@@ -63,7 +63,8 @@ def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
         if isinstance(part, MarginRecord):
             parts.append(describe_margin(len(part.totals), part.axes, [parents.get(axis) for axis in part.axes]))
         else:
-            parts.append(describe_rows(len(part.totals), "subsets" if isinstance(part, SubsetsRecord) else "weighted"))
+            names = [total.name for total in part.totals]
+            parts.append(describe_rows(names, "subsets" if isinstance(part, SubsetsRecord) else "weighted"))
     return ", ".join(parts) or "nothing"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -123,10 +124,10 @@ def read_verified(
     """What was checked of a release, and the release, if everything passed."""
     check_flag(allow_seeded, "allow_seeded=")
     figures = None if totals is None else check_path(totals, "The file of published figures")
-    files = _Files.of(table, certificate)
+    files = Files.of(table, certificate)
     trusted = None if key is None else read_public_key(key)
     report = _Report()
-    document = report.attempt("certificate", lambda: document_of(_read(files.certificate)))
+    document = report.attempt("certificate", lambda: document_of(read_bytes(files.certificate)))
     if report.passed:
         record = report.attempt("certificate", lambda: Certificate.from_document(document))
         if record is not None:
@@ -138,7 +139,7 @@ def read_verified(
 
 
 def _check_contents(
-    report: _Report, record: Certificate, files: _Files, figures: Path | None, allow_seeded: bool
+    report: _Report, record: Certificate, files: Files, figures: Path | None, allow_seeded: bool
 ) -> None:
     """Everything that a certificate states, about the table and about itself."""
     report.say("randomness", *_randomness(record, allow_seeded))
@@ -162,7 +163,7 @@ def _check_contents(
 
 
 @dataclass(frozen=True)
-class _Files:
+class Files:
     """The files of a release."""
 
     table: Path
@@ -171,15 +172,18 @@ class _Files:
     unbiased: Path
 
     @classmethod
-    def of(cls, table: Pathlike, certificate: Pathlike | None) -> _Files:
+    def of(cls, table: Pathlike, certificate: Pathlike | None) -> Files:
+        """The files beside a table or in a folder, all of which must exist."""
         path = check_path(table, "The released table")
+        if os.fspath(table).endswith(("/", os.sep)) and not path.is_dir():
+            raise InputError(f"The release {os.fspath(table)!r} must be a folder, {_instead(path)}. Check the name.")
         try:
             return cls._beside(path, certificate)
         except OSError as error:  # a name that is too long, a folder that cannot be read
             raise InputError(f"The released table must be readable, but: {error.strerror or error}.") from None
 
     @classmethod
-    def _beside(cls, path: Path, certificate: Pathlike | None) -> _Files:
+    def _beside(cls, path: Path, certificate: Pathlike | None) -> Files:
         for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
             put_back(destination)  # a release that a killed process was replacing
         if path.is_dir():
@@ -192,24 +196,32 @@ class _Files:
         document = beside if certificate is None else check_path(certificate, "The certificate")
         for file, what in ((path, "table"), (document, "certificate")):
             if not file.is_file():
-                raise InputError(f"The {what} {str(file)!r} must be a file, and there is none. Check the name.")
+                form = "a file" if file.suffix else "a file or the folder of a release"
+                raise InputError(f"The {what} {str(file)!r} must be {form}, {_instead(file)}. Check the name.")
         stem = document.name.removesuffix("certificate.json")
         unbiased = path.with_suffix(f".unbiased{path.suffix}")
         return cls(path, document, document.with_name(f"{stem}invariants.json"), unbiased)
 
     def sidecar(self) -> bytes | None:
-        return _read(self.invariants) if self.invariants.is_file() else None
+        """The file of invariants, if there is one."""
+        return read_bytes(self.invariants) if self.invariants.is_file() else None
 
 
-def _read(path: Path) -> bytes:
+def _instead(path: Path) -> str:
+    """What is at a path where something else should be."""
+    return "but it is a folder" if path.is_dir() else "but it is a file" if path.exists() else "and there is none"
+
+
+def read_bytes(path: Path) -> bytes:
+    """The contents of a file."""
     try:
         check_room(path.stat().st_size, f"File {path.name!r}", BYTES_A_BYTE)
         return path.read_bytes()
     except OSError as error:
-        raise _UnreadableError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
+        raise UnreadableError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
 
 
-class _UnreadableError(InputError):
+class UnreadableError(InputError):
     """A file that cannot be read is not a failed check: nothing is known about it."""
 
 
@@ -233,7 +245,7 @@ class _Report:
         """The result of a step, or a failed check if what was published does not allow it."""
         try:
             return step()
-        except _UnreadableError:
+        except UnreadableError:
             raise
         except KeepsumError as error:
             self.say(name, False, str(error))
@@ -287,7 +299,7 @@ def _check_table(
     report.say("hash", same, "matches the certificate" if same else "does not match the certificate")
     sums = [int(total) for total in kept.totals(released)]
     stated = zip(kept.names, kept_values(record.kept), sums, strict=True)
-    differing = [name for name, value, total in stated if value != total]
+    differing = [_difference(name, value, total) for name, value, total in stated if value != total]
     report.say(
         "kept totals", not differing, _differing(differing) if differing else f"{len(sums):,} recomputed, all equal"
     )
@@ -315,6 +327,11 @@ def _nonnegative(
     problem = problem_of(record, released, projected, decompose(kept.coefficients), kept)
     nearest = "the nearest" if record.unique else "one of the nearest"
     return problem is None, problem or f"keeps every total, and is {nearest} in {record.norm}, worked out again"
+
+
+def _difference(name: str, stated: int, recomputed: int) -> str:
+    """A total that differs, with both figures: both are published."""
+    return f"{name} ({stated:,} in the certificate, {recomputed:,} in the table)"
 
 
 def _differing(names: list[str]) -> str:

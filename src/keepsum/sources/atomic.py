@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from keepsum.sources.replacing import (
 RELEASE_FILES = re.compile(r"table(\.unbiased)?\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
 
 PRIVATE = 0o600  # readable by the owner only
+ANYONE_WRITES = 0o222
 
 
 def check_new(path: Path, force: bool = False) -> None:
@@ -57,6 +59,8 @@ def check_new_folder(path: Path, force: bool = False) -> None:
         return
     if not path.is_dir():
         raise InputError(f"Output {str(path)!r} must be a folder, but it is a file.")
+    if not path.stat().st_mode & ANYONE_WRITES:  # although its owner, or root, could replace it
+        raise InputError(f"Folder {str(path)!r} must be writable, but it is read-only. Choose another name.")
     _check_release_folder(path, path)
     if any(path.iterdir()) and not force:
         raise InputError(_exists(path))
@@ -166,6 +170,8 @@ def write_folder(folder: Path, files: Mapping[str, bytes], force: bool = False) 
     place = folder.resolve()
     with _temporary(place) as temporary:
         temporary.mkdir()
+        if place.is_dir():  # a folder that is replaced keeps its mode
+            temporary.chmod(stat.S_IMODE(place.stat().st_mode))
         for name, data in files.items():
             _write(temporary / name, data)
         sync_folder(temporary)

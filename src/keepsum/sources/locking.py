@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import stat
 import unicodedata
 from collections.abc import Iterator
@@ -65,9 +66,18 @@ def _lock(file: Path, path: Path, busy: str) -> BaseFileLock:
         lock = FileLock(file, mode=mode, blocking=False)
         if _acquired(lock):
             return lock
+        if not file.exists():
+            _check_creatable(file)
     except OSError as error:
         raise InputError(f"Output {str(path)!r} must be writable, but: {error.strerror or error}.") from None
     raise InputError(f"Output {str(path)!r} must be free, but another process is writing it. {busy}")
+
+
+def _check_creatable(file: Path) -> None:
+    """There is no lock, so nobody holds it; ``OSError`` if none can be made, as in a folder of the system's."""
+    probe = file.with_name(f"{file.name}-{os.getpid()}")
+    os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    probe.unlink()
 
 
 def _acquired(lock: BaseFileLock) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,8 @@ from keepsum.lattice.matrix import as_integers, as_matrix, frozen, product
 from keepsum.tables.axes import MAX_CELLS, Label
 from keepsum.tables.domain import Domain
 
+SHOWN_NAMES = 5  # of totals that somebody named
+UNNAMED = re.compile(r"(?:total of subset|row|total) [0-9]+")  # names that totals have where nobody gave them one
 RowsKind: TypeAlias = Literal["subsets", "weighted"]
 ROWS: dict[RowsKind, tuple[str, str]] = {  # for one, and for several
     "subsets": ("total of a subset", "totals of subsets"),
@@ -38,13 +41,22 @@ def describe_margin(height: int, axes: Sequence[str], parents: Iterable[str | No
     return f"{height:,} total{'s' * (height != 1)} of {' × '.join(innermost)}"
 
 
-def describe_rows(height: int, kind: RowsKind) -> str:
-    """Totals that are not those of a margin, in words.
+def describe_rows(names: Sequence[str], kind: RowsKind) -> str:
+    """Totals that are not those of a margin, in words: by name where somebody named them.
 
-    >>> describe_rows(3, "subsets"), describe_rows(1, "weighted")
-    ('3 totals of subsets', '1 weighted total')
+    >>> describe_rows(["total of subset 0", "total of subset 1"], "subsets"), describe_rows(["row 0"], "weighted")
+    ('2 totals of subsets', '1 weighted total')
+    >>> describe_rows(["coast"], "subsets"), describe_rows(["coast", "hills"], "weighted")
+    ("total 'coast'", '2 named weighted totals: coast, hills')
     """
-    return f"{height:,} {ROWS[kind][height != 1]}"
+    height = len(names)
+    if all(map(UNNAMED.fullmatch, names)):
+        return f"{height:,} {ROWS[kind][height != 1]}"
+    total = "weighted total" if kind == "weighted" else "total"
+    if height == 1:
+        return f"{total} {names[0]!r}"
+    more = f" and {height - SHOWN_NAMES:,} more" if height > SHOWN_NAMES else ""
+    return f"{height:,} named {total}s: {', '.join(names[:SHOWN_NAMES])}{more}"
 
 
 class Counted(Protocol):
@@ -142,7 +154,7 @@ class Rows:
 
     def describe(self) -> str:
         """A short description of all totals."""
-        return describe_rows(self.height, self.kind)
+        return describe_rows(self.names, self.kind)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rows):

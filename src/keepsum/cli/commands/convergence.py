@@ -47,18 +47,23 @@ def add(app: typer.Typer) -> None:
 def convergence(
     declared: Declaration,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Plot the curve to this file: .png, .svg or .pdf.")
+        Path | None,
+        typer.Option("--output", "-o", help="Plot the curve to this file: .png, .svg or .pdf.", metavar="FILE"),
     ] = None,
-    pairs: Annotated[int | None, typer.Option("--pairs", help="The number of pairs of chains.", min=20)] = None,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", help="The number of pairs of chains.", min=20, metavar="N")
+    ] = None,
     paper: Annotated[
         float | None, typer.Option("--paper", help="Show the paper's chain with this parameter instead.", metavar="A")
     ] = None,
     lag: Annotated[
-        int | None, typer.Option("--lag", help="For --paper: the lag between the chains (10,000).", min=1)
+        int | None, typer.Option("--lag", help="For --paper: the lag between the chains (10,000).", min=1, metavar="N")
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option("--max-steps", help="For --paper: the step at which a pair is given up (1,000,000).", min=2),
+        typer.Option(
+            "--max-steps", help="For --paper: the step at which a pair is given up (1,000,000).", min=2, metavar="N"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -89,7 +94,7 @@ def convergence(
     if paper is not None:
         if output is not None:
             _write(output, force, ks.mcmc.plot_bound(times))
-        _report_paper(times, json)
+        _report_paper(times, paper, output, json)
         return
     convergence = plan.convergence
     if convergence is None:
@@ -98,7 +103,7 @@ def convergence(
         if not convergence.chains:
             raise InputError("A curve needs a block that is drawn by a chain, and this plan has none. Omit --output.")
         _write(output, force, convergence.plot(_forms(plan)))
-    _report(plan, convergence, json)
+    _report(plan, convergence, output, json)
 
 
 def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
@@ -119,12 +124,13 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
         done(f"The curve is written: {shown(output)!r}.")
 
 
-def _report(plan: ks.Plan, measured: Convergence, json: bool) -> None:
+def _report(plan: ks.Plan, measured: Convergence, output: Path | None, json: bool) -> None:
     from keepsum.releasing.records import convergence_record
 
     if json:
         show_json(
             {
+                "curve": None if output is None else shown(output),
                 "guarantee": plan.guarantee.words,
                 "sampling": plan.guarantee.sampling,
                 "blocks": [
@@ -140,7 +146,12 @@ def _report(plan: ks.Plan, measured: Convergence, json: bool) -> None:
     for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), measured.chains, strict=True)):
         heading = "Chains" if len(measured.chains) == 1 else f"Chains {place + 1}"
         lines.append((heading, [f"{form}: {sampler}", *_figures(group)]))
-    show(lines)
+    show([*lines, *_curve(output)])
+
+
+def _curve(output: Path | None) -> list[tuple[str, list[str]]]:
+    """Where the curve is, if it was written."""
+    return [] if output is None else [("Curve", [shown(output)])]
 
 
 def _forms(plan: ks.Plan) -> list[str]:
@@ -171,13 +182,20 @@ def _figures(group: BlockConvergence) -> list[str]:
     ]
 
 
-def _report_paper(times: ks.mcmc.MeetingTimes, json: bool) -> None:
+def _report_paper(times: ks.mcmc.MeetingTimes, a: float, output: Path | None, json: bool) -> None:
     from keepsum.convergence.bounds import first_step_below
 
     step = first_step_below(times, 0.1)
     unmet = int(times.censored.sum())
     if json:
-        show_json({"pairs": len(times), "lag": times.lag, "unmet": unmet, "steps_to_0.1": step})
+        curve = None if output is None else shown(output)
+        show_json({"curve": curve, "pairs": len(times), "lag": times.lag, "unmet": unmet, "steps_to_0.1": step})
         return
     reached = "not known: pairs were given up" if step is None else f"about {step:,} steps"
-    show([("Algorithm 1", [repr(times), f"TV bound below 0.1 after: {reached}"])])
+    met = f"{unmet:,} were given up before they met" if unmet else "all met"
+    lines = [
+        f"the paper's chain with pre-jumps of parameter {a:g}",
+        f"{len(times):,} pairs with lag {times.lag:,}: {met}",
+        f"TV bound below 0.1 after: {reached}",
+    ]
+    show([("Algorithm 1", lines), *_curve(output)])

@@ -32,9 +32,12 @@ def add(app: typer.Typer) -> None:
 
 
 def keygen(
-    private: Annotated[Path, typer.Argument(help="The file for the private key.")],
+    private: Annotated[Path, typer.Argument(help="The file for the private key.", metavar="KEY")],
     public: Annotated[
-        Path | None, typer.Option("--public", help="The file for the public key; by default key.pub.pem for key.pem.")
+        Path | None,
+        typer.Option(
+            "--public", help="The file for the public key; by default key.pub.pem for key.pem.", metavar="FILE"
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing keys.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,

@@ -9,6 +9,7 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
+from keepsum.cli.terms import sections_in_shell_terms
 
 HELP = """Show what a release would keep and guarantee, and its margins of error. Spends no budget.
 
@@ -53,7 +54,8 @@ def plan(
         show_json(_as_json(made, accuracy))
         return
     margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
-    show([*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in _warnings(made))])
+    warnings = [("Warning", [sentence]) for sentence in _warnings(made)]
+    show(sections_in_shell_terms([*topics(made), ("Accuracy", [margin]), *warnings]))
 
 
 def _warnings(made: ks.Plan) -> list[str]:
@@ -64,6 +66,7 @@ def _warnings(made: ks.Plan) -> list[str]:
 
 def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
     from keepsum.planning.describe import describe_choice, describe_form
+    from keepsum.planning.durations import seconds_per_draw
     from keepsum.releasing.explain import person_statements
 
     statements = person_statements(made)
@@ -88,6 +91,7 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
             }
             for group, choice in zip(made.groups, made.samplers, strict=True)
         ],
+        "estimated_seconds_per_draw": seconds_per_draw(made.samplers),
         "pinned": [made.invariants.cell_name(cell) for cell in made.pinned.tolist()],
         "warnings": _warnings(made),
         "margin_of_error": None

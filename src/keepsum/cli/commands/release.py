@@ -27,6 +27,7 @@ from keepsum.cli.screen import (
     shown,
     warning,
 )
+from keepsum.cli.terms import sections_in_shell_terms
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,12 +72,17 @@ def release(
     declared: Declaration,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="released.csv, or out/ for a folder.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--output", "-o", help="released.csv, or out/ for a folder.", metavar="OUTPUT", rich_help_panel=OUTPUT
+        ),
     ] = None,
     accept_pinned: Annotated[
         list[str] | None,
         typer.Option(
-            "--accept-pinned", help="Publish this pinned cell without noise; 'all' for all.", rich_help_panel=OUTPUT
+            "--accept-pinned",
+            help="Publish this pinned cell without noise; 'all' for all.",
+            metavar="CELL",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     accept_delta: Annotated[
@@ -84,6 +90,7 @@ def release(
         typer.Option(
             "--accept-delta",
             help="The largest delta that estimated sampling may add for one person.",
+            metavar="D",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -102,14 +109,19 @@ def release(
     totals: Annotated[
         Path | None,
         typer.Option(
-            "--totals", help="Check kept totals against these published figures first.", rich_help_panel=OUTPUT
+            "--totals",
+            help="Check kept totals against these published figures first.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option("--sign", help="Sign the certificate with this key.", rich_help_panel=OUTPUT)
+        Path | None,
+        typer.Option("--sign", help="Sign the certificate with this key.", metavar="KEY", rich_help_panel=OUTPUT),
     ] = None,
     seed: Annotated[
-        str | None, typer.Option("--seed", help="Reproducible noise, not for publication.", rich_help_panel=OUTPUT)
+        str | None,
+        typer.Option("--seed", help="Reproducible noise, not for publication.", metavar="SEED", rich_help_panel=OUTPUT),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.", rich_help_panel=OUTPUT)
@@ -128,15 +140,17 @@ def release(
 
     mechanism = declared.noise()
     nearest_in = norm_of(nonnegative, nonnegative_norm)
-    key = _check_call(declared, output, sign, yes, force)
+    key = _check_call(declared, output, sign, force)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
         warnings.simplefilter("ignore", known)
     with progress() as step:
         step("reading the table")
         table = declared.read()
         place = Destination.at(str(output), own_kind(table))
+        kept = declared.kept(table)
+        _check_terminal(declared, yes)
         step("compiling the plan")
-        plan = compile_plan(declared.kept(table), mechanism, records=table.records)
+        plan = compile_plan(kept, mechanism, records=table.records)
         if nearest_in is not None:
             check_nonnegative(plan.structure, nearest_in)
         step("working out margins of error and bounds")
@@ -147,7 +161,7 @@ def release(
         if not agree:
             raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {differences}.")
     if not json:
-        show(_sections(ready, nearest_in))
+        show(sections_in_shell_terms(_sections(ready, nearest_in)))
         sys.stdout.flush()  # if it cannot be shown, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
@@ -166,6 +180,11 @@ def release(
         report(place, released)
     if problem is not None:
         raise FailedError(f"The release is written as it was drawn, with negative counts: {problem}")
+
+
+def _check_terminal(declared: Declaration, yes: bool) -> None:
+    if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
+        raise InputError("No terminal to confirm on; pass --yes to release.")
 
 
 def _published(
@@ -209,9 +228,7 @@ def report(place: Destination, released: Drawn) -> None:
         abandon_streams()
 
 
-def _check_call(
-    declared: Declaration, output: str | None, sign: Path | None, yes: bool, force: bool
-) -> Ed25519PrivateKey | None:
+def _check_call(declared: Declaration, output: str | None, sign: Path | None, force: bool) -> Ed25519PrivateKey | None:
     """Refuse what can be refused before the table is read; returns the key to sign with."""
     from keepsum.releasing.destination import Destination
     from keepsum.releasing.signing import read_private_key
@@ -220,8 +237,6 @@ def _check_call(
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
         raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
-    if not yes and (declared.table == "-" or sys.stdin is None or not sys.stdin.isatty()):
-        raise InputError("No terminal to confirm on; pass --yes to release.")
     place = Destination.at(output)
     if place.put_back():
         warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")

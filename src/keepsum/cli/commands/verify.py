@@ -35,16 +35,21 @@ def add(app: typer.Typer) -> None:
 
 
 def verify(
-    table: Annotated[Path, typer.Argument(help="The released table, or the folder of a release.")],
+    table: Annotated[Path, typer.Argument(help="The released table, or the folder of a release.", metavar="RELEASE")],
     certificate: Annotated[
-        Path | None, typer.Argument(help="Its certificate; by default the one beside it.", show_default=False)
+        Path | None,
+        typer.Argument(
+            help="Its certificate; by default the one beside it.", metavar="CERTIFICATE", show_default=False
+        ),
     ] = None,
     totals: Annotated[
         Path | None,
-        typer.Option("--totals", help="Published figures that the kept totals must equal.", show_default=False),
+        typer.Option(
+            "--totals", help="Published figures that the kept totals must equal.", metavar="FILE", show_default=False
+        ),
     ] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", show_default=False)
+        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="KEY", show_default=False)
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,

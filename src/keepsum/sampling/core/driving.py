@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from keepsum._progress import reporter
 from keepsum.sampling.core.compiling import Kernel
 from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, States, new_state
 from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
@@ -128,6 +129,7 @@ def in_parallel(
     The calling thread is one of them, for a new one takes a while to be given a core of its own.
     """
     results: list[Any] = [None] * len(ranges)
+    report, finished = reporter(), count(1)  # whoever watches is looked up in the calling thread
     queue = deque((place, cut, rng.stream()) for place, cut in enumerate(ranges))
 
     def work_off() -> None:
@@ -139,6 +141,8 @@ def in_parallel(
                     stream.follow(done)
                 done = stream
                 results[place] = work(first, last, stream)
+                if report is not None:
+                    report(next(finished) / len(ranges))
         except BaseException:
             queue.clear()  # no thread begins anything more
             raise

@@ -25,6 +25,7 @@ import numpy as np
 from flint import arb, ctx
 
 from keepsum._arrays import Floats, IntArray
+from keepsum._progress import portion
 from keepsum.sampling.core.balls import ball, digits
 from keepsum.sampling.core.kernel_arguments import Words
 from keepsum.sampling.core.kernels import ACCEPT_BITS
@@ -188,7 +189,8 @@ class CommonScale:
         most = max(1, CHUNK_CELLS // self.width)
         done = 0
         while done < len(out):
-            accepted = self._accepted(min(most, len(out) - done), rng, stream, threads)
+            with portion(done / len(out), done / len(out)):  # how many will be accepted is not known
+                accepted = self._accepted(min(most, len(out) - done), rng, stream, threads)
             out[done : done + len(accepted)] = accepted
             done += len(accepted)
 

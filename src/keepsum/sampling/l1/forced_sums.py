@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
+from keepsum._progress import portion
 from keepsum.sampling.core.driving import Referee, cell_ranges, equal_ranges, in_parallel, run
 from keepsum.sampling.core.kernel_arguments import WORD_BITS, Cells, State, Task, new_state
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
@@ -97,12 +98,16 @@ class ForcedSums:
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row per draw, the cells of the regions one after the other."""
+        done = float(self._small.sizes.sum()) / self.width
         if len(self._small.sizes):
-            self._fill(out.reshape(-1), self._small, cell_ranges(self._small.sizes, len(out), PIECE), rng, threads)
+            with portion(0.0, done):
+                self._fill(out.reshape(-1), self._small, cell_ranges(self._small.sizes, len(out), PIECE), rng, threads)
         for r in np.flatnonzero(self._sizes > LARGE).tolist():
             cells = slice(self._starts[r], self._starts[r] + self._sizes[r])
             for row in out:
-                self._draw_large(row[cells], int(self._goals[r]), rng, threads)
+                with portion(done, done):
+                    self._draw_large(row[cells], int(self._goals[r]), rng, threads)
+                done += float(self._sizes[r]) / (self.width * len(out))
 
     def _fill(
         self, flat: IntArray, tables: RegionTables, ranges: list[tuple[int, int]], rng: Rng, threads: int = 1

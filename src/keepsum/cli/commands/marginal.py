@@ -1,0 +1,84 @@
+"""``keepsum marginal``: a table of totals from a saved release, at no further privacy loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import keepsum as ks
+from keepsum._signals import held_back
+from keepsum.cli.declaration import axis_names
+from keepsum.cli.screen import done, progress, show_json, shown
+from keepsum.errors import InputError
+
+HELP = """Sum a saved release over some of its axes. Spends no budget: it reads only what is published.
+
+Examples:
+
+    keepsum marginal out/ --axes state --output states.csv
+
+    keepsum marginal released.csv --axes county,sex --output county_sex.csv
+
+    keepsum marginal released.csv --output grand_total.csv
+
+The hash and the kept totals of the release are checked first. Each total is a sum of released counts, so its noise is
+usually larger than that of a count, unless the release keeps it exactly; the command says which, and how large.
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("marginal", help=HELP)(marginal)
+
+
+def marginal(
+    release: Annotated[Path, typer.Argument(help="The released table, or the folder of a release.", metavar="RELEASE")],
+    certificate: Annotated[
+        Path | None,
+        typer.Argument(help="Its certificate; by default the one beside it.", metavar="CERTIFICATE"),
+    ] = None,
+    axes: Annotated[
+        list[str] | None,
+        typer.Option("--axes", help="Axes to keep; without any, the grand total.", metavar="A,B", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write: .csv, .parquet or .arrow.", metavar="FILE"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Write a margin of a release."""
+    from keepsum.sources.atomic import check_new, write_file
+    from keepsum.sources.writing import kind_of, table_bytes
+
+    if output is None:
+        raise InputError("Option --output must be given, such as --output states.csv.")
+    kind = kind_of(output)
+    check_new(output, force)
+    with progress() as step:
+        step("reading the release")
+        published = ks.read_release(release, certificate)
+        step("working out the noise of the totals")
+        margin = published.marginal(axis_names(axes, published.table.domain.axes))
+        note = margin.note
+    with held_back():
+        write_file(output, table_bytes(margin.table, kind), force)
+        done(f"The margin is written: {shown(output)!r}.")
+    if json:
+        deviations = margin.deviations
+        show_json(
+            {
+                "table": shown(output),
+                "axes": list(margin.axes),
+                "kept": margin.kept,
+                "cells": margin.cells.tolist(),
+                "standard_deviations": None if deviations is None else deviations.tolist(),
+                "note": note,
+            }
+        )
+        return
+    typer.echo(f"Margin  {shown(output)}")
+    typer.echo(note)

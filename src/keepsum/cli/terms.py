@@ -1,0 +1,91 @@
+"""The library speaks of calls and arguments; the shell shows its commands and options instead."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Arguments in the library's messages, as options of the shell.
+IN_SHELL = {
+    "with count=": "with --count",
+    "with accept_delta=": "with --accept-delta ",
+    "domain=": "--categories or --domain",
+    "with axes=": "with --axes",
+    "with drop=": "with --drop",
+    "within=": "--within",
+    "keep_order=True": "--keep-order",
+    "dense=True": "--dense",
+    "drop_rows=": "--drop-rows",
+    "carry=": "--carry",
+    "plan.explain()": "keepsum plan",
+    "plan.certify()": "keepsum convergence",
+    "plan.pinned lists them": "keepsum plan lists them",
+    "with force": "with --force",
+    "with bins=": "with --bins",
+    "by bins=": "by --bins",
+    "with missing=": "with --missing",
+    "with by=": "with --by",
+    "with table=": "with --table",
+    "Check table=": "Check --table",
+    "table= must": "--table must",
+    "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
+    "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
+}
+SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them
+_NESTING, _ROWS = re.compile(r"within=(\{[^{}]*\})"), re.compile(r"drop_rows=(\{[^{}]*\})")
+_CALL = re.compile(r"ks\.(?:Laplace|Gaussian)\.per_person\([^()]*\)")
+
+
+def in_shell_terms(message: str) -> str:
+    """A message of the library with options instead of arguments.
+
+    >>> in_shell_terms("l2 Laplace with ks.Laplace.per_person('0.5', norm='l2', attributes=['a', 'b c'])")
+    "l2 Laplace with --per-person --epsilon 0.5 --norm l2 --attributes 'a,b c'"
+    """
+    message = _CALL.sub(lambda call: _options(call.group()), message)
+    message = _NESTING.sub(lambda match: _pairs(match[1], "--within", ":"), message)
+    message = _ROWS.sub(lambda match: _pairs(match[1], "--drop-rows", "="), message)
+    for argument, option in IN_SHELL.items():
+        message = message.replace(argument, option)
+    return message
+
+
+def _pairs(mapping: str, option: str, separator: str) -> str:
+    """A mapping in a message as options of the shell, quoted where the shell needs it."""
+    pairs = ast.literal_eval(mapping)
+    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{value}')}" for key, value in pairs.items())
+
+
+def sections_in_shell_terms(sections: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[str, list[str]]]:
+    """Sections of a plan, where those that recommend or refer to something name options; labels stay as they are."""
+    return [
+        (title, [in_shell_terms(line) for line in lines] if title in SPOKEN else list(lines))
+        for title, lines in sections
+    ]
+
+
+def _options(text: str) -> str:
+    """The options that request the same noise as a call; the call as it is if it is not one after all."""
+    try:
+        call: Any = ast.parse(text, mode="eval").body
+        arguments = {"epsilon": call.args[0]} if call.args else {}
+        arguments |= {keyword.arg: keyword.value for keyword in call.keywords}
+        values = {name: _value(value, text) for name, value in arguments.items()}
+    except (SyntaxError, ValueError):
+        return text
+    options = ["--mechanism gaussian"] if text.startswith("ks.Gaussian") else []
+    options.append("--per-person")
+    for name, value in values.items():
+        options.append(f"--{name} {shlex.quote(value)}")
+    return " ".join(options)
+
+
+def _value(node: ast.expr, text: str) -> str:
+    """A number as it is written, a text, or a list of texts."""
+    value = ast.literal_eval(node)
+    if isinstance(value, (list, str)):
+        return value if isinstance(value, str) else ",".join(value)
+    return ast.get_source_segment(text, node) or str(value)

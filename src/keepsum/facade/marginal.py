@@ -1,0 +1,119 @@
+"""Tables that are margins of one release: sums of its counts, at no further privacy loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from keepsum._arrays import Floats, IntArray
+from keepsum._text import printable
+from keepsum.accuracy.sums import sum_deviations
+from keepsum.errors import DataError
+from keepsum.lattice.matrix import product
+from keepsum.lattice.structure import decompose
+from keepsum.planning.plan import CompiledPlan
+from keepsum.tables.domain import Domain
+from keepsum.tables.invariants import Invariants, Margin, describe_margin
+from keepsum.tables.released import ReleasedTable
+
+GRAND_TOTAL = "grand total"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginal:
+    """A margin of a release: for each of its totals, the sum of the released counts.
+
+    Made by ``release.marginal``. It costs no further privacy loss, because it is computed from what is published.
+
+    Attributes
+    ----------
+    table
+        The totals, as a released table over the axes of the margin; the grand total is a table of one row.
+    axes
+        The axes, with the parents of nested ones; none for the grand total.
+    cells
+        How many released counts each total is the sum of.
+    kept
+        Whether the release keeps all of these totals, so that they are exact.
+    plan, sums
+        The plan of the release, and in which of the totals each of its cells is.
+    """
+
+    table: ReleasedTable
+    axes: tuple[str, ...]
+    cells: IntArray
+    kept: bool
+    plan: CompiledPlan = field(repr=False)
+    sums: IntArray = field(repr=False)
+
+    @cached_property
+    def deviations(self) -> Floats | None:
+        """The standard deviation of the noise in each total; None where it would take too long to simulate."""
+        if self.kept:
+            return np.zeros(len(self.cells))
+        return sum_deviations(self.plan.blocks, self.sums, len(self.cells))
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of these totals, in one sentence."""
+        if self.kept:
+            return "These totals are kept exactly: they have no noise, and are not protected."
+        low, high = int(self.cells.min()), int(self.cells.max())
+        cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        deviations = self.deviations
+        size = ""
+        if deviations is not None:
+            typical = float(np.sort(deviations)[len(deviations) // 2])
+            size = f": standard deviation about {typical:.3g}"
+        return (
+            f"Each total is a sum of {cells} released counts, so its noise is usually larger than that of a count{size}"
+        ) + "."
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The totals as a data frame; see ``ReleasedTable.to_frame``."""
+        return self.table.to_frame(backend)
+
+    def __repr__(self) -> str:
+        return printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
+
+    def _repr_html_(self) -> str:
+        return f"{self.table._repr_html_()}<p>{self.note}</p>"
+
+    @property
+    def _parents(self) -> list[str]:
+        return list(self.table.domain.within.values())
+
+
+def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str]) -> Marginal:
+    """The margin of a released table over these axes; over none, the grand total."""
+    margin = Margin(released.domain, released.domain.closure(axes))
+    sums = released.domain.marginal_index(margin.axes)
+    totals = product(margin.coefficients(), released.counts)
+    if totals.dtype != np.int64:
+        raise DataError("Totals of released counts must fit in 64 bits, and one does not.")
+    if margin.axes:
+        origin = released.origin
+        if origin is not None and origin.wide not in margin.axes:
+            origin = replace(origin, wide=None)
+        carried = tuple(column for column in released.carried if column.axis in margin.axes)
+        domain = released.domain.project(margin.axes)
+        table = replace(released, domain=domain, counts=totals, origin=origin, rows=None, carried=carried)
+    else:
+        name = "margin" if released.count == "total" else "total"
+        table = ReleasedTable(Domain({name: [GRAND_TOTAL]}), totals, released.count)
+    cells = np.bincount(sums, minlength=margin.height)
+    return Marginal(table, margin.axes, cells, _is_kept(margin, plan.invariants), plan, sums)
+
+
+def _is_kept(margin: Margin, kept: Invariants) -> bool:
+    """Whether every total of a margin follows from the kept totals: a finer margin is kept, or the rank says so."""
+    if any(isinstance(part, Margin) and set(margin.axes) <= set(part.axes) for part in kept.parts):
+        return True
+    rows = kept.coefficients
+    both = sparse.csr_array(sparse.vstack([rows, margin.coefficients()], format="csr"))
+    return decompose(both).rank == decompose(rows).rank

@@ -1,0 +1,29 @@
+"""The certificate of a saved release, wherever it is."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from keepsum._arguments import check_path
+from keepsum.errors import InputError
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.verify import read_bytes
+
+
+def read_certificate(path: str | PathLike[str]) -> Certificate:
+    """The certificate in a file, in the folder of a release, or beside a released table."""
+    given = check_path(path, "The certificate")
+    return Certificate.from_json(read_bytes(_certificate_file(given)))
+
+
+def _certificate_file(path: Path) -> Path:
+    file = path
+    if path.is_dir():
+        file = path / "certificate.json"
+    elif path.suffix.lower() != ".json":
+        file = path.with_suffix(".certificate.json") if path.name else path
+    if not file.is_file():
+        what = "but it is a folder" if file.is_dir() else "and there is none"
+        raise InputError(f"The certificate {str(file)!r} must be a file, {what}. Check the name.")
+    return file

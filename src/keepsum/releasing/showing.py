@@ -1,0 +1,91 @@
+"""A certificate in plain words, in sections: what a person reads who has no Python."""
+
+from __future__ import annotations
+
+from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
+from keepsum.releasing.statements import (
+    NOT_PROTECTED,
+    RANDOMNESS,
+    PersonStatements,
+    block_lines,
+    guarantee_lines,
+    guarantee_of,
+    kept_totals,
+    noise,
+    warnings_of,
+)
+
+SHOWN_PINNED = 8
+NOT_VERIFIED = "Only the certificate was read. Run keepsum verify to check it and its table."
+
+
+def certificate_topics(facts: ReleaseFacts) -> list[tuple[str, list[str]]]:
+    """A certificate in sections, warnings last: titles, and the lines below each."""
+    guarantee = guarantee_of(facts.mechanism, facts.guarantee)
+    person = PersonStatements.of(facts)
+    return [
+        ("Released", [facts.released]),
+        ("Table", [f"{_axes(facts.domain)}: {_count(facts.table.cells, 'cell')}, counts in {facts.table.count!r}"]),
+        ("Kept exactly", _kept(facts)),
+        ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
+        ("Blocks", block_lines(facts.guarantee.blocks)),
+        ("Guarantee", guarantee_lines(guarantee)),
+        ("One person", [person.headline(), *(f"  {person.attribute(record)}" for record in person.person.attributes)]),
+        ("Accuracy", [_accuracy(facts)]),
+        ("Pinned cells", _pinned(facts)),
+        ("Bounded cells", [_bounded(facts)]),
+        ("Randomness", [RANDOMNESS[facts.randomness]]),
+        ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
+        ("SHA-256", [facts.table.sha256]),
+        ("Signed", ["no" if facts.signature is None else f"by {facts.signature.public_key}"]),
+        ("Not verified", [NOT_VERIFIED]),
+        *(("Warning", [sentence]) for sentence in warnings_of(facts)),
+    ]
+
+
+def _axes(domain: DomainRecord) -> str:
+    """The axes with the numbers of their categories, nested ones after their parents."""
+    text = ""
+    for axis in domain.axes:
+        text += (" > " if axis.parent is not None else ", " if text else "") + _axis(axis)
+    zeros = len(domain.structural_zeros)
+    return text + (f", less {_count(zeros, 'structural zero')}" if zeros else "")
+
+
+def _axis(axis: AxisRecord) -> str:
+    return f"{axis.name} {len(axis.labels):,}"
+
+
+def _kept(facts: ReleaseFacts) -> list[str]:
+    height = sum(len(part.totals) for part in facts.kept.parts)
+    if not height:
+        return ["nothing: every cell has independent noise"]
+    return [kept_totals(facts.kept, facts.domain), f"{_count(height, 'total')}, {NOT_PROTECTED[height == 1]}"]
+
+
+def _accuracy(facts: ReleaseFacts) -> str:
+    stated = facts.accuracy
+    source = f", from {stated.simulated_draws:,} simulated draws" if stated.simulated_draws else ""
+    return f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell{source}"
+
+
+def _pinned(facts: ReleaseFacts) -> list[str]:
+    pinned = facts.exposure.pinned
+    if not pinned:
+        return ["none"]
+    names = [axis.name for axis in facts.domain.axes]
+    cells = [", ".join(f"{n}={v}" for n, v in zip(names, labels, strict=False)) for labels in pinned[:SHOWN_PINNED]]
+    more = [f"and {len(pinned) - SHOWN_PINNED:,} more"] if len(pinned) > SHOWN_PINNED else []
+    return [f"{_count(len(pinned), 'cell')} published without noise, as accepted:", *cells, *more]
+
+
+def _bounded(facts: ReleaseFacts) -> str:
+    exposure = facts.exposure
+    checked = f"; {_count(exposure.not_checked, 'cell')} not checked" if exposure.not_checked else ""
+    if not exposure.bounded:
+        return f"none{checked}"
+    return f"{_count(exposure.bounded, 'cell')} bounded by kept totals more tightly than the margin of error{checked}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"

@@ -1,0 +1,101 @@
+"""``keepsum show`` and ``keepsum marginal``: what was published, in words and as sums."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import keepsum as ks
+
+CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
+RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25", "-y", "-o"]
+
+
+@pytest.mark.parametrize(("output", "named"), [("out/", "out/"), ("out/", "out/certificate.json"), ("o.csv", "o.csv")])
+def test_a_certificate_in_plain_words(run, output, named):
+    assert run(*RELEASE, output).returncode == 0
+    done = run("show", named)
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode().splitlines()
+    titles = [line.split("  ")[0] for line in lines if not line.startswith(" ")]
+    assert titles[:4] == ["Released", "Table", "Kept exactly", "Noise"]
+    assert titles[-2:] == ["Warning", "Warning"]
+    text = " ".join(done.stdout.decode().split())
+    for words in (
+        "county 4, education 4: 16 cells, counts in 'n'",
+        "4 totals of county 4 totals, published exactly; whatever follows from them is not protected",
+        "per-person epsilon 1 (l1 distance 4: two people swap cells)",
+        "Only the certificate was read. Run keepsum verify to check it and its table.",
+        "No ledger",
+    ):
+        assert words in text
+
+
+def test_the_facts_as_json(run, tmp_path):
+    assert run(*RELEASE, "out.csv").returncode == 0
+    facts = json.loads(run("show", "out.csv", "--json").stdout)
+    assert facts == json.loads((tmp_path / "out.certificate.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("none.json", None, "must be a file, and there is none"),
+        ("a.json", b"\xff\xfe", "must follow the schema"),
+        ("a.json", b"{}", "must follow the schema"),
+        ("a.json", b'{"schema": "keepsum.certificate/9"}', "update Keepsum"),
+        ("a.json", b'[{"name": "somebody"}]', "must follow the schema"),
+        ("a.csv", b"a,n\nx,8675309\n", "must be a file, and there is none"),
+    ],
+)
+def test_other_files_get_one_sentence(run, tmp_path, name, data, words):
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    done = run("show", name)
+    assert (done.returncode, done.stdout) == (2, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert words in line
+    assert "8675309" not in line
+
+
+def test_every_sample_certificate_can_be_shown(run):
+    for folder in sorted((Path(__file__).parents[1] / "certificates").iterdir()):
+        for certificate in folder.glob("*certificate.json") if folder.is_dir() else ():
+            done = run("show", certificate)
+            assert done.returncode == 0, (certificate, done.stderr)
+
+
+def test_a_margin_of_a_saved_release(run, tmp_path):
+    assert run(*RELEASE, "out/").returncode == 0
+    done = run("marginal", "out/", "--axes", "education", "-o", "education.csv")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "Each total is a sum of 4 released counts" in done.stdout.decode()
+    expected = ks.read_release(tmp_path / "out").marginal(["education"]).table.columns()
+    rows = [line.split(",") for line in (tmp_path / "education.csv").read_text().splitlines()]
+    assert rows[0] == ["education", "n"]
+    assert [[label, str(n)] for label, n in zip(*expected.values(), strict=True)] == rows[1:]
+    kept = json.loads(run("marginal", "out/", "--axes", "county", "-o", "county.csv", "--json").stdout)
+    assert (kept["kept"], kept["axes"], kept["cells"]) == (True, ["county"], [4] * 4)
+    assert run("marginal", "out/", "-o", "total.csv").returncode == 0
+    assert (tmp_path / "total.csv").read_text() == "total,n\ngrand total,135\n"
+
+
+def test_a_margin_is_refused_in_one_sentence(run, tmp_path):
+    assert run(*RELEASE, "out.csv").returncode == 0
+    (tmp_path / "there.csv").write_text("mine")
+    for options, words in (
+        (["out.csv"], "--output must be given"),
+        (["out.csv", "--axes", "town", "-o", "a.csv"], "got 'town'"),
+        (["out.csv", "-o", "there.csv"], "already exists"),
+        (["out.csv", "-o", "a.doc"], "must end in .csv"),
+        (["none.csv", "-o", "a.csv"], "there is none"),
+    ):
+        done = run("marginal", *options)
+        assert done.returncode == 2
+        assert words in done.stderr.decode()
+    text = (tmp_path / "out.csv").read_text()
+    (tmp_path / "out.csv").write_text(text.replace("Beta,High,", "Beta,High,1"))
+    done = run("marginal", "out.csv", "-o", "a.csv")
+    assert done.returncode == 2
+    assert b"its hash is another and kept totals differ" in done.stderr
+    assert not (tmp_path / "a.csv").exists()

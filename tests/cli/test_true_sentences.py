@@ -1,0 +1,246 @@
+"""Errors that once misled: each says what is really wrong, in the words of whoever reads it."""
+
+import contextlib
+import json
+import os
+import pty
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import keepsum as ks
+from command import KEEPSUM
+from keepsum.cli.terms import in_shell_terms, sections_in_shell_terms
+from keepsum.releasing.compare import compare
+from support import BY_MIXTURE
+
+CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
+PLAN = ["plan", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25"]
+RELEASE = ["release", *PLAN[1:]]
+
+
+def sentence(done) -> str:
+    """The one line of a command that failed."""
+    assert done.returncode == 2, done.stdout
+    (line,) = done.stderr.decode().splitlines()
+    return line.removeprefix("keepsum: ")
+
+
+# -- the order in which things are said --------------------------------------------------------------
+
+
+def test_the_missing_file_comes_before_the_missing_terminal(run):
+    assert "'none.csv' must be readable" in sentence(run("release", "none.csv", *RELEASE[2:], "-o", "out.csv"))
+
+
+def test_the_misspelt_axis_comes_before_the_missing_terminal(run):
+    assert "got 'conty'" in sentence(run(*RELEASE[:5], "conty", *RELEASE[6:], "-o", "out.csv"))
+
+
+def test_without_a_terminal_nothing_is_planned(run, tmp_path):
+    assert sentence(run(*RELEASE, "-o", "out.csv")) == "No terminal to confirm on; pass --yes to release."
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_comes_without_the_warnings_before_it(run):
+    """The categories are taken from the data: that is told of a plan that is shown, not of one that is not."""
+    assert "got 'conty'" in sentence(run(*PLAN[:5], "conty", *PLAN[6:]))
+    done = run(*PLAN)
+    assert done.returncode == 0
+    assert done.stderr.decode().startswith("warning: The categories of 'county', 'education' were taken from the data")
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def test_an_epsilon_out_of_range_is_told_with_the_range(run):
+    done = run(*RELEASE[:-1], "100", "-o", "out.csv", "-y")
+    assert sentence(done).startswith(
+        "Epsilon per unit of distance must be from 0.0001 to 50 for l1 Laplace noise, got 100."
+    )
+
+
+def test_without_count_the_columns_are_named(run):
+    words = "Option --count must name the column of counts, one of the columns 'county', 'education', 'n'."
+    assert sentence(run("plan", CHILDREN, "--keep", "county", "--epsilon", "1")) == f"{words} Pass --count COLUMN."
+
+
+def test_a_column_called_count_needs_no_option(run, tmp_path):
+    (tmp_path / "in.csv").write_text("county,count\nA,5\nB,6\n")
+    assert run("plan", "in.csv", "--keep-total", "--epsilon", "1").returncode == 0
+
+
+def test_a_row_of_data_is_not_named_as_columns(run, tmp_path):
+    (tmp_path / "in.csv").write_text("A,8675309\nB,5\n")
+    assert "8675309" not in sentence(run("plan", "in.csv", "--keep-total", "--epsilon", "1"))
+
+
+# -- outputs ---------------------------------------------------------------------------------------
+
+
+def test_a_folder_where_nothing_can_be_made_is_not_a_busy_one(run):
+    done = run(*RELEASE, "-o", "/proc/out.csv", "-y")
+    assert done.returncode == 2
+    assert b"'/proc/out.csv' must be writable, but" in done.stderr
+    assert b"another process" not in done.stderr
+
+
+def test_a_read_only_folder_is_refused_and_stays(run, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    folder.chmod(0o555)
+    words = "Folder 'out' must be writable, but it is read-only. Choose another name."
+    assert sentence(run(*RELEASE, "-o", "out/", "-y")) == words
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o555
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o770])
+def test_a_folder_that_is_replaced_keeps_its_mode(run, tmp_path, mode):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert run(*RELEASE, "-o", "out/", "-y").returncode == 0
+    assert run(*RELEASE, "-o", "out/", "-y", "--force").returncode == 0
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+
+
+# -- verify ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["nodir/", "nodir"])
+def test_a_folder_that_is_not_there(run, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ks.InputError, match=r"folder.*there is none"):
+        ks.verify(name)
+    assert "folder" in sentence(run("verify", name))
+    (tmp_path / "nodir").write_text("a file")
+    if name.endswith("/"):
+        with pytest.raises(ks.InputError, match="must be a folder, but it is a file"):
+            ks.verify(name)
+
+
+def test_verify_shows_both_totals(run, tmp_path):
+    assert run(*RELEASE, "-o", "out.csv", "-y").returncode == 0
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    head, count = lines[1].rsplit(",", 1)
+    (tmp_path / "out.csv").write_text("\n".join([lines[0], f"{head},{int(count) + 7}", *lines[2:]]) + "\n")
+    done = run("verify", "out.csv")
+    assert done.returncode == 1
+    assert b"1 differs: total of county=Alpha (20 in the certificate, 27 in the table)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("table", "sha256"), "AB", "field 'table.sha256' must be 64 hexadecimal digits in small letters"),
+        (("released",), "yesterday", "field 'released' must be a time such as 2026-01-31T12:00:00Z"),
+        (("released",), "2026-13-31T12:00:00Z", "field 'released' must be a time that exists"),
+        (("guarantee", "person", "epsilon"), "much", "field 'guarantee.person.epsilon' must be a decimal number"),
+        (("mechanism", "name"), "X", "field 'mechanism.name' must be a name in small letters"),
+        (("mechanism", "parameters"), {"epsilon": "0,25"}, "field 'mechanism.parameters[...]' must be "),
+    ],
+)
+def test_a_field_of_a_certificate_is_named_and_no_pattern_is_shown(run, tmp_path, path, value, words):
+    assert run(*RELEASE, "-o", "out.csv", "-y").returncode == 0
+    file = tmp_path / "out.certificate.json"
+    document = json.loads(file.read_text())
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    file.write_text(json.dumps(document))
+    said = run("verify", "out.csv").stdout.decode()
+    assert words in " ".join(said.split())
+    assert "regex" not in said
+    assert "^" not in said
+
+
+# -- each in its own terms -------------------------------------------------------------------------
+
+
+def test_python_names_calls_and_the_shell_names_options():
+    plan = ks.plan(*BY_MIXTURE)
+    python = plan.explain()
+    assert "--" not in python
+    assert "plan.certify()" in python
+    sections = sections_in_shell_terms([("Guarantee", [plan.guarantee.sampling_words]), ("Other noise", compare(plan))])
+    shell = " ".join(line for _, lines in sections for line in lines)
+    assert "ks." not in shell
+    assert "plan.certify" not in shell
+    assert "keepsum convergence measures it" in shell
+    assert "l2 Laplace with --per-person --epsilon 4 --norm l2 " in shell
+    assert "Gaussian with --mechanism gaussian --per-person --epsilon 4 --delta 1e-6 " in shell
+
+
+def test_labels_are_not_translated():
+    sections = [("Bounded cells", ["county=with force: from 0 to 3"]), ("Warning", ["replace it with force."])]
+    bounded, warned = sections_in_shell_terms(sections)
+    assert bounded == ("Bounded cells", ["county=with force: from 0 to 3"])
+    assert warned == ("Warning", ["replace it with --force."])
+
+
+def test_a_call_that_is_none_stays_as_it_is():
+    assert in_shell_terms("ks.Laplace.per_person(epsilon)") == "ks.Laplace.per_person(epsilon)"
+
+
+def test_what_is_exact_comes_before_what_is_to_be_accepted():
+    keep, mechanism = BY_MIXTURE
+    plan = ks.plan(keep, mechanism).certify(pairs=1000)
+    table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")
+    with pytest.raises(ks.PlanError) as error:
+        plan.release(table)
+    words = str(error.value)
+    assert 0 < words.index("ks.Laplace.per_person(") < words.index("accept_delta=")
+    shell = in_shell_terms(words)
+    assert 0 < shell.index("--norm l2") < shell.index("--accept-delta ")
+
+
+def test_named_totals_are_named(run, tmp_path):
+    (tmp_path / "totals.toml").write_text(
+        '[[total]]\nname = "coast"\nweight = 2\ncells = [{county = ["Alpha", "Beta"]}]\n'
+    )
+    done = run("plan", CHILDREN, "--count", "n", "--keep-file", "totals.toml", "--epsilon", "1")
+    assert b"weighted total 'coast'" in done.stdout
+    (tmp_path / "totals.toml").write_text(
+        "".join(
+            f'[[total]]\nname = "area {k}"\ncells = [{{county = "{c}"}}]\n' for k, c in enumerate(["Alpha", "Beta"])
+        )
+    )
+    options = ["--count", "n", "--keep-file", "totals.toml", "--epsilon", "1", "-o", "out.csv", "-y"]
+    done = run("release", CHILDREN, *options)
+    assert b"2 named totals: area 0, area 1" in done.stdout
+    assert b"2 named totals: area 0, area 1" in run("show", "out.csv").stdout
+
+
+# -- help, and where things are --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["plan", "release", "verify", "convergence", "keygen", "show", "marginal", None])
+def test_help_shows_no_types_of_python(run, tmp_path, command):
+    arguments = ["--help"] if command is None else [command, "--help"]
+    assert b"<" not in run(*arguments).stdout
+    parent, child = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    seen = b""
+    with subprocess.Popen([KEEPSUM, *arguments], stdout=child, cwd=tmp_path, env=environment):
+        os.close(child)
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while chunk := os.read(parent, 2**16):
+                seen += chunk
+    os.close(parent)
+    assert b"Usage" in seen
+    assert not any(kind in seen for kind in (b"bool", b"<str", b"path>", b"list["))
+
+
+def test_convergence_says_where_the_curve_is_and_what_the_paper_shows(run, tmp_path):
+    (tmp_path / "in.csv").write_text("a,b,n\n" + "".join(f"{a},{b},1\n" for a in "xyz" for b in "pqr"))
+    options = ["in.csv", "--count", "n", "--keep", "a", "--keep", "b", "--epsilon", "1", "--paper", "0.4"]
+    done = run("convergence", *options, "--pairs", "20", "--lag", "200", "--output", "curve.svg")
+    assert done.returncode == 0, done.stderr
+    text = " ".join(done.stdout.decode().split())
+    assert "the paper's chain with pre-jumps of parameter 0.4 20 pairs with lag 200:" in text
+    assert "MeetingTimes(" not in text
+    assert "Curve curve.svg" in text
