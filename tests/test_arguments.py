@@ -157,7 +157,6 @@ class Calls:
             (released.accuracy, {"level": 0.95}),
             (released.marginal, {"axes": ["a"]}),
             (released.marginal(["a"]).to_frame, {"backend": "pandas"}),
-            (ks.read_release, {"path": out, "certificate": None}),
             (released.save, {"path": folder / "again.csv", "sign_with": None, "force": True}),
             (lambda key: released.save(folder / "again.csv", sign_with=key, force=True), {"key": folder / "key.pem"}),
             (lambda path: ks.verify(path), {"path": out}),

@@ -8,6 +8,7 @@ import keepsum as ks
 import keepsum_shell
 from keepsum import _memory as memory
 from keepsum.cli import app
+from keepsum.planning import plan as planning
 
 PLAN = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "1"]
 
@@ -45,12 +46,12 @@ def test_a_library_that_cannot_be_loaded_under_a_limit(monkeypatch, capsys):
 
 @pytest.mark.parametrize("problem", [MemoryError(), ImportError("libllvm"), RuntimeError("can't start new thread")])
 def test_running_out_of_memory_is_not_blamed_on_a_small_table(monkeypatch, tmp_path, capsys, problem):
-    def plan(*_):
+    def plan(*_, **__):
         raise problem
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "counts.csv").write_text("county,n\nA,1\nB,2\n")
-    monkeypatch.setattr(ks, "plan", plan)
+    monkeypatch.setattr(planning, "compile_plan", plan)
     monkeypatch.setattr(memory, "_process", lambda: 5 * 10**6)
     assert app.run(PLAN) == 2
     message = "keepsum: Memory ran out: 5 MB of what this shell allows is left. Raise its limit (ulimit -v).\n"

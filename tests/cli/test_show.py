@@ -97,5 +97,5 @@ def test_a_margin_is_refused_in_one_sentence(run, tmp_path):
     (tmp_path / "out.csv").write_text(text.replace("Beta,High,", "Beta,High,1"))
     done = run("marginal", "out.csv", "-o", "a.csv")
     assert done.returncode == 2
-    assert b"its hash is another and kept totals differ" in done.stderr
+    assert b"fails: hash (does not match the certificate), kept totals" in done.stderr
     assert not (tmp_path / "a.csv").exists()

@@ -63,7 +63,7 @@ def test_an_epsilon_out_of_range_is_told_with_the_range(run):
 
 
 def test_without_count_the_columns_are_named(run):
-    words = "Option --count must name the column of counts, one of the columns 'county', 'education', 'n'."
+    words = "The column of counts must be named: one of the columns 'county', 'education', 'n'."
     assert sentence(run("plan", CHILDREN, "--keep", "county", "--epsilon", "1")) == f"{words} Pass --count COLUMN."
 
 

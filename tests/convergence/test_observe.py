@@ -278,7 +278,7 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     words = str(refused.value)
     assert f"Sampling adds delta {three_digits_up(float(delta))} per person" in words
     assert "a confidence limit from coupled chains, not a proved bound" in words
-    assert "Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon 4 " in words
+    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in words
     with pytest.raises(ks.PlanError, match="accept_delta="):
         plan.release(table, accept_delta=delta / 2)
     assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling.exactness == "estimated"
@@ -293,7 +293,7 @@ def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
     plan = plan.certify(pairs=500)
     text = " ".join(plan.explain().split())
     assert "The loss is proved for the target; the confidence limit and the extrapolation are not." in text
-    assert "Exact at the same per-person epsilon: l2 Laplace with --norm l2 --per-person --epsilon 4 " in text
+    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in text
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):

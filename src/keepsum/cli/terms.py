@@ -11,6 +11,7 @@ from typing import Any
 # Arguments in the library's messages, as options of the shell.
 IN_SHELL = {
     "with count=": "with --count",
+    "Pass count=": "Pass --count ",
     "with accept_delta=": "with --accept-delta ",
     "domain=": "--categories or --domain",
     "with axes=": "with --axes",

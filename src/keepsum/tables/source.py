@@ -20,6 +20,7 @@ from keepsum.tables.axes import MAX_AXES, check_nesting
 from keepsum.tables.coded import Coded
 from keepsum.tables.counts import is_missing
 
+DEFAULT_COUNT = "count"  # what the column of counts is called if nobody says otherwise
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # in any script, with thousands separators
 
 
@@ -43,6 +44,8 @@ class Source:
     ) -> list[str]:
         """The axis columns: the given ones with the parents of nested axes, or every column but the count."""
         known_names = set(self.names)
+        if count == DEFAULT_COUNT and count not in known_names:
+            raise DataError(f"The column of counts must be named: {self.column_choices()}. Pass count=COLUMN.")
         if not isinstance(count, str) or count not in known_names:
             raise DataError(
                 f"The count column must be {self.column_choices()}, got {shown_name(count)}. Name it with count=."

@@ -23,7 +23,7 @@ Examples:
 
     keepsum marginal released.csv --output grand_total.csv
 
-The hash and the kept totals of the release are checked first. Each total is a sum of released counts, so its noise is
+The release is verified first. Each total is a sum of released counts, so its noise is
 usually larger than that of a count, unless the release keeps it exactly; the command says which, and how large.
 """
 
@@ -47,6 +47,7 @@ def marginal(
         Path | None,
         typer.Option("--output", "-o", help="The file to write: .csv, .parquet or .arrow.", metavar="FILE"),
     ] = None,
+    allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -60,7 +61,7 @@ def marginal(
     check_new(output, force)
     with progress() as step:
         step("reading the release")
-        published = ks.read_release(release, certificate)
+        published = ks.read_release(release, certificate, allow_seeded=allow_seeded)
         step("working out the noise of the totals")
         margin = published.marginal(axis_names(axes, published.table.domain.axes))
         note = margin.note

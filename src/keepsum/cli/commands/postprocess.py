@@ -41,19 +41,26 @@ def postprocess(
     ] = False,
     nonnegative_norm: Annotated[
         str | None,
-        typer.Option("--nonnegative-norm", help="In which it is nearest: l1 (default) or l2.", show_default=False),
+        typer.Option(
+            "--nonnegative-norm", help="In which it is nearest: l1 (default) or l2.", metavar="NORM", show_default=False
+        ),
     ] = None,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="Another place to write to; by default the release is replaced.", show_default=False
+            "--output",
+            "-o",
+            metavar="PLACE",
+            help="Another place to write to; by default the release is replaced.",
+            show_default=False,
         ),
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option("--sign", help="Sign the new certificate with this key.", show_default=False)
+        Path | None,
+        typer.Option("--sign", help="Sign the new certificate with this key.", metavar="FILE", show_default=False),
     ] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", show_default=False)
+        Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="FILE", show_default=False)
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,

@@ -104,7 +104,12 @@ def release(
     ] = False,
     nonnegative_norm: Annotated[
         str | None,
-        typer.Option("--nonnegative-norm", help="In which it is nearest: l1 (default) or l2.", rich_help_panel=OUTPUT),
+        typer.Option(
+            "--nonnegative-norm",
+            help="In which it is nearest: l1 (default) or l2.",
+            metavar="NORM",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     totals: Annotated[
         Path | None,
