@@ -16,7 +16,7 @@ import sys
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,31 @@ def tabulated(path: str, bounded: str = "") -> int:
     domain = {"county": [f"c{k}" for k in range(COUNTIES)], "sex": ["f", "m"]}
     table = ks.tabulate(path, ["county", "age", "sex"], domain, bins={"age": AGES}, **unit)
     return int(table.counts.sum())
+
+
+@job
+def released_file(path: str, output: str) -> int:
+    """A file of counts under state totals to a release, as the shell does it."""
+    from keepsum.cli.app import run
+
+    options = ["--count", "n", "--within", "county:state", "--keep", "state", "--epsilon", "1", "--yes", "--force"]
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        return run(["release", path, *options, "--output", output])
+
+
+@job
+def verified_file(output: str) -> int:
+    """The release again, verified."""
+    return int(bool(ks.verify(output)))
+
+
+@job
+def copied_file(path: str, output: str) -> int:
+    """The same file, read and written by polars."""
+    import polars
+
+    polars.read_csv(path).write_csv(output)
+    return 0
 
 
 @job

@@ -3,7 +3,8 @@
 from importlib import import_module
 
 SUBJECTS = (
-    "noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds", "records",
+    "noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds", "files",
+    "records",
 )  # fmt: skip
 
 
