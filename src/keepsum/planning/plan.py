@@ -8,7 +8,7 @@ chooses samplers (``selection``). Users hold the ``Plan`` of ``facade/objects.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
@@ -211,24 +211,26 @@ class CompiledPlan:
 def compile_plan(
     invariants: Invariants,
     request: Request | Mechanism,
-    structure: Structure | None = None,
     records: Records | None = None,
+    others: Sequence[CompiledPlan] = (),
 ) -> CompiledPlan:
     """Kept totals and a requested mechanism to a plan; see ``ks.plan``.
 
-    ``structure`` is that of the same totals, where another plan has it; ``records`` are those behind the table.
+    ``records`` are those behind the table; ``others`` are plans of the same totals and records with other noise, whose
+    structure and distances are used again.
     """
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     request = as_request(request)
-    structure = decompose(invariants.coefficients) if structure is None else structure
+    structure = others[0].structure if others else decompose(invariants.coefficients)
     if len(structure.pinned) == invariants.size:
         raise PlanError(
             "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
         )
     groups = tuple(groups_of(structure, request.norm))
     changes = changes_of(records)
-    distances = Distances(invariants, structure, request.norm, changes)
+    known = (other.distances for other in others if other.distances.norm == request.norm)
+    distances = next(known, None) or Distances(invariants, structure, request.norm, changes)
     if request.neighbours is None:
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:

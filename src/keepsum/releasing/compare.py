@@ -95,7 +95,8 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
         try:
             other = plan
             if kind != plan.mechanism.kind:
-                other = compile_plan(plan.invariants, ask(), plan.structure, plan.records)
+                known = [plan, *(alternative.plan for alternative in listed)]
+                other = compile_plan(plan.invariants, ask(), plan.records, known)
             deviation = cell_deviation(other.blocks, cell)
         except (InputError, PlanError):  # a loss outside the range of the mechanism
             continue

@@ -120,7 +120,8 @@ def put(
     files[place.certificate] = signed.to_json()
     if release.unbiased is not None:
         files[place.unbiased] = table_bytes(release.unbiased, kind_of(place.table))
-    files[place.table] = table_bytes(release.table, kind_of(place.table))
+    kind = kind_of(place.table)
+    files[place.table] = release.csv if kind == "csv" and release.csv else table_bytes(release.table, kind)
     if place.folder is not None:
         write_folder(place.folder, {file.name: data for file, data in files.items()}, force)
         return

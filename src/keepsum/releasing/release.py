@@ -40,7 +40,7 @@ from keepsum.releasing.facts import ExposureRecord, GuaranteeRecord, TableRecord
 from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
 from keepsum.releasing.statements import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng
-from keepsum.sources.writing import table_hash
+from keepsum.sources.writing import hash_and_file
 from keepsum.tables.axes import quoted
 from keepsum.tables.records import changes_of
 from keepsum.tables.released import ReleasedTable
@@ -56,13 +56,15 @@ SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography"
 class Drawn:
     """A release: the table, its certificate, and the file of kept totals that are not margins, if there are any.
 
-    ``unbiased`` is the table as it was drawn, if another was made from it.
+    ``unbiased`` is the table as it was drawn, if another was made from it; ``csv`` is the table's file, if hashing it
+    made that too.
     """
 
     table: ReleasedTable
     certificate: Certificate
     invariants: bytes | None
     unbiased: ReleasedTable | None = None
+    csv: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +112,16 @@ class Prepared:
         if not self.plan.invariants.holds(table, released):
             raise KeepsumError("A kept total was not kept, so nothing is released. Please report this as a bug.")
         file = invariants_file(self.plan.invariants)
-        return Drawn(released, self._certificate(released, file, source.seeded), file)
+        sha256, csv = hash_and_file(released)
+        return Drawn(released, self._certificate(sha256, file, source.seeded), file, csv=csv)
 
-    def _certificate(self, released: ReleasedTable, file: bytes | None, seeded: bool) -> Certificate:
+    def _certificate(self, sha256: str, file: bytes | None, seeded: bool) -> Certificate:
         from importlib.metadata import version  # slow to import, and no plan needs it
 
         return Certificate(
             schema="keepsum.certificate/2",
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            table=TableRecord(cells=released.domain.size, count=released.count, sha256=table_hash(released)),
+            table=TableRecord(cells=self.table.domain.size, count=self.table.count, sha256=sha256),
             domain=domain_record(self.table),
             records=records_record(self.table.records),
             kept=kept_record(self.plan.invariants, file, self.totals),

@@ -220,7 +220,7 @@ def _lines(text: bytes, delimiter: str, name: str) -> Callable[[int], str]:
 
 def _is_regular(text: bytes, delimiter: bytes) -> bool:
     """Whether every reader sees the same values: quotes only around whole values, and no stray line breaks."""
-    if b"\0" in text or text.count(RETURN) != text.count(b"\r\n"):
+    if b"\0" in text or (RETURN in text and text.count(RETURN) != text.count(b"\r\n")):
         return False
     if QUOTE not in text:
         return True

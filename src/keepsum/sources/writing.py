@@ -74,11 +74,20 @@ def table_hash(table: CountedTable) -> str:
     >>> table_hash(table) == hashlib.sha256(b"sex,n\nf,3\nm,0\n").hexdigest()
     True
     """
+    return hash_and_file(table, keep=False)[0]
+
+
+def hash_and_file(table: CountedTable, keep: bool = True) -> tuple[str, bytes | None]:
+    """The hash of a table, and its CSV file if that is the canonical one and is to be kept."""
     layout = canonical_layout(table)
-    digest = hashlib.sha256()
-    for chunk in _csv_chunks(table.counts, layout, Text(layout.names)):
+    form = Text(layout.names)
+    keep = keep and table.origin in (None, form) and table.rows is None and not table.carried
+    digest, file = hashlib.sha256(), io.BytesIO()
+    for chunk in _csv_chunks(table.counts, layout, form):
         digest.update(chunk)
-    return digest.hexdigest()
+        if keep:
+            file.write(chunk)
+    return digest.hexdigest(), file.getvalue() if keep else None
 
 
 def _csv_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]:
@@ -139,9 +148,21 @@ def _joined(columns: Sequence[tuple[_Texts, IntArray]]) -> bytes:
     lengths = np.stack([texts.lengths[codes] for texts, codes in columns], axis=1).ravel()
     starts -= np.cumsum(lengths) - lengths
     positions = np.repeat(starts, lengths)
-    positions += np.arange(len(positions))
+    positions += _counting(len(positions))
     joined: bytes = np.concatenate([texts.characters for texts, _ in columns])[positions].tobytes()
     return joined
+
+
+class _Counting:
+    """The numbers from 0 on, made once for chunks of about the same length."""
+
+    numbers: IntArray = np.arange(0)
+
+
+def _counting(length: int) -> IntArray:
+    if length > len(_Counting.numbers):
+        _Counting.numbers = np.arange(length + length // 8)
+    return _Counting.numbers[:length]
 
 
 def _value(value: Any, form: Text, quoted: bool) -> str:
