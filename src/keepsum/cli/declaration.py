@@ -64,7 +64,8 @@ class Declaration:
     """A table, the totals to keep and the noise, as declared on the command line."""
 
     table: Annotated[
-        str | None, typer.Argument(help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input.")
+        str | None,
+        typer.Argument(help="CSV, Excel, Parquet or Arrow file of counts, one row per cell; - for standard input."),
     ] = None
     count: Annotated[str, option("--count", help="The column of counts.", metavar="COLUMN")] = "count"
     axes: Annotated[
@@ -92,6 +93,11 @@ class Declaration:
     drop_rows: Annotated[
         list[str] | None,
         option("--drop-rows", help="Rows to leave out, such as totals: county=Total.", metavar="COLUMN=LABEL"),
+    ] = None
+    sheet: Annotated[str | None, option("--sheet", help="The sheet of an .xlsx file.", metavar="NAME")] = None
+    encoding: Annotated[
+        str | None,
+        option("--encoding", help="The encoding of a CSV file: windows-1252. Releases are UTF-8.", metavar="NAME"),
     ] = None
     dense: Annotated[
         bool, option("--dense", help="Every combination of categories is a cell, although most have no row.")
@@ -188,6 +194,9 @@ class Declaration:
             return self._from_file(self.table, categories, within)
         if categories is None:
             raise InputError("A table must be given, or its categories with --categories or --domain.")
+        for name in ("sheet", "encoding"):
+            if getattr(self, name) is not None:
+                raise InputError(f"Option --{name} requires a table. Leave it out.")
         if self.keep_order:
             raise InputError(
                 "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
@@ -204,7 +213,8 @@ class Declaration:
 
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
-        file = open_columns(sys.stdin.buffer if name == "-" else name, self.count)
+        data = sys.stdin.buffer if name == "-" else name
+        file = open_columns(data, self.count, sheet=self.sheet, encoding=self.encoding)
         source = file.source.without_rows(parse_categories(self.drop_rows or [], {}, "--drop-rows"))
         named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, source.names))}
         drop = _names(self.drop)

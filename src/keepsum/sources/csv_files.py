@@ -64,14 +64,14 @@ def _first_line(text: bytes) -> tuple[str, str]:
 
 
 def _delimiter(header: str, count: str) -> str:
-    """The delimiter for which the header contains the count column, else a comma."""
-    for delimiter in DELIMITERS:
-        if count in next(csv.reader([header], delimiter=delimiter), ()):
-            return delimiter
-    return ","
+    """The delimiter for which the header contains the count column, else the one that splits it most often."""
+    columns = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in DELIMITERS}
+    has_count = [delimiter for delimiter, names in columns.items() if count in names]
+    return has_count[0] if has_count else max(DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
-def _check_header(header: Sequence[str], name: str) -> None:
+def check_header(header: Sequence[str], name: str) -> None:
+    """Refuse a header that names a column twice."""
     twice = sorted(column for column, times in Counter(header).items() if times > 1)
     if twice:
         names = shown_names(twice)
@@ -127,7 +127,7 @@ def _rows(text: bytes, delimiter: str, name: str) -> Iterator[tuple[int, list[st
     problem = ""
     try:
         header = next(reader)
-        _check_header(header, name)
+        check_header(header, name)
         yield reader.line_num, header
         for row in reader:
             if not row:

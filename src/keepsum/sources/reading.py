@@ -1,11 +1,10 @@
-"""Tables from CSV, Parquet and Arrow files, recognised by their first bytes.
+"""Tables from CSV, Parquet, Arrow and Excel files, recognised by their first bytes.
 
 Every value of a CSV file is read as text, so that codes such as 01001 survive.
 """
 
 from __future__ import annotations
 
-import codecs
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +15,15 @@ from keepsum._arguments import check_path, check_text, check_texts, check_within
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
+from keepsum.sources.compressed import unpacked
 from keepsum.sources.csv_files import csv_source
+from keepsum.sources.encodings import check_encoding, to_utf8
+from keepsum.sources.workbooks import is_workbook, workbook_source
 from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
 from keepsum.tables.table import Table, check_drop_rows
-
-CHUNK = 2**24  # bytes decoded at a time
 
 
 def read_table(
@@ -37,6 +37,8 @@ def read_table(
     keep_order: bool = False,
     dense: bool = False,
     drop_rows: Mapping[str, Any] | None = None,
+    sheet: str | None = None,
+    encoding: str | None = None,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row per cell.
 
@@ -46,8 +48,8 @@ def read_table(
     Parameters
     ----------
     path
-        A CSV file in UTF-8, a Parquet or an Arrow file, or a file opened in binary mode. The delimiter of a CSV file is
-        the one of ``, ; tab |`` for which the header contains the count column.
+        A CSV, Parquet, Arrow or Excel (.xlsx) file, or a file opened in binary mode; it may be compressed by gzip or
+        zstd. The delimiter of a CSV file is the one of ``, ; tab |`` for which the header contains the count column.
     count
         The column of counts, in plain digits.
     axes
@@ -68,6 +70,11 @@ def read_table(
         have no row.
     drop_rows
         Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
+    sheet
+        The sheet of a workbook that has several.
+    encoding
+        The encoding of a CSV file that is not UTF-8, such as ``"windows-1252"``; UTF-16 with a byte order mark is
+        recognised. A release is UTF-8.
 
     Examples
     --------
@@ -83,7 +90,7 @@ def read_table(
     count = check_text(count, "The count column")
     dropped = None if drop is None else check_texts(drop, "Columns to drop")
     totals = check_drop_rows(drop_rows)
-    file = open_columns(path, count)
+    file = open_columns(path, count, sheet=sheet, encoding=encoding)
     source = file.source.without_rows(totals)
     if dropped is not None:
         declared = domain if isinstance(domain, (Domain, Mapping)) else {}
@@ -109,14 +116,23 @@ class Columns:
     origin: Origin
 
 
-def open_columns(path: str | PathLike[str] | BinaryIO, count: str) -> Columns:
-    """The columns of a CSV, Parquet or Arrow file."""
-    data, name = _contents(path)
+def open_columns(
+    path: str | PathLike[str] | BinaryIO, count: str, *, sheet: str | None = None, encoding: str | None = None
+) -> Columns:
+    """The columns of a CSV, Parquet, Arrow or .xlsx file, compressed or not."""
+    sheet = None if sheet is None else check_text(sheet, "The sheet")
+    encoding = None if encoding is None else check_encoding(encoding)
+    packed, name = _contents(path)
+    data = unpacked(packed, name)
+    if sheet is not None and not is_workbook(data):
+        raise InputError(f"A sheet must be named for a workbook only, and {name!r} is none. Leave out sheet=.")
+    if encoding is not None and (is_workbook(data) or is_columnar(data)):
+        raise InputError(f"An encoding must be named for a text file only, and {name!r} is none. Leave out encoding=.")
     if is_columnar(data):
         return Columns(*columnar_source(data, name))
-    if not is_utf8(data):
-        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
-    return Columns(*csv_source(data, name, count))
+    if is_workbook(data):
+        return Columns(*workbook_source(data, name, sheet))
+    return Columns(*csv_source(to_utf8(data, name, encoding), name, count))
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
@@ -163,19 +179,6 @@ def resolve_axes(
             f"Include more columns with axes=, or leave them out with drop=."
         )
     return names
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether a file is UTF-8, decoded piece by piece."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(data)
-    try:
-        for start in range(0, len(data), CHUNK):
-            decoder.decode(view[start : start + CHUNK])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:  # not passed on, because it contains the file
-        return False
-    return True
 
 
 def as_utf8(data: bytes) -> str | None:
