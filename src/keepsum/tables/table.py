@@ -22,6 +22,7 @@ from keepsum.tables.coded import Coded
 from keepsum.tables.columns import check_frame, coded
 from keepsum.tables.counts import check_counts
 from keepsum.tables.domain import Domain
+from keepsum.tables.eager import eager
 from keepsum.tables.frames import check_counted, columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
@@ -112,7 +113,8 @@ class Table:
         Parameters
         ----------
         frame
-            One row per nonzero cell; cells without a row are zero.
+            One row per nonzero cell; cells without a row are zero. A LazyFrame of polars is collected. Dates and times
+            are categories as text in ISO form.
         axes
             The columns that are axes. By default all but the count; a column of numbers, which may be another measure,
             must then be declared. Parents of nested axes are added.
@@ -207,6 +209,7 @@ def frame_source(frame: IntoDataFrame) -> tuple[Source, Frame]:
     """The columns of a data frame, and its origin."""
     import narwhals as nw
 
+    frame = eager(frame)
     _check_column_names(frame)
     data = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(data, nw.DataFrame):
