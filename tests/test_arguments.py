@@ -53,7 +53,7 @@ OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded backend method first factor tolerance most
     index row cell path private public sign_with certificate totals key
-    encoding sheet
+    encoding sheet structure
 """.split()  # noqa: SIM905
 
 
@@ -93,7 +93,7 @@ class Calls:
             (
                 ks.read_table,
                 {"path": file, "count": "n", "axes": ["a", "b"], "within": {}, "domain": domain, "drop": []}
-                | {"sheet": None, "encoding": None},
+                | {"sheet": None, "encoding": None, "structure": None, "flags": {}},
             ),
             (ks.Table, {"domain": domain, "counts": table.counts.copy(), "count": "n"}),
             (ks.Table.from_array, {"counts": [[1, 2], [3, 4]], "axes": domain, "within": {}, "count": "n"}),

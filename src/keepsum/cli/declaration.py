@@ -99,6 +99,14 @@ class Declaration:
         str | None,
         option("--encoding", help="The encoding of a CSV file: windows-1252. Releases are UTF-8.", metavar="NAME"),
     ] = None
+    structure: Annotated[
+        str | None,
+        option("--structure", help="SDMX structure file with the code lists of an SDMX-CSV file.", metavar="FILE"),
+    ] = None
+    flag: Annotated[
+        list[str] | None,
+        option("--flag", help="An attribute of an SDMX-CSV file in the release: OBS_STATUS=A.", metavar="NAME=VALUE"),
+    ] = None
     dense: Annotated[
         bool, option("--dense", help="Every combination of categories is a cell, although most have no row.")
     ] = False
@@ -194,8 +202,8 @@ class Declaration:
             return self._from_file(self.table, categories, within)
         if categories is None:
             raise InputError("A table must be given, or its categories with --categories or --domain.")
-        for name in ("sheet", "encoding"):
-            if getattr(self, name) is not None:
+        for name in ("sheet", "encoding", "structure", "flag"):
+            if getattr(self, name):
                 raise InputError(f"Option --{name} requires a table. Leave it out.")
         if self.keep_order:
             raise InputError(
@@ -210,21 +218,34 @@ class Declaration:
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
         from keepsum.sources.reading import open_columns, resolve_axes, return_memory
+        from keepsum.sources.sdmx import Observations, observations
 
         if name == "-" and sys.stdin is None:
             raise InputError("Standard input must be open to read a table from it, but it is closed.")
         data = sys.stdin.buffer if name == "-" else name
         file = open_columns(data, self.count, sheet=self.sheet, encoding=self.encoding)
         source = file.source.without_rows(parse_categories(self.drop_rows or [], {}, "--drop-rows"))
-        named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, source.names))}
         drop = _names(self.drop)
-        axes = resolve_axes(source, self.count, _names(self.axes) or None, within or {}, drop, named)
+        columns = Observations(source, file.origin, self.count, _names(self.axes) or None, drop, categories)
+        columns = observations(columns, within or {}, self.structure, self._flags())
+        source, categories = columns.source, columns.domain
+        named = {*(categories or ()), *(axis for text in self.keep or [] for axis in _margin(text, source.names))}
+        axes = resolve_axes(source, columns.count, columns.axes, within or {}, drop, named)
         table = ks.Table.from_source(
-            source, axes, self.count, within, categories, file.origin, self.keep_order, self.dense
+            source, axes, columns.count, within, categories, columns.origin, self.keep_order, self.dense
         )
-        del file, source
+        del file, columns, source
         return_memory()
         return table
+
+    def _flags(self) -> dict[str, str]:
+        """The attributes of ``--flag``."""
+        flags: dict[str, str] = {}
+        for text in self.flag or []:
+            name, equals, value = text.partition("=")
+            if not name or not equals or flags.setdefault(name, value) != value:
+                raise InputError(f"Option --flag must give an attribute one value, such as OBS_STATUS=A, got {text!r}.")
+        return flags
 
     def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
         """The categories of ``--categories`` and ``--domain``."""

@@ -17,6 +17,7 @@ from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
+from keepsum.sources.sdmx import released_observations
 from keepsum.tables.axes import quoted
 from keepsum.tables.cells import cells_of, check_labels, locate
 from keepsum.tables.coded import Coded
@@ -228,7 +229,7 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
 def read_released(path: str | PathLike[str], domain: Domain, count: str) -> ReleasedTable:
     """Read a released table: exactly the axes and the count, every cell once, whole numbers that may be negative."""
     file = open_columns(path, count)
-    source = file.source
+    source = released_observations(file.source, domain.axes, count)
     if sorted(source.names) != sorted([*domain.axes, count]):
         raise DataError(
             f"Columns of the released table must be {quoted([*domain.axes, count])}, got {source.actual_columns()}."

@@ -18,6 +18,7 @@ from keepsum.errors import DataError, InputError
 from keepsum.sources.compressed import unpacked
 from keepsum.sources.csv_files import csv_source
 from keepsum.sources.encodings import check_encoding, to_utf8
+from keepsum.sources.sdmx import Observations, observations
 from keepsum.sources.workbooks import is_workbook, workbook_source
 from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.domain import Domain
@@ -39,6 +40,8 @@ def read_table(
     drop_rows: Mapping[str, Any] | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
+    structure: str | PathLike[str] | None = None,
+    flags: Mapping[str, str] | None = None,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row per cell.
 
@@ -75,6 +78,12 @@ def read_table(
     encoding
         The encoding of a CSV file that is not UTF-8, such as ``"windows-1252"``; UTF-16 with a byte order mark is
         recognised. A release is UTF-8.
+    structure
+        The SDMX structure file of an SDMX-CSV file: its code lists are the declared categories of dimensions, without
+        codes that are sums of others.
+    flags
+        The attributes of an SDMX-CSV file that a release has with one value for all counts, by default
+        ``{"OBS_STATUS": "E", "CONF_STATUS": "F"}``: estimated, and free for publication.
 
     Examples
     --------
@@ -91,12 +100,14 @@ def read_table(
     dropped = None if drop is None else check_texts(drop, "Columns to drop")
     totals = check_drop_rows(drop_rows)
     file = open_columns(path, count, sheet=sheet, encoding=encoding)
-    source = file.source.without_rows(totals)
+    columns = Observations(file.source.without_rows(totals), file.origin, count, axes, dropped, domain)
+    columns = observations(columns, check_within(within), structure, flags)
+    source, axes, count, domain = columns.source, columns.axes, columns.count, columns.domain
     if dropped is not None:
         declared = domain if isinstance(domain, (Domain, Mapping)) else {}
         axes = resolve_axes(source, count, axes, check_within(within), dropped, declared)
-    table = Table.from_source(source, axes, count, within, domain, file.origin, keep_order, dense)
-    del file, source
+    table = Table.from_source(source, axes, count, within, domain, columns.origin, keep_order, dense)
+    del file, columns, source
     return_memory()
     return table
 

@@ -44,7 +44,8 @@ def table_bytes(table: CountedTable, kind: str) -> bytes:
     """A table as the contents of a file."""
     if kind == "csv":
         form = table.origin if isinstance(table.origin, Text) else Text(tuple(column_order(table)))
-        return b"".join(_csv_chunks(table, column_order(table), table.rows, form))
+        names = [name for name in form.columns if name in form.constants or name in column_order(table)]
+        return b"".join(_csv_chunks(table, names, table.rows, form))
     pyarrow = _pyarrow(f"a table as {kind}")
     frame = frame_of(table, "pyarrow")
     sink = io.BytesIO()
@@ -88,7 +89,7 @@ def _csv_chunks(table: CountedTable, names: Sequence[str], rows: IntArray | None
         None if name == table.count else _Texts.of(_label_texts(table, name, form), form.newline * (k == 0), ends[k])
         for k, name in enumerate(names)
     ]
-    codes = [None if name == table.count else table.domain.codes(name) for name in names]
+    codes = [None if name == table.count else _label_codes(table, name, form) for name in names]
     for start in range(0, table.domain.size, ROWS_PER_CHUNK):
         cells = slice(start, start + ROWS_PER_CHUNK) if rows is None else rows[start : start + ROWS_PER_CHUNK]
         columns = []
@@ -112,7 +113,14 @@ def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _label_texts(table: CountedTable, name: str, form: Text) -> list[str]:
-    return [_value(label, form, name in form.quoted_columns) for label in table.domain.axis(name).labels]
+    labels = [form.constants[name]] if name in form.constants else table.domain.axis(name).labels
+    return [_value(label, form, name in form.quoted_columns) for label in labels]
+
+
+def _label_codes(table: CountedTable, name: str, form: Text) -> IntArray:
+    if name in form.constants:
+        return np.zeros(table.domain.size, dtype=np.int64)
+    return table.domain.codes(name)
 
 
 @dataclass(frozen=True)
