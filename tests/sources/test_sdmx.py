@@ -92,8 +92,8 @@ def test_flags_are_declared(tmp_path):
     assert table_bytes(table, "csv").decode().splitlines()[1].endswith(',A,F,"PERSONS, all"')
     refused(tmp_path, HEADER + ROWS, "flags= must name attributes of the file, got 'COMMENT'", flags={"COMMENT": "x"})
     refused(tmp_path, HEADER + ROWS, "flags= must name attributes of the file, got 'SEX'", flags={"SEX": "F"})
-    for wrong in (5, ["OBS_STATUS"], {"OBS_STATUS": 1}, {1: "A"}):
-        refused(tmp_path, HEADER + ROWS, "flags= must", flags=wrong)
+    for wrong in (5, ["OBS_STATUS"], {"OBS_STATUS": 1}, {1: "A"}, {"OBS_STATUS": "\ud800"}):
+        refused(tmp_path, HEADER + ROWS, "flags=", flags=wrong)
     refused(tmp_path, "SEX,OBS_VALUE\nF,5\n", "must be used with an SDMX-CSV file", flags={"OBS_STATUS": "A"})
     refused(tmp_path, "SEX,OBS_VALUE\nF,5\n", "must be used with an SDMX-CSV file", structure="x.xml")
 
@@ -154,19 +154,39 @@ def test_no_attribute_depends_on_the_counts(tmp_path):
     assert len({re.sub(r",\d+,E,F,", ",n,E,F,", text) for text in files}) == 1
 
 
-def test_a_release_verifies_and_pysdmx_reads_it(tmp_path):
-    table = read(tmp_path)
-    released = ks.release(table, keep=["SEX"], mechanism=ks.Laplace(1), rng=ks.rng(seed=1))
-    out = released.save(tmp_path / "released.csv")
-    assert ks.verify(out, allow_seeded=True)
-    text = out.read_text() if hasattr(out, "read_text") else (tmp_path / "released.csv").read_text()
+def test_pysdmx_reads_a_release(tmp_path):
+    released = ks.release(read(tmp_path), keep=["SEX"], mechanism=ks.Laplace(1), rng=ks.rng(seed=1))
+    text = released.save(tmp_path / "released.csv").read_text()
     (data,) = read_sdmx(io.BytesIO(text.encode()), validate=False).data
-    assert data.structure.endswith("=NSI:DF_POP(1.0)") or "DF_POP" in str(data.structure)
+    assert "NSI:DF_POP(1.0)" in str(data.structure)
     assert pd.to_numeric(data.data["OBS_VALUE"]).tolist() == released.table.counts.tolist()
     assert set(data.data["OBS_STATUS"]) == {"E"}
-    changed = text.replace(",E,F,PS", ",A,F,PS", 1)
-    (tmp_path / "released.csv").write_text(changed)
-    assert not ks.verify(out, allow_seeded=True)  # an attribute that differs between rows tells something of them
+
+
+def test_verification_covers_the_attributes(tmp_path):
+    """Whoever changes a unit changes every count."""
+    released = ks.release(read(tmp_path), keep=["SEX"], mechanism=ks.Laplace(1), rng=ks.rng(seed=1))
+    out = released.save(tmp_path / "released.csv")
+    text = out.read_text()
+    stated = {"DATAFLOW": FLOW, "OBS_STATUS": "E", "CONF_STATUS": "F", "UNIT_MEASURE": "PS"}
+    assert released.certificate.table.attributes == stated
+    assert ks.verify(out, allow_seeded=True)
+    changes = [
+        (",E,F,PS", ",A,F,PS", 1),
+        (",E,F,PS", ",A,F,PS", -1),
+        (",PS\n", ",1000PS\n", -1),
+        (FLOW, "NSI:OTHER(1.0)", -1),
+        ("UNIT_MEASURE", "UNIT_MULT", 1),
+    ]
+    for old, new, times in changes:
+        assert text.replace(old, new, times) != text
+        out.write_text(text.replace(old, new, times))
+        assert not ks.verify(out, allow_seeded=True)
+    out.write_text(text)
+    assert ks.verify(out, allow_seeded=True)
+    added = released.save(tmp_path / "other.csv")
+    added.write_text("".join(f"{line},{k}\n" for k, line in enumerate(text.splitlines())))
+    assert not ks.verify(added, allow_seeded=True)
 
 
 # -- structure files ------------------------------------------------------------------------------------

@@ -275,6 +275,14 @@ def test_a_cell_far_away(tmp_path):
     assert read(tmp_path, blank).counts.tolist() == [SECRET, 6, 7, 8]
 
 
+def test_the_last_cell_is_found_whatever_is_looked_at_together(monkeypatch):
+    data = book(change=lambda sheet: sheet.cell(300, 30, "x"))
+    xml = zipfile.ZipFile(io.BytesIO(data)).read("xl/worksheets/sheet1.xml")
+    for size in (1, 7, 40, 100, 10**6):
+        monkeypatch.setattr(workbooks, "CHUNK", size)
+        assert workbooks._last_cell(xml) == (300, 30)
+
+
 def test_one_long_text_in_very_many_cells(tmp_path, monkeypatch):
     """Each would have a copy of it."""
     data = shared(book([*ROWS, *[("x" * 30_000, "f", 1)] * 2000]))

@@ -153,6 +153,7 @@ IN_SHELL = {
     "structure= and flags= must": "Options --structure and --flag must",
     "flags= must": "Option --flag must",
     "with flags=": "with --flag",
+    "in flags=": "in --flag",
     "out sheet=": "out --sheet",
     "with sheet=": "with --sheet",
     "out encoding=": "out --encoding",

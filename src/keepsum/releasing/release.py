@@ -40,6 +40,7 @@ from keepsum.releasing.statements import concerns, loss_concern
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import table_hash
 from keepsum.tables.axes import quoted
+from keepsum.tables.origins import Text
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
@@ -109,7 +110,12 @@ class Prepared:
         return Certificate(
             schema="keepsum.certificate/2",
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            table=TableRecord(cells=released.domain.size, count=released.count, sha256=table_hash(released)),
+            table=TableRecord(
+                cells=released.domain.size,
+                count=released.count,
+                sha256=table_hash(released),
+                attributes=dict(released.origin.constants) if isinstance(released.origin, Text) else {},
+            ),
             domain=domain_record(self.table),
             kept=kept_record(self.plan.invariants, file, self.totals),
             mechanism=mechanism_record(self.plan.mechanism),

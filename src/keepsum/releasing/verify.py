@@ -245,7 +245,7 @@ def _read_table(report: _Report, record: Certificate, kept: Invariants, path: Pa
     domain = kept.domain
     if domain is None:
         raise AssertionError("the totals of a certificate have its domain")
-    return report.attempt("table", lambda: read_released(path, domain, record.table.count))
+    return report.attempt("table", lambda: read_released(path, domain, record.table.count, record.table.attributes))
 
 
 def _check_table(

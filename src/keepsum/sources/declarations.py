@@ -17,7 +17,7 @@ from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
-from keepsum.sources.sdmx import released_observations
+from keepsum.sources.sdmx import without_attributes
 from keepsum.tables.axes import quoted
 from keepsum.tables.cells import cells_of, check_labels, locate
 from keepsum.tables.coded import Coded
@@ -226,10 +226,15 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
     return {labels: place for place, labels in enumerate(zip(*columns, strict=True))}
 
 
-def read_released(path: str | PathLike[str], domain: Domain, count: str) -> ReleasedTable:
-    """Read a released table: exactly the axes and the count, every cell once, whole numbers that may be negative."""
+def read_released(
+    path: str | PathLike[str], domain: Domain, count: str, attributes: Mapping[str, str] | None = None
+) -> ReleasedTable:
+    """Read a released table: exactly the axes and the count, every cell once, whole numbers that may be negative.
+
+    ``attributes`` are columns beside them that have one value in all rows.
+    """
     file = open_columns(path, count)
-    source = released_observations(file.source, domain.axes, count)
+    source = without_attributes(file.source, attributes or {})
     if sorted(source.names) != sorted([*domain.axes, count]):
         raise DataError(
             f"Columns of the released table must be {quoted([*domain.axes, count])}, got {source.actual_columns()}."

@@ -114,15 +114,13 @@ def observations(
     )
 
 
-def released_observations(source: Source, axes: Collection[str], count: str) -> Source:
-    """The columns of a released SDMX-CSV file without its attributes, which must have one value for all rows."""
-    if not is_sdmx(source.names):
-        return source
-    attributes = [name for name in source.names if name not in (*axes, count)]
-    for name in attributes:
-        if len(source.labels(name).values) > 1:
-            raise DataError(f"Attribute {name!r} of a released table must have one value, but it has several.")
-    return replace(source, names=tuple(name for name in source.names if name not in attributes))
+def without_attributes(source: Source, attributes: Mapping[str, str]) -> Source:
+    """The columns of a released table without its attributes, which must have these values in all rows."""
+    present = [name for name in source.names if name in attributes]  # other formats than CSV have none
+    for name in present:
+        if list(map(str, source.labels(name).values)) != [attributes[name]]:
+            raise DataError(f"Attribute {name!r} must have the value in the certificate in every row, but has another.")
+    return replace(source, names=tuple(name for name in source.names if name not in present))
 
 
 def _check_flags(flags: Any) -> dict[str, str]:
@@ -133,6 +131,8 @@ def _check_flags(flags: Any) -> dict[str, str]:
             raise InputError(
                 f"flags= must have a text for each attribute, got {type_of(value)} for {shown_name(name)}."
             )
+        if value.encode("utf-8", "replace").decode() != value:
+            raise InputError(f"The value of {shown_name(name)} in flags= must be text that UTF-8 can encode.")
     return dict(flags or {})
 
 

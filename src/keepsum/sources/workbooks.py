@@ -27,6 +27,7 @@ from keepsum.tables.source import Source
 
 ZIP, OLE2 = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")
 WORKBOOK = "xl/workbook.xml"
+CHUNK = 2**22  # bytes of a sheet that are looked at together
 BYTES_A_MEMBER_BYTE = 4  # of XML: the text, its copy, and the values in it
 BYTES_A_VALUE = 100  # in an array that includes the empty cells
 # A cell that is not empty, and its place; the end of a text that cells refer to; a cell that refers to one.
@@ -81,7 +82,7 @@ class Sheet:
         """The columns that the first row names."""
         names = self._header()
         position = {name: k for k, name in enumerate(names)}
-        numbers = [k for k, row in enumerate(self.rows) if k and any(value != "" for value in row)]
+        numbers = [k for k, row in enumerate(self.rows) if k and row.count("") < len(row)]
 
         return Source(
             names=names,
@@ -92,7 +93,9 @@ class Sheet:
         )
 
     def _header(self) -> tuple[str, ...]:
-        width = max((k + 1 for row in self.rows for k, value in enumerate(row) if value != ""), default=0)
+        width = len(self.rows[0]) if self.rows else 0
+        while width and all(row[width - 1] == "" for row in self.rows):
+            width -= 1
         if not width or all(value == "" for value in self.rows[0]):
             raise DataError(
                 f"Sheet {given(self.name)} of {self.file!r} must start with a header, but its first row is empty."
@@ -197,14 +200,24 @@ def _check_values(members: Any, name: str) -> None:
     """Refuse sheets whose values would not fit in memory: one cell far away, or a long text in many cells."""
     longest, references = 0, 0
     for member in members:
-        places = CELL.findall(member)
-        columns = max((_number(letters) for letters in {letters for letters, _ in places}), default=0)
-        rows = max((int(row) for _, row in places), default=0)
+        rows, columns = _last_cell(member)
         check_room(rows * columns, f"A sheet of {name!r} with {rows:,} rows and {columns:,} columns", BYTES_A_VALUE)
         ends = [match.end() for match in END_OF_TEXT.finditer(member)]
         longest = max([longest, *(end - start for start, end in zip([0, *ends], ends, strict=False))])
-        references += len(SHARED.findall(member))
+        references += sum(1 for _ in SHARED.finditer(member))
     check_room(longest * references, f"The texts in {name!r}, the longest of {longest:,} characters,", 1)
+
+
+def _last_cell(member: bytes) -> tuple[int, int]:
+    """The last row and the last column of a sheet, from a part of it at a time."""
+    rows = columns = start = 0
+    while start < len(member):
+        end = member.find(b">", start + CHUNK) + 1 or len(member)  # no tag is split
+        places = CELL.findall(member, start, end)
+        rows = max([rows, *(int(row) for row in {row for _, row in places})])
+        columns = max([columns, *(_number(letters) for letters in {letters for letters, _ in places})])
+        start = end
+    return rows, columns
 
 
 def _number(letters: bytes) -> int:
