@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO_STAMP := $(VENV)/.ready-for-demo
-EXTRAS := cli,sql,web,report,accounting
+EXTRAS := cli,excel,sql,web,report,accounting
 # Tests that need an outside service skip without it; a service named here must be there (CI names them all).
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE

@@ -53,6 +53,7 @@ OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded backend method first factor tolerance most
     index row cell path private max_rows_per_unit table source public sign_with certificate totals key
+    encoding sheet structure
 """.split()  # noqa: SIM905
 
 
@@ -91,7 +92,8 @@ class Calls:
         self.all: list[tuple[Callable, dict]] = [
             (
                 ks.read_table,
-                {"path": file, "count": "n", "axes": ["a", "b"], "within": {}, "domain": domain, "drop": []},
+                {"path": file, "count": "n", "axes": ["a", "b"], "within": {}, "domain": domain, "drop": []}
+                | {"sheet": None, "encoding": None, "structure": None, "flags": {}},
             ),
             (
                 ks.tabulate,

@@ -152,6 +152,20 @@ def records_alone() -> ks.Release:
     return ks.release(table, ["sex"], ks.Gaussian(rho="0.1"))
 
 
+def sdmx() -> ks.Release:
+    """An SDMX-CSV file with attributes, which the certificate states."""
+    rows = [
+        f"NSI:POP(1.0),{sex},{age},{people},A,C,PS" for sex in "FM" for age, people in (("Y0T14", 30), ("Y_GE15", 70))
+    ]
+    header = "DATAFLOW,SEX,AGE,OBS_VALUE,OBS_STATUS,CONF_STATUS,UNIT_MEASURE"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "people.csv"
+        file.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+        domain = {"SEX": ["F", "M"], "AGE": ["Y0T14", "Y_GE15"]}
+        table = ks.read_table(file, count="OBS_VALUE", domain=domain)
+    return ks.release(table, ["SEX"], ks.Laplace(epsilon=0.5))
+
+
 SAMPLES = {
     made.__name__: made
     for made in (
@@ -171,6 +185,7 @@ SAMPLES = {
         nonnegative_overlapping,
         records,
         records_alone,
+        sdmx,
     )
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
 import json
 import re
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -37,7 +39,8 @@ from keepsum.tables.released import ReleasedTable
 
 TEXTS = ["5-9", "10-14", "85+", "Rome, NY", '5" pipe', "Ämter", "zeta", "Beta", "-1", "01", "1"]
 MAKERS = {"pandas": pa.Table.to_pandas, "polars": pl.from_arrow, "pyarrow": lambda table: table}
-FILES = ("csv", "parquet", "arrow")
+FILES = ("csv", "parquet", "arrow", "xlsx", "csv.gz")
+WRITTEN = {"xlsx": "csv", "csv.gz": "csv"}  # the formats in which releases of some files are written
 NOISE = (ks.Laplace(epsilon=0.5), ks.Gaussian(sigma=2), ks.Laplace(epsilon=0.5, norm="l2"))
 SMALL = (np.int8, np.uint16, np.int32, np.float64, np.int64)
 
@@ -169,6 +172,15 @@ def files(draw, declared, counts, order):
 def written(file: File, declared: Declared, kind: str) -> bytes:
     """The bytes of a file of that kind."""
     sink = io.BytesIO()
+    if kind == "csv.gz":
+        return gzip.compress(written(file, declared, "csv"))
+    if kind == "xlsx":
+        book = openpyxl.Workbook()
+        book.active.append([*declared.domain.axes, "n"])
+        for row, count in zip(file.labels, file.counts, strict=True):
+            book.active.append([*row.values(), file.dtype(count).item() if count < 100 else str(count)])
+        book.save(sink)
+        return sink.getvalue()
     if kind == "csv":
         names = (*declared.domain.axes, "n")
         lines = [",".join(f'"{name}"' if declared.quoted else name for name in names)]
@@ -229,7 +241,7 @@ def by_library(declared: Declared, file: File, door: str) -> dict[str, Any]:
         plan = ks.plan(table.keep(*declared.keep), declared.mechanism)
         ready = prepare(plan, table, "all", seeded=True)
         released = ks.Release.of(ready.draw(ks.rng(seed=1)), ks.Plan.of(ready.plan))
-        saved = released.save("out.csv" if door in MAKERS else f"out.{door}")
+        saved = released.save("out.csv" if door in MAKERS else f"out.{WRITTEN.get(door, door)}")
         return {
             "table": (repr(table), table._repr_html_(), table.domain, table.undeclared, table.count),
             "plan": plan.explain(),
@@ -260,7 +272,8 @@ def by_command(declared: Declared, file: File, door: str) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path(f"in.{door}").write_bytes(written(file, declared, door))
-        ends = ["-o", f"out.{door}", "--yes", "--seed", "7", "--accept-pinned", "all"]
+        output = f"out.{WRITTEN.get(door, door)}"
+        ends = ["-o", output, "--yes", "--seed", "7", "--accept-pinned", "all"]
         for name, call in {
             "plan": ["plan", f"in.{door}", *arguments],
             "release": ["release", f"in.{door}", *arguments, *ends],
@@ -271,7 +284,7 @@ def by_command(declared: Declared, file: File, door: str) -> dict[str, Any]:
             shown[name] = (status, re.sub(r'"sha256": "\w+"', "#", out.getvalue()), err.getvalue())
         shown["files"] = {path.name: shape_of(path) for path in sorted(Path().glob("out.*"))}
         if shown["release"][0] == 0:
-            shown["noise"] = noise_of(Path(f"out.{door}"), file)
+            shown["noise"] = noise_of(Path(output), file)
     return shown
 
 

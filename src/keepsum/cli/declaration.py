@@ -84,8 +84,8 @@ class Declaration:
     table: Annotated[
         str | None,
         typer.Argument(
-            help="CSV, Parquet or Arrow file of counts, one row per cell; - for standard input. With --by: records, "
-            "also in a folder or a database (postgres://user@host/database).",
+            help="CSV, Excel, Parquet or Arrow file of counts, one row per cell; - for standard input. With --by: "
+            "records, also in a folder or a database (postgres://user@host/database).",
             metavar="TABLE",
             show_default=False,
         ),
@@ -144,6 +144,19 @@ class Declaration:
             help="An axis whose categories are columns: race=white,black; race alone, with --axes, for all others.",
             metavar="AXIS=A,B",
         ),
+    ] = None
+    sheet: Annotated[str | None, option("--sheet", help="The sheet of an .xlsx file.", metavar="NAME")] = None
+    encoding: Annotated[
+        str | None,
+        option("--encoding", help="The encoding of a CSV file: windows-1252. Releases are UTF-8.", metavar="NAME"),
+    ] = None
+    structure: Annotated[
+        str | None,
+        option("--structure", help="SDMX structure file with the code lists of an SDMX-CSV file.", metavar="FILE"),
+    ] = None
+    flag: Annotated[
+        list[str] | None,
+        option("--flag", help="An attribute of an SDMX-CSV file in the release: OBS_STATUS=A.", metavar="NAME=VALUE"),
     ] = None
     dense: Annotated[
         bool, option("--dense", help="Every combination of categories is a cell, although most have no row.")
@@ -301,6 +314,9 @@ class Declaration:
             return self._from_file(self.table, categories, within)
         if categories is None:
             raise InputError("A table must be given, or its categories with --categories or --domain.")
+        for name in ("sheet", "encoding", "structure", "flag"):
+            if getattr(self, name):
+                raise InputError(f"Option --{name} requires a table. Leave it out.")
         if self.keep_order:
             raise InputError(
                 "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
@@ -318,7 +334,7 @@ class Declaration:
 
     def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
         """The table in a file; a column named in an option is an axis even if it contains numbers."""
-        from keepsum.sources.reading import table_in
+        from keepsum.sources.reading import FileForm, table_in
         from keepsum.tables.declared import Declared
 
         if name == "-" and sys.stdin is None:
@@ -337,12 +353,22 @@ class Declaration:
             dense=self.dense,
             named=[*margins, *(axis for text in margins for axis in text.split(","))],
         )
-        return table_in(sys.stdin.buffer if name == "-" else name, declared)
+        form = FileForm.checked(self.sheet, self.encoding, self.structure, self._flags())
+        return table_in(sys.stdin.buffer if name == "-" else name, declared, form)
 
     def _wide(self) -> str | dict[str, Any] | None:
         if self.wide is None or "=" not in self.wide:
             return self.wide
         return parse_categories([self.wide], {}, "--wide")
+
+    def _flags(self) -> dict[str, str]:
+        """The attributes of ``--flag``."""
+        flags: dict[str, str] = {}
+        for text in self.flag or []:
+            name, equals, value = text.partition("=")
+            if not name or not equals or flags.setdefault(name, value) != value:
+                raise InputError(f"Option --flag must give an attribute one value, such as OBS_STATUS=A, got {text!r}.")
+        return flags
 
     def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
         """The categories of ``--categories`` and ``--domain``."""

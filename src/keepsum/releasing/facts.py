@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 # In Python, $ also matches before a final line feed; in JSON Schema it does not.
 END = r"(?!\n)$"
@@ -58,6 +58,10 @@ class TableRecord(Record, frozen=True):
             "in order; commas, line feeds, quotes only where needed."
         ),
     ]
+    attributes: Annotated[
+        dict[str, str],
+        Meta(description="The attributes of an SDMX-CSV file, each with the one value that it has in all rows."),
+    ] = field(default_factory=dict)
 
 
 class AxisRecord(Record, frozen=True):

@@ -42,6 +42,7 @@ from keepsum.releasing.statements import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import hash_and_file
 from keepsum.tables.axes import quoted
+from keepsum.tables.origins import Text
 from keepsum.tables.records import changes_of
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
@@ -121,7 +122,12 @@ class Prepared:
         return Certificate(
             schema="keepsum.certificate/2",
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            table=TableRecord(cells=self.table.domain.size, count=self.table.count, sha256=sha256),
+            table=TableRecord(
+                cells=self.table.domain.size,
+                count=self.table.count,
+                sha256=sha256,
+                attributes=dict(self.table.origin.constants) if isinstance(self.table.origin, Text) else {},
+            ),
             domain=domain_record(self.table),
             records=records_record(self.table.records),
             kept=kept_record(self.plan.invariants, file, self.totals),

@@ -287,7 +287,10 @@ def _read_table(
     domain = kept.domain
     if domain is None:
         raise AssertionError("the totals of a certificate have its domain")
-    return report.attempt(name, lambda: read_released(path, domain, record.table.count, carried_of(record, domain)))
+    return report.attempt(
+        name,
+        lambda: read_released(path, domain, record.table.count, carried_of(record, domain), record.table.attributes),
+    )
 
 
 def _check_table(

@@ -72,7 +72,8 @@ def _delimiter(header: str, counts: Sequence[str]) -> str:
     return max(DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
-def _check_header(header: Sequence[str], name: str) -> None:
+def check_header(header: Sequence[str], name: str) -> None:
+    """Refuse a header that names a column twice."""
     twice = sorted(column for column, times in Counter(header).items() if times > 1)
     if twice:
         names = shown_names(twice)
@@ -128,7 +129,7 @@ def _rows(text: bytes, delimiter: str, name: str) -> Iterator[tuple[int, list[st
     problem = ""
     try:
         header = next(reader)
-        _check_header(header, name)
+        check_header(header, name)
         yield reader.line_num, header
         for row in reader:
             if not row:

@@ -18,6 +18,7 @@ from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
+from keepsum.sources.sdmx import without_attributes
 from keepsum.tables.axes import Label, quoted
 from keepsum.tables.carried import Carried
 from keepsum.tables.cells import cells_of, check_labels, locate
@@ -229,12 +230,20 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
 
 
 def read_released(
-    path: str | PathLike[str], domain: Domain, count: str, carried: Sequence[Carried] = ()
+    path: str | PathLike[str],
+    domain: Domain,
+    count: str,
+    carried: Sequence[Carried] = (),
+    attributes: Mapping[str, str] | None = None,
 ) -> ReleasedTable:
-    """Read a released table: exactly the axes, the carried columns and the count, every cell once, whole numbers."""
+    """Read a released table: exactly the axes, the carried columns and the count, every cell once, whole numbers.
+
+    ``attributes`` are columns beside them that have one value in all rows.
+    """
     file = open_columns(path, count, *(str(label) for name in domain.axes for label in domain.axis(name).labels))
-    wide = _wide_axis(file.source, domain, [column.name for column in carried])
-    source = file.source if wide is None else _long(file.source, domain, wide, count)
+    source = without_attributes(file.source, attributes or {})
+    wide = _wide_axis(source, domain, [column.name for column in carried])
+    source = source if wide is None else _long(source, domain, wide, count)
     expected = [*domain.axes, *(column.name for column in carried), count]
     if sorted(source.names) != sorted(expected):
         raise DataError(f"Columns of the released table must be {quoted(expected)}, got {source.actual_columns()}.")

@@ -1,30 +1,31 @@
-"""Tables from CSV, Parquet and Arrow files, recognised by their first bytes.
+"""Tables from CSV, Parquet, Arrow and Excel files, recognised by their first bytes.
 
 Every value of a CSV file is read as text, so that codes such as 01001 survive.
 """
 
 from __future__ import annotations
 
-import codecs
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, BinaryIO
 
-from keepsum._arguments import check_path
+from keepsum._arguments import check_path, check_text
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
+from keepsum.sources.compressed import unpacked
 from keepsum.sources.csv_files import csv_source
+from keepsum.sources.encodings import check_encoding, to_utf8
+from keepsum.sources.sdmx import check_flags, observations
+from keepsum.sources.workbooks import is_workbook, workbook_source
 from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
 from keepsum.tables.table import Table
-
-CHUNK = 2**24  # bytes decoded at a time
 
 
 def read_table(
@@ -40,6 +41,10 @@ def read_table(
     drop_rows: Mapping[str, Any] | None = None,
     carry: str | Sequence[str] = (),
     wide: str | Mapping[str, Sequence[str]] | None = None,
+    sheet: str | None = None,
+    encoding: str | None = None,
+    structure: str | PathLike[str] | None = None,
+    flags: Mapping[str, str] | None = None,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row per cell.
 
@@ -49,8 +54,8 @@ def read_table(
     Parameters
     ----------
     path
-        A CSV file in UTF-8, a Parquet or an Arrow file, or a file opened in binary mode. The delimiter of a CSV file is
-        the one of ``, ; tab |`` for which the header contains the count column.
+        A CSV, Parquet, Arrow or Excel (.xlsx) file, or a file opened in binary mode; it may be compressed by gzip or
+        zstd. The delimiter of a CSV file is the one of ``, ; tab |`` for which the header contains the count column.
     count
         The column of counts, in plain digits.
     axes
@@ -77,6 +82,17 @@ def read_table(
         For a wide table, the axis whose categories are columns, and these: ``{"race": ["white", "black"]}``; or the
         axis alone, if all columns but the axes are counts. A release is wide too. ``count`` is then the name that the
         counts get.
+    sheet
+        The sheet of a workbook that has several.
+    encoding
+        The encoding of a CSV file that is not UTF-8, such as ``"windows-1252"``; UTF-16 with a byte order mark is
+        recognised. A release is UTF-8.
+    structure
+        The SDMX structure file of an SDMX-CSV file: its code lists are the declared categories of dimensions, without
+        codes that are sums of others.
+    flags
+        The attributes of an SDMX-CSV file that a release has with one value for all counts, by default
+        ``{"OBS_STATUS": "E", "CONF_STATUS": "F"}``: estimated, and free for publication.
 
     Examples
     --------
@@ -93,15 +109,37 @@ def read_table(
         count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
         keep_order=keep_order, dense=dense,
     )  # fmt: skip
-    return table_in(path, declared)
+    return table_in(path, declared, FileForm.checked(sheet, encoding, structure, flags))
 
 
-def table_in(path: str | PathLike[str] | BinaryIO, declared: Declared) -> Table:
+@dataclass(frozen=True)
+class FileForm:
+    """What must be said about some files: the sheet of a workbook, an encoding, the structure and flags of SDMX-CSV."""
+
+    sheet: str | None = None
+    encoding: str | None = None
+    structure: str | PathLike[str] | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def checked(cls, sheet: Any, encoding: Any, structure: Any, flags: Any) -> FileForm:
+        """The same, if every argument is of a kind that can be used."""
+        return cls(
+            None if sheet is None else check_text(sheet, "The sheet"),
+            None if encoding is None else check_encoding(encoding),
+            structure,
+            check_flags(flags),
+        )
+
+
+def table_in(path: str | PathLike[str] | BinaryIO, declared: Declared, form: FileForm | None = None) -> Table:
     """The table in a file."""
+    form = FileForm() if form is None else form
     expected = [declared.count] if declared.wide is None else [*(declared.wide[1] or ()), *(declared.axes or ())]
-    file = open_columns(path, *expected)
-    table = Table.from_source(file.source, declared, file.origin, stacklevel=4)
-    del file
+    file = open_columns(path, *expected, form=form)
+    source, origin, declared = observations(file.source, file.origin, declared, form.structure, form.flags)
+    table = Table.from_source(source, declared, origin, stacklevel=4)
+    del file, source
     return_memory()
     return table
 
@@ -121,14 +159,20 @@ class Columns:
     origin: Origin
 
 
-def open_columns(path: str | PathLike[str] | BinaryIO, *counts: str) -> Columns:
-    """The columns of a CSV, Parquet or Arrow file, given the names of those with counts."""
-    data, name = _contents(path)
+def open_columns(path: str | PathLike[str] | BinaryIO, *counts: str, form: FileForm | None = None) -> Columns:
+    """The columns of a CSV, Parquet, Arrow or .xlsx file, compressed or not, given the names of those with counts."""
+    form = FileForm() if form is None else form
+    packed, name = _contents(path)
+    data = unpacked(packed, name)
+    if form.sheet is not None and not is_workbook(data):
+        raise InputError(f"A sheet must be named for a workbook only, and {name!r} is none. Leave out sheet=.")
+    if form.encoding is not None and (is_workbook(data) or is_columnar(data)):
+        raise InputError(f"An encoding must be named for a text file only, and {name!r} is none. Leave out encoding=.")
     if is_columnar(data):
         return Columns(*columnar_source(data, name))
-    if not is_utf8(data):
-        raise DataError(f"File {name!r} must be UTF-8 text. Save it as UTF-8 and try again.")
-    return Columns(*csv_source(data, name, counts))
+    if is_workbook(data):
+        return Columns(*workbook_source(data, name, form.sheet))
+    return Columns(*csv_source(to_utf8(data, name, form.encoding), name, counts))
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
@@ -144,19 +188,6 @@ def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
     if not isinstance(data, bytes):
         raise InputError(f"The file must be a path or a file opened in binary mode, got {type_of(path)}.")
     return data, "standard input"
-
-
-def is_utf8(data: bytes) -> bool:
-    """Whether a file is UTF-8, decoded piece by piece."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(data)
-    try:
-        for start in range(0, len(data), CHUNK):
-            decoder.decode(view[start : start + CHUNK])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:  # not passed on, because it contains the file
-        return False
-    return True
 
 
 def as_utf8(data: bytes) -> str | None:

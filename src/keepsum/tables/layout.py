@@ -10,6 +10,7 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum.tables.axes import Label
 from keepsum.tables.counted import CountedTable
+from keepsum.tables.origins import Text
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,9 @@ def layout_of(table: CountedTable) -> Layout:
     """The columns and the rows of a table in the form in which it came, with the columns that are carried along."""
     plain = canonical_layout(table)
     labels = plain.labels | {c.name: (c.values, table.domain.codes(c.axis)) for c in table.carried}
+    if isinstance(table.origin, Text):
+        everywhere = np.zeros(table.domain.size, dtype=np.int64)
+        labels |= {name: ((value,), everywhere) for name, value in table.origin.constants.items()}
     wide = table.origin.wide if table.origin is not None else None
     rows, counts = (table.rows, plain.counts) if wide is None else _spread(table, wide)
     if wide is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 INDEX = re.compile(r"__index_level_[0-9]+__")  # the column that pandas writes for an unnamed index
@@ -41,6 +41,8 @@ class Text:
         The names in the header that are quoted, and the columns whose labels are to be quoted.
     wide
         The axis whose categories are columns.
+    constants
+        Columns that have one value in all rows, such as the attributes of an SDMX-CSV file.
     """
 
     columns: tuple[str, ...]
@@ -51,6 +53,7 @@ class Text:
     quoted_names: frozenset[str] = frozenset()
     quoted_columns: frozenset[str] = frozenset()
     wide: str | None = None
+    constants: Mapping[str, str] = field(default_factory=dict)
 
 
 Origin: TypeAlias = Frame | Text

@@ -26,6 +26,7 @@ from keepsum.tables.counted import check_counted
 from keepsum.tables.counts import check_counts
 from keepsum.tables.declared import WITHIN_DIFFERS, Declared
 from keepsum.tables.domain import Domain
+from keepsum.tables.eager import eager
 from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
@@ -122,7 +123,8 @@ class Table:
         Parameters
         ----------
         frame
-            One row per nonzero cell; cells without a row are zero.
+            One row per nonzero cell; cells without a row are zero. A LazyFrame of polars is collected. Dates and times
+            are categories as text in ISO form.
         axes
             The columns that are axes. By default all but the count; a column of numbers, which may be another measure,
             must then be declared. Parents of nested axes are added.
@@ -218,7 +220,7 @@ def frame_source(frame: IntoDataFrame, declared: Declared) -> tuple[Source, Fram
     """The columns of a data frame, and its origin; a crosstab of pandas declares itself."""
     import narwhals as nw
 
-    frame, declared = _crosstab(frame, declared)
+    frame, declared = _crosstab(eager(frame), declared)
     _check_column_names(frame)
     data = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(data, nw.DataFrame):

@@ -1,0 +1,125 @@
+"""Text files in any encoding as UTF-8, and what a file is that is no text."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+
+from keepsum._text import given
+from keepsum.errors import DataError, InputError
+
+CHUNK = 2**24  # bytes decoded at a time
+BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 starts with that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+# In these, text in UTF-8 decodes as well, but to other characters.
+ONE_BYTE = {"cp1250", "cp1252", "iso8859-1", "iso8859-2", "iso8859-15"}
+OTHER_FILES = {  # by their first bytes
+    rb"%PDF-": "a PDF file",
+    rb"BZh[1-9]1AY&SY": "compressed by bzip2",
+    rb"\xfd7zXZ\0": "compressed by xz",
+    rb"7z\xbc\xaf'\x1c": "a 7z archive",
+    rb"Rar!\x1a\x07": "a RAR archive",
+    rb"\x1f\x8b": "compressed twice",
+    rb"(?s:.{257})ustar": "a tar archive",
+    rb"SQLite format 3\0": "an SQLite database",
+    rb"\$FL[23]@\(#\)": "an SPSS file",
+    rb"\{\\rtf": "an RTF document",
+    rb"\s*<(?i:!doctype html|html)\b": "a web page",
+}
+
+
+def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
+    r"""A text file as UTF-8, with its byte order mark if it has one.
+
+    Without an encoding it must be UTF-8, or start with the byte order mark of UTF-16 or UTF-32.
+
+    Examples
+    --------
+    >>> to_utf8("Côte".encode("windows-1252"), "towns.csv", "windows-1252").decode()
+    'Côte'
+    >>> to_utf8("Côte".encode("utf-16"), "towns.csv").decode()
+    '\ufeffCôte'
+    """
+    if encoding is not None:
+        return _decoded(data, name, check_encoding(encoding))
+    other = _other_file(data)
+    if other is not None:
+        raise DataError(f"File {name!r} must be a table, but it is {other}. Save the table as CSV, Parquet or .xlsx.")
+    for mark, marked_encoding in BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            return _decoded(data, name, marked_encoding)
+    if b"\0" in data[:4]:
+        raise DataError(
+            f"File {name!r} must be text, but it contains null characters. If it is UTF-16, pass encoding='utf-16-le', "
+            f"else save the table as CSV in UTF-8."
+        )
+    if not is_utf8(data):
+        raise DataError(
+            f"File {name!r} must be UTF-8 text, but it is not. If it comes from Windows, pass encoding='windows-1252', "
+            f"else name its encoding, or save it as UTF-8."
+        )
+    return data
+
+
+def check_encoding(encoding: object) -> str:
+    """The name of an encoding as Python has it."""
+    try:
+        codec = codecs.lookup(encoding) if isinstance(encoding, str) else None
+    except (LookupError, ValueError):
+        codec = None
+    if codec is None or not getattr(codec, "_is_text_encoding", True):
+        raise InputError(
+            f"encoding= must be the name of an encoding such as 'windows-1252' or 'utf-16', got {given(encoding)}."
+        )
+    return codec.name
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether a file is UTF-8, decoded piece by piece."""
+    try:
+        for _ in _pieces(data, "utf-8"):
+            pass
+    except UnicodeError:  # not passed on, because it contains the file
+        return False
+    return True
+
+
+def _pieces(data: bytes, encoding: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    view = memoryview(data)
+    for start in range(0, len(data), CHUNK):
+        yield decoder.decode(view[start : start + CHUNK])
+    yield decoder.decode(b"", final=True)
+
+
+def _decoded(data: bytes, name: str, encoding: str) -> bytes:
+    """A file in a known encoding as UTF-8; the error names the line, and does not contain the text."""
+    if encoding in ONE_BYTE and not data.isascii() and is_utf8(data):
+        raise DataError(f"File {name!r} must be in the encoding that is named, but it is UTF-8. Leave out encoding=.")
+    try:
+        return b"".join(piece.encode("utf-8") for piece in _pieces(data, encoding))
+    except (UnicodeError, ValueError, AssertionError):  # the error contains the file
+        place = _bad_place(data, encoding)
+    raise DataError(
+        f"File {name!r} must be text in the encoding {encoding!r}, but {place} is not. Name another encoding, or save "
+        f"it as UTF-8."
+    )
+
+
+def _bad_place(data: bytes, encoding: str) -> str:
+    """Where a file is not in an encoding, for a message."""
+    try:
+        good, found, _ = data.decode(encoding, "replace").partition("\ufffd")
+    except (UnicodeError, ValueError, AssertionError):  # some encodings cannot replace what they do not know
+        found = ""
+    return f"line {1 + good.count(chr(10)):,}" if found else "a part of it"
+
+
+def _other_file(data: bytes) -> str | None:
+    """What a file is that is no table, by its first bytes."""
+    return next((kind for start, kind in OTHER_FILES.items() if re.match(start, data)), None)
