@@ -147,7 +147,7 @@ BAD = {
     "a comment": (
         SDMX.replace("OBS_STATUS", "OBS_COMMENT"),
         [],
-        "got 'OBS_COMMENT'. Leave them out with --drop, give each one value with --flag, or name the dimensions with",
+        "got 'OBS_COMMENT'. Leave them out with --drop, give each one value with --flag, or list the dimensions with",
     ),
     "two data flows": (SDMX.replace("POP", "OTHER", 1), [], "'STRUCTURE_ID' of an SDMX-CSV file must have one value"),
     "several sheets": (workbook("A", "B"), [], "or the sheet must be named with --sheet, got 'A', 'B'."),

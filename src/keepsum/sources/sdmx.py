@@ -11,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_texts
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
-from keepsum.sources.structures import DataStructure, read_structure
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin, Text
 from keepsum.tables.source import Source
 
+if TYPE_CHECKING:
+    from keepsum.sources.structures import DataStructure
+
 MEASURE = "OBS_VALUE"
+DEFAULT_COUNT = "count"  # the name of the column of counts where none is given, as in the command line
 # The columns that say which data set it is: in SDMX-CSV 1.0, in 2.0, and in the files of Eurostat.
 IDENTIFYING = ("DATAFLOW", "STRUCTURE", "STRUCTURE_ID", "ACTION", "LAST UPDATE")
 DELETE = "D"
@@ -98,8 +101,8 @@ def observations(
             )
         return table
     _refuse_names(source.names)
-    count = table.count if table.count in source.names else MEASURE
-    defined = None if structure is None else read_structure(structure, source.names)
+    count = MEASURE if table.count == DEFAULT_COUNT and DEFAULT_COUNT not in source.names else table.count
+    defined = None if structure is None else _structure(structure, source.names)
     dropped = list(table.drop or ())
     axes = _axes(source.names, count, table.axes, dropped, defined)
     attributes = [name for name in source.names if name not in (*axes, count, *dropped)]
@@ -121,6 +124,12 @@ def without_attributes(source: Source, attributes: Mapping[str, str]) -> Source:
         if list(map(str, source.labels(name).values)) != [attributes[name]]:
             raise DataError(f"Attribute {name!r} must have the value in the certificate in every row, but has another.")
     return replace(source, names=tuple(name for name in source.names if name not in present))
+
+
+def _structure(path: str | PathLike[str], columns: Sequence[str]) -> DataStructure:
+    from keepsum.sources.structures import read_structure  # XML takes a moment to load
+
+    return read_structure(path, columns)
 
 
 def _check_flags(flags: Any) -> dict[str, str]:
@@ -184,8 +193,8 @@ def _constants(
     if unclear:
         raise DataError(
             f"Attributes of an SDMX-CSV file must belong to the whole data set, because others may depend on the "
-            f"counts, got {_listed(unclear)}. Leave them out with drop=, give each one value with flags=, or name the "
-            f"dimensions with axes= if they are some."
+            f"counts, got {_listed(unclear)}. Leave them out with drop=, give each one value with flags=, or list the "
+            f"dimensions with axes= if these are among them."
         )
     if constants.get("ACTION") == DELETE:
         raise DataError("ACTION in an SDMX-CSV file must not be D, because rows to delete are no table.")

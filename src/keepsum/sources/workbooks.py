@@ -10,7 +10,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
@@ -21,26 +21,31 @@ from keepsum._memory import check_room
 from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
 from keepsum.sources.csv_files import check_header
+from keepsum.sources.encodings import OLE2
 from keepsum.tables.coded import Coded
 from keepsum.tables.origins import Text
 from keepsum.tables.source import Source
 
-ZIP, OLE2 = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")
 WORKBOOK = "xl/workbook.xml"
 CHUNK = 2**22  # bytes of a sheet that are looked at together
 BYTES_A_MEMBER_BYTE = 4  # of XML: the text, its copy, and the values in it
 BYTES_A_VALUE = 100  # in an array that includes the empty cells
-# A cell that is not empty, and its place; the end of a text that cells refer to; a cell that refers to one.
-CELL = re.compile(rb"""\sr=["']([A-Z]{1,3})([0-9]{1,7})["'][^>]*(?<!/)>(?!</)""")
-END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
-SHARED = re.compile(rb"""\st=["']s["']""")
-FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")  # no program writes them, and a few bytes could expand to very many
+# Tags of rows and cells as every program writes them, with their place, which may be left out, and their end; the end
+# of a text that cells refer to; a cell that refers to one. No group is tried again, so that no tag takes long.
+PREFIX = rb"(?:[^\s<>/=\"':]*+:)*+"
+ATTRIBUTES = rb"""(?:\s++(?!r\s*=)[^\s<>/=\"']++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+"""
+PLACE = re.compile(rb'<(?:c|row) r="([A-Z]{0,3})([0-9]{1,7})"')
+ANY_PLACE = re.compile(rb"[\s\"']r\s*=")
+START = re.compile(rb"<" + PREFIX + rb"(?:c|row)(?=[\s/>])")
+TAG = re.compile(
+    rb"<" + PREFIX + rb"(c|row)(?=[\s/>])" + ATTRIBUTES
+    + rb"""(?:\s++r\s*+=\s*+["']([A-Z]{0,3})([0-9]{1,7})["'])?+""" + ATTRIBUTES + rb"\s*+(/?>(?:</)?)"
+)  # fmt: skip
+END_OF_TEXT = re.compile(rb"</" + PREFIX + rb"si\s*>")
+SHARED = re.compile(rb"""\st\s*=\s*["']s["']""")
+FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY", b"\0")  # no program writes them, and a few bytes could expand to very many
+LARGE = 10**7  # cells of a sheet, most of which may be empty
 SAVE_AS = "Save the sheet as .xlsx or CSV"
-
-
-def is_workbook(data: bytes) -> bool:
-    """Whether these are the first bytes of a workbook, or of what may be one."""
-    return data.startswith((ZIP, OLE2))
 
 
 def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, Text]:
@@ -197,10 +202,18 @@ def _members(data: bytes, name: str) -> dict[str, bytes]:
 
 
 def _check_values(members: Any, name: str) -> None:
-    """Refuse sheets whose values would not fit in memory: one cell far away, or a long text in many cells."""
+    """Refuse sheets whose values would not fit in memory: one cell far away, or a long text in many cells.
+
+    Calamine makes an array of all cells up to the last, and a copy of a text for each cell that has it.
+    """
     longest, references = 0, 0
     for member in members:
-        rows, columns = _last_cell(member)
+        last = _last_place(member)
+        if last is None or last[0] * last[1] > LARGE:
+            last = _last_cell(member)
+        if last is None:
+            raise _unreadable(name)
+        rows, columns = last
         check_room(rows * columns, f"A sheet of {name!r} with {rows:,} rows and {columns:,} columns", BYTES_A_VALUE)
         ends = [match.end() for match in END_OF_TEXT.finditer(member)]
         longest = max([longest, *(end - start for start, end in zip([0, *ends], ends, strict=False))])
@@ -208,16 +221,43 @@ def _check_values(members: Any, name: str) -> None:
     check_room(longest * references, f"The texts in {name!r}, the longest of {longest:,} characters,", 1)
 
 
-def _last_cell(member: bytes) -> tuple[int, int]:
-    """The last row and the last column of a sheet, from a part of it at a time."""
-    rows = columns = start = 0
+def _pieces(member: bytes) -> Iterator[tuple[int, int]]:
+    """Where parts of a sheet start and end, such that no tag is split."""
+    start = 0
     while start < len(member):
-        end = member.find(b">", start + CHUNK) + 1 or len(member)  # no tag is split
-        places = CELL.findall(member, start, end)
-        rows = max([rows, *(int(row) for row in {row for _, row in places})])
-        columns = max([columns, *(_number(letters) for letters in {letters for letters, _ in places})])
+        end = member.find(b">", start + CHUNK) + 1 or len(member)
+        yield start, end
         start = end
+
+
+def _last_place(member: bytes) -> tuple[int, int] | None:
+    """The last row and column that a sheet names, also for an empty cell; None if a tag has no place, or two."""
+    rows = columns = 0
+    for start, end in _pieces(member):
+        places = PLACE.findall(member, start, end)
+        if not len(places) == len(START.findall(member, start, end)) == len(ANY_PLACE.findall(member, start, end)):
+            return None
+        rows = max([rows, *map(int, {row for _, row in places})])
+        columns = max([columns, *map(_number, {letters for letters, _ in places})])
     return rows, columns
+
+
+def _last_cell(member: bytes) -> tuple[int, int] | None:
+    """The last row and column in which a sheet has a value, at most; None if it has tags as no program writes them."""
+    rows = columns = unplaced_rows = unplaced = most_unplaced = 0
+    for start, end in _pieces(member):
+        tags = TAG.findall(member, start, end)
+        if len(tags) != len(START.findall(member, start, end)):
+            return None
+        filled = [(letters, row) for _, letters, row, tag_end in tags if tag_end == b">"]
+        rows = max([rows, *(int(row) for row in {row for _, row in filled} if row)])
+        columns = max([columns, *(_number(letters) for letters in {letters for letters, _ in filled})])
+        unplaced_rows += sum(1 for kind, _, row, _ in tags if kind == b"row" and not row)
+        if any(kind == b"c" and not row for kind, _, row, _ in tags):
+            for kind, _, row, _ in tags:
+                unplaced = 0 if kind == b"row" else unplaced + (not row)
+                most_unplaced = max(most_unplaced, unplaced)
+    return rows + unplaced_rows, columns + most_unplaced
 
 
 def _number(letters: bytes) -> int:
