@@ -11,7 +11,7 @@ import pytest
 
 import keepsum as ks
 from keepsum import _memory
-from keepsum.sources import workbooks
+from keepsum.sources import archives, workbooks
 from keepsum.sources.writing import own_kind, table_bytes
 
 SECRET = 8675309
@@ -241,6 +241,19 @@ def test_any_damage_gives_a_sentence(tmp_path):
             assert str(SECRET) not in str(problem)  # noqa: PT017
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_any_damage_under_other_methods(tmp_path, method):
+    data = changed(book(), lambda name, xml: xml, method)
+    assert read(tmp_path, data).counts.tolist() == [SECRET, 6, 7, 8]
+    for place in range(0, len(data), 101):
+        wrong = bytearray(data)
+        wrong[place] ^= 0xFF
+        try:
+            assert read(tmp_path, bytes(wrong)).counts.tolist() == [SECRET, 6, 7, 8]
+        except ks.InputError as problem:
+            assert str(SECRET) not in str(problem)  # noqa: PT017
+
+
 def test_a_member_that_unpacks_to_more_than_fits(tmp_path, monkeypatch):
     data = changed(book(), lambda name, xml: xml + b" " * 2**24 if "sheet1" in name else xml)
     assert len(data) < 2**16
@@ -282,23 +295,23 @@ def sheet_of(data):
 def test_the_last_cell_is_found_whatever_is_looked_at_together(monkeypatch):
     xml = sheet_of(book(change=lambda sheet: sheet.cell(300, 30, "x")))
     for size in (1, 7, 40, 100, 10**6):
-        monkeypatch.setattr(workbooks, "CHUNK", size)
-        assert workbooks._last_place(xml) == (300, 30)
-        assert workbooks._last_cell(xml) == (300, 30)
+        monkeypatch.setattr(archives, "CHUNK", size)
+        assert archives._last_place(xml) == (300, 30)
+        assert archives._last_cell(xml) == (300, 30)
 
 
 def test_places_may_be_left_out(tmp_path):
     """As some programs do: rows and cells are then one after another."""
     without = re.sub(rb' r="[A-Z]*[0-9]+"', b"", sheet_of(book()))
     data = changed(book(), lambda name, xml: without if "sheet1" in name else xml)
-    assert workbooks._last_place(without) is None
-    assert workbooks._last_cell(without) == (5, 3)
+    assert archives._last_place(without) is None
+    assert archives._last_cell(without) == (5, 3)
     assert read(tmp_path, data).counts.tolist() == [SECRET, 6, 7, 8]
     prefixed = re.sub(rb"<(/?)(row|c|v|is|t|sheetData|worksheet)\b", rb"<\1x:\2", sheet_of(book()))
     prefixed = prefixed.replace(
         b"xmlns=", b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:x='
     )
-    assert workbooks._last_cell(prefixed) == (5, 3)
+    assert archives._last_cell(prefixed) == (5, 3)
 
 
 FAR = [
@@ -335,9 +348,9 @@ def test_cells_far_away_in_other_words(tmp_path, cells):
 def test_tags_of_very_many_attributes_take_no_time():
     """Nothing is tried twice; if it were, this would not end."""
     many = b"<c" + b' a=""' * 10**5
-    assert workbooks._last_cell(many) is None
-    assert workbooks._last_cell(many + b' r="ZZZZ1">') is None
-    assert workbooks._last_cell(b"<" + b"x" * 10**6 + b"<c " * 10**5) is None
+    assert archives._last_cell(many) is None
+    assert archives._last_cell(many + b' r="ZZZZ1">') is None
+    assert archives._last_cell(b"<" + b"x" * 10**6 + b"<c " * 10**5) is None
 
 
 def test_one_long_text_in_very_many_cells(tmp_path, monkeypatch):
@@ -345,7 +358,11 @@ def test_one_long_text_in_very_many_cells(tmp_path, monkeypatch):
     data = shared(book([*ROWS, *[("x" * 30_000, "f", 1)] * 2000]))
     assert len(data) < 2**15
     monkeypatch.setattr(_memory, "available", lambda: 2**25)
-    refused(tmp_path, data, r"The texts in 'counts.xlsx', the longest of 30,\d+ characters, must fit in memory")
+    message = r"The texts in 'counts.xlsx', the longest of 30,\d+ characters, must fit in memory"
+    refused(tmp_path, data, message)
+    for other in (b"t='s'", b't = "s"'):
+        refused(tmp_path, in_sheet(data, b't="s"', other), message)
+    refused(tmp_path, in_sheet(data, b' t="s"', b't="s"'), message)
 
 
 def test_a_panic_of_the_reader_is_an_error():

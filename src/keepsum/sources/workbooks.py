@@ -1,51 +1,26 @@
 """Sheets of Excel workbooks (.xlsx), read by calamine.
 
-A workbook is a zip archive of XML. Small ones can unpack to very much, so sizes are checked before anything is
-unpacked, and calamine is given the members that were checked, not the archive.
+A workbook is a zip archive of XML. Calamine is given the members that were checked (``archives.py``), not the archive.
 """
 
 from __future__ import annotations
 
 import io
 import re
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
-from keepsum._memory import check_room
 from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
+from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
 from keepsum.sources.csv_files import check_header
-from keepsum.sources.encodings import OLE2
 from keepsum.tables.coded import Coded
 from keepsum.tables.origins import Text
 from keepsum.tables.source import Source
-
-WORKBOOK = "xl/workbook.xml"
-CHUNK = 2**22  # bytes of a sheet that are looked at together
-BYTES_A_MEMBER_BYTE = 4  # of XML: the text, its copy, and the values in it
-BYTES_A_VALUE = 100  # in an array that includes the empty cells
-# Tags of rows and cells as every program writes them, with their place, which may be left out, and their end; the end
-# of a text that cells refer to; a cell that refers to one. No group is tried again, so that no tag takes long.
-PREFIX = rb"(?:[^\s<>/=\"':]*+:)*+"
-ATTRIBUTES = rb"""(?:\s++(?!r\s*=)[^\s<>/=\"']++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+"""
-PLACE = re.compile(rb'<(?:c|row) r="([A-Z]{0,3})([0-9]{1,7})"')
-ANY_PLACE = re.compile(rb"[\s\"']r\s*=")
-START = re.compile(rb"<" + PREFIX + rb"(?:c|row)(?=[\s/>])")
-TAG = re.compile(
-    rb"<" + PREFIX + rb"(c|row)(?=[\s/>])" + ATTRIBUTES
-    + rb"""(?:\s++r\s*+=\s*+["']([A-Z]{0,3})([0-9]{1,7})["'])?+""" + ATTRIBUTES + rb"\s*+(/?>(?:</)?)"
-)  # fmt: skip
-END_OF_TEXT = re.compile(rb"</" + PREFIX + rb"si\s*>")
-SHARED = re.compile(rb"""\st\s*=\s*["']s["']""")
-FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY", b"\0")  # no program writes them, and a few bytes could expand to very many
-LARGE = 10**7  # cells of a sheet, most of which may be empty
-SAVE_AS = "Save the sheet as .xlsx or CSV"
 
 
 def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, Text]:
@@ -53,16 +28,16 @@ def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, 
 
     Whole numbers and dates are labels as text, as in a CSV file. Blank rows are left out.
     """
-    members = _members(data, name)
+    members = members_of(data, name)
     calamine = _calamine(name)
-    archive = _attempt(lambda: calamine.CalamineWorkbook.from_filelike(io.BytesIO(_stored(members))))
+    archive = _attempt(lambda: calamine.CalamineWorkbook.from_filelike(io.BytesIO(stored(members))))
     if archive is None:
-        raise _unreadable(name)
+        raise unreadable(name)
     chosen = _choose([entry.name for entry in archive.sheets_metadata if "WorkSheet" in str(entry.typ)], sheet, name)
     opened = _attempt(lambda: archive.get_sheet_by_name(chosen))
     rows = _attempt(lambda: opened.to_python(skip_empty_area=False))
     if rows is None:
-        raise _unreadable(name)
+        raise unreadable(name)
     if merged := opened.merged_cell_ranges:
         raise DataError(
             f"Sheet {given(chosen)} of {name!r} must not have merged cells, but row {merged[0][0][0] + 1} has some. "
@@ -168,113 +143,7 @@ def _choose(names: Sequence[str], sheet: str | None, name: str) -> str:
     return names[0] if sheet is None else sheet
 
 
-# -- the archive ------------------------------------------------------------------------------------
-
-
-def _members(data: bytes, name: str) -> dict[str, bytes]:
-    """The XML of a workbook, by the names of its members, once it is known to fit in memory."""
-    if data.startswith(OLE2):
-        raise DataError(
-            f"File {name!r} must be an .xlsx workbook without a password, but it is password-protected or an old .xls. "
-            f"{SAVE_AS}."
-        )
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        archive = None
-    if archive is None:
-        raise _unreadable(name)
-    if WORKBOOK not in archive.namelist():
-        is_sheet = "content.xml" in archive.namelist() or "xl/workbook.bin" in archive.namelist()  # .ods, .xlsb
-        kind, remedy = ("another kind of workbook", SAVE_AS) if is_sheet else ("a zip archive", "Unpack it first")
-        raise DataError(f"File {name!r} must be a table, but it is {kind}. {remedy}.")
-    entries = [entry for entry in archive.infolist() if entry.filename.endswith((".xml", ".rels"))]
-    check_room(sum(entry.file_size for entry in entries), f"File {name!r}, unpacked,", BYTES_A_MEMBER_BYTE)
-    try:
-        # Not more is read of a member than the size that was checked, whatever it would unpack to.
-        members = {entry.filename: archive.read(entry) for entry in entries}
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zlib.error):
-        members = {}
-    if not members or any(word in member for member in members.values() for word in FORBIDDEN):
-        raise _unreadable(name)
-    _check_values(members.values(), name)
-    return members
-
-
-def _check_values(members: Any, name: str) -> None:
-    """Refuse sheets whose values would not fit in memory: one cell far away, or a long text in many cells.
-
-    Calamine makes an array of all cells up to the last, and a copy of a text for each cell that has it.
-    """
-    longest, references = 0, 0
-    for member in members:
-        last = _last_place(member)
-        if last is None or last[0] * last[1] > LARGE:
-            last = _last_cell(member)
-        if last is None:
-            raise _unreadable(name)
-        rows, columns = last
-        check_room(rows * columns, f"A sheet of {name!r} with {rows:,} rows and {columns:,} columns", BYTES_A_VALUE)
-        ends = [match.end() for match in END_OF_TEXT.finditer(member)]
-        longest = max([longest, *(end - start for start, end in zip([0, *ends], ends, strict=False))])
-        references += sum(1 for _ in SHARED.finditer(member))
-    check_room(longest * references, f"The texts in {name!r}, the longest of {longest:,} characters,", 1)
-
-
-def _pieces(member: bytes) -> Iterator[tuple[int, int]]:
-    """Where parts of a sheet start and end, such that no tag is split."""
-    start = 0
-    while start < len(member):
-        end = member.find(b">", start + CHUNK) + 1 or len(member)
-        yield start, end
-        start = end
-
-
-def _last_place(member: bytes) -> tuple[int, int] | None:
-    """The last row and column that a sheet names, also for an empty cell; None if a tag has no place, or two."""
-    rows = columns = 0
-    for start, end in _pieces(member):
-        places = PLACE.findall(member, start, end)
-        if not len(places) == len(START.findall(member, start, end)) == len(ANY_PLACE.findall(member, start, end)):
-            return None
-        rows = max([rows, *map(int, {row for _, row in places})])
-        columns = max([columns, *map(_number, {letters for letters, _ in places})])
-    return rows, columns
-
-
-def _last_cell(member: bytes) -> tuple[int, int] | None:
-    """The last row and column in which a sheet has a value, at most; None if it has tags as no program writes them."""
-    rows = columns = unplaced_rows = unplaced = most_unplaced = 0
-    for start, end in _pieces(member):
-        tags = TAG.findall(member, start, end)
-        if len(tags) != len(START.findall(member, start, end)):
-            return None
-        filled = [(letters, row) for _, letters, row, tag_end in tags if tag_end == b">"]
-        rows = max([rows, *(int(row) for row in {row for _, row in filled} if row)])
-        columns = max([columns, *(_number(letters) for letters in {letters for letters, _ in filled})])
-        unplaced_rows += sum(1 for kind, _, row, _ in tags if kind == b"row" and not row)
-        if any(kind == b"c" and not row for kind, _, row, _ in tags):
-            for kind, _, row, _ in tags:
-                unplaced = 0 if kind == b"row" else unplaced + (not row)
-                most_unplaced = max(most_unplaced, unplaced)
-    return rows + unplaced_rows, columns + most_unplaced
-
-
-def _number(letters: bytes) -> int:
-    """The number of a column from 1, by its letters."""
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-def _stored(members: Mapping[str, bytes]) -> bytes:
-    """The archive of these members, uncompressed."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+# -- reading it -------------------------------------------------------------------------------------
 
 
 def _part(members: Mapping[str, bytes], sheet: str) -> str | None:
@@ -306,10 +175,6 @@ def _attempt(step: Callable[[], Any]) -> Any:
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise
     return None
-
-
-def _unreadable(name: str) -> DataError:
-    return DataError(f"File {name!r} must be a complete .xlsx workbook, but it cannot be read as one. {SAVE_AS} again.")
 
 
 def _calamine(name: str) -> Any:
