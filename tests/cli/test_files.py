@@ -81,7 +81,7 @@ SDMX = (
 STRUCTURE = {
     "data": {
         "codelists": [
-            {"id": "CL_SEX", "agencyID": "SDMX", "codes": [{"id": "_T"}, {"id": "M"}, {"id": "F"}]},
+            {"id": "CL_SEX", "agencyID": "SDMX", "codes": [{"id": "_T"}, {"id": "TOTAL"}, {"id": "M"}, {"id": "F"}]},
             {"id": "CL_AGE", "agencyID": "NSI", "codes": [{"id": "Y1"}, {"id": "Y0"}]},
         ],
         "dataStructures": [
@@ -128,6 +128,11 @@ BAD = {
         SDMX + f"dataflow,NSI:POP(1.0),I,_T,Y0,{SECRET},A\n",
         ["--structure", "structure.json"],
         "are totals by its code list, which would be counted twice. Leave them out with --drop-rows SEX=_T",
+    ),
+    "several totals": (
+        SDMX + "".join(f"dataflow,NSI:POP(1.0),I,{code},Y0,{SECRET},A\n" for code in ("_T", "TOTAL")),
+        ["--structure", "structure.json"],
+        "Leave them out with --drop-rows SEX=_T,TOTAL, or declare the categories of 'SEX' with",
     ),
     "a total without a structure": (
         SDMX + f"dataflow,NSI:POP(1.0),I,_T,Y0,{SECRET},A\n",

@@ -176,7 +176,8 @@ def _in_shell_terms(message: str) -> str:
 def _pairs(mapping: str, option: str, separator: str) -> str:
     """A mapping in a message as options of the shell, quoted where the shell needs it."""
     pairs = ast.literal_eval(mapping)
-    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{value}')}" for key, value in pairs.items())
+    texts = {key: ",".join(value) if isinstance(value, list) else value for key, value in pairs.items()}
+    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{text}')}" for key, text in texts.items())
 
 
 def _show_warning(message: Warning | str, kind: type[Warning], *_: Any) -> None:

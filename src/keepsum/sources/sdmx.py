@@ -14,7 +14,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_texts
-from keepsum._text import shown_name, shown_names, type_of
+from keepsum._text import MAX_NAMES, shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin, Text
@@ -231,9 +231,10 @@ def _domain(
         labels = source.labels(name).values
         sums = [label for label in labels if label in codes.sums]
         if sums and len(labels) > 1:
+            shown = sums[0] if len(sums) == 1 else sums[:MAX_NAMES]
             raise DataError(
                 f"Rows with the code {sums[0]!r} in column {name!r} are totals by its code list, which would be "
-                f"counted twice. Leave them out with drop_rows={{{name!r}: {sums[0]!r}}}, or declare the categories of "
+                f"counted twice. Leave them out with drop_rows={{{name!r}: {shown!r}}}, or declare the categories of "
                 f"{name!r} with domain= if it is one of them."
             )
         categories[name] = [str(sums[0])] if sums else list(codes.codes)
