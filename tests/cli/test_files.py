@@ -81,7 +81,7 @@ SDMX = (
 STRUCTURE = {
     "data": {
         "codelists": [
-            {"id": "CL_SEX", "agencyID": "SDMX", "codes": [{"id": "_T"}, {"id": "M"}, {"id": "F"}]},
+            {"id": "CL_SEX", "agencyID": "SDMX", "codes": [{"id": "_T"}, {"id": "TOTAL"}, {"id": "M"}, {"id": "F"}]},
             {"id": "CL_AGE", "agencyID": "NSI", "codes": [{"id": "Y1"}, {"id": "Y0"}]},
         ],
         "dataStructures": [
@@ -129,6 +129,11 @@ BAD = {
         ["--structure", "structure.json"],
         "are totals by its code list, which would be counted twice. Leave them out with --drop-rows SEX=_T",
     ),
+    "several totals": (
+        SDMX + "".join(f"dataflow,NSI:POP(1.0),I,{code},Y0,{SECRET},A\n" for code in ("_T", "TOTAL")),
+        ["--structure", "structure.json"],
+        "Leave them out with --drop-rows SEX=_T,TOTAL, or declare the categories of 'SEX' with",
+    ),
     "a total without a structure": (
         SDMX + f"dataflow,NSI:POP(1.0),I,_T,Y0,{SECRET},A\n",
         [],
@@ -147,7 +152,7 @@ BAD = {
     "a comment": (
         SDMX.replace("OBS_STATUS", "OBS_COMMENT"),
         [],
-        "got 'OBS_COMMENT'. Leave them out with --drop, give each one value with --flag, or name the dimensions with",
+        "got 'OBS_COMMENT'. Leave them out with --drop, give each one value with --flag, or list the dimensions with",
     ),
     "two data flows": (SDMX.replace("POP", "OTHER", 1), [], "'STRUCTURE_ID' of an SDMX-CSV file must have one value"),
     "several sheets": (workbook("A", "B"), [], "or the sheet must be named with --sheet, got 'A', 'B'."),

@@ -65,6 +65,13 @@ def test_a_release_is_sdmx_csv_with_flags_that_are_true_of_it(tmp_path):
     assert all(line.endswith(",E,F,PS") for line in lines[1:])
 
 
+def test_the_measure_is_the_count_unless_another_is_named(tmp_path):
+    assert read(tmp_path, count="count").count == "OBS_VALUE"
+    refused(tmp_path, HEADER + ROWS, "The count column must be one of the columns .* got 'n'", count="n")
+    text = HEADER.replace("OBS_VALUE", "PERSONS") + ROWS
+    assert read(tmp_path, text, count="PERSONS").counts.tolist() == [SECRET, 6, 7, 8]
+
+
 def test_version_2(tmp_path):
     text = (
         "STRUCTURE[;],STRUCTURE_ID,ACTION,SEX,OBS_VALUE,OBS_STATUS\n"
@@ -132,7 +139,7 @@ def test_names_beside_codes_are_refused(tmp_path, first):
 
 def test_axes_that_are_named(tmp_path):
     text = "DATAFLOW,OBS_VALUE,SEX,OBS_STATUS\nNSI:POP(1.0),5,F,A\nNSI:POP(1.0),6,M,A\n"
-    refused(tmp_path, text, "got 'SEX'. .* name the dimensions with axes=", domain={})
+    refused(tmp_path, text, "got 'SEX'. .* list the dimensions with axes=", domain={})
     table = read(tmp_path, text, axes=["SEX"], domain={"SEX": ["F", "M"]})
     assert table_bytes(table, "csv").decode() == text.replace(",A\n", ",E\n")
 
@@ -452,6 +459,26 @@ GOOD = STRUCTURES["SDMX-ML 2.1"]
 def test_files_that_are_no_structures(tmp_path, text, message):
     (tmp_path / "structure.xml").write_text(text)
     refused(tmp_path, HEADER + ROWS, message, structure=tmp_path / "structure.xml")
+
+
+@pytest.mark.parametrize("text", STRUCTURES.values(), ids=STRUCTURES)
+def test_any_damage_of_a_structure_gives_a_sentence(tmp_path, text):
+    """A byte changed, or the rest cut off; or another value for a part of a JSON document."""
+    data = text.encode()
+    damaged = [data[:k] + bytes([data[k] ^ 0x15]) + data[k + 1 :] for k in range(0, len(data), 13)]
+    damaged += [data[:k] for k in range(0, len(data), 101)]
+    if text.startswith("{"):
+        for part in re.findall(r'\[[^][]*\]|"[^"]*"(?!:)|\{[^{}]*\}', text):
+            damaged += [text.replace(part, wrong).encode() for wrong in ("5", "null", "[]", "{}", '"x"', "[[1]]")]
+    for wrong in damaged:
+        (tmp_path / "structure").write_bytes(wrong)
+        try:
+            structure = read_structure(tmp_path / "structure", COLUMNS)
+            assert all(
+                structure.categories(name) is None or structure.categories(name).codes is not None for name in COLUMNS
+            )
+        except ks.InputError as problem:
+            assert str(problem).startswith("File 'structure' must")  # noqa: PT017
 
 
 def test_a_structure_that_is_not_there(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 import keepsum as ks
 from keepsum import _memory
-from keepsum.sources import workbooks
+from keepsum.sources import archives, workbooks
 from keepsum.sources.writing import own_kind, table_bytes
 
 SECRET = 8675309
@@ -241,6 +241,19 @@ def test_any_damage_gives_a_sentence(tmp_path):
             assert str(SECRET) not in str(problem)  # noqa: PT017
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_any_damage_under_other_methods(tmp_path, method):
+    data = changed(book(), lambda name, xml: xml, method)
+    assert read(tmp_path, data).counts.tolist() == [SECRET, 6, 7, 8]
+    for place in range(0, len(data), 101):
+        wrong = bytearray(data)
+        wrong[place] ^= 0xFF
+        try:
+            assert read(tmp_path, bytes(wrong)).counts.tolist() == [SECRET, 6, 7, 8]
+        except ks.InputError as problem:
+            assert str(SECRET) not in str(problem)  # noqa: PT017
+
+
 def test_a_member_that_unpacks_to_more_than_fits(tmp_path, monkeypatch):
     data = changed(book(), lambda name, xml: xml + b" " * 2**24 if "sheet1" in name else xml)
     assert len(data) < 2**16
@@ -275,12 +288,69 @@ def test_a_cell_far_away(tmp_path):
     assert read(tmp_path, blank).counts.tolist() == [SECRET, 6, 7, 8]
 
 
+def sheet_of(data):
+    return zipfile.ZipFile(io.BytesIO(data)).read("xl/worksheets/sheet1.xml")
+
+
 def test_the_last_cell_is_found_whatever_is_looked_at_together(monkeypatch):
-    data = book(change=lambda sheet: sheet.cell(300, 30, "x"))
-    xml = zipfile.ZipFile(io.BytesIO(data)).read("xl/worksheets/sheet1.xml")
+    xml = sheet_of(book(change=lambda sheet: sheet.cell(300, 30, "x")))
     for size in (1, 7, 40, 100, 10**6):
-        monkeypatch.setattr(workbooks, "CHUNK", size)
-        assert workbooks._last_cell(xml) == (300, 30)
+        monkeypatch.setattr(archives, "CHUNK", size)
+        assert archives._last_place(xml) == (300, 30)
+        assert archives._last_cell(xml) == (300, 30)
+
+
+def test_places_may_be_left_out(tmp_path):
+    """As some programs do: rows and cells are then one after another."""
+    without = re.sub(rb' r="[A-Z]*[0-9]+"', b"", sheet_of(book()))
+    data = changed(book(), lambda name, xml: without if "sheet1" in name else xml)
+    assert archives._last_place(without) is None
+    assert archives._last_cell(without) == (5, 3)
+    assert read(tmp_path, data).counts.tolist() == [SECRET, 6, 7, 8]
+    prefixed = re.sub(rb"<(/?)(row|c|v|is|t|sheetData|worksheet)\b", rb"<\1x:\2", sheet_of(book()))
+    prefixed = prefixed.replace(
+        b"xmlns=", b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" xmlns:x='
+    )
+    assert archives._last_cell(prefixed) == (5, 3)
+
+
+FAR = [
+    b'<row r="9"><c r="ZZZZ9"><v>1</v></c></row>',
+    b'<row r="9"><c r="A99999999"><v>1</v></c></row>',
+    b'<row r="9"><c r="zzz9"><v>1</v></c></row>',
+    b'<row r="99999999"><c><v>1</v></c></row>',
+    b'<row r="1048576"><c r="A1048576"><v>1</v></c></row><row r="7">' + b"<c><v>1</v></c>" * 16384 + b"</row>",
+    b'<row r="1048576"><c><v>1</v></c></row><row r="7"><c r="XFC7"><v>1</v></c><c><v>1</v></c></row>',
+    b"<row r='1048576'><c r='XFD1048576'><v>1</v></c></row>",
+    b'<row r = "1048576"><c s="1" r = "XFD1048576"><v>1</v></c></row>',
+    b'<x:row r="1048576"><x:c r="XFD1048576"><x:v>1</x:v></x:c></x:row>',
+    '<é:row r="1048576"><é:c r="XFD1048576"><v>1</v></é:c></é:row>'.encode(),
+    b"<!-- <c a=' --><row r='1048576'><c r=\"XFD1048576\" x=' y=\"1\"><v>1</v></c></row>",
+    b'<!-- <c a=" --><row r="1048576"><c r="XFD1048576" x="1"><v>1</v></c></row>',
+    b'<c a=">" r="XFD1048576"><v>1</v></c>',
+    b'<c a="<" r="XFD1048576"><v>1</v></c>',
+    b'<c r="A1" r="XFD1048576"><v>1</v></c><c r="A1048576"><v>1</v></c>',
+    b'<c r="A1"r="XFD1048576"><v>1</v></c><c r="A1048576"><v>1</v></c>',
+    b'<c r="A1" t="n" r\t=\n"XFD1048576"><v>1</v></c>',
+    b'<a:b:c r="XFD1048576"><v>1</v></a:b:c>',
+    b'<c\tr="XFD1048576"><v>1</v></c>',
+    b'<row r="1048576"><c r="XFD"><v>1</v></c></row><row><c r="XFD1"><v>1</v></c></row>',
+]
+
+
+@pytest.mark.parametrize("cells", FAR)
+def test_cells_far_away_in_other_words(tmp_path, cells):
+    """Whatever calamine may understand by them, it does not get to see them."""
+    data = in_sheet(book(), b"</sheetData>", cells + b"</sheetData>")
+    refused(tmp_path, data, "must fit in memory|must be a complete .xlsx workbook|must have a name in the first row")
+
+
+def test_tags_of_very_many_attributes_take_no_time():
+    """Nothing is tried twice; if it were, this would not end."""
+    many = b"<c" + b' a=""' * 10**5
+    assert archives._last_cell(many) is None
+    assert archives._last_cell(many + b' r="ZZZZ1">') is None
+    assert archives._last_cell(b"<" + b"x" * 10**6 + b"<c " * 10**5) is None
 
 
 def test_one_long_text_in_very_many_cells(tmp_path, monkeypatch):
@@ -288,7 +358,11 @@ def test_one_long_text_in_very_many_cells(tmp_path, monkeypatch):
     data = shared(book([*ROWS, *[("x" * 30_000, "f", 1)] * 2000]))
     assert len(data) < 2**15
     monkeypatch.setattr(_memory, "available", lambda: 2**25)
-    refused(tmp_path, data, r"The texts in 'counts.xlsx', the longest of 30,\d+ characters, must fit in memory")
+    message = r"The texts in 'counts.xlsx', the longest of 30,\d+ characters, must fit in memory"
+    refused(tmp_path, data, message)
+    for other in (b"t='s'", b't = "s"'):
+        refused(tmp_path, in_sheet(data, b't="s"', other), message)
+    refused(tmp_path, in_sheet(data, b' t="s"', b't="s"'), message)
 
 
 def test_a_panic_of_the_reader_is_an_error():

@@ -66,7 +66,8 @@ def in_shell_terms(message: str) -> str:
 def _pairs(mapping: str, option: str, separator: str) -> str:
     """A mapping in a message as options of the shell, quoted where the shell needs it."""
     pairs = ast.literal_eval(mapping)
-    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{value}')}" for key, value in pairs.items())
+    texts = {key: ",".join(value) if isinstance(value, list) else value for key, value in pairs.items()}
+    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{text}')}" for key, text in texts.items())
 
 
 def sections_in_shell_terms(sections: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[str, list[str]]]:

@@ -18,6 +18,7 @@ BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 starts with that o
 }
 # In these, text in UTF-8 decodes as well, but to other characters.
 ONE_BYTE = {"cp1250", "cp1252", "iso8859-1", "iso8859-2", "iso8859-15"}
+ZIP, OLE2 = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # new workbooks, and old or encrypted ones
 OTHER_FILES = {  # by their first bytes
     rb"%PDF-": "a PDF file",
     rb"BZh[1-9]1AY&SY": "compressed by bzip2",
@@ -31,6 +32,11 @@ OTHER_FILES = {  # by their first bytes
     rb"\{\\rtf": "an RTF document",
     rb"\s*<(?i:!doctype html|html)\b": "a web page",
 }
+
+
+def is_workbook(data: bytes) -> bool:
+    """Whether these are the first bytes of a workbook, or of what may be one."""
+    return data.startswith((ZIP, OLE2))
 
 
 def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:

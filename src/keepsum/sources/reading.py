@@ -17,9 +17,8 @@ from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
 from keepsum.sources.compressed import unpacked
 from keepsum.sources.csv_files import csv_source
-from keepsum.sources.encodings import check_encoding, to_utf8
+from keepsum.sources.encodings import check_encoding, is_workbook, to_utf8
 from keepsum.sources.sdmx import check_flags, observations
-from keepsum.sources.workbooks import is_workbook, workbook_source
 from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
@@ -165,12 +164,16 @@ def open_columns(path: str | PathLike[str] | BinaryIO, *counts: str, form: FileF
     packed, name = _contents(path)
     data = unpacked(packed, name)
     if form.sheet is not None and not is_workbook(data):
-        raise InputError(f"A sheet must be named for a workbook only, and {name!r} is none. Leave out sheet=.")
+        raise InputError(f"A sheet must be named for a workbook only, and {name!r} is not one. Leave out sheet=.")
     if form.encoding is not None and (is_workbook(data) or is_columnar(data)):
-        raise InputError(f"An encoding must be named for a text file only, and {name!r} is none. Leave out encoding=.")
+        raise InputError(
+            f"An encoding must be named for a text file only, and {name!r} is not one. Leave out encoding=."
+        )
     if is_columnar(data):
         return Columns(*columnar_source(data, name))
     if is_workbook(data):
+        from keepsum.sources.workbooks import workbook_source
+
         return Columns(*workbook_source(data, name, form.sheet))
     return Columns(*csv_source(to_utf8(data, name, form.encoding), name, counts))
 

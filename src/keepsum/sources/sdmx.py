@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_texts
-from keepsum._text import shown_name, shown_names, type_of
+from keepsum._text import MAX_NAMES, shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
-from keepsum.sources.structures import DataStructure
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin, Text
 from keepsum.tables.source import DEFAULT_COUNT, Source
+
+if TYPE_CHECKING:
+    from keepsum.sources.structures import DataStructure
 
 MEASURE = "OBS_VALUE"
 # The columns that say which data set it is: in SDMX-CSV 1.0, in 2.0, and in the files of Eurostat.
@@ -169,8 +171,8 @@ def _constants(
     if unclear:
         raise DataError(
             f"Attributes of an SDMX-CSV file must belong to the whole data set, because others may depend on the "
-            f"counts, got {_listed(unclear)}. Leave them out with drop=, give each one value with flags=, or name the "
-            f"dimensions with axes= if they are some."
+            f"counts, got {_listed(unclear)}. Leave them out with drop=, give each one value with flags=, or list the "
+            f"dimensions with axes= if these are among them."
         )
     if constants.get("ACTION") == DELETE:
         raise DataError("ACTION in an SDMX-CSV file must not be D, because rows to delete are no table.")
@@ -207,9 +209,10 @@ def _domain(
         labels = source.labels(name).values
         sums = [label for label in labels if label in codes.sums]
         if sums and len(labels) > 1:
+            shown = sums[0] if len(sums) == 1 else sums[:MAX_NAMES]
             raise DataError(
                 f"Rows with the code {sums[0]!r} in column {name!r} are totals by its code list, which would be "
-                f"counted twice. Leave them out with drop_rows={{{name!r}: {sums[0]!r}}}, or declare the categories of "
+                f"counted twice. Leave them out with drop_rows={{{name!r}: {shown!r}}}, or declare the categories of "
                 f"{name!r} with domain= if it is one of them."
             )
         categories[name] = [str(sums[0])] if sums else list(codes.codes)

@@ -75,16 +75,16 @@ def read_structure(path: str | PathLike[str], columns: Collection[str]) -> DataS
         data = file.read_bytes()
     except OSError as error:
         raise InputError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
-    message = _attempt(data)
-    if message is None:
+    structures = _attempt(data)
+    if structures is None:
         raise DataError(
             f"File {file.name!r} must be an SDMX structure message (SDMX-ML 2.1 or 3.0, or SDMX-JSON 2.0), but it "
             f"cannot be read as one."
         )
-    fitting = [structure for structure in message.structures if set(structure.dimensions) <= set(columns)]
+    fitting = [structure for structure in structures if set(structure.dimensions) <= set(columns)]
     if len(fitting) != 1:
         problem = "none has" if not fitting else "several have"
-        dimensions = shown_names(dict.fromkeys(name for found in message.structures for name in found.dimensions))
+        dimensions = shown_names(dict.fromkeys(name for structure in structures for name in structure.dimensions))
         raise DataError(
             f"File {file.name!r} must define one data structure whose dimensions are columns of the table, but "
             f"{problem}. Its dimensions are {dimensions}."
@@ -140,14 +140,16 @@ def _item(reference: str) -> str:
     return reference.strip().rpartition(".")[2]
 
 
-def _attempt(data: bytes) -> Message | None:
-    """The contents of a structure file; None if it is none, or has entities, which could expand to very much."""
+def _attempt(data: bytes) -> list[DataStructure] | None:
+    """What a structure file defines; None if it is none, or has entities, which could expand to very much."""
     try:
         if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-            return _from_json(json.loads(data.decode("utf-8-sig")))
-        if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-            return None
-        return _from_xml(ElementTree.fromstring(data))  # noqa: S314 - entities are refused above
+            message = _from_json(json.loads(data.decode("utf-8-sig")))
+        elif b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+            message = None
+        else:
+            message = _from_xml(ElementTree.fromstring(data))  # noqa: S314 - entities are refused above
+        return None if message is None else message.structures
     except (ElementTree.ParseError, ValueError, TypeError, KeyError, AttributeError, RecursionError, LookupError):
         return None
 
@@ -236,7 +238,7 @@ def _from_json(document: Any) -> Message | None:
     for entry in [*content.get("codelists", []), *content.get("valueLists", []), *content.get("valuelists", [])]:
         key = (entry.get("agencyID", ""), entry["id"], entry.get("version", "1.0"))
         codes = entry.get("codes", entry.get("valueItems", []))
-        message.lists[key] = [Code(code["id"], str(code.get("name", "")), code.get("parent")) for code in codes]
+        message.lists[key] = [_json_code(code) for code in codes]
     for scheme in content.get("conceptSchemes", []):
         for concept in scheme.get("concepts", []):
             if enumeration := concept.get("coreRepresentation", {}).get("enumeration"):
@@ -247,6 +249,11 @@ def _from_json(document: Any) -> Message | None:
             for dimension, values in _json_allowed(entry):
                 message.allowed.setdefault(dimension, set()).update(values)
     return message
+
+
+def _json_code(entry: Any) -> Code:
+    parent = entry.get("parent")
+    return Code(str(entry["id"]), str(entry.get("name", "")), None if parent is None else _item(str(parent)))
 
 
 def _json_components(entry: Any) -> Components:

@@ -1,15 +1,12 @@
 """Sheets of Excel workbooks (.xlsx), read by calamine.
 
-A workbook is a zip archive of XML. Small ones can unpack to very much, so sizes are checked before anything is
-unpacked, and calamine is given the members that were checked, not the archive.
+A workbook is a zip archive of XML. Calamine is given the members that were checked (``archives.py``), not the archive.
 """
 
 from __future__ import annotations
 
 import io
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -17,30 +14,13 @@ from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
-from keepsum._memory import check_room
 from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
+from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
 from keepsum.sources.csv_files import check_header
 from keepsum.tables.coded import Coded
 from keepsum.tables.origins import Text
 from keepsum.tables.source import Source
-
-ZIP, OLE2 = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")
-WORKBOOK = "xl/workbook.xml"
-CHUNK = 2**22  # bytes of a sheet that are looked at together
-BYTES_A_MEMBER_BYTE = 4  # of XML: the text, its copy, and the values in it
-BYTES_A_VALUE = 100  # in an array that includes the empty cells
-# A cell that is not empty, and its place; the end of a text that cells refer to; a cell that refers to one.
-CELL = re.compile(rb"""\sr=["']([A-Z]{1,3})([0-9]{1,7})["'][^>]*(?<!/)>(?!</)""")
-END_OF_TEXT = re.compile(rb"</(?:\w+:)?si\s*>")
-SHARED = re.compile(rb"""\st=["']s["']""")
-FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY")  # no program writes them, and a few bytes could expand to very many
-SAVE_AS = "Save the sheet as .xlsx or CSV"
-
-
-def is_workbook(data: bytes) -> bool:
-    """Whether these are the first bytes of a workbook, or of what may be one."""
-    return data.startswith((ZIP, OLE2))
 
 
 def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, Text]:
@@ -48,16 +28,16 @@ def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, 
 
     Whole numbers and dates are labels as text, as in a CSV file. Blank rows are left out.
     """
-    members = _members(data, name)
+    members = members_of(data, name)
     calamine = _calamine(name)
-    archive = _attempt(lambda: calamine.CalamineWorkbook.from_filelike(io.BytesIO(_stored(members))))
+    archive = _attempt(lambda: calamine.CalamineWorkbook.from_filelike(io.BytesIO(stored(members))))
     if archive is None:
-        raise _unreadable(name)
+        raise unreadable(name)
     chosen = _choose([entry.name for entry in archive.sheets_metadata if "WorkSheet" in str(entry.typ)], sheet, name)
     opened = _attempt(lambda: archive.get_sheet_by_name(chosen))
     rows = _attempt(lambda: opened.to_python(skip_empty_area=False))
     if rows is None:
-        raise _unreadable(name)
+        raise unreadable(name)
     if merged := opened.merged_cell_ranges:
         raise DataError(
             f"Sheet {given(chosen)} of {name!r} must not have merged cells, but row {merged[0][0][0] + 1} has some. "
@@ -163,78 +143,7 @@ def _choose(names: Sequence[str], sheet: str | None, name: str) -> str:
     return names[0] if sheet is None else sheet
 
 
-# -- the archive ------------------------------------------------------------------------------------
-
-
-def _members(data: bytes, name: str) -> dict[str, bytes]:
-    """The XML of a workbook, by the names of its members, once it is known to fit in memory."""
-    if data.startswith(OLE2):
-        raise DataError(
-            f"File {name!r} must be an .xlsx workbook without a password, but it is password-protected or an old .xls. "
-            f"{SAVE_AS}."
-        )
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        archive = None
-    if archive is None:
-        raise _unreadable(name)
-    if WORKBOOK not in archive.namelist():
-        is_sheet = "content.xml" in archive.namelist() or "xl/workbook.bin" in archive.namelist()  # .ods, .xlsb
-        kind, remedy = ("another kind of workbook", SAVE_AS) if is_sheet else ("a zip archive", "Unpack it first")
-        raise DataError(f"File {name!r} must be a table, but it is {kind}. {remedy}.")
-    entries = [entry for entry in archive.infolist() if entry.filename.endswith((".xml", ".rels"))]
-    check_room(sum(entry.file_size for entry in entries), f"File {name!r}, unpacked,", BYTES_A_MEMBER_BYTE)
-    try:
-        # Not more is read of a member than the size that was checked, whatever it would unpack to.
-        members = {entry.filename: archive.read(entry) for entry in entries}
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zlib.error):
-        members = {}
-    if not members or any(word in member for member in members.values() for word in FORBIDDEN):
-        raise _unreadable(name)
-    _check_values(members.values(), name)
-    return members
-
-
-def _check_values(members: Any, name: str) -> None:
-    """Refuse sheets whose values would not fit in memory: one cell far away, or a long text in many cells."""
-    longest, references = 0, 0
-    for member in members:
-        rows, columns = _last_cell(member)
-        check_room(rows * columns, f"A sheet of {name!r} with {rows:,} rows and {columns:,} columns", BYTES_A_VALUE)
-        ends = [match.end() for match in END_OF_TEXT.finditer(member)]
-        longest = max([longest, *(end - start for start, end in zip([0, *ends], ends, strict=False))])
-        references += sum(1 for _ in SHARED.finditer(member))
-    check_room(longest * references, f"The texts in {name!r}, the longest of {longest:,} characters,", 1)
-
-
-def _last_cell(member: bytes) -> tuple[int, int]:
-    """The last row and the last column of a sheet, from a part of it at a time."""
-    rows = columns = start = 0
-    while start < len(member):
-        end = member.find(b">", start + CHUNK) + 1 or len(member)  # no tag is split
-        places = CELL.findall(member, start, end)
-        rows = max([rows, *(int(row) for row in {row for _, row in places})])
-        columns = max([columns, *(_number(letters) for letters in {letters for letters, _ in places})])
-        start = end
-    return rows, columns
-
-
-def _number(letters: bytes) -> int:
-    """The number of a column from 1, by its letters."""
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-def _stored(members: Mapping[str, bytes]) -> bytes:
-    """The archive of these members, uncompressed."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
+# -- reading it -------------------------------------------------------------------------------------
 
 
 def _part(members: Mapping[str, bytes], sheet: str) -> str | None:
@@ -266,10 +175,6 @@ def _attempt(step: Callable[[], Any]) -> Any:
         if not isinstance(problem, Exception) and type(problem).__name__ != "PanicException":
             raise
     return None
-
-
-def _unreadable(name: str) -> DataError:
-    return DataError(f"File {name!r} must be a complete .xlsx workbook, but it cannot be read as one. {SAVE_AS} again.")
 
 
 def _calamine(name: str) -> Any:
