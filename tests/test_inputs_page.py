@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import re
 import shlex
 import sqlite3
 from pathlib import Path
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -40,6 +43,18 @@ def files(tmp_path, monkeypatch):
     parquet.write_table(pa.table(people), "people.parquet")
     visits = {"person_id": [1, 1, 2], "clinic": ["North", "South", "South"], "month": ["May", "May", "June"]}
     parquet.write_table(pa.table(visits), "visits.parquet")
+    text = Path("counts.csv").read_text(encoding="utf-8")
+    Path("counts.csv.gz").write_bytes(gzip.compress(text.encode()))
+    Path("old.csv").write_bytes(text.replace("Cook", "Doña Ana").encode("windows-1252"))
+    workbook = openpyxl.Workbook()
+    workbook.active.title = "Counts"
+    workbook.create_sheet("Notes")
+    for row in csv.reader(text.splitlines()):
+        workbook.active.append(row)
+    workbook.save("counts.xlsx")
+    codes = [(sex, age) for sex in "FM" for age in ("Y0T14", "Y_GE15")]
+    lines = [f"NSI:POP(1.0),{sex},{age},7,A,F" for sex, age in codes]
+    write("population.csv", ["DATAFLOW,SEX,AGE,OBS_VALUE,OBS_STATUS,CONF_STATUS", *lines])
     Path("counties.toml").write_text('county = ["Cook", "Lake"]\n')
     with sqlite3.connect("people.db") as database:
         database.execute("create table people (county text)")
@@ -58,7 +73,7 @@ def needed_categories(arguments: list[str]) -> str:
 
 
 def test_the_page_has_them_all():
-    assert len(COMMANDS) == 9
+    assert len(COMMANDS) == 13
     assert all(COMMANDS.values())
     assert len(BLOCKS) == 2
 
