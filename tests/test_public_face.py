@@ -34,6 +34,7 @@ def test_import_brings_nothing_heavy():
     assert run(code).strip() == "[]"
 
 
+@pytest.mark.audit
 def test_each_public_name_can_be_imported_alone():
     """Names are imported at their first use, whichever comes first."""
     for name in ks.__all__:

@@ -98,9 +98,10 @@ def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
     assert fresh.certify(pairs=1_000, threads=1).convergence == more
 
 
-@pytest.mark.parametrize(
-    "damage", ["", "[[1, 2]]", '{"a": 1}', "[[1.5]]", *(str([[time] * 250]) for time in (0, 10**30))]
-)
+DAMAGED = ["[[1, 2]]", '{"a": 1}', "[[1.5]]", *(str([[time] * 250]) for time in (0, 10**30))]
+
+
+@pytest.mark.parametrize("damage", ["", *(pytest.param(text, marks=pytest.mark.audit) for text in DAMAGED)])
 def test_a_damaged_cache_is_drawn_again(fresh, tmp_path, monkeypatch, damage):
     """Also where the damage was done before it was stored."""
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))

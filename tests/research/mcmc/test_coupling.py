@@ -65,6 +65,7 @@ def test_each_coupled_chain_moves_as_algorithm_1(mechanism):
         assert_drawn_from(end, one_step_law(kernel, lattice.basis, v, a))
 
 
+@pytest.mark.audit
 def test_a_coupling_with_another_target_is_rejected():
     lattice, a = ks.Lattice(A), 0.5
     ends = coupled(pose(lattice, ks.Laplace(epsilon="0.9"), a), lattice.basis, V, W, 40_000)
@@ -85,6 +86,7 @@ def test_the_reference_moves_as_algorithm_1_alone_and_coupled():
         assert_drawn_from(np.array(end), one_step_law(kernel, lattice.basis, v, a))
 
 
+@pytest.mark.audit
 def test_compiled_and_reference_meet_alike():
     """The same law of meeting times by two programs: a two-sample chi-square over ten bins."""
     lattice = ks.Lattice(A)
@@ -115,7 +117,10 @@ def test_overlap_is_one_less_the_distance():
             assert overlap(gap, a) == pytest.approx(1 - np.abs(one - other).sum() / 2)
 
 
-@pytest.mark.parametrize(("gap", "a"), [(1, 0.4), (-2, 0.4), (3, 0.7), (5, 0.85)])
+@pytest.mark.parametrize(
+    ("gap", "a"),
+    [(1, 0.4), *(pytest.param(*case, marks=pytest.mark.audit) for case in ((-2, 0.4), (3, 0.7), (5, 0.85)))],
+)
 def test_the_coupling_is_maximal(gap, a):
     """With a target so flat that all is accepted, chains meet exactly when their proposals are equal."""
     lattice, count = ks.Lattice(A_PAIR), 20_000
@@ -173,6 +178,7 @@ def above(bound, exact):
     return bool(np.all(bound.estimate + 4.9 * bound.standard_error >= exact))
 
 
+@pytest.mark.audit
 def test_the_bound_lies_above_the_exact_distance():
     a, epsilon, steps = 0.3, 0.15, [0, 1, 2, 4, 8, 16, 32]
     exact = exact_distances(a, epsilon, steps)

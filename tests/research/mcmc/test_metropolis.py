@@ -79,6 +79,7 @@ def test_wrong_chains_are_rejected():
     assert_not_drawn_from(short.draws.reshape(-1, 3), law)
 
 
+@pytest.mark.audit
 def test_the_start_has_the_law_g():
     """One pre-jump from 0: every coordinate double geometric, in an independent chain each."""
     lattice, problem = ks.Lattice(SUM), pose(ks.Lattice(SUM), ks.Laplace(epsilon=1), 0.6)

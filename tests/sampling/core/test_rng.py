@@ -155,6 +155,7 @@ def test_a_forked_child_reads_other_streams(seed):
     assert len(set(everything)) == len(everything)
 
 
+@pytest.mark.audit
 def test_forks_and_threads_do_not_lock_each_other_out():
     """Threads that make sources and draw from them while the process forks: nobody is left waiting."""
     import threading
