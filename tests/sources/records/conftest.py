@@ -36,12 +36,6 @@ PEOPLE = pd.DataFrame(
 PLACES = ["01", "02", "b'c", 'q"x', "A", "a"]
 
 
-def as_user(*command: object) -> list[str]:
-    """A command as the server's own user: Postgres refuses to run as root."""
-    words = [str(word) for word in command]
-    return ["runuser", "-u", "postgres", "--", *words] if os.geteuid() == 0 else words
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The address of a server that listens on a socket in a temporary folder, and nowhere else."""
@@ -58,18 +52,21 @@ def postgres() -> Iterator[str]:
         folder.chmod(0o755)
     data = folder / "data"
     # By password over TCP there would be nothing to test here; over the socket everybody is let in but "stranger".
-    run(as_user(f"{programs}/initdb", "-D", data, "-A", "trust", "-U", user, "-E", "UTF8", "--locale=C.UTF-8"))
+    run_as_user(f"{programs}/initdb", "-D", data, "-A", "trust", "-U", user, "-E", "UTF8", "--locale=C.UTF-8")
     options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-    run(as_user(f"{programs}/pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", options, "start"))
+    run_as_user(f"{programs}/pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", options, "start")
     try:
         yield f"postgres://{user}@/postgres?host={folder}"
     finally:
-        run(as_user(f"{programs}/pg_ctl", "-D", data, "-m", "immediate", "stop"))
+        run_as_user(f"{programs}/pg_ctl", "-D", data, "-m", "immediate", "stop")
         shutil.rmtree(folder)
 
 
-def run(command: list[str]) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+def run_as_user(*command: object) -> None:
+    """Run a command as the server's own user: Postgres refuses to run as root."""
+    other = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    words = [str(word) for word in command]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **other)
 
 
 def connect(address: str) -> psycopg.Connection:
