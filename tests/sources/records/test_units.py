@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 import msgspec
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,3 +182,11 @@ def test_what_records_are():
     assert Records().changes == 1
     assert people().records == Records()
     assert counts().records is None
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame, pa.table])
+def test_columns_that_differ_only_in_case_are_refused(make):
+    """A database that ignores case took the axis for the unit, and bounded nothing."""
+    people = make({"Sex": ["f", "m", "f"], "sex": ["p", "p", "p"]})
+    with pytest.raises(ks.DataError, match="names differ only in case"):
+        ks.tabulate(people, ["Sex"], {"Sex": ["f", "m"]}, unit="sex", max_rows_per_unit=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,6 +64,13 @@ def _check_columns(opened: OpenRecords, columns: list[str]) -> None:
         known = shown_names(names)
         choices = "" if known == "others" else f" Its columns are {known}."
         raise DataError(f"{opened.name} must have a column {shown_name(absent[0])}, but has none.{choices}")
+    times = Counter(name.casefold() for name in names)
+    alike = next((name for name in columns if times[name.casefold()] > 1), None)
+    if alike is not None:  # a database that ignores case would read one for the other, and bound the wrong unit
+        raise DataError(
+            f"{opened.name} must not have columns whose names differ only in case, but two are named {alike!r} but for "
+            f"that. Rename one."
+        )
 
 
 def _grouped(opened: OpenRecords, cells: CellsOfRecords) -> Any:
