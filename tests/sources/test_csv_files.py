@@ -77,6 +77,15 @@ def test_ordinary_files_are_read_fast():
     assert not compare(b'x,n\n"5"" pipe",1\n', ",")
 
 
+def test_line_breaks_within_quotes_at_the_end_of_a_block():
+    """pyarrow drops the line feed where its block of a mebibyte ends between it and the carriage return."""
+    rows = "".join(f'"P{k:06d}\r\nNorth",1\r\n' for k in range(60_000))
+    for shift in (0, 5, 11, 17):
+        text = ("x" * (shift + 1) + ",n\r\n" + rows).encode()
+        labels = _by_arrow(text, ",", "file", "n").labels("x" * (shift + 1)).values
+        assert labels == [f"P{k:06d}\r\nNorth" for k in range(60_000)]
+
+
 def test_quotes_are_regular_across_chunks(monkeypatch):
     monkeypatch.setattr(csv_files, "CHUNK", 3)
     assert _is_regular(b'x,n\n"a",1\n"b",2\n', b",")

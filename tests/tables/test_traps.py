@@ -147,6 +147,15 @@ class TestTotals:
         with pytest.raises(ks.DataError, match="rows to drop must be one of the columns 'sex', 'n', got 'size'"):
             read(rows, ("sex", "n"), drop_rows={"size": "Total"})
 
+    def test_never_by_a_count(self):
+        """Which categories are published would depend on the counts."""
+        with pytest.raises(ks.DataError, match="never by a count, got 'n'"):
+            read([("f", 1), ("m", 0)], ("sex", "n"), drop_rows={"n": 0})
+        wide = {"frame": frame([("A", 1, 2), ("B", 0, 4)], ("county", "f", "m"))}
+        for chosen in ({"sex": ["f", "m"]}, "sex"):
+            with pytest.raises(ks.DataError, match="never by a count, got 'f'"):
+                ks.Table.from_frame(**wide, axes=["county"], wide=chosen, drop_rows={"f": 0})
+
     def test_errors_still_name_the_row(self):
         rows = [("Total", 3), ("f", 1), ("m", -2)]
         with pytest.raises(ks.DataError, match="Count in row 3"):

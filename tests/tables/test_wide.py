@@ -154,7 +154,9 @@ class TestCarried:
 
     def table(self, tmp_path, text=ROWS, **options):
         (tmp_path / "in.csv").write_text(text)
-        return ks.read_table(tmp_path / "in.csv", count="n", within={"county": "state"}, carry="fips", **options)
+        return ks.read_table(
+            tmp_path / "in.csv", count="n", within={"county": "state"}, **({"carry": {"fips": "county"}} | options)
+        )
 
     def test_it_follows_from_the_county(self, tmp_path):
         table = self.table(tmp_path)
@@ -180,14 +182,21 @@ class TestCarried:
         path.write_text(path.read_text().replace("17031", "17032"))
         assert [check.name for check in ks.verify(path, allow_seeded=True).checks if not check.passed] == ["table"]
 
-    def test_the_smallest_axis_is_taken(self, tmp_path):
-        text = self.ROWS.replace("fips", "fips").replace("17097", "x").replace("17031", "x")
-        text = text.replace("18089", "y").replace("18021", "y")
-        assert self.table(tmp_path, text).carried[0].axis == "state"
+    def test_the_axis_is_declared_never_found(self, tmp_path):
+        """Which axes a column follows from depends on which cells have rows."""
+        with pytest.raises(ks.DataError, match=r"with the axis that it follows from.*carry={'fips': 'county'}"):
+            self.table(tmp_path, carry="fips")
+        text = self.ROWS.replace(",f,", ",x,").replace(",m,", ",x,").replace("sex", "none")
+        rows = dict.fromkeys(line.rsplit(",", 1)[0] for line in text.splitlines()[1:])
+        one = "state,county,fips,n\n" + "".join(f"{row.rsplit(',', 1)[0]},3\n" for row in rows)
+        assert self.table(tmp_path, one, carry="fips").carried[0].axis == "county"
+        with pytest.raises(ks.DomainError, match="got 'town'"):
+            self.table(tmp_path, carry={"fips": "town"})
 
-    def test_a_column_that_follows_from_nothing(self, tmp_path):
-        with pytest.raises(ks.DataError, match="Column 'fips' follows from none"):
-            self.table(tmp_path, self.ROWS.replace("17097,f", "17098,f"))
+    def test_a_column_that_does_not_follow(self, tmp_path):
+        for text, carry in ((self.ROWS.replace("17097,f", "17098,f"), "county"), (self.ROWS, "sex")):
+            with pytest.raises(ks.DataError, match="'fips' has several for one of"):
+                self.table(tmp_path, text, carry={"fips": carry})
 
     def test_a_category_without_rows(self, tmp_path):
         """An empty value would show that the category has no row."""
@@ -205,7 +214,7 @@ class TestCarried:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "in.csv").write_text(self.ROWS)
         options = ["--count", "n", "--within", "county:state", "--keep", "state", "--epsilon", "1", "--yes"]
-        assert run(["release", "in.csv", *options, "--carry", "fips", "-o", "out/"]) == 0
+        assert run(["release", "in.csv", *options, "--carry", "fips:county", "-o", "out/"]) == 0
         assert run(["verify", "out/"]) == 0
         assert run(["release", "in.csv", *options, "-o", "other/"]) == 2
         assert "publish it along with an axis with --carry" in capsys.readouterr().err

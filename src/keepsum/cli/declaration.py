@@ -132,7 +132,7 @@ class Declaration:
         list[str] | None,
         option(
             "--carry",
-            help="Columns that follow from an axis, published as they are: fips.",
+            help="Columns that follow from an axis, published as they are: fips, or fips:county.",
             metavar="A,B",
             completion=completion.columns,
         ),
@@ -347,7 +347,7 @@ class Declaration:
             domain=categories,
             drop=_names(self.drop),
             drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows"),
-            carry=_names(self.carry),
+            carry=self._carry(),
             wide=self._wide(),
             keep_order=self.keep_order,
             dense=self.dense,
@@ -355,6 +355,16 @@ class Declaration:
         )
         form = FileForm.checked(self.sheet, self.encoding, self.structure, self._flags())
         return table_in(sys.stdin.buffer if name == "-" else name, declared, form)
+
+    def _carry(self) -> list[str] | dict[str, str]:
+        """Columns to carry, each with its axis if one of them has one."""
+        pairs = [name.partition(":") for name in _names(self.carry)]
+        if not any(colon for _, colon, _ in pairs):
+            return [name for name, _, _ in pairs]
+        for name, _, axis in pairs:
+            if not name or not axis:
+                raise InputError(f"Option --carry must be COLUMN:AXIS such as fips:county, got {name!r}.")
+        return {name: axis for name, _, axis in pairs}
 
     def _wide(self) -> str | dict[str, Any] | None:
         if self.wide is None or "=" not in self.wide:

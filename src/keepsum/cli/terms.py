@@ -46,6 +46,7 @@ IN_SHELL = {
 }
 SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them
 _NESTING, _ROWS = re.compile(r"within=(\{[^{}]*\})"), re.compile(r"drop_rows=(\{[^{}]*\})")
+_CARRY = re.compile(r"carry=(\{[^{}]*\})")
 _CALL = re.compile(r"ks\.(?:Laplace|Gaussian)\.per_person\([^()]*\)")
 
 
@@ -57,6 +58,7 @@ def in_shell_terms(message: str) -> str:
     """
     message = _CALL.sub(lambda call: _options(call.group()), message)
     message = _NESTING.sub(lambda match: _pairs(match[1], "--within", ":"), message)
+    message = _CARRY.sub(lambda match: _pairs(match[1], "--carry", ":"), message)
     message = _ROWS.sub(lambda match: _pairs(match[1], "--drop-rows", "="), message)
     for argument, option in IN_SHELL.items():
         message = message.replace(argument, option)

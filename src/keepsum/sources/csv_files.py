@@ -27,6 +27,7 @@ from keepsum.tables.source import Source
 DELIMITERS = (",", ";", "\t", "|")
 LONGEST_HEADER = 10**5
 SMALL = 10**5  # bytes; smaller files are read without pyarrow, which takes a moment to load
+MOST_IN_A_BLOCK = 2**31 - 1  # bytes, for pyarrow
 LONGEST_NUMBER = 18  # characters, so that a number fits 64 bits
 CHUNK = 2**24  # bytes examined at a time
 QUOTE, RETURN, NEWLINE = b'"', b"\r", b"\n"
@@ -160,12 +161,16 @@ def _by_arrow(text: bytes, delimiter: str, name: str, counts: Sequence[str]) -> 
         return None
     header = next(_rows(text, delimiter, name))[1]
     has_quotes = QUOTE in text
+    # At the end of a block pyarrow takes \r\n within quotes apart, so such a file is one block.
+    block = len(text) + 1 if has_quotes and RETURN in text else 2**20
+    if block > MOST_IN_A_BLOCK:
+        return None
     labels = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     types = {column: pyarrow.string() if column in counts else labels for column in header}
     try:
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(text),
-            arrow_csv.ReadOptions(column_names=header, skip_rows_after_names=1),
+            arrow_csv.ReadOptions(column_names=header, skip_rows_after_names=1, block_size=block),
             arrow_csv.ParseOptions(
                 delimiter=delimiter, quote_char='"' if has_quotes else False, newlines_in_values=has_quotes
             ),

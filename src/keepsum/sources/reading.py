@@ -38,7 +38,7 @@ def read_table(
     keep_order: bool = False,
     dense: bool = False,
     drop_rows: Mapping[str, Any] | None = None,
-    carry: str | Sequence[str] = (),
+    carry: str | Sequence[str] | Mapping[str, str] = (),
     wide: str | Mapping[str, Sequence[str]] | None = None,
     sheet: str | None = None,
     encoding: str | None = None,
@@ -76,7 +76,8 @@ def read_table(
     drop_rows
         Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
     carry
-        Columns that follow from an axis, such as the code of a county: a release has them as they are.
+        Columns that follow from an axis, such as the code of a county: a release has them as they are. With several
+        axes, name the one: ``{"fips": "county"}``.
     wide
         For a wide table, the axis whose categories are columns, and these: ``{"race": ["white", "black"]}``; or the
         axis alone, if all columns but the axes are counts. A release is wide too. ``count`` is then the name that the

@@ -76,6 +76,10 @@ def observations(
     _refuse_names(source.names)
     count = MEASURE if declared.count == DEFAULT_COUNT and DEFAULT_COUNT not in source.names else declared.count
     defined = None if structure is None else _structure(structure, source.names)
+    if count in declared.drop_rows:
+        raise DataError(
+            f"Rows to drop must be chosen by a column of labels, never by a count, got {shown_name(count)}."
+        )
     source = source.without_rows(declared.drop_rows)
     left_out = [*(declared.drop or ()), *declared.carry]
     axes = _axes(source.names, count, declared.axes, left_out, defined)

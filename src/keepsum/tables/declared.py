@@ -32,7 +32,7 @@ class Declared:
     drop_rows
         Labels whose rows are left out, by column.
     carry
-        Columns that follow from an axis and are published with it.
+        Columns that follow from an axis and are published with it, and that axis; None for the innermost one.
     wide
         The axis whose categories are columns, and these; None for all columns that are nothing else.
     keep_order, dense
@@ -47,7 +47,7 @@ class Declared:
     domain: Domain | Mapping[str, Any] | None = None
     drop: list[str] | None = None
     drop_rows: Mapping[str, Any] = field(default_factory=dict)
-    carry: tuple[str, ...] = ()
+    carry: Mapping[str, str | None] = field(default_factory=dict)
     wide: tuple[str, list[str] | None] | None = None
     keep_order: bool = False
     dense: bool = False
@@ -85,7 +85,7 @@ class Declared:
             domain,
             None if drop is None else check_texts(drop, "Columns to drop"),
             _check_drop_rows(drop_rows),
-            tuple(check_texts(carry, "Columns to carry")),
+            _check_carry(carry),
             _check_wide(wide),
             check_flag(keep_order, "keep_order="),
             check_flag(dense, "dense="),
@@ -122,7 +122,15 @@ class Declared:
         return names
 
     def long(self, source: Source) -> tuple[Source, Declared]:
-        """A wide table as a long one, with a row per count, and the declaration of that."""
+        """The table without the rows to drop, a wide one as a long one with a row per count, and its declaration."""
+        counts = [self.count] if self.wide is None or self.wide[1] is None else self.wide[1]
+        for name in self.drop_rows:
+            labels = [] if self.wide is None or self.wide[1] is not None else [*(self.axes or ()), *self.carry]
+            if name in counts or (labels and name not in labels):
+                raise DataError(
+                    f"Rows to drop must be chosen by a column of labels, never by a count, got {shown_name(name)}."
+                )
+        source = source.without_rows(self.drop_rows)
         if self.wide is None:
             return source, self
         axis, columns = self.wide
@@ -144,6 +152,16 @@ class Declared:
             domain = {**(domain or {}), axis: list(columns)}
         axes = None if self.axes is None else [*(name for name in self.axes if name != axis), axis]
         return source.melted(axis, columns, self.count), replace(self, axes=axes, domain=domain)
+
+
+def _check_carry(carry: Any) -> dict[str, str | None]:
+    """Columns to carry, each with its axis where that is declared."""
+    if not isinstance(carry, Mapping):
+        return dict.fromkeys(check_texts(carry, "Columns to carry"))
+    for name, axis in carry.items():
+        check_text(name, "A column to carry")
+        check_text(axis, "The axis of a column to carry")
+    return dict(carry)
 
 
 def _check_drop_rows(chosen: Any) -> Mapping[str, Any]:

@@ -111,7 +111,7 @@ class Table:
         dense: bool = False,
         drop: Collection[str] | None = None,
         drop_rows: Mapping[str, Any] | None = None,
-        carry: str | Sequence[str] = (),
+        carry: str | Sequence[str] | Mapping[str, str] = (),
         wide: str | Mapping[str, Sequence[str]] | None = None,
     ) -> Table:
         """A table from a data frame (pandas, polars or pyarrow) with one row per cell.
@@ -147,7 +147,8 @@ class Table:
         drop_rows
             Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
         carry
-            Columns that follow from an axis, such as the code of a county: a release has them as they are.
+            Columns that follow from an axis, such as the code of a county: a release has them as they are. With several
+            axes, name the one: ``{"fips": "county"}``.
         wide
             For a wide table, the axis whose categories are columns, and these: ``{"race": ["white", "black"]}``; or the
             axis alone, if all columns but the axes are counts. A release is wide too. ``count`` is then the name that
@@ -165,7 +166,7 @@ class Table:
         cls, source: Source, declared: Declared, origin: Origin | None = None, stacklevel: int = 3
     ) -> Table:
         """A table from named columns of any origin; otherwise like ``from_frame``."""
-        source, declared = declared.long(source.without_rows(declared.drop_rows))
+        source, declared = declared.long(source)
         if origin is not None and declared.wide is not None:
             origin = replace(origin, wide=declared.wide[0])
         count, within, domain = declared.count, declared.within, declared.domain
@@ -183,7 +184,7 @@ class Table:
         refuse_traps(columns, within, declared.declared_axes, declared.dense)
         cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
         others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
-        carried = carry_along(others, cells.columns, cells.domain, source.where)
+        carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)
         if cells.taken:
             message = PUBLISHED_LIST.format(quoted(cells.taken))
             warnings.warn(message, CategoriesFromDataWarning, stacklevel=stacklevel)
