@@ -348,7 +348,8 @@ def records_concern(records: Records | None) -> list[str]:
     return [
         f"At most {_count(records.max_rows, 'record')} of each person{named} "
         f"{'was' if records.max_rows == 1 else 'were'} counted: kept totals are those of the counted "
-        f"records, not of all."
+        f"records, not of all. The loss is for a change of one attribute of each counted record; a change that lets "
+        f"other records be counted can change every attribute, and kept totals too."
     ]
 
 

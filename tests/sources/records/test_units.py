@@ -145,6 +145,7 @@ def test_what_the_certificate_says(tmp_path):
     record = by_person.certificate.records
     assert (record.unit, record.max_rows_per_unit) == ("who", 2)
     assert any("kept totals are those of the counted records" in s for s in by_person.certificate.warnings)
+    assert any("a change of one attribute of each counted record" in s for s in by_person.certificate.warnings)
     assert "per person of at most 2 records" in by_person.plan.explain()
     for release in (by_record, by_person):
         assert ks.verify(release.save(tmp_path / "out.csv", force=True)).passed
