@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -17,6 +18,7 @@ from keepsum import __version__
 from keepsum._memory import limited, ran_out
 from keepsum.cli import commands
 from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
+from keepsum.cli.standard_output import STANDARD_OUTPUT, reserved
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import KeepsumError, KeepsumWarning
 from keepsum_shell.stopping import STOPPED, Stop
@@ -55,7 +57,15 @@ def build() -> typer.Typer:
 
 
 class Command(TyperCommand):
-    """A command whose help shows arguments by name, without the types of Python."""
+    """A command whose help shows arguments by name, without the types of Python.
+
+    With ``--output -`` standard output is for the table alone, whatever the command prints.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with reserved() if str(ctx.params.get("output")) == STANDARD_OUTPUT else contextlib.nullcontext():
+            return super().invoke(ctx)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, whose types are not shown."""
@@ -170,7 +180,7 @@ def _unless_done(status: int, message: str, reason: str) -> tuple[int, str]:
     """The given status and message, or, if the work is done, what was done and why it was not reported."""
     if Done.words is None:
         return status, message
-    return Done.status, f"{Done.words} Only the report was cut off: {reason.rstrip('.')}."
+    return Done.status, Done.cut_off.format(done=Done.words, reason=reason.rstrip("."))
 
 
 def _usage(problem: Any) -> str:

@@ -17,6 +17,7 @@ from keepsum._text import printable
 COMPILING = "compiling samplers, only the first time"
 TAKEN_FOR_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables of rich's that may make any stream a terminal
 NOT_SHOWN = 3  # the exit status of a command that has done its work but could not report it
+REPORT_CUT_OFF = "{done} Only the report was cut off: {reason}."
 
 
 class FailedError(Exception):
@@ -24,15 +25,19 @@ class FailedError(Exception):
 
 
 class Done:
-    """What a command has done irrevocably, as a sentence and an exit status, in case it fails after that."""
+    """What a command has done irrevocably, as a sentence and an exit status, in case it fails after that.
+
+    ``cut_off`` is what is said then, with that sentence and the reason.
+    """
 
     words: str | None = None
     status: int = NOT_SHOWN
+    cut_off: str = REPORT_CUT_OFF
 
 
-def done(sentence: str | None, status: int = NOT_SHOWN) -> None:
+def done(sentence: str | None, status: int = NOT_SHOWN, cut_off: str = REPORT_CUT_OFF) -> None:
     """Record that the sentence is true from now on, even if the report or the command fails; None: nothing is done."""
-    Done.words, Done.status = sentence, status
+    Done.words, Done.status, Done.cut_off = sentence, status, cut_off
 
 
 def error(message: str) -> None:

@@ -22,13 +22,17 @@ from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
 @dataclass(frozen=True, eq=False)
 class Destination:
-    """Where a release is written: a folder, or a table with its certificate beside it."""
+    """Where a release is written: a folder, a table with its certificate beside it, or standard output.
+
+    The caller writes a table to standard output; only the files that belong to it are written here.
+    """
 
     folder: Path | None
     table: Path
     certificate: Path
     invariants: Path
     unbiased: Path
+    is_stream: bool = False
 
     @classmethod
     def at(cls, output: str | PathLike[str], kind: str = "csv") -> Destination:
@@ -56,6 +60,21 @@ class Destination:
             path.with_suffix(f".unbiased{path.suffix}"),
         )
 
+    @classmethod
+    def standard_output(cls, certificate: str | PathLike[str]) -> Destination:
+        """Standard output, and a certificate in a file; whatever else there is has a name like the certificate's."""
+        path = check_path(certificate, "The certificate")
+        if path.suffix != ".json":
+            raise InputError(
+                f"The certificate must be a file such as 'released.certificate.json', got {os.fspath(certificate)!r}."
+            )
+        return cls(None, Path("-"), path, *beside_certificate(path), is_stream=True)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that a release may consist of."""
+        return (*(() if self.is_stream else (self.table,)), self.certificate, self.invariants, self.unbiased)
+
     @property
     def key(self) -> Path:
         """What its lock is named after; tables in other formats share the certificate, and so the lock."""
@@ -69,7 +88,8 @@ class Destination:
     def claimed(self, force: bool, busy: str = BUSY) -> Iterator[bool]:
         """Hold the lock, so that nobody else writes there; yields whether an orphan certificate will be replaced."""
         self.check(force)
-        with claimed(self.key, busy, self.table if self.folder is None else self.folder):
+        place = self.certificate if self.is_stream else self.table
+        with claimed(self.key, busy, place if self.folder is None else self.folder):
             put_back(self.key, held=True)
             yield self.check(force)
 
@@ -84,6 +104,11 @@ class Destination:
         if self.folder is not None:
             check_new_folder(self.folder, force)
             return False
+        if self.is_stream:
+            self._check_unbiased(force)
+            for path in self.files:
+                check_new(path, force)
+            return False
         kind_of(self.table)
         belongs = [self.table.with_suffix(ending) for ending in KINDS if ending != self.table.suffix]
         others = [path for path in belongs if os.path.lexists(path)]
@@ -97,14 +122,30 @@ class Destination:
         check_new(self.table, force)
         for path in (self.certificate, self.invariants):
             check_new(path, force or orphan)
-        if force and self.unbiased.with_suffix(".certificate.json").exists():  # a release of that name
-            raise InputError(
-                f"Output {str(self.table)!r} must not replace {self.unbiased.name!r}, which has a certificate of its "
-                f"own. Choose another name."
-            )
+        self._check_unbiased(force)
         # It is written after the certificate: without one, it is not of an interrupted release.
         check_new(self.unbiased, force or (orphan and self.certificate.exists()))
         return orphan
+
+    def _check_unbiased(self, force: bool) -> None:
+        if force and self.unbiased.with_suffix(".certificate.json").exists():  # a release of that name
+            place = self.certificate if self.is_stream else self.table
+            raise InputError(
+                f"Output {str(place)!r} must not replace {self.unbiased.name!r}, which has a certificate of its "
+                f"own. Choose another name."
+            )
+
+
+def beside_certificate(certificate: Path) -> tuple[Path, Path]:
+    """Where the invariants and the unbiased table of a release are whose certificate has this name.
+
+    >>> [path.name for path in beside_certificate(Path("r.certificate.json"))]
+    ['r.invariants.json', 'r.unbiased.csv']
+    """
+    ending = "certificate.json"
+    name = certificate.name
+    stem = name.removesuffix(ending) if name.endswith(ending) else f"{name.removesuffix('.json')}."
+    return certificate.with_name(f"{stem}invariants.json"), certificate.with_name(f"{stem or 'table.'}unbiased.csv")
 
 
 def put(
@@ -113,18 +154,25 @@ def put(
     key: Ed25519PrivateKey | None = None,
     force: bool = False,
     orphan: bool = False,
-) -> None:
-    """Write a release where the caller holds the lock: completely, or not at all and with an error."""
+) -> bytes:
+    """Write a release where the caller holds the lock: completely, or not at all and with an error.
+
+    Returns the file of the table, which the caller must write if the place is standard output.
+    """
     signed = release.certificate if key is None else sign(release.certificate, key)
-    files = {place.invariants: release.invariants} if release.invariants is not None else {}
-    files[place.certificate] = signed.to_json()
-    if release.unbiased is not None:
-        files[place.unbiased] = table_bytes(release.unbiased, kind_of(place.table))
-    kind = kind_of(place.table)
-    files[place.table] = release.csv if kind == "csv" and release.csv else table_bytes(release.table, kind)
+    kind = "csv" if place.is_stream else kind_of(place.table)
+    table = release.csv if kind == "csv" and release.csv else table_bytes(release.table, kind)
+    invariants = {place.invariants: release.invariants} if release.invariants is not None else {}
+    certificate = {place.certificate: signed.to_json()}
+    unbiased = {place.unbiased: table_bytes(release.unbiased, kind)} if release.unbiased is not None else {}
+    stale = [place.invariants, place.unbiased] if force or orphan else []
+    if place.is_stream:  # the release exists once its certificate does
+        write_release(place.key, invariants | unbiased | certificate, force, stale)
+        return table
+    files = invariants | certificate | unbiased | {place.table: table}
     if place.folder is not None:
         write_folder(place.folder, {file.name: data for file, data in files.items()}, force)
-        return
-    stale = [place.invariants, place.unbiased] if force or orphan else []
+        return table
     stale += [place.certificate] if orphan else []
     write_release(place.key, files, force, stale)
+    return table

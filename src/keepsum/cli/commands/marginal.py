@@ -11,6 +11,7 @@ import keepsum as ks
 from keepsum._signals import held_back
 from keepsum.cli.declaration import axis_names
 from keepsum.cli.screen import done, progress, show_json, shown
+from keepsum.cli.standard_output import FREE, INCOMPLETE, STANDARD_OUTPUT, check_free, deliver
 from keepsum.errors import InputError
 
 HELP = """Sum a saved release over some of its axes. Spends no budget: it reads only what is published.
@@ -22,6 +23,8 @@ Examples:
     keepsum marginal released.csv --axes county,sex --output county_sex.csv
 
     keepsum marginal released.csv --output grand_total.csv
+
+    keepsum marginal released.csv --axes county --output - | sort
 
 The release is verified first. Each total is a sum of released counts, so its noise is
 usually larger than that of a count, unless the release keeps it exactly; the command says which, and how large.
@@ -45,7 +48,9 @@ def marginal(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file to write: .csv, .parquet or .arrow.", metavar="FILE"),
+        typer.Option(
+            "--output", "-o", help="The file to write: .csv, .parquet or .arrow; - for standard output.", metavar="FILE"
+        ),
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
@@ -57,17 +62,27 @@ def marginal(
 
     if output is None:
         raise InputError("Option --output must be given, such as --output states.csv.")
-    kind = kind_of(output)
-    check_new(output, force)
+    is_stream = str(output) == STANDARD_OUTPUT
+    if is_stream:
+        check_free(json)
+    else:
+        kind_of(output)
+        check_new(output, force)
     with progress() as step:
         step("reading the release")
         published = ks.read_release(release, certificate, allow_seeded=allow_seeded)
         step("working out the noise of the totals")
         margin = published.marginal(axis_names(axes, published.table.domain.axes))
         note = margin.note
-    with held_back():
-        write_file(output, table_bytes(margin.table, kind), force)
-        done(f"The margin is written: {shown(output)!r}.")
+    if is_stream:
+        table = table_bytes(margin.table, "csv")
+        done(FREE, cut_off=INCOMPLETE)
+        deliver(table)
+        done("The margin is written to standard output.")
+    else:
+        with held_back():
+            write_file(output, table_bytes(margin.table, kind_of(output)), force)
+            done(f"The margin is written: {shown(output)!r}.")
     if json:
         deviations = margin.deviations
         show_json(
@@ -81,5 +96,5 @@ def marginal(
             }
         )
         return
-    typer.echo(f"Margin  {shown(output)}")
+    typer.echo(f"Margin  {'to standard output' if is_stream else shown(output)}")
     typer.echo(note)

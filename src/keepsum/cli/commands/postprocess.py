@@ -9,7 +9,8 @@ import typer
 
 import keepsum as ks
 from keepsum.cli.commands.release import norm_of, report
-from keepsum.cli.screen import done, progress, show_json, shown, warning
+from keepsum.cli.screen import progress, show_json, shown, warning
+from keepsum.cli.standard_output import STANDARD_OUTPUT, check_free, deliver_release, destination, record_release
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ It verifies the release, then reads the released table and its certificate alone
 table becomes the nearest one without negative counts, the unbiased one is kept beside it (table.unbiased.csv), and the
 certificate says what changed. A signature does not cover the new certificate: sign that with --sign.
 """
+
+WITH_FORCE = "Run the command again with --force: it costs no privacy."
 
 
 def add(app: typer.Typer) -> None:
@@ -51,7 +54,16 @@ def postprocess(
             "--output",
             "-o",
             metavar="PLACE",
-            help="Another place to write to; by default the release is replaced.",
+            help="Another place to write to, - for standard output; by default the release is replaced.",
+            show_default=False,
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            help="With --output -, the file of the new certificate (.json).",
+            metavar="FILE",
             show_default=False,
         ),
     ] = None,
@@ -74,13 +86,18 @@ def postprocess(
     norm = norm_of(nonnegative, nonnegative_norm)
     if norm is None:
         raise InputError("Option --nonnegative must be given: nothing else can be made of a release yet.")
+    if output == STANDARD_OUTPUT or certificate is not None:
+        check_free(json, destination(output or release, certificate).files)
     private = None if sign is None else read_private_key(sign)
     with progress() as step:
         step("verifying the release")
         before = ks.read_release(release, key=key, allow_seeded=allow_seeded)
         kind = own_kind(before.table)
-        place = Destination.at(release if output is None else output, kind)
-        replaces = place.key.resolve() == Destination.at(release, kind).key.resolve()
+        place = destination(release if output is None else output, certificate, kind)
+        old = Destination.at(release, kind)
+        replaces = place.key.resolve() == old.key.resolve()
+        if place.is_stream and {file.resolve() for file in place.files} & {file.resolve() for file in old.files}:
+            raise InputError("The new certificate must not replace that of the release. Choose another name.")
         _check_signature(before, replaces, sign)
         force = force or output is None
         place.check(force)
@@ -89,8 +106,9 @@ def postprocess(
     with place.claimed(force) as orphan:
         if replaces:
             _check_unchanged(before, place)
-        put(after, place, private, force, orphan)
-        done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
+        file = put(after, place, private, force, orphan)
+        record_release(place, WITH_FORCE)
+    deliver_release(place, file)
     if before.certificate.signature is not None and sign is None:
         warning("The new certificate is not signed: the signature is of the certificate of the unbiased table alone.")
     if json:

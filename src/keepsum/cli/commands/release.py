@@ -18,7 +18,6 @@ from keepsum.cli.screen import (
     Done,
     FailedError,
     abandon_streams,
-    done,
     note,
     pairs_shown,
     progress,
@@ -27,6 +26,7 @@ from keepsum.cli.screen import (
     shown,
     warning,
 )
+from keepsum.cli.standard_output import check_free, check_reader, deliver_release, destination, record_release
 from keepsum.cli.terms import sections_in_shell_terms
 from keepsum.errors import InputError
 
@@ -53,11 +53,17 @@ Examples:
 
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
 
+    keepsum release counts.csv --count n --keep county --epsilon 0.5 -o - --certificate r.certificate.json --yes > r.csv
+
     keepsum release people.parquet --by county,age,sex --domain categories.toml --bins age=0,18,65, --unit person
     --max-rows-per-unit 3 --keep county --epsilon 1 --per-person --output out/
 
 Before it spends any budget it shows what is kept (and so not protected), the guarantee, the margins of error and the
 cells that the totals disclose, and asks for confirmation.
+
+With --output - the table is written to standard output as CSV, last of all, and everything else to standard error. The
+exit status is 3 if the table may be incomplete (a full disk, a reader that left): the noise is drawn by then, and the
+certificate stays.
 
 """
 
@@ -73,7 +79,20 @@ def release(
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="released.csv, or out/ for a folder.", metavar="OUTPUT", rich_help_panel=OUTPUT
+            "--output",
+            "-o",
+            help="released.csv, out/ for a folder, or - for standard output.",
+            metavar="OUTPUT",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--certificate",
+            help="With --output -, the file of the certificate (.json).",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     accept_pinned: Annotated[
@@ -136,7 +155,7 @@ def release(
 ) -> None:
     """Release a table."""
     from keepsum.planning.plan import compile_plan
-    from keepsum.releasing.destination import Destination, put
+    from keepsum.releasing.destination import put
     from keepsum.releasing.postprocess import check_nonnegative
     from keepsum.releasing.release import prepare
     from keepsum.releasing.verify import compare
@@ -145,13 +164,13 @@ def release(
 
     mechanism = declared.noise()
     nearest_in = norm_of(nonnegative, nonnegative_norm)
-    key = _check_call(declared, output, sign, force)
+    key = _check_call(declared, output, certificate, sign, force, json)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
         warnings.simplefilter("ignore", known)
     with progress() as step:
         step("reading the table")
         table = declared.read()
-        place = Destination.at(str(output), own_kind(table))
+        place = destination(str(output), certificate, own_kind(table))
         kept = declared.kept(table)
         _check_terminal(declared, yes)
         step("compiling the plan")
@@ -170,13 +189,15 @@ def release(
         sys.stdout.flush()  # if it cannot be shown, nothing is released
     if not yes and not typer.confirm("Release this table?", err=True):
         raise FailedError("Nothing was released.")
+    check_reader()
     with place.claimed(force) as orphan:  # of two processes that would write there, only one draws
         with let_through(), progress() as step:
             step("drawing the noise")
             released = ready.draw(None if seed is None else ks.rng(seed=seed), threads=_threads())
             released, problem = _published(released, ready, nearest_in, step)
-        put(released, place, key, force, orphan)
-        done(f"The release is written: {shown(place.table)!r} with its certificate {shown(place.certificate)!r}.")
+        file = put(released, place, key, force, orphan)
+        record_release(place)
+    deliver_release(place, file)
     if orphan:
         warning(f"A certificate without a table, left by an interrupted release, was replaced: {place.certificate}.")
     if json:
@@ -222,7 +243,7 @@ def norm_of(nonnegative: bool, norm: str | None) -> Norm | None:
 def report(place: Destination, released: Drawn) -> None:
     """Where the release is; if standard output was closed, standard error shows it instead."""
     try:
-        typer.echo(f"Released     {shown(place.table)}")
+        typer.echo(f"Released     {'to standard output' if place.is_stream else shown(place.table)}")
         if released.unbiased is not None:
             typer.echo(f"Unbiased     {shown(place.unbiased)}")
         typer.echo(f"Certificate  {shown(place.certificate)}")
@@ -233,20 +254,24 @@ def report(place: Destination, released: Drawn) -> None:
         abandon_streams()
 
 
-def _check_call(declared: Declaration, output: str | None, sign: Path | None, force: bool) -> Ed25519PrivateKey | None:
+def _check_call(
+    declared: Declaration, output: str | None, certificate: Path | None, sign: Path | None, force: bool, json: bool
+) -> Ed25519PrivateKey | None:
     """Refuse what can be refused before the table is read; returns the key to sign with."""
-    from keepsum.releasing.destination import Destination
     from keepsum.releasing.signing import read_private_key
 
     if declared.table is None:
         raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     if output is None:
         raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
-    place = Destination.at(output)
+    place = destination(output, certificate)
+    source = [Path(declared.table)] if _is_file(declared.table) else []
+    if place.is_stream:
+        check_free(json, [*source, *place.files])
     if place.put_back():
-        warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.table)}.")
-    written = {place.table.resolve(), place.unbiased.resolve(), place.certificate.resolve()}
-    if _is_file(declared.table) and Path(declared.table).resolve() in written:
+        warning(f"A process was killed while it replaced a release; the old one was restored: {shown(place.files[0])}.")
+    written = {file.resolve() for file in place.files}
+    if any(file.resolve() in written for file in source):
         raise InputError("Output must not be the confidential table itself. Choose another name.")
     place.check(force)
     return None if sign is None else read_private_key(sign)

@@ -1,0 +1,405 @@
+"""``--output -``: nothing but the table is on standard output, and it is said if that may be incomplete."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import keepsum as ks
+import keepsum_shell
+from command import KEEPSUM
+from faults import Fork, changes_of, in_shell, interrupt, kill, terminate
+from keepsum.cli import app, standard_output
+from keepsum.cli.commands import release as command
+from keepsum.releasing.release import Prepared
+from support import HANG
+
+COUNTS = "county,age,n\nA,0-17,5\nA,18-64,6\nA,65+,7\nB,0-17,8\nB,18-64,9\nB,65+,10\n"
+DECLARED = ["--count", "n", "--keep", "county", "--epsilon", "0.5"]
+TO_STREAM = ["--output", "-", "--certificate", "r.certificate.json"]
+PIPE_HOLDS = 2**16  # bytes
+SPENT = "If anybody may have seen a part of the table, that was a release"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the table, in which commands are run."""
+    (tmp_path / "counts.csv").write_text(COUNTS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def release(*more: str, table: str = "counts.csv") -> list[str]:
+    return ["release", table, *DECLARED, "--yes", *more]
+
+
+def names(folder: Path) -> set[str]:
+    """What a command has written."""
+    return {path.name for path in folder.iterdir()} - {"counts.csv", "said.txt", "complaints.txt", "empty"}
+
+
+def forked(arguments: list[str], folder: Path, **options):
+    """Status, output and complaints of a command in a process of its own."""
+    (folder / "empty").mkdir(exist_ok=True)
+    found = Fork(in_shell(arguments, folder / "empty", **options), folder).wait()
+    assert found.error is None, found.error
+    assert "Traceback" not in found.result[2]
+    return found.result
+
+
+def large(folder: Path) -> None:
+    """A table that does not fit into a pipe."""
+    rows = [f"county {k},{age},{k}" for k in range(2_000) for age in ("0-17", "18-64", "65+")]
+    (folder / "large.csv").write_text("\n".join(["county,age,n", *rows]) + "\n")
+    assert (folder / "large.csv").stat().st_size > PIPE_HOLDS
+
+
+# What is written.
+
+
+def test_the_table_and_nothing_else(run, folder):
+    done = run(*release(*TO_STREAM))
+    assert done.returncode == 0
+    certificate = ks.Certificate.from_json((folder / "r.certificate.json").read_bytes())
+    assert hashlib.sha256(done.stdout).hexdigest() == certificate.table.sha256
+    for words in (b"Guarantee ", b"Released     to standard output", b"Certificate  r.certificate.json"):
+        assert words in done.stderr
+    (folder / "r.csv").write_bytes(done.stdout)
+    assert run("verify", "r.csv").returncode == 0
+    assert names(folder) == {"r.certificate.json", "r.csv"}
+
+
+def test_from_standard_input(run, folder):
+    done = run(*release(*TO_STREAM, table="-"), stdin=COUNTS.encode())
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"county,age,n\nA,0-17,")
+    asked = run("release", "-", *DECLARED, *TO_STREAM, "--force", stdin=COUNTS.encode())
+    assert (asked.returncode, asked.stdout) == (2, b"")
+    assert b"No terminal to confirm on" in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (COUNTS, []),
+        (COUNTS.replace(",", ";").replace("\n", "\r\n"), []),
+        ("\ufeff" + COUNTS, []),
+        ("county,fips,sex,n\nA,01,f,5\nA,01,m,6\nB,02,f,7\nB,02,m,8\n", ["--carry", "fips:county"]),
+        (COUNTS.replace("age,n", "Ä,n"), ["--keep-order"]),
+    ],
+)
+def test_the_bytes_are_those_of_the_file(run, folder, text, options):
+    (folder / "counts.csv").write_bytes(text.encode())
+    options = [*options, "--seed", "test"]
+    assert run(*release("--output", "out.csv", *options)).returncode == 0
+    assert run(*release(*TO_STREAM, *options)).stdout == (folder / "out.csv").read_bytes()
+
+
+def test_a_parquet_file_comes_out_as_csv(run, folder):
+    pl.read_csv(io.StringIO(COUNTS)).write_parquet(folder / "counts.parquet")
+    done = run(*release(*TO_STREAM, table="counts.parquet"))
+    assert done.stdout.startswith(b"county,age,n\nA,0-17,")
+    (folder / "r.csv").write_bytes(done.stdout)
+    assert run("verify", "r.csv").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("certificate", "table", "others"),
+    [
+        ("r.certificate.json", "r.csv", {"r.invariants.json", "r.unbiased.csv"}),
+        ("certificate.json", "table.csv", {"invariants.json", "table.unbiased.csv"}),
+        ("other.json", "r.csv", {"other.invariants.json", "other.unbiased.csv"}),
+    ],
+)
+def test_what_belongs_to_it_is_found(run, folder, certificate, table, others):
+    weights = np.arange(1, 7).reshape(1, 6)
+    np.savetxt(folder / "weights.csv", weights, fmt="%d", delimiter=",")
+    options = ["--keep-file", "weights.csv", "--keep-order", "--nonnegative", "--output", "-"]
+    done = run(*release(*options, "--certificate", certificate))
+    assert done.returncode == 0, done.stderr
+    assert names(folder) == {certificate, "weights.csv", *others}
+    (folder / table).write_bytes(done.stdout)
+    checked = run("verify", table, certificate)
+    assert checked.returncode == 0, checked.stdout
+    assert b"nearest in l1, worked out again" in checked.stdout
+    # A release without them leaves none of those before it.
+    again = run(*release("--output", "-", "--certificate", certificate, "--force"))
+    assert again.returncode == 0
+    assert not names(folder) & others
+
+
+def test_a_margin(run, folder):
+    assert run(*release("--output", "out.csv")).returncode == 0
+    done = run("marginal", "out.csv", "--axes", "county", "--output", "-")
+    assert (done.returncode, done.stdout) == (0, b"county,n\nA,18\nB,27\n")
+    assert b"Margin  to standard output" in done.stderr
+    refused = run("marginal", "out.csv", "--output", "-", "--json")
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    status, _, complaints = forked(["marginal", "out.csv", "--output", "-"], folder, stdout="/dev/full")
+    assert status == 3
+    assert "may be incomplete: No space left on device. Run the command again: it costs no privacy." in complaints
+
+
+def test_without_negative_counts_later(run, folder):
+    (folder / "counts.csv").write_text("a,n\n" + "".join(f"x{k},{50 * (k == 0)}\n" for k in range(40)))
+    assert run("release", "counts.csv", "--count", "n", "--keep-total", "--epsilon", "0.2", "--seed", "test", "--yes",
+               "--output", "out/").returncode == 0  # fmt: skip
+    before = names(folder / "out")
+    later = ["postprocess", "out/", "--nonnegative", "--allow-seeded", "--output", "-", "--certificate"]
+    for wrong in ("out/certificate.json", "out/../out/certificate.json"):
+        refused = run(*later, wrong, "--force")
+        assert (refused.returncode, refused.stdout) == (2, b"")
+        assert b"The new certificate must not replace that of the release" in refused.stderr
+    done = run(*later, "r.certificate.json")
+    assert done.returncode == 0
+    assert b"Changed      " in done.stderr
+    (folder / "r.csv").write_bytes(done.stdout)
+    assert pl.read_csv(done.stdout)["n"].min() == 0
+    assert run("verify", "r.csv", "--allow-seeded").returncode == 0
+    assert names(folder / "out") == before
+    status, _, complaints = forked([*later, "s.certificate.json"], folder, stdout="/dev/full")
+    assert status == 3
+    assert "written: 's.certificate.json'. Run the command again with --force: it costs no privacy" in complaints
+
+
+# What is refused, before anything is drawn.
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--output", "-"], "Option --certificate must be given with --output -, such as"),
+        (["--output", "out.csv", "--certificate", "r.json"], "--certificate must be given with --output - only"),
+        ([*TO_STREAM, "--json"], "Option --json must not be given with --output -"),
+        (
+            ["--output", "-", "--certificate", "r.txt"],
+            "such as 'released.certificate.json', got 'r.txt'",
+        ),
+        (["--output", "-", "--certificate", ""], "must be a file such as 'released.certificate.json', got"),
+        (["--output", "-", "--certificate", "-"], "must be a file such as 'released.certificate.json', got '-'"),
+        (["--output", "-", "--certificate", "no/r.json"], "must be in an existing folder, but 'no' does not exist"),
+        (["--output", "-", "--certificate", "there.json"], "Output 'there.json' already exists"),
+        (["--output", "-", "--certificate", "folder.json"], "must be a file, but it is a folder"),
+        (["--output", "-", "--certificate", "s.json"], "Output 's.unbiased.csv' already exists"),
+        (
+            ["--output", "-", "--certificate", "s.json", "--force"],
+            "'s.unbiased.csv', which has a certificate of",
+        ),
+    ],
+)
+def test_bad_options(run, folder, options, sentence):
+    (folder / "folder.json").mkdir()
+    for name in ("there.json", "s.unbiased.csv", "s.unbiased.certificate.json"):
+        (folder / name).write_text("{}")
+    before = names(folder)
+    done = run(*release(*options))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert sentence in done.stderr.decode()
+    assert done.stderr.count(b"keepsum: ") == len(done.stderr.splitlines()) == 1
+    assert names(folder) == before
+
+
+def test_not_over_the_confidential_table(run, folder):
+    (folder / "counts.json").write_text(COUNTS)
+    done = run(*release("--output", "-", "--certificate", "counts.json", "--force", table="counts.json"))
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Output must not be the confidential table itself" in done.stderr
+    assert (folder / "counts.json").read_text() == COUNTS
+
+
+@pytest.mark.parametrize("target", ["counts.csv", "r.certificate.json", "r.unbiased.csv"])
+def test_not_redirected_to_a_file_of_its_own(folder, target):
+    before = b"" if target != "counts.csv" else COUNTS.encode()
+    with (folder / target).open("ab") as stream:
+        done = subprocess.run(
+            [KEEPSUM, *release(*TO_STREAM, "--force")], stdout=stream, stderr=subprocess.PIPE, check=False, timeout=HANG
+        )
+    assert done.returncode == 2
+    assert f"Standard output must not be redirected to '{target}'".encode() in done.stderr
+    assert (folder / target).read_bytes() == before
+
+
+def test_nobody_listens(folder, monkeypatch):
+    """A pipe without a reader, as before a mistyped command, or a stream that is closed: nothing is drawn."""
+
+    def draw(*_, **__):
+        raise AssertionError
+
+    def start(arguments):
+        if stdout == "closed":
+            os.close(1)
+            sys.stdout = sys.__stdout__ = None
+        sys.argv = ["keepsum", *arguments]
+        keepsum_shell.main()
+
+    monkeypatch.setattr(Prepared, "draw", draw)
+    for stdout in ("closed", "broken"):
+        options = {"stdout": "broken"} if stdout == "broken" else {}
+        status, _, complaints = forked(release(*TO_STREAM), folder, start=start, **options)
+        assert status == 2
+        assert complaints.startswith("keepsum: Standard output must be ")
+        assert complaints.endswith("but it is closed. Nothing was released.\n")
+        assert names(folder) == set()
+
+
+def test_a_reader_who_leaves_before_the_draw(folder, monkeypatch):
+    """The pipe is looked at again once everything is shown and confirmed."""
+    monkeypatch.setattr(command, "check_free", lambda *_: None)  # the first look sees a reader
+    status, _, complaints = forked(release(*TO_STREAM), folder, stdout="broken")
+    assert status == 2
+    assert "Guarantee " in complaints
+    assert "Standard output must be read by somebody" in complaints
+    assert names(folder) == set()
+
+
+# A terminal to confirm on.
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 1)])
+def test_the_question_is_on_standard_error(folder, answer, status):
+    """The library for prompts prints the last character of a question to standard output."""
+    ours, theirs = os.openpty()
+    os.write(ours, answer)
+    done = subprocess.run(
+        [KEEPSUM, "release", "counts.csv", *DECLARED, *TO_STREAM],
+        stdin=theirs,
+        capture_output=True,
+        check=False,
+        timeout=HANG,
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == status
+    assert b"Release this table? [y/N]: " in done.stderr
+    if status:
+        assert (done.stdout, names(folder)) == (b"", set())
+    else:
+        assert done.stdout.startswith(b"county,age,n\nA,0-17,")
+        assert names(folder) == {"r.certificate.json"}
+
+
+# The table cannot be written completely.
+
+
+def test_a_full_disk(folder):
+    status, _, complaints = forked(release(*TO_STREAM), folder, stdout="/dev/full")
+    assert status == 3
+    assert "The table on standard output may be incomplete: No space left on device." in complaints
+    assert "Its certificate is written: 'r.certificate.json'." in complaints
+    assert SPENT in complaints
+    assert "othing was released" not in complaints
+    assert "Released " not in complaints
+    assert ks.Certificate.from_json((folder / "r.certificate.json").read_bytes())
+    assert names(folder) == {"r.certificate.json"}
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_who_leaves(folder, unbuffered):
+    """As ``| head -1`` does."""
+    large(folder)
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with (folder / "complaints.txt").open("wb") as complaints:
+        arguments = release(*TO_STREAM, table="large.csv")
+        process = subprocess.Popen([KEEPSUM, *arguments], stdout=subprocess.PIPE, stderr=complaints, env=environment)
+        assert process.stdout.readline() == b"county,age,n\n"
+        process.stdout.close()
+        assert process.wait(timeout=HANG) == 3
+    last = (folder / "complaints.txt").read_text().splitlines()[-1]
+    assert last.startswith("keepsum: The table on standard output may be incomplete: standard output was closed.")
+    assert SPENT in last
+    assert names(folder) == {"large.csv", "r.certificate.json"}
+
+
+def test_stopped_while_the_reader_waits(folder):
+    """A process that is told to end does so, although nobody reads on: nothing is left in a buffer."""
+    large(folder)
+    with (folder / "complaints.txt").open("wb") as complaints:
+        arguments = release(*TO_STREAM, table="large.csv")
+        process = subprocess.Popen([KEEPSUM, *arguments], stdout=subprocess.PIPE, stderr=complaints, bufsize=0)
+        assert process.stdout.read(1) == b"c"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=HANG) == 3
+        process.stdout.close()
+    last = (folder / "complaints.txt").read_text().splitlines()[-1]
+    assert "may be incomplete: the command was stopped. Its certificate is written" in last
+
+
+def test_a_stream_that_takes_little_at_a_time(monkeypatch):
+    class Slow(io.RawIOBase):
+        taken = b""
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            self.taken += bytes(data[:3])
+            return min(3, len(data))
+
+    slow = Slow()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(slow)))
+    with standard_output.reserved():
+        standard_output.deliver(COUNTS.encode())
+        assert slow.taken == COUNTS.encode()
+        monkeypatch.setattr(Slow, "write", lambda *_: None)
+        with pytest.raises(BlockingIOError, match="does not wait"):
+            standard_output.deliver(b"more")
+
+
+# Signals and processes that are killed.
+
+
+def test_a_signal_at_each_change_on_disk(folder):
+    """Stopped with nothing written, or a certificate and the sentence that the table may be incomplete."""
+    place = folder / "place"
+    place.mkdir()
+    arguments = release("--output", "-", "--certificate", f"{place}/r.certificate.json")
+    assert app.run(release("--output", "warm.csv")) == 0  # so that forks have everything loaded
+    seen = []
+    for turn, moment in enumerate(changes_of(in_shell(arguments, place), place)):
+        for path in place.iterdir():
+            path.unlink()
+        fault, stopped = ((interrupt, 130), (terminate, 143))[turn % 2]
+        status, said, complaints = Fork(in_shell(arguments, place), place, moment, fault).wait().result
+        assert "Traceback" not in complaints
+        assert said == ""
+        seen.append((place / "r.certificate.json").exists())
+        assert status == (3 if seen[-1] else stopped)
+        assert ("may be incomplete: the command was stopped" if seen[-1] else "nothing was released") in complaints
+        assert len(list(place.iterdir())) == seen[-1]
+    assert set(seen) == {False, True}
+
+
+def test_killed_while_a_certificate_is_replaced(folder, capsys):
+    place = folder / "place"
+    place.mkdir()
+    arguments = release("--output", "-", "--certificate", f"{place}/r.certificate.json")
+    assert app.run([*arguments, "--nonnegative"]) == 0
+    old = {path.name: path.read_bytes() for path in place.iterdir()}
+    assert set(old) == {"r.certificate.json", "r.unbiased.csv"}
+    work = in_shell([*arguments, "--force"], place)
+    restored = 0
+    for moment in changes_of(work, place):
+        shutil.rmtree(place)
+        place.mkdir()
+        for name, data in old.items():
+            (place / name).write_bytes(data)
+        Fork(work, place, moment, kill).wait()
+        capsys.readouterr()
+        assert app.run(arguments) == 2  # puts back what has to be
+        errors = capsys.readouterr().err
+        restored += "the old one was restored" in errors
+        assert "already exists" in errors
+        now = {path.name: path.read_bytes() for path in place.iterdir() if not path.name.startswith(".")}
+        if now != old:
+            assert set(now) == {"r.certificate.json"}
+            assert json.loads(now["r.certificate.json"])["postprocessing"] == []
+    assert restored
