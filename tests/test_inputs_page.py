@@ -73,7 +73,7 @@ def needed_categories(arguments: list[str]) -> str:
 
 
 def test_the_page_has_them_all():
-    assert len(COMMANDS) == 13
+    assert len(COMMANDS) == 14
     assert all(COMMANDS.values())
     assert len(BLOCKS) == 2
 
@@ -88,4 +88,27 @@ def test_commands_run_and_verify(commands, capsys):
         yes = ["--yes"] if arguments[0] == "release" else []
         assert run([*arguments, *yes]) == 0, capsys.readouterr().err
         if arguments[0] == "release":
-            assert run(["verify", arguments[arguments.index("-o") + 1]]) == 0, capsys.readouterr().out
+            place = arguments[arguments.index("-o") + 1] if "-o" in arguments else "out/"
+            assert run(["verify", place]) == 0, capsys.readouterr().out
+
+
+SPECS = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("spec", [SPECS[0], SPECS[0] + SPECS[1], SPECS[2]])
+@pytest.mark.usefixtures("files")
+def test_specs_run_and_verify(spec, capsys):
+    """A spec of the page, on the data that it names."""
+    assert len(SPECS) == 3
+    rows = [f"{state},{county},{sex},{k}" for k, (state, county, _) in enumerate(PLACES) for sex in "fm"]
+    write("counts.csv", ["state,county,sex,n", *rows])
+    people = {"county": ["Cook", "Lake", "Lake"], "age": [3, 40, 80], "sex": ["f", "m", "f"]}
+    parquet.write_table(pa.table(people), "people.parquet")
+    assert run(["keygen", "key.pem"]) == 0
+    Path("keepsum.toml").write_text(spec, encoding="utf-8")
+    assert run(["release", "--yes"]) == 0, capsys.readouterr().err
+    places = re.findall(r'^(?:output\.)?path = "(.*?)"', spec, flags=re.MULTILINE)
+    assert places
+    for place in places:
+        assert run(["verify", place]) == 0, capsys.readouterr().out
+    assert Path("states.csv").exists() == ("states.csv" in spec)

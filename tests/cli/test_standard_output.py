@@ -18,8 +18,7 @@ import keepsum as ks
 import keepsum_shell
 from command import KEEPSUM
 from faults import Fork, changes_of, in_shell, interrupt, kill, terminate
-from keepsum.cli import app, standard_output
-from keepsum.cli.commands import release as command
+from keepsum.cli import app, releases, standard_output
 from keepsum.releasing.release import Prepared
 from support import HANG
 
@@ -253,7 +252,7 @@ def test_nobody_listens(folder, monkeypatch):
 
 def test_a_reader_who_leaves_before_the_draw(folder, monkeypatch):
     """The pipe is looked at again once everything is shown and confirmed."""
-    monkeypatch.setattr(command, "check_free", lambda *_: None)  # the first look sees a reader
+    monkeypatch.setattr(releases, "check_free", lambda *_: None)  # the first look sees a reader
     status, _, complaints = forked(release(*TO_STREAM), folder, stdout="broken")
     assert status == 2
     assert "Guarantee " in complaints

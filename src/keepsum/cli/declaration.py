@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-import keepsum as ks
-from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.cli import completion
 from keepsum.cli.categories import parse_categories
-from keepsum.cli.records import (
-    RecordOptions,
-    count_records,
-    empty_table,
-    parse_bins,
-    parse_missing,
-    refuse_with_by,
-    refuse_without_by,
-)
+from keepsum.cli.records import parse_bins, parse_missing
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
-    from keepsum.privacy.mechanism import Request
+    from keepsum.specs.job import Job
+    from keepsum.specs.spec import Marginal, Spec
 
 FILES = """Categories:
 
@@ -62,6 +53,7 @@ PUBLISHED = """
     published.csv, for --totals: columns for axes and the count (an empty axis means all categories); or total and count
 """
 TABLE_AND_TOTALS, RECORDS, NOISE = "The table and its kept totals", "Records instead of counts", "The noise"
+SPEC = "A spec (keepsum.toml)"
 
 
 def option(
@@ -230,8 +222,8 @@ class Declaration:
         option("--to", help="With --per-person: 'any value' or 'some other value'.", panel=NOISE, metavar="VALUE"),
     ] = None
     mechanism: Annotated[
-        str, option("--mechanism", help="laplace (default) or gaussian.", panel=NOISE, metavar="NAME")
-    ] = "laplace"
+        str | None, option("--mechanism", help="laplace (default) or gaussian.", panel=NOISE, metavar="NAME")
+    ] = None
     delta: Annotated[str | None, option("--delta", help="Delta, for gaussian.", panel=NOISE, metavar="D")] = None
     rho: Annotated[str | None, option("--rho", help="zCDP at distance 1, for gaussian.", panel=NOISE, metavar="R")] = (
         None
@@ -247,114 +239,99 @@ class Declaration:
     ] = None
     sigma: Annotated[str | None, option("--sigma", help="Sigma, for gaussian.", panel=NOISE, metavar="S")] = None
 
-    def noise(self) -> Request:
-        """The mechanism."""
-        parameters = {name: getattr(self, name) for name in ("epsilon", "delta", "rho", "sigma")}
-        person = self._person()
-        if self.mechanism == "laplace":
-            for name in ("delta", "rho", "sigma", "calibration"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"Option --{name} requires --mechanism gaussian. Leave it out for Laplace noise.")
-            if self.epsilon is None:
-                raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
-            norm = "l1" if self.norm is None else self.norm
-            if person is None:
-                return ks.Laplace(self.epsilon, norm)
-            return ks.Laplace.per_person(self.epsilon, norm, **person)
-        if self.mechanism != "gaussian":
-            raise InputError(f"Option --mechanism must be laplace or gaussian, got {self.mechanism!r}.")
-        if self.norm == "l1":
-            raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
-        calibration = self.calibration or "zcdp"
-        if person is None:
-            return ks.Gaussian(**parameters, calibration=calibration)
-        if parameters.pop("sigma") is not None:
-            raise InputError(
-                "Option --sigma must not be combined with --per-person, because it is not a privacy loss. Pass --rho."
-            )
-        return ks.Gaussian.per_person(**parameters, calibration=calibration, **person)
+    spec: Annotated[
+        str | None,
+        option("--spec", help="A spec of what to release, overridden by options.", panel=SPEC, metavar="FILE"),
+    ] = None
+    only: Annotated[str | None, option("--only", help="One of the tables of a spec.", panel=SPEC, metavar="NAME")] = (
+        None
+    )
 
-    def _person(self) -> dict[str, Any] | None:
-        """The arguments of ``per_person``; None without it."""
-        if self.per_person:
-            return {"attributes": _names(self.attributes) or None, "to": self.to or "any value"}
-        for name in ("attributes", "to"):
-            if getattr(self, name):
-                raise InputError(f"Option --{name} requires --per-person. Add it, or leave --{name} out.")
-        return None
+    def jobs(self, options: Spec, data_needed: bool = False) -> tuple[list[Job], list[Marginal]]:
+        """What is to be released, as options or a spec declare it, with the sums over it that a spec asks for.
 
-    def cells(self) -> ks.Table:
-        """The cells for a plan: those of the table, or of records, which are not read for it."""
-        return empty_table(self.record_options()) if self.by else self.read()
+        Parameters
+        ----------
+        options
+            What options say, of this declaration and others.
+        data_needed
+            Whether there must be data: then keepsum.toml is read wherever no table is given.
+        """
+        from keepsum.specs.job import job_of, jobs_of
 
-    def record_options(self) -> RecordOptions:
-        """What is declared about records."""
-        refuse_with_by(self)
+        path = self._spec_path(data_needed)
+        if path is not None:
+            return jobs_of(path, options, self.only)
+        if self.only is not None:
+            raise InputError("Option --only requires --spec, or a file keepsum.toml in this folder.")
+        return [job_of(options)], []
+
+    def job(self) -> Job:
+        """The one release that is declared."""
+        jobs, _ = self.jobs(self.options())
+        if len(jobs) > 1:
+            raise InputError(f"Option --only must name one table: {', '.join(str(job.name) for job in jobs)}.")
+        return jobs[0]
+
+    def _spec_path(self, data_needed: bool) -> Path | None:
+        from keepsum.specs.reading import NAME
+
+        if self.spec is not None:
+            return Path(self.spec)
+        declared = not data_needed and bool(self.categories or self.domain)
+        return Path(NAME) if self.table is None and not declared and Path(NAME).is_file() else None
+
+    def options(self) -> Spec:
+        """What the options say."""
+        from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
+
         within = self._within()
-        return RecordOptions(
-            by=_names(self.by),
-            within=within,
-            categories=self._categories(within or {}),
-            bins=parse_bins(self.bins or []),
-            missing=parse_missing(self.missing or []),
-            unit=self.unit,
-            max_rows_per_unit=self.max_rows_per_unit,
-            table=self.database_table,
-            count=self._count,
+        kind: Any = self.mechanism
+        if kind not in (None, "laplace", "gaussian"):
+            raise InputError(f"Option --mechanism must be laplace or gaussian, got {kind!r}.")
+        return Spec(
+            source=Source(
+                data=self.table,
+                table=self.database_table,
+                count=self.count,
+                drop=_names(self.drop),
+                drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows"),
+                carry=self._carry(),
+                wide=self._wide(),
+                keep_order=self.keep_order,
+                sheet=self.sheet,
+                encoding=self.encoding,
+                structure=self.structure,
+                flags=self._flags(),
+            ),
+            records=Records(
+                by=_names(self.by),
+                bins={column: [*edges] for column, edges in parse_bins(self.bins or []).items()},
+                missing=parse_missing(self.missing or []),
+                unit=self.unit,
+                max_rows_per_unit=self.max_rows_per_unit,
+            ),
+            axes=Axes(
+                names=_names(self.axes),
+                within=within,
+                domain=self.domain,
+                dense=self.dense,
+                categories=parse_categories(self.categories or [], within),
+            ),
+            keep=Keep(margins=list(self.keep or []), total=self.keep_total, files=list(self.keep_file or [])),
+            mechanism=Noise(
+                kind=kind,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                rho=self.rho,
+                sigma=self.sigma,
+                norm=self.norm,
+                per_person=self.per_person,
+                attributes=_names(self.attributes),
+                to=self.to,
+                calibration=self.calibration,
+            ),
         )
-
-    def read(self) -> ks.Table:
-        """The table; without a file, an empty table over the declared categories."""
-        if self.by:
-            return count_records(self.record_options(), self.table)
-        refuse_without_by(self)
-        within = self._within()
-        categories = self._categories(within or {})
-        if self.table is not None:
-            return self._from_file(self.table, categories, within)
-        if categories is None:
-            raise InputError("A table must be given, or its categories with --categories or --domain.")
-        for name in ("sheet", "encoding", "structure", "flag"):
-            if getattr(self, name):
-                raise InputError(f"Option --{name} requires a table. Leave it out.")
-        if self.keep_order:
-            raise InputError(
-                "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
-            )
-        cells = ks.Domain(categories, within)
-        check_room(cells.size, f"A table of {cells.size:,} cells", BYTES_A_CELL)
-        import numpy as np
-
-        return ks.Table(cells, np.zeros(cells.size, dtype=np.int64), self._count)
-
-    @property
-    def _count(self) -> str:
-        """The column of counts, by default one of that name."""
-        return "count" if self.count is None else self.count
-
-    def _from_file(self, name: str, categories: dict[str, Any] | None, within: dict[str, str] | None) -> ks.Table:
-        """The table in a file; a column named in an option is an axis even if it contains numbers."""
-        from keepsum.sources.reading import FileForm, table_in
-        from keepsum.tables.declared import Declared
-
-        if name == "-" and sys.stdin is None:
-            raise InputError("Standard input must be open to read a table from it, but it is closed.")
-        margins = self.keep or []
-        declared = Declared.checked(
-            self._count,
-            _names(self.axes) or None,
-            within=within,
-            domain=categories,
-            drop=_names(self.drop),
-            drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows"),
-            carry=self._carry(),
-            wide=self._wide(),
-            keep_order=self.keep_order,
-            dense=self.dense,
-            named=[*margins, *(axis for text in margins for axis in text.split(","))],
-        )
-        form = FileForm.checked(self.sheet, self.encoding, self.structure, self._flags())
-        return table_in(sys.stdin.buffer if name == "-" else name, declared, form)
 
     def _carry(self) -> list[str] | dict[str, str]:
         """Columns to carry, each with its axis if one of them has one."""
@@ -380,38 +357,9 @@ class Declaration:
                 raise InputError(f"Option --flag must give an attribute one value, such as OBS_STATUS=A, got {text!r}.")
         return flags
 
-    def _categories(self, within: dict[str, str]) -> dict[str, Any] | None:
-        """The categories of ``--categories`` and ``--domain``."""
-        if not self.categories and self.domain is None:
-            return None
-        from keepsum.sources.declarations import read_domain
-
-        from_options = parse_categories(self.categories or [], within)
-        from_file = {} if self.domain is None else read_domain(self.domain)
-        for axis in from_options:
-            if axis in from_file:
-                raise InputError(f"Categories of axis {axis!r} must be declared once, with --categories or --domain.")
-        return from_options | from_file
-
-    def kept(self, table: ks.Table) -> ks.Invariants:
-        """The totals to keep."""
-        from keepsum.sources.declarations import read_keep
-
-        margins = [_margin(text, table.domain.axes) for text in self.keep or []]
-        invariants = table.keep(*margins, total=self.keep_total)
-        for path in self.keep_file or []:
-            invariants = invariants + read_keep(path, table)
-        if len(set(invariants.names)) < invariants.height:
-            raise InputError("Kept totals must have different names. Rename the totals in the files of --keep-file.")
-        if not invariants.height:
-            raise InputError("At least one total must be kept. Pass --keep, --keep-total or --keep-file.")
-        return invariants
-
-    def _within(self) -> dict[str, str] | None:
-        if not self.within:
-            return None
+    def _within(self) -> dict[str, str]:
         nesting: dict[str, str] = {}
-        for text in self.within:
+        for text in self.within or []:
             child, colon, parent = text.partition(":")
             if not (child and colon and parent):
                 raise InputError(f"Option --within must be CHILD:PARENT such as county:state, got {text!r}.")
@@ -422,16 +370,6 @@ class Declaration:
 
 def _names(texts: Sequence[str] | None) -> list[str]:
     return [name for text in texts or [] for name in text.split(",")]
-
-
-def axis_names(texts: Sequence[str] | None, axes: Sequence[str]) -> list[str]:
-    """Axes that were given with commas between them, or one by one; the name of an axis may contain a comma."""
-    return [name for text in texts or [] for name in _margin(text, axes)]
-
-
-def _margin(text: str, axes: Sequence[str]) -> list[str]:
-    """The axes of a margin, separated by commas; the name of an axis may contain a comma."""
-    return [text] if text in axes else text.split(",")
 
 
 def declares(command: Callable[..., None]) -> Callable[..., None]:

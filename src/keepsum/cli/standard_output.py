@@ -34,6 +34,9 @@ class Reserved:
 @contextlib.contextmanager
 def reserved() -> Iterator[None]:
     """Reserve standard output for a table: whatever else is printed goes to standard error, a prompt too."""
+    if Reserved.stream is not None:  # by the caller
+        yield
+        return
     Reserved.stream = sys.stdout
     try:
         with contextlib.redirect_stdout(sys.stderr):

@@ -68,19 +68,23 @@ def read_keep(path: str | PathLike[str], table: Table) -> Invariants:
         The table whose totals they are.
     """
     if Path(path).suffix.lower() == ".toml":
-        return _subsets(_toml(path, "of totals"), table.domain, fspath(path))
+        declared = _toml(path, "of totals")
+        totals = declared.get("total")
+        if not isinstance(totals, list) or not totals or set(declared) != {"total"}:
+            raise InputError(
+                f"File {fspath(path)!r} must contain a [[total]] for each total to keep, and nothing else."
+            )
+        return subsets(totals, table.domain, "[[total]]", f" of {fspath(path)!r}")
     return _matrix(path, table)
 
 
-def _subsets(declared: Mapping[str, Any], domain: Domain, name: str) -> Invariants:
-    totals = declared.get("total")
-    if not isinstance(totals, list) or not totals or set(declared) != {"total"}:
-        raise InputError(f"File {name!r} must contain a [[total]] for each total to keep, and nothing else.")
+def subsets(totals: Sequence[Any], domain: Domain, kind: str, place: str = "") -> Invariants:
+    """Totals of sets of cells, declared as in ``read_keep``; messages call them "[[total]] 2 of 'totals.toml'"."""
     chosen: list[IntArray] = []
     weights: list[int] = []
     names: list[str] = []
     for k, total in enumerate(totals):
-        where = f"[[total]] {k + 1} of {name!r}"
+        where = f"{kind} {k + 1}{place}"
         if not isinstance(total, Mapping) or not set(total) <= {"name", "cells", "weight"} or "cells" not in total:
             raise InputError(f"{where} must have cells, optionally a name and a weight, and nothing else.")
         weight = total.get("weight", 1)
@@ -90,9 +94,10 @@ def _subsets(declared: Mapping[str, Any], domain: Domain, name: str) -> Invarian
             raise InputError(f"The name of {where} must be text.")
         chosen.append(_chosen(total["cells"], domain, where))
         weights.append(weight)
-        names.append(str(total.get("name", f"total {k + 1}")))
-    if len(set(names)) < len(names):
-        raise InputError(f"Totals of {name!r} must have different names.")
+        name = str(total.get("name", f"total {k + 1}"))
+        if name in names:
+            raise InputError(f"The name of {where} must differ from those of the totals before it.")
+        names.append(name)
     if set(weights) == {1}:
         return Invariants.subsets(domain.size, chosen, names).over(domain)
     sizes = [len(cells) for cells in chosen]
@@ -128,7 +133,7 @@ def _matrix(path: str | PathLike[str], table: Table) -> Invariants:
             f"A matrix such as {name!r} must be used with keep_order=True, because it refers to rows of the table by "
             f"position and so makes their order public. Or name the cells in a .toml file."
         )
-    lines = [line.split(",") for line in _text(path).splitlines() if line.strip()]
+    lines = [line.split(",") for line in file_text(path).splitlines() if line.strip()]
     for k, line in enumerate(lines):
         if len(line) != table.domain.size:
             raise InputError(
@@ -287,17 +292,22 @@ def _not_all_cells(domain: Domain, rows: int) -> DataError:
 
 
 def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
-    text = _text(path)
+    text = file_text(path)
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # Only the position: the file may contain counts by mistake, and the error may repeat some of them.
-        position = re.search(r"at (line \d+, column \d+|end of document)", str(error))
-    where = f" ({position[1]})" if position else ""
+        where = toml_problem(error)
     raise InputError(f"File {what} {str(path)!r} must be valid TOML, but is not{where}.")
 
 
-def _text(path: str | PathLike[str]) -> str:
+def toml_problem(error: Exception) -> str:
+    """Where TOML is wrong, and no more: the file may contain counts by mistake, and the error may repeat some."""
+    position = re.search(r"at (line \d+, column \d+|end of document)", str(error))
+    return f" ({position[1]})" if position else ""
+
+
+def file_text(path: str | PathLike[str]) -> str:
+    """The text of a UTF-8 file of declarations."""
     file = check_path(path, "The file")
     try:
         data = file.read_bytes()

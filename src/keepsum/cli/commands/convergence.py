@@ -71,7 +71,8 @@ def convergence(
     """Show how chains converge."""
     from keepsum.sources.atomic import check_new
 
-    mechanism = declared.noise()
+    job = declared.job()
+    mechanism = job.noise()
     if output is not None:
         if output.suffix.lower() not in PICTURE_KINDS:
             raise InputError(
@@ -82,9 +83,9 @@ def convergence(
         raise InputError("Options --lag and --max-steps need --paper. Omit them.")
     with progress() as step:
         step("reading the categories")
-        table = declared.read()
+        table = job.cells()
         step("compiling the plan")
-        plan = ks.plan(declared.kept(table), mechanism)
+        plan = ks.plan(job.kept(table), mechanism, max_rows_per_unit=job.spec.records.max_rows_per_unit or 1)
         if paper is not None:
             step("running the paper's chains")
             times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)

@@ -9,7 +9,6 @@ import typer
 
 import keepsum as ks
 from keepsum._signals import held_back
-from keepsum.cli.declaration import axis_names
 from keepsum.cli.screen import done, progress, show_json, shown
 from keepsum.cli.standard_output import FREE, INCOMPLETE, STANDARD_OUTPUT, check_free, deliver
 from keepsum.errors import InputError
@@ -59,6 +58,7 @@ def marginal(
     """Write a margin of a release."""
     from keepsum.sources.atomic import check_new, write_file
     from keepsum.sources.writing import kind_of, table_bytes
+    from keepsum.specs.building import margin_of
 
     if output is None:
         raise InputError("Option --output must be given, such as --output states.csv.")
@@ -72,7 +72,8 @@ def marginal(
         step("reading the release")
         published = ks.read_release(release, certificate, allow_seeded=allow_seeded)
         step("working out the noise of the totals")
-        margin = published.marginal(axis_names(axes, published.table.domain.axes))
+        known = published.table.domain.axes
+        margin = published.marginal([name for text in axes or [] for name in margin_of(text, known)])
         note = margin.note
     if is_stream:
         table = table_bytes(margin.table, "csv")

@@ -41,12 +41,13 @@ def plan(
     from keepsum.planning.plan import compile_plan
     from keepsum.releasing.explain import topics
 
-    mechanism = declared.noise()
+    job = declared.job()
+    mechanism = job.noise()
     with progress() as step:
         step("reading the categories")
-        table = declared.cells()
+        table = job.cells()
         step("compiling the plan")
-        made = Plan.of(compile_plan(declared.kept(table), mechanism, records=table.records))
+        made = Plan.of(compile_plan(job.kept(table), mechanism, records=table.records))
         step("working out margins of error")
         drawable = all(choice.sampler is not None for choice in made.samplers)
         accuracy = made.accuracy() if drawable else None

@@ -1,0 +1,303 @@
+"""The releases that options or a spec declare: all are prepared and shown, then confirmed once, then drawn in order."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+import keepsum as ks
+from keepsum._signals import held_back, let_through
+from keepsum.cli.reporting import as_json, report, sections_of
+from keepsum.cli.screen import Done, FailedError, done, pairs_shown, progress, show, show_json, shown, warning
+from keepsum.cli.standard_output import (
+    STANDARD_OUTPUT,
+    check_free,
+    check_reader,
+    deliver_release,
+    destination,
+    record_release,
+)
+from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.errors import InputError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from keepsum.privacy.distance import Norm
+    from keepsum.releasing.destination import Destination
+    from keepsum.releasing.release import Drawn, Prepared
+    from keepsum.specs.job import Job
+    from keepsum.specs.spec import Marginal
+
+TOGETHER = (
+    "{} releases. Where they are about the same people, their losses add up. A table that is a sum over another one "
+    "costs nothing as a [[marginal]] of it, with larger noise."
+)
+OTHERS_FAILED = "{done} What was still to be written failed: {reason}."
+
+
+@dataclass(frozen=True)
+class Call:
+    """How the command was called: what does not belong in a spec."""
+
+    yes: bool = False
+    force: bool = False
+    json: bool = False
+    seed: str | None = None
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A release that can be drawn."""
+
+    job: Job
+    place: Destination
+    key: Ed25519PrivateKey | None
+    prepared: Prepared
+    nearest_in: Norm | None
+
+
+def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) -> None:
+    """Prepare every release, show what they mean, ask, and write them."""
+    for job in jobs:
+        job.noise()  # what can be refused before a table is read comes first
+    if len(jobs) + len(marginals) > 1 and any(job.spec.output.path == STANDARD_OUTPUT for job in jobs):
+        raise InputError("Output must be a file or a folder if there are several tables, got standard output.")
+    keys = [_check_call(job, call) for job in jobs]
+    _check_places(jobs, marginals, call)
+    for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
+        warnings.simplefilter("ignore", known)
+    with progress() as step:
+        ready = [_prepared(job, key, call, step) for job, key in zip(jobs, keys, strict=True)]
+        for marginal in marginals:
+            _check_axes(marginal, ready)
+    if not call.json:
+        show(sections_in_shell_terms(_sections(ready)))
+        sys.stdout.flush()  # if it cannot be shown, nothing is released
+    question = "Release this table?" if len(ready) == 1 else f"Release these {len(ready)} tables?"
+    if not call.yes and not typer.confirm(question, err=True):
+        raise FailedError("Nothing was released.")
+    _write(ready, marginals, call)
+
+
+def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) -> None:
+    """Draw and write the releases, then the sums over them, and report each."""
+    written: dict[str | None, tuple[Ready, Drawn]] = {}
+    results, problems = [], []
+    for one in ready:
+        last = len(written) == len(ready) - 1 and not marginals
+        released, problem = _released(one, call, last)
+        written[one.job.name] = one, released
+        problems += [] if problem is None else [problem]
+        if call.json:
+            results.append({"name": one.job.name, **as_json(one.prepared, one.place, released)})
+        else:
+            report(one.place, released)
+    sums = [_summed(marginal, *written[marginal.of], call) for marginal in marginals]
+    if call.json:
+        (_, *alone), *others = (list(result.items()) for result in results)
+        show_json({**({"tables": results} if others else dict(alone)), **({"marginals": sums} if sums else {})})
+    if problems:
+        raise FailedError(f"The release is written as it was drawn, with negative counts: {problems[0]}")
+
+
+def _check_call(job: Job, call: Call) -> Ed25519PrivateKey | None:
+    """Refuse what can be refused before the table is read; returns the key to sign with."""
+    from keepsum.releasing.signing import read_private_key
+
+    spec = job.spec
+    norm_of(spec.postprocess.nonnegative, spec.postprocess.norm)
+    if spec.source.data is None:
+        raise InputError("A table must be given: keepsum release counts.csv --count n ...")
+    with job.located("output"):
+        if spec.output.path is None:
+            raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
+        place = _place(job)
+        if place.is_stream:
+            check_free(call.json, [*_sources(job), *place.files])
+        if place.put_back():
+            restored = shown(place.files[0])
+            warning(f"A process was killed while it replaced a release; the old one was restored: {restored}.")
+        _check_not_source(place.files, [job])
+        place.check(call.force)
+        return None if spec.output.sign is None else read_private_key(spec.output.sign)
+
+
+def _sources(job: Job) -> list[Path]:
+    """The files that the data are in."""
+    data = job.spec.source.data
+    sources = [data] if isinstance(data, str) else data or []
+    return [Path(source) for source in sources if source != "-" and "://" not in source]
+
+
+def _check_not_source(files: Iterable[Path], jobs: Sequence[Job]) -> None:
+    sources = {source.resolve() for job in jobs for source in _sources(job)}
+    if any(file.resolve() in sources for file in files):
+        raise InputError("Output must not be the confidential table itself. Choose another name.")
+
+
+def _place(job: Job, kind: str = "csv") -> Destination:
+    output = job.spec.output
+    return destination(str(output.path), None if output.certificate is None else Path(output.certificate), kind)
+
+
+def _check_places(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) -> None:
+    """Refuse outputs that would overwrite one another or the data, and sums that could not be written."""
+    from keepsum.sources.atomic import check_new
+    from keepsum.sources.writing import kind_of
+
+    places = [_place(job) for job in jobs]
+    outputs = [[place.folder] if place.folder is not None else list(place.files) for place in places]
+    for file in (Path(marginal.output) for marginal in marginals):
+        kind_of(file)
+        check_new(file, call.force)
+        outputs.append([file])
+    if len(outputs) == 1:
+        return
+    for k, files in enumerate(outputs):
+        _check_not_source(files, jobs)
+        earlier = [file.resolve() for others in outputs[:k] for file in others]
+        for file in (file.resolve() for file in files):
+            if any(file == other or other in file.parents or file in other.parents for other in earlier):
+                raise InputError(
+                    f"Outputs must be different places, none within another, got {shown(files[0])!r} after another. "
+                    f"Choose another name."
+                )
+
+
+def _prepared(job: Job, key: Ed25519PrivateKey | None, call: Call, step: Callable[[str], None]) -> Ready:
+    """Everything that a curator must know; refuses what must not be published."""
+    from keepsum.planning.plan import compile_plan
+    from keepsum.releasing.postprocess import check_nonnegative
+    from keepsum.releasing.release import prepare
+    from keepsum.sources.writing import own_kind
+
+    output, name = job.spec.output, "" if job.name is None else f" {job.name!r}"
+    nearest_in = norm_of(job.spec.postprocess.nonnegative, job.spec.postprocess.norm)
+    step(f"reading the table{name}")
+    table = job.read()
+    place = _place(job, own_kind(table))
+    kept = job.kept(table)
+    _check_terminal(job, call.yes)
+    step(f"compiling the plan{name}")
+    with job.located("mechanism", "keep", "output"):
+        plan = compile_plan(kept, job.noise(), records=table.records)
+        if nearest_in is not None:
+            check_nonnegative(plan.structure, nearest_in)
+        step(f"working out margins of error and bounds{name}")
+        shows = pairs_shown(step)
+        ready = prepare(plan, table, output.accept_pinned, call.seed is not None, shows, output.accept_delta)
+    with job.located("output"):
+        _check_totals(output.totals, ready)
+    return Ready(job, place, key, ready, nearest_in)
+
+
+def _check_terminal(job: Job, yes: bool) -> None:
+    if not yes and (job.spec.source.data == "-" or sys.stdin is None or not sys.stdin.isatty()):
+        raise InputError("No terminal to confirm on; pass --yes to release.")
+
+
+def _check_totals(path: str | None, ready: Prepared) -> None:
+    """Kept totals must be those that are published already."""
+    from keepsum.releasing.verify import compare
+    from keepsum.sources.declarations import read_totals
+
+    if path is None:
+        return
+    figures = read_totals(path, ready.plan.invariants, ready.table.count)
+    agree, differences = compare(figures, dict(enumerate(ready.totals)), ready.plan.invariants)
+    if not agree:
+        raise FailedError(f"Kept totals differ from the published figures, so nothing is released: {differences}.")
+
+
+def _check_axes(marginal: Marginal, ready: Sequence[Ready]) -> None:
+    """Sums must be over axes that there are."""
+    one = next(one for one in ready if one.job.name == marginal.of)
+    one.prepared.table.domain.closure(marginal.axes)
+
+
+def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
+    spec = ready[0].job.lines
+    sections: list[tuple[str, list[str]]] = [] if spec is None else [("Spec", [shown(spec.name)])]
+    for one in ready:
+        sections += [] if one.job.name is None else [("Release", [one.job.name])]
+        sections += sections_of(one.prepared, one.nearest_in)
+    return sections + ([("Together", [TOGETHER.format(len(ready))])] if len(ready) > 1 else [])
+
+
+def _released(one: Ready, call: Call, last: bool) -> tuple[Drawn, str | None]:
+    """Draw a release and write it."""
+    from keepsum.releasing.destination import put
+
+    before = Done.words
+    place = one.place
+    check_reader()
+    with place.claimed(call.force) as orphan:  # of two processes that would write there, only one draws
+        with let_through(), progress() as step:
+            step("drawing the noise")
+            rng = None if call.seed is None else ks.rng(seed=call.seed)
+            drawn = one.prepared.draw(rng, threads=_threads())
+            released, problem = _published(drawn, one, step)
+        file = put(released, place, one.key, call.force, orphan)
+        record_release(place)
+        if before is not None or not last:
+            done(" ".join(filter(None, [before, Done.words])), cut_off=Done.cut_off if last else OTHERS_FAILED)
+    deliver_release(place, file)
+    if orphan:
+        warning(f"A certificate without a table, left by an interrupted release, was replaced: {place.certificate}.")
+    return released, problem
+
+
+def _published(drawn: Drawn, one: Ready, step: Callable[[str], None]) -> tuple[Drawn, str | None]:
+    """What is to be published, and why it is what was drawn although no negative counts are wanted, if so.
+
+    What was drawn is published in any case: to draw again until a solver succeeds would change the law of the noise.
+    """
+    from keepsum.releasing.postprocess import without_negative
+
+    if one.nearest_in is None:
+        return drawn, None
+    step("looking for the nearest table without negative counts")
+    plan = one.prepared.plan
+    try:
+        return without_negative(drawn, plan.structure, plan.invariants, one.nearest_in), None
+    except ks.PlanError as error:
+        return drawn, str(error)
+
+
+def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict[str, Any]:
+    """Write the sums over a release."""
+    from keepsum.facade.marginal import marginal_of
+    from keepsum.sources.atomic import write_file
+    from keepsum.sources.writing import kind_of, table_bytes
+
+    file = Path(marginal.output)
+    sums = marginal_of(released.table, one.prepared.plan, marginal.axes)
+    note = sums.note
+    with held_back():
+        write_file(file, table_bytes(sums.table, kind_of(file)), call.force)
+        done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=OTHERS_FAILED)
+    if not call.json:
+        typer.echo(f"Margin       {shown(file)}")
+        typer.echo(f"             {note}")
+    return {"table": shown(file), "axes": list(sums.axes), "kept": sums.kept, "note": note}
+
+
+def norm_of(nonnegative: bool, norm: str | None) -> Norm | None:
+    """The norm in which the nearest table is wanted, if one is."""
+    from keepsum.releasing.postprocess import checked_norm
+
+    if norm is not None and not nonnegative:
+        raise InputError("Option --nonnegative-norm must be given with --nonnegative.")
+    return checked_norm(norm or "l1") if nonnegative else None
+
+
+def _threads() -> int:
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -1,0 +1,100 @@
+"""What a curator sees of a release: before any budget is spent, and when it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from keepsum.cli.screen import Done, abandon_streams, note, shown
+
+if TYPE_CHECKING:
+    from keepsum.privacy.distance import Norm
+    from keepsum.releasing.destination import Destination
+    from keepsum.releasing.release import Drawn, Prepared
+
+SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
+PUBLISHED_NEAREST = (
+    "the nearest table in {} without negative counts that keeps every total, with the unbiased one beside it; "
+    "counts at or near 0 are then biased upwards, the others downwards"
+)
+
+
+def sections_of(ready: Prepared, nearest_in: Norm | None) -> list[tuple[str, list[str]]]:
+    """What the curator must know before any budget is spent."""
+    from keepsum.releasing.explain import topics
+
+    return [
+        *topics(ready.plan),
+        ("Accuracy", [str(ready.accuracy)]),
+        ("Bounded cells", _bounded(ready)),
+        *([("Published", [PUBLISHED_NEAREST.format(nearest_in)])] if nearest_in is not None else []),
+        *(("Warning", [sentence]) for sentence in ready.warnings),
+    ]
+
+
+def _bounded(ready: Prepared) -> list[str]:
+    from keepsum.accuracy.disclosure import listed
+
+    bounds, name = ready.bounds, ready.plan.invariants.cell_name
+    unchecked = (
+        [f"not checked: {bounds.not_checked:,} cells in blocks that are too large"] if bounds.not_checked else []
+    )
+    if not len(bounds.cells):
+        return unchecked or ["none"]
+    count = len(bounds.cells)
+    more = [f"and {count - SHOWN_BOUNDED:,} more"] if count > SHOWN_BOUNDED else []
+    return [
+        f"{count:,} cell{'s' * (count != 1)} bounded by kept totals more tightly than the margin of error:",
+        *(f"{name(cell)}: from {low:,} to {high:,}" for cell, low, high in listed(bounds, SHOWN_BOUNDED)),
+        *more,
+        *unchecked,
+    ]
+
+
+def report(place: Destination, released: Drawn) -> None:
+    """Where the release is; if standard output was closed, standard error shows it instead."""
+    try:
+        typer.echo(f"Released     {'to standard output' if place.is_stream else shown(place.table)}")
+        if released.unbiased is not None:
+            typer.echo(f"Unbiased     {shown(place.unbiased)}")
+        typer.echo(f"Certificate  {shown(place.certificate)}")
+        if released.invariants is not None:
+            typer.echo(f"Invariants   {shown(place.invariants)}")
+    except BrokenPipeError:
+        note(str(Done.words))
+        abandon_streams()
+
+
+def as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, object]:
+    """A release as JSON."""
+    from keepsum.accuracy.disclosure import listed
+    from keepsum.releasing.statements import PersonStatements, kept_totals
+
+    certificate = released.certificate
+    name = ready.plan.invariants.cell_name
+    return {
+        "table": shown(place.table),
+        "certificate": shown(place.certificate),
+        "invariants": None if released.invariants is None else shown(place.invariants),
+        "unbiased": None if released.unbiased is None else shown(place.unbiased),
+        "postprocessing": certificate.postprocessing,
+        "sha256": certificate.table.sha256,
+        "guarantee": {
+            "words": ready.plan.guarantee.words,
+            "person": PersonStatements.of(certificate).headline(),
+            "facts": certificate.guarantee,
+        },
+        "kept": kept_totals(certificate.kept, certificate.domain),
+        "margin_of_error": certificate.accuracy,
+        "pinned": [name(cell) for cell in ready.plan.pinned.tolist()],
+        "bounded": {
+            "count": len(ready.bounds.cells),
+            "not_checked": ready.bounds.not_checked,
+            "cells": [
+                {"cell": name(cell), "low": low, "high": high}
+                for cell, low, high in listed(ready.bounds, SHOWN_BOUNDED_JSON)
+            ],
+        },
+        "warnings": certificate.warnings,
+    }

@@ -1,0 +1,1 @@
+"""Releases that repeat: what ``keepsum.toml`` declares, and how a release is built from it."""

@@ -1,0 +1,203 @@
+"""The table, the kept totals and the mechanism that a spec declares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from keepsum._memory import BYTES_A_CELL, check_room
+from keepsum.errors import InputError
+from keepsum.privacy.gaussian import Gaussian
+from keepsum.privacy.laplace import Laplace
+from keepsum.privacy.mechanism import Request
+from keepsum.sources.declarations import read_domain, read_keep, subsets
+from keepsum.sources.reading import FileForm, table_in
+from keepsum.specs.spec import Noise, Spec, is_said
+from keepsum.tables.declared import Declared
+from keepsum.tables.domain import Domain
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.table import Table
+
+COUNT = "count"
+OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit")
+
+
+def noise_of(noise: Noise) -> Request:
+    """The mechanism."""
+    parameters = {name: getattr(noise, name) for name in ("epsilon", "delta", "rho", "sigma")}
+    person = _person(noise)
+    if noise.kind in (None, "laplace"):
+        for name in ("delta", "rho", "sigma", "calibration"):
+            if getattr(noise, name) is not None:
+                raise InputError(f"Option --{name} requires --mechanism gaussian. Leave it out for Laplace noise.")
+        if noise.epsilon is None:
+            raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
+        norm = "l1" if noise.norm is None else noise.norm
+        if person is None:
+            return Laplace(noise.epsilon, norm)
+        return Laplace.per_person(noise.epsilon, norm, **person)
+    if noise.norm == "l1":
+        raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
+    calibration = noise.calibration or "zcdp"
+    if person is None:
+        return Gaussian(**parameters, calibration=calibration)
+    if parameters.pop("sigma") is not None:
+        raise InputError(
+            "Option --sigma must not be combined with --per-person, because it is not a privacy loss. Pass --rho."
+        )
+    return Gaussian.per_person(**parameters, calibration=calibration, **person)
+
+
+def _person(noise: Noise) -> dict[str, Any] | None:
+    """The arguments of ``per_person``; None without it."""
+    if noise.per_person:
+        return {"attributes": noise.attributes or None, "to": noise.to or "any value"}
+    for name in ("attributes", "to"):
+        if getattr(noise, name):
+            raise InputError(f"Option --{name} requires --per-person. Add it, or leave --{name} out.")
+    return None
+
+
+def table_of(spec: Spec, counted: bool = True) -> Table:
+    """The table; without data, or of records that are not to be ``counted``, an empty one over the declared cells."""
+    if spec.records.by:
+        return _of_records(spec, counted)
+    source = spec.source
+    given = [name for name in OF_RECORDS if is_said(getattr(spec.records, name))]
+    given += ["table"] if source.table is not None else []
+    if given:
+        raise InputError(f"Option {_option(given[0])} requires --by, the columns to count records by.")
+    if isinstance(source.data, list):
+        raise InputError("A table of counts must be one file, got a list. Count records with --by, or name one file.")
+    if source.data is not None and "://" in source.data:
+        raise InputError("A database must be read with --by, the columns to count its records by.")
+    categories = categories_of(spec)
+    if source.data is not None:
+        return _of_counts(spec, source.data, categories)
+    if categories is None:
+        raise InputError("A table must be given, or its categories with --categories or --domain.")
+    for name in ("sheet", "encoding", "structure", "flags"):
+        if getattr(source, name):
+            raise InputError(f"Option {_option(name)} requires a table. Leave it out.")
+    if source.keep_order:
+        raise InputError(
+            "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
+        )
+    return _empty(Domain(categories, spec.axes.within or None), source.count or COUNT)
+
+
+def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Table:
+    """The table in a file; a column named in a kept margin is an axis even if it contains numbers."""
+    source = spec.source
+    if data == "-" and sys.stdin is None:
+        raise InputError("Standard input must be open to read a table from it, but it is closed.")
+    named = [name for margin in spec.keep.margins for name in _names_of(margin)]
+    declared = Declared.checked(
+        source.count or COUNT,
+        spec.axes.names or None,
+        within=spec.axes.within or None,
+        domain=categories,
+        drop=source.drop,
+        drop_rows=source.drop_rows,
+        carry=source.carry,
+        wide=source.wide,
+        keep_order=source.keep_order,
+        dense=spec.axes.dense,
+        named=named,
+    )
+    form = FileForm.checked(source.sheet, source.encoding, source.structure, source.flags)
+    return table_in(sys.stdin.buffer if data == "-" else data, declared, form)
+
+
+def _names_of(margin: str | list[str]) -> list[str]:
+    """The columns that a margin may name: a comma separates axes, unless it is part of the name of one."""
+    return [margin, *margin.split(",")] if isinstance(margin, str) else margin
+
+
+def _of_records(spec: Spec, counted: bool) -> Table:
+    """The counts of records; or their declared cells without any, because a plan depends on nothing else."""
+    from keepsum.sources.records.counting import count_records
+    from keepsum.sources.records.declaring import declare_cells
+
+    _check_records(spec)
+    records = spec.records
+    cells = declare_cells(
+        records.by,
+        categories_of(spec),
+        within=spec.axes.within or None,
+        bins={column: [str(edge) for edge in edges] for column, edges in records.bins.items()},
+        missing=records.missing,
+        unit=records.unit,
+        max_rows_per_unit=records.max_rows_per_unit,
+    )
+    if not counted:
+        return _empty(cells.domain, COUNT, cells.records)
+    source = spec.source
+    if source.data is None:
+        raise InputError("Records must be given: keepsum release people.parquet --by county,sex ...")
+    if source.data == "-":
+        raise InputError("Records must be in a file or a database, got standard input. Save them as a file first.")
+    return count_records(source.data, cells, source.table, COUNT)
+
+
+def _check_records(spec: Spec) -> None:
+    """Refuse what describes a file of counts."""
+    of_counts = {
+        "source": ("count", "drop", "drop_rows", "carry", "wide", "keep_order"),
+        "axes": ("names", "dense"),
+    }
+    for section, names in of_counts.items():
+        for name in names:
+            if is_said(getattr(getattr(spec, section), name)):
+                raise InputError(f"Option {_option(name)} must not be combined with --by, which counts records.")
+
+
+def _option(name: str) -> str:
+    """The option of the shell for a key."""
+    return {"names": "--axes", "flags": "--flag"}.get(name, f"--{name.replace('_', '-')}")
+
+
+def _empty(domain: Domain, count: str, records: Any = None) -> Table:
+    check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
+    return Table(domain, np.zeros(domain.size, dtype=np.int64), count, records=records)
+
+
+def categories_of(spec: Spec) -> dict[str, Any] | None:
+    """The declared categories, of the spec itself and of its file of categories."""
+    axes = spec.axes
+    if not axes.categories and axes.domain is None:
+        return None
+    from_file = {} if axes.domain is None else read_domain(axes.domain)
+    for axis in axes.categories:
+        if axis in from_file:
+            raise InputError(f"Categories of axis {axis!r} must be declared once, with --categories or --domain.")
+    return {**axes.categories, **from_file}
+
+
+def kept_of(spec: Spec, table: Table) -> Invariants:
+    """The totals to keep."""
+    keep = spec.keep
+    margins = [margin_of(margin, table.domain.axes) for margin in keep.margins]
+    invariants = table.keep(*margins, total=keep.total)
+    for path in keep.files:
+        invariants = invariants + read_keep(path, table)
+    if keep.subset:
+        declared = [msgspec.structs.asdict(subset) for subset in keep.subset]
+        named = [{key: value for key, value in subset.items() if value is not None} for subset in declared]
+        invariants = invariants + subsets(named, table.domain, "[[keep.subset]]")
+    if len(set(invariants.names)) < invariants.height:
+        raise InputError("Kept totals must have different names. Rename the totals in the files of --keep-file.")
+    if not invariants.height:
+        raise InputError("At least one total must be kept. Pass --keep, --keep-total or --keep-file.")
+    return invariants
+
+
+def margin_of(margin: str | list[str], axes: Sequence[str]) -> list[str]:
+    """The axes of a margin; commas separate them, unless that is the name of an axis."""
+    if isinstance(margin, list):
+        return margin
+    return [margin] if margin in axes else margin.split(",")

@@ -1,0 +1,148 @@
+"""A release as the user declared it, in a spec, in options, or in both; what is wrong is told with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keepsum.errors import InputError, KeepsumError
+from keepsum.privacy.mechanism import Request
+from keepsum.specs.building import kept_of, noise_of, table_of
+from keepsum.specs.lines import Key
+from keepsum.specs.merging import for_columns, merged
+from keepsum.specs.reading import Lines, read_spec
+from keepsum.specs.spec import SECTIONS, Marginal, Spec, is_said
+from keepsum.tables.invariants import Invariants
+from keepsum.tables.table import Table
+
+TABLE = ("source", "axes", "records")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One release to make.
+
+    Attributes
+    ----------
+    spec
+        What it is, from all sources.
+    name
+        Its name, if it is one of several.
+    options
+        What options said, which a spec is not to blame for.
+    lines, place
+        The lines of the spec, and the number of the ``[[table]]`` in it; None without.
+    """
+
+    spec: Spec
+    name: str | None = None
+    options: Spec = field(default_factory=Spec)
+    lines: Lines | None = None
+    place: int | None = None
+
+    def noise(self) -> Request:
+        """The mechanism."""
+        with self.located("mechanism"):
+            return noise_of(self.spec.mechanism)
+
+    def read(self) -> Table:
+        """The table with its counts."""
+        with self.located(*TABLE):
+            return table_of(self.spec)
+
+    def cells(self) -> Table:
+        """The cells for a plan: those of the table, or of records, which are not read for it."""
+        with self.located(*TABLE):
+            return table_of(self.spec, counted=False)
+
+    def kept(self, table: Table) -> Invariants:
+        """The totals to keep."""
+        with self.located("keep"):
+            return kept_of(self.spec, table)
+
+    @contextmanager
+    def located(self, *sections: str) -> Iterator[None]:
+        """Errors say where in the spec their cause is, if it is there."""
+        problem: KeepsumError | None = None
+        try:
+            yield
+        except KeepsumError as error:
+            if self.lines is None:
+                raise
+            problem = type(error)(f"{self._where(sections, str(error))}{error}")
+        if problem is not None:
+            raise problem
+
+    def _where(self, sections: tuple[str, ...], message: str) -> str:
+        """The place of the key that a message is about, else of the first section there is; none for an option."""
+        if self.lines is None:
+            return ""
+        about = [key for key in self._said(self.spec, sections) if _is_about(message, key[1], self._value(key))]
+        about.sort(key=lambda key: not _quotes(message, self._value(key)))
+        if about and about[0] in self._said(self.options, sections):
+            return ""
+        table: Key = () if self.place is None else ("table", self.place)
+        keys: list[Key] = [*about, *((section,) for section in sections)]
+        paths = [path for key in keys for path in ([(*table, *key), key] if table else [key])]
+        return f"{self.lines.at(next((path for path in paths if path in self.lines.of_keys), table))}: "
+
+    def _value(self, key: tuple[str, str]) -> Any:
+        return getattr(getattr(self.spec, key[0]), key[1])
+
+    def _said(self, spec: Spec, sections: tuple[str, ...]) -> list[tuple[str, str]]:
+        """The keys of sections about which something was said."""
+        parts = {section: getattr(spec, section) for section in sections}
+        return [
+            (name, key) for name, part in parts.items() for key in part.__struct_fields__ if is_said(getattr(part, key))
+        ]
+
+
+def _is_about(message: str, key: str, value: Any) -> bool:
+    """Whether a message names a key, or repeats its value."""
+    words = {word.strip("_").lower() for word in re.findall(r"\w+", message.replace("-", "_"))}
+    return key in words or _quotes(message, value)
+
+
+def _quotes(message: str, value: Any) -> bool:
+    """Whether a message repeats a text of a value in quotes."""
+    if isinstance(value, str):
+        return repr(value) in message
+    return isinstance(value, list) and any(_quotes(message, item) for item in value)
+
+
+def jobs_of(path: Path, options: Spec, only: str | None = None) -> tuple[list[Job], list[Marginal]]:
+    """The releases of a spec with options over it, and the sums over them.
+
+    Options apply to a single release: of several, ``only`` chooses one.
+    """
+    file, lines = read_spec(path)
+    common = Spec(**{section: getattr(file, section) for section in SECTIONS})
+    if not file.table:
+        if only is not None:
+            raise InputError(f"Option --only requires a spec with several tables, and {lines.name!r} has one.")
+        return [Job(merged(common, options), None, options, lines)], file.marginal
+    names = [table.name for table in file.table]
+    if only is not None and only not in names:
+        raise InputError(f"Option --only must be a table of {lines.name!r} ({', '.join(names)}), got {only!r}.")
+    if only is None and options != Spec():
+        raise InputError(
+            f"Options that say what to release must be used with --only NAME, because {lines.name!r} has several "
+            f"tables ({', '.join(names)})."
+        )
+    jobs = []
+    for place, table in enumerate(file.table):
+        if only in (None, table.name):
+            by = options.records.by or table.records.by or common.records.by
+            below = for_columns(common, by) if by else common
+            spec = merged(merged(below, table), options)
+            jobs.append(Job(spec, table.name, options, lines, place))
+    return jobs, [marginal for marginal in file.marginal if only in (None, marginal.of)]
+
+
+def job_of(options: Spec) -> Job:
+    """A release that options alone declare."""
+    return Job(options, None, options)

@@ -1,0 +1,194 @@
+"""``keepsum.toml``, read strictly: an error names the key and the line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from keepsum._text import given, shown_name
+from keepsum.errors import InputError
+from keepsum.sources.declarations import file_text, toml_problem
+from keepsum.specs.lines import Key, lines_of
+from keepsum.specs.spec import PATHS, Spec, SpecFile
+
+NAME = "keepsum.toml"
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*?)`(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<key>\w+)`(?: - at `\$\.?(?P<place>.*)`)?$")
+_KIND = re.compile(r"Expected `(?P<wanted>.*?)`, got `(?P<got>\w+)`(?: - at `\$\.?(?P<place>.*)`)?$")
+_CHOICE = re.compile(r"Invalid enum value .*?(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
+TABLES = ("table", "marginal", "keep.subset")
+IN_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a table",
+    "str": "text",
+    "null": "left out",
+}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The keys of a spec and their lines, to say where something is wrong."""
+
+    name: str
+    of_keys: Mapping[Key, int] = field(default_factory=dict, repr=False)
+
+    def at(self, key: Key) -> str:
+        """The place of a key, or of the nearest that contains it: ``keepsum.toml, line 7``."""
+        while key and key not in self.of_keys:
+            key = key[:-1]
+        return f"{self.name}, line {self.of_keys[key]}" if key else self.name
+
+
+def read_spec(path: Path) -> tuple[SpecFile, Lines]:
+    """A spec with the files that it names relative to its folder, and the lines of its keys."""
+    text = file_text(path)
+    name = str(path)
+    try:
+        content, problem = tomllib.loads(text), ""
+    except (ValueError, RecursionError) as error:
+        content, problem = {}, toml_problem(error)
+    if problem:
+        raise InputError(f"Spec {name!r} must be valid TOML, but is not{problem}.")
+    lines = Lines(name, lines_of(text))
+    content = {key: _without_dates(value) for key, value in content.items()}
+    try:
+        spec, problem = msgspec.convert(content, SpecFile), ""
+    except msgspec.ValidationError as error:
+        spec, problem = SpecFile(), _in_words(str(error), lines, content)
+    if problem:
+        raise InputError(problem)
+    _check_names(spec, lines)
+    return _in_folder(spec, path.parent), lines
+
+
+def _without_dates(value: Any) -> Any:
+    """Dates as ISO text, which is how labels and edges have them."""
+    if isinstance(value, (date, datetime, time)):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _without_dates(item) for key, item in value.items()}
+    return [_without_dates(item) for item in value] if isinstance(value, list) else value
+
+
+def _in_words(problem: str, lines: Lines, content: Any) -> str:
+    """What is wrong with a spec: the line, the key and what it must be. No value is repeated."""
+    if match := _UNKNOWN.match(problem):
+        key = _key(match["place"])
+        known = _fields(key)
+        near = get_close_matches(match["key"], known, 1)
+        where = _shown(key) or "the spec"
+        advice = f"Did you mean {near[0]!r}?" if near else f"Its keys are {', '.join(known)}."
+        return f"{lines.at((*key, match['key']))}: {where} must not have a key {shown_name(match['key'])}. {advice}"
+    if match := _MISSING.match(problem):
+        key = _key(match["place"])
+        return f"{lines.at(key)}: {_shown(key)} must have a key {match['key']!r}."
+    if match := _KIND.match(problem):
+        key = _key(match["place"])
+        kinds = match["wanted"].split(" | ")
+        wanted = [IN_WORDS[kind] for kind in kinds if kind != "null" and (kind != "int" or "float" not in kinds)]
+        return (
+            f"{lines.at(key)}: {_shown(key) or 'the spec'} must be {' or '.join(wanted)}, got {IN_WORDS[match['got']]}."
+        )
+    match = _CHOICE.match(problem)
+    key = _key(match["place"] if match else None)
+    choices = {"kind": "'laplace' or 'gaussian'", "norm": "'l1' or 'l2'"}
+    got = given(_value(content, key))
+    return f"{lines.at(key)}: {_shown(key)} must be {choices.get(str(key[-1]) if key else '', 'another')}, got {got}."
+
+
+def _value(content: Any, key: Key) -> Any:
+    for part in key:
+        content = content[part]
+    return content
+
+
+def _key(place: str | None) -> Key:
+    """The key that msgspec names, such as ``table[0].mechanism``; what it does not name is left out."""
+    found = re.findall(r"\[(\d+)\]|(\[\.\.\.\])|([^.\[\]]+)", place or "")
+    key: list[str | int] = []
+    for number, unnamed, name in found:
+        if unnamed:
+            break
+        key.append(int(number) if number else name)
+    return tuple(key)
+
+
+def _shown(key: Key) -> str:
+    """A key as a reader writes it: ``mechanism.epsilon``, ``[[table]] 2 keep``, ``item 3 of keep.margins``."""
+    numbers = [place for place, part in enumerate(key) if isinstance(part, int)]
+    if not numbers:
+        return ".".join(map(str, key))
+    place = numbers[0]
+    name, number, rest = ".".join(map(str, key[:place])), int(key[place]) + 1, _shown(key[place + 1 :])
+    if name in TABLES:
+        return f"[[{name}]] {number}" + (f" {rest}" if rest else "")
+    return f"item {number} of {name}"
+
+
+def _fields(key: Key) -> list[str]:
+    """The keys that there may be in a part of a spec."""
+    kind: Any = SpecFile
+    for part in key:
+        if isinstance(part, int):
+            continue
+        hint = next(f.type for f in msgspec.structs.fields(kind) if f.name == part)
+        kind = getattr(hint, "__args__", (hint,))[0]
+    return [f.name for f in msgspec.structs.fields(kind)]
+
+
+def _check_names(spec: SpecFile, lines: Lines) -> None:
+    """Several tables have different names, and every sum is over one of them."""
+    names = [table.name for table in spec.table]
+    for place, name in enumerate(names):
+        if not name or name in names[:place]:
+            raise InputError(
+                f"{lines.at(('table', place, 'name'))}: tables must have different names that are not empty."
+            )
+    for place, marginal in enumerate(spec.marginal):
+        key = ("marginal", place, "of")
+        if spec.table and marginal.of not in names:
+            raise InputError(f"{lines.at(key)}: [[marginal]] {place + 1} must say of which table it is, with 'of'.")
+        if not spec.table and marginal.of is not None:
+            raise InputError(f"{lines.at(key)}: 'of' must be left out, because the spec has no [[table]].")
+
+
+def _in_folder(spec: SpecFile, folder: Path) -> SpecFile:
+    """The spec with its files relative to the folder that it is in."""
+    replace = msgspec.structs.replace
+    return replace(
+        spec,
+        **dict(_sections_in_folder(spec, folder)),
+        table=[replace(table, **dict(_sections_in_folder(table, folder))) for table in spec.table],
+        marginal=[replace(marginal, output=_path(marginal.output, folder)) for marginal in spec.marginal],
+    )
+
+
+def _sections_in_folder(spec: Spec, folder: Path) -> Iterator[tuple[str, Any]]:
+    for section, keys in PATHS.items():
+        part = getattr(spec, section)
+        paths = {key: _paths(getattr(part, key), folder) for key in keys}
+        yield section, msgspec.structs.replace(part, **paths)
+
+
+def _paths(value: str | list[str] | None, folder: Path) -> Any:
+    if isinstance(value, list):
+        return [_path(path, folder) for path in value]
+    return value if value is None else _path(value, folder)
+
+
+def _path(path: str, folder: Path) -> str:
+    """A path of the spec, as seen from here; an address, standard output and a folder's slash stay as they are."""
+    if "://" in path or path in ("", "-") or folder == Path():
+        return path
+    return str(folder / path) + ("/" if path.endswith("/") else "")

@@ -1,0 +1,176 @@
+"""What a release is made of, as data: the form that ``keepsum.toml`` and the options of the shell share.
+
+A key that is left out has its default; TOML has no null, so None means that nothing was said.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Label: TypeAlias = str | int
+Number: TypeAlias = int | float | str
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a spec, in which every key is known."""
+
+
+class Source(Part, frozen=True):
+    """Where the table or the records are, and how they are read.
+
+    Attributes
+    ----------
+    data
+        A file of counts; with ``records.by`` also a folder, a pattern, a list of files or the address of a database.
+    table
+        The table of a database.
+    count, drop, drop_rows, carry, wide, keep_order, sheet, encoding, structure, flags
+        As in ``ks.read_table``.
+    """
+
+    data: str | list[str] | None = None
+    table: str | None = None
+    count: str | None = None
+    drop: list[str] = []
+    drop_rows: dict[str, Label | list[Label]] = {}
+    carry: list[str] | dict[str, str] = []
+    wide: str | dict[str, list[str]] | None = None
+    keep_order: bool = False
+    sheet: str | None = None
+    encoding: str | None = None
+    structure: str | None = None
+    flags: dict[str, str] = {}
+
+
+class Records(Part, frozen=True):
+    """How records are counted; see ``ks.tabulate``. An edge "" is an open end."""
+
+    by: list[str] = []
+    bins: dict[str, list[Number]] = {}
+    missing: dict[str, str] = {}
+    unit: str | None = None
+    max_rows_per_unit: int | None = None
+
+
+class Axes(Part, frozen=True):
+    """The axes, their nesting and their categories.
+
+    ``domain`` is a file of categories; those of a nested axis are a list per parent, or a list of [parent, label].
+    """
+
+    names: list[str] = []
+    within: dict[str, str] = {}
+    domain: str | None = None
+    dense: bool = False
+    categories: dict[str, list[Label | list[Label]] | dict[str, list[Label]]] = {}
+
+
+class Subset(Part, frozen=True):
+    """A total over the cells that match one of the mappings from axes to labels."""
+
+    cells: list[dict[str, Label | list[Label]]]
+    name: str | None = None
+    weight: int = 1
+
+
+class Keep(Part, frozen=True):
+    """The totals to keep: margins of an axis or of several, the grand total, files of totals, and subsets of cells."""
+
+    margins: list[str | list[str]] = []
+    total: bool = False
+    files: list[str] = []
+    subset: list[Subset] = []
+
+
+class Noise(Part, frozen=True):
+    """The mechanism and its parameters; see ``ks.Laplace`` and ``ks.Gaussian``."""
+
+    kind: Literal["laplace", "gaussian"] | None = None
+    epsilon: Number | None = None
+    delta: Number | None = None
+    rho: Number | None = None
+    sigma: Number | None = None
+    norm: str | None = None
+    per_person: bool = False
+    attributes: list[str] = []
+    to: str | None = None
+    calibration: str | None = None
+
+
+class Postprocess(Part, frozen=True):
+    """What is made of the release: the nearest table without negative counts, in a norm."""
+
+    nonnegative: bool = False
+    norm: Literal["l1", "l2"] | None = None
+
+
+class Output(Part, frozen=True):
+    """Where the release goes, and what is accepted and checked before it is made."""
+
+    path: str | None = None
+    certificate: str | None = None
+    sign: str | None = None
+    totals: str | None = None
+    accept_pinned: list[str] = []
+    accept_delta: Number | None = None
+
+
+class Spec(Part, frozen=True):
+    """One release."""
+
+    source: Source = Source()
+    records: Records = Records()
+    axes: Axes = Axes()
+    keep: Keep = Keep()
+    mechanism: Noise = Noise()
+    postprocess: Postprocess = Postprocess()
+    output: Output = Output()
+
+
+class Table(Spec, frozen=True, kw_only=True):
+    """One of several releases: its keys come before those of the whole spec."""
+
+    name: str
+
+
+class Marginal(Part, frozen=True):
+    """Sums over a release of this spec, at no further privacy loss; ``of`` is its name if there are several."""
+
+    output: str
+    axes: list[str] = []
+    of: str | None = None
+
+
+class SpecFile(Spec, frozen=True):
+    """``keepsum.toml``: one release, or several with what they have in common, and tables of sums over them."""
+
+    table: list[Table] = []
+    marginal: list[Marginal] = []
+
+
+SECTIONS = Spec.__struct_fields__
+# Files in a spec, which are looked for in its folder; the data may also be an address.
+PATHS = {
+    "source": ("data", "structure"),
+    "axes": ("domain",),
+    "keep": ("files",),
+    "output": ("path", "certificate", "sign", "totals"),
+}
+
+
+def is_said(value: Any) -> bool:
+    """Whether something was said about a key; 0 is something."""
+    return value is not None and value is not False and value != [] and value != {}
+
+
+def json_schema() -> bytes:
+    """The JSON Schema of ``keepsum.toml``, for editors that complete and check it."""
+    schema = msgspec.json.schema(SpecFile)
+    document: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "keepsum.toml",
+        **schema,
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

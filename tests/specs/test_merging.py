@@ -1,0 +1,128 @@
+"""Options over a spec, and a table's own keys over those of the whole spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepsum.errors import InputError
+from keepsum.specs.job import jobs_of
+from keepsum.specs.merging import merged
+from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
+
+
+def test_what_is_left_out_comes_from_below() -> None:
+    below = Spec(source=Source(data="a.csv", count="n"), keep=Keep(margins=["county"], total=True))
+    above = Spec(source=Source(data="b.csv"), keep=Keep(margins=["sex"]))
+    both = merged(below, above)
+    assert both.source == Source(data="b.csv", count="n")
+    assert both.keep == Keep(margins=["sex"], total=True)
+    assert merged(below, Spec()) == below
+    assert merged(Spec(), below) == below
+
+
+def test_tables_are_merged_key_by_key() -> None:
+    below = Spec(axes=Axes(categories={"sex": ["f", "m"], "age": ["old", "young"]}, within={"a": "b"}))
+    above = Spec(axes=Axes(categories={"sex": ["m", "f"]}, within={"c": "d"}))
+    both = merged(below, above).axes
+    assert both.categories == {"sex": ["m", "f"], "age": ["old", "young"]}
+    assert both.within == {"a": "b", "c": "d"}
+
+
+GAUSSIAN = {"kind": "gaussian"}
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "both"),
+    [
+        ({"epsilon": 1}, {"epsilon": 2}, {"epsilon": 2}),
+        ({**GAUSSIAN, "epsilon": 1, "delta": 1e-6}, {"epsilon": 2}, {**GAUSSIAN, "epsilon": 2, "delta": 1e-6}),
+        ({**GAUSSIAN, "epsilon": 1, "delta": 1e-6}, {"rho": 2}, {**GAUSSIAN, "rho": 2}),
+        ({**GAUSSIAN, "rho": 1}, {"sigma": 2}, {**GAUSSIAN, "sigma": 2}),
+        ({**GAUSSIAN, "rho": 1}, {"epsilon": 2, "delta": 1e-6}, {**GAUSSIAN, "epsilon": 2, "delta": 1e-6}),
+        ({**GAUSSIAN, "epsilon": 1, "delta": 1e-6}, {"kind": "laplace"}, {"kind": "laplace", "epsilon": 1}),
+        ({**GAUSSIAN, "rho": 1}, {"kind": "laplace", "epsilon": 3}, {"kind": "laplace", "epsilon": 3}),
+        ({"epsilon": 1, "norm": "l1"}, {**GAUSSIAN, "rho": 1}, {**GAUSSIAN, "epsilon": None, "rho": 1}),
+        ({"epsilon": 1, "norm": "l2"}, {"per_person": True}, {"epsilon": 1, "norm": "l2", "per_person": True}),
+    ],
+)
+def test_a_privacy_parameter_replaces_those_it_cannot_go_with(below: Any, above: Any, both: Any) -> None:
+    assert merged(Spec(mechanism=Noise(**below)), Spec(mechanism=Noise(**above))).mechanism == Noise(**both)
+
+
+TWO = """
+[source]
+data = "people.csv"
+[axes]
+categories = { county = ["A", "B"], sex = ["f", "m"] }
+within = { town = "county" }
+[records]
+bins = { age = [0, 18, ""] }
+[mechanism]
+epsilon = 1
+[[table]]
+name = "by sex"
+records.by = ["county", "sex"]
+[[table]]
+name = "by age"
+records.by = ["county", "age"]
+mechanism.epsilon = 2
+[[marginal]]
+of = "by age"
+output = "x.csv"
+"""
+
+
+def test_tables_of_a_spec_share_what_concerns_their_columns(tmp_path: Path) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_text(TWO)
+    (sex, age), marginals = jobs_of(path, Spec())
+    assert (sex.name, age.name) == ("by sex", "by age")
+    assert sex.spec.records == Records(by=["county", "sex"])
+    assert sex.spec.axes == Axes(categories={"county": ["A", "B"], "sex": ["f", "m"]})
+    assert age.spec.records == Records(by=["county", "age"], bins={"age": [0, 18, ""]})
+    assert age.spec.axes == Axes(categories={"county": ["A", "B"]})
+    assert (sex.spec.mechanism.epsilon, age.spec.mechanism.epsilon) == (1, 2)
+    assert [marginal.of for marginal in marginals] == ["by age"]
+
+
+def test_one_of_several_tables_with_options(tmp_path: Path) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_text(TWO)
+    options = Spec(mechanism=Noise(epsilon="0.1"))
+    (job,), marginals = jobs_of(path, options, "by sex")
+    assert (job.spec.mechanism.epsilon, marginals) == ("0.1", [])
+    with pytest.raises(InputError, match=r"must be used with --only NAME, because .* \(by sex, by age\)"):
+        jobs_of(path, options)
+    with pytest.raises(InputError, match="must be a table of"):
+        jobs_of(path, options, "by county")
+    path.write_text("[source]\ndata = 'x'\n")
+    with pytest.raises(InputError, match="requires a spec with several tables"):
+        jobs_of(path, options, "by sex")
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("mechanism.epsilon = -1", "line 1: Epsilon must be a positive number"),
+        ("mechanism.epsilon = 1\nmechanism.delta = 1", "line 2: Option --delta requires"),
+        ("mechanism.norm = 'l1'\nmechanism.kind = 'gaussian'", "line 1: Option --norm must be l2"),
+    ],
+)
+def test_an_error_of_the_library_has_a_line(key: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_text(key)
+    (job,), _ = jobs_of(path, Spec())
+    with pytest.raises(InputError, match=words):
+        job.noise()
+
+
+def test_a_spec_is_not_blamed_for_an_option(tmp_path: Path) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_text("[source]\ndata = 'x'\n\n[mechanism]\nepsilon = 1\n")
+    (job,), _ = jobs_of(path, Spec(mechanism=Noise(epsilon="-3")))
+    with pytest.raises(InputError) as caught:
+        job.noise()
+    assert str(caught.value) == "Epsilon must be a positive number, got '-3'."

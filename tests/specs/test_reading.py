@@ -1,0 +1,146 @@
+"""``keepsum.toml`` is read strictly, and what is wrong is told with the key and the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from keepsum.errors import InputError
+from keepsum.specs import spec as specs
+from keepsum.specs.reading import read_spec
+from keepsum.specs.spec import Noise, Source, Spec, json_schema
+
+GOOD = """
+[source]
+data = "counts.csv"
+count = "n"
+
+[keep]
+margins = ["county", ["county", "sex"]]
+
+[mechanism]
+epsilon = 0.5
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "keepsum.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_spec_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, GOOD)
+    spec, lines = read_spec(Path("keepsum.toml"))
+    assert spec.source == Source(data="counts.csv", count="n")
+    assert spec.keep.margins == ["county", ["county", "sex"]]
+    assert spec.mechanism == Noise(epsilon=0.5)
+    assert lines.at(("mechanism", "epsilon")) == "keepsum.toml, line 10"
+
+
+def test_paths_are_relative_to_the_spec_and_addresses_are_not(tmp_path: Path) -> None:
+    text = """
+        [source]
+        data = ["a.csv", "/b.csv"]
+        [axes]
+        domain = "x/categories.toml"
+        [keep]
+        files = ["totals.toml"]
+        [output]
+        path = "out/"
+        sign = "key.pem"
+        [[table]]
+        name = "one"
+        source.data = "postgres://user@host/db"
+        output.path = "-"
+        [[marginal]]
+        of = "one"
+        output = "sums.csv"
+    """
+    spec, _ = read_spec(written(tmp_path, text))
+    here = str(tmp_path)
+    assert spec.source.data == [f"{here}/a.csv", "/b.csv"]
+    assert spec.axes.domain == f"{here}/x/categories.toml"
+    assert spec.keep.files == [f"{here}/totals.toml"]
+    assert (spec.output.path, spec.output.sign) == (f"{here}/out/", f"{here}/key.pem")
+    assert spec.table[0].source.data == "postgres://user@host/db"
+    assert spec.table[0].output.path == "-"
+    assert spec.marginal[0].output == f"{here}/sums.csv"
+
+
+def test_dates_are_labels_as_text(tmp_path: Path) -> None:
+    text = "[axes.categories]\nday = [2020-01-31, '2020-02-01']\n[records]\nbins.born = ['', 2000-01-01, '']\n"
+    spec, _ = read_spec(written(tmp_path, text))
+    assert spec.axes.categories == {"day": ["2020-01-31", "2020-02-01"]}
+    assert spec.records.bins == {"born": ["", "2000-01-01", ""]}
+
+
+SECTIONS = "source, records, axes, keep, mechanism, postprocess, output, table, marginal"
+NOISE = "kind, epsilon, delta, rho, sigma, norm, per_person, attributes, to, calibration"
+TWO = "[[table]]\nname = 'a'\n[[table]]\nname = "
+WRONG = {
+    "[mechanism]\nepsilo = 1": "line 2: mechanism must not have a key 'epsilo'. Did you mean 'epsilon'?",
+    "[mechanism]\n\nxyz = 1": f"line 3: mechanism must not have a key 'xyz'. Its keys are {NOISE}.",
+    "[sauce]\ndata = 1": "line 1: the spec must not have a key 'sauce'. Did you mean 'source'?",
+    "password = 'x'": f"line 1: the spec must not have a key 'password'. Its keys are {SECTIONS}.",
+    "[mechanism]\nepsilon = [1]": "line 2: mechanism.epsilon must be a number or text, got a list.",
+    "[mechanism]\nkind = 'exponential'": "line 2: mechanism.kind must be 'laplace' or 'gaussian', got 'exponential'.",
+    "[postprocess]\nnorm = 'l3'": "line 2: postprocess.norm must be 'l1' or 'l2', got 'l3'.",
+    "[keep]\ntotal = 'yes'": "line 2: keep.total must be true or false, got text.",
+    "keep = 3": "line 1: keep must be a table, got a whole number.",
+    "[keep]\nmargins = 'county'": "line 2: keep.margins must be a list, got text.",
+    "[keep]\nmargins = [\n  'a',\n  3]": "line 2: item 2 of keep.margins must be text or a list, got a whole number.",
+    "[axes.categories]\nsex = [1.5]": "line 1: axes.categories must be a whole number or text or a list, got a number.",
+    "[[keep.subset]]\nname = 'x'": "line 1: [[keep.subset]] 1 must have a key 'cells'.",
+    "[[table]]\nkeep.total = true": "line 1: [[table]] 1 must have a key 'name'.",
+    f"{TWO}'b'\n[table.keep]\ntotl = 1": "line 6: [[table]] 2 keep must not have a key 'totl'. Did you mean 'total'?",
+    f"{TWO}'a'": "line 4: tables must have different names that are not empty.",
+    f"{TWO}'b'\n[[marginal]]\noutput = 'x.csv'\nof = 'c'": "line 7: [[marginal]] 1 must say of which table it is, with "
+    "'of'.",
+    "[[marginal]]\noutput = 'x.csv'\nof = 'b'": "line 3: 'of' must be left out, because the spec has no [[table]].",
+    "[[marginal]]\naxes = []": "line 1: [[marginal]] 1 must have a key 'output'.",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_told_with_its_line(text: str, tmp_path: Path) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        read_spec(path)
+    assert str(caught.value) == f"{path}, {WRONG[text]}"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"[a", "must be valid TOML, but is not (end of document)."),
+        (b"x = 1\nx = 2\n", "must be valid TOML, but is not (line 2, column 6)."),
+        (b"\xff", "must be UTF-8 text"),
+        (b"[" * 100_000, "must be valid TOML"),
+    ],
+)
+def test_files_that_are_no_toml(content: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_spec(path)
+    assert words in str(caught.value)
+
+
+def test_an_error_repeats_no_value_that_could_be_a_secret(tmp_path: Path) -> None:
+    path = written(tmp_path, "[source]\ndata = 'x'\n'postgres://u:hunter2@host/db 5' = 1\n")
+    with pytest.raises(InputError) as caught:
+        read_spec(path)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_the_schema_is_that_of_the_code_and_accepts_what_is_accepted() -> None:
+    published = Path(specs.__file__).with_name("spec.schema.json").read_bytes()
+    assert published == json_schema()
+    schema = msgspec.json.decode(published)
+    names = set(schema["$defs"]["SpecFile"]["properties"])
+    assert names == {*Spec.__struct_fields__, "table", "marginal"}
+    assert all(part.get("additionalProperties") is False for part in schema["$defs"].values() if "properties" in part)
