@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -288,6 +289,22 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     for wrong in (0, "much", -1, 1, 2, [0.1]):
         with pytest.raises(ks.InputError, match="The accepted delta must be"):
             plan.release(table, accept_delta=wrong)
+
+
+def test_what_cannot_be_accepted_is_refused_before_it_is_measured(fresh, table, monkeypatch):
+    """The limit from pairs that all meet in time is known beforehand; no measured one is below it."""
+    assert 0 < fresh.smallest_error.distance <= fresh.certify().convergence.error.distance
+    monkeypatch.setattr(observing, "observe", lambda *arguments: pytest.fail("it was measured"))
+    least = replace(fresh.guarantee, error=fresh.smallest_error).sampling_delta(fresh.person)
+    for accepted in (None, "1e-6", least / 2):
+        with pytest.raises(ks.PlanError) as refused:
+            fresh.release(table, accept_delta=accepted)
+        words = str(refused.value)
+        assert f"will not be below {three_digits_up(float(least))}; it was not measured." in words
+        assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in words
+        assert words.endswith("measure it by plan.certify() and accept it with accept_delta=DELTA.")
+    with pytest.raises(pytest.fail.Exception, match="it was measured"):
+        fresh.release(table, accept_delta="0.99")
 
 
 def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
