@@ -44,7 +44,7 @@ def files(tmp_path, monkeypatch):
     visits = {"person_id": [1, 1, 2], "clinic": ["North", "South", "South"], "month": ["May", "May", "June"]}
     parquet.write_table(pa.table(visits), "visits.parquet")
     text = Path("counts.csv").read_text(encoding="utf-8")
-    Path("counts.csv.gz").write_bytes(gzip.compress(text.encode()))
+    Path("counts.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     Path("old.csv").write_bytes(text.replace("Cook", "Doña Ana").encode("windows-1252"))
     workbook = openpyxl.Workbook()
     workbook.active.title = "Counts"

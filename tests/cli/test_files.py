@@ -33,7 +33,7 @@ def workbook(*sheets):
 FILES = {
     "in.xlsx": (workbook("Counts"), []),
     "several.xlsx": (workbook("Notes", "Counts of 2021"), ["--sheet", "Counts of 2021"]),
-    "in.csv.gz": (gzip.compress(TEXT.encode()), []),
+    "in.csv.gz": (gzip.compress(TEXT.encode(), mtime=0), []),
     "in.csv.zst": (pa.compress(TEXT.encode(), codec="zstd", asbytes=True), []),
     "windows.csv": (TEXT.encode("windows-1252"), ["--encoding", "windows-1252"]),
     "utf-16.csv": (b"\xff\xfe" + TEXT.encode("utf-16-le"), []),
@@ -157,7 +157,7 @@ BAD = {
     "two data flows": (SDMX.replace("POP", "OTHER", 1), [], "'STRUCTURE_ID' of an SDMX-CSV file must have one value"),
     "several sheets": (workbook("A", "B"), [], "or the sheet must be named with --sheet, got 'A', 'B'."),
     "no such sheet": (workbook("A", "B"), ["--sheet", "C"], "must be one of 'A', 'B', got 'C'."),
-    "cut off": (gzip.compress(SDMX.encode())[:-10], [], "must be a complete gzip file"),
+    "cut off": (gzip.compress(SDMX.encode(), mtime=0)[:-10], [], "must be a complete gzip file"),
 }
 
 

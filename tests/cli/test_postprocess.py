@@ -1,14 +1,12 @@
-"""``--nonnegative`` and ``keepsum postprocess``, by the installed program."""
+"""``--nonnegative`` and ``keepsum postprocess``."""
 
 import json
-from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
 
 import keepsum as ks
-from command import installed
 
 DECLARED = ["--categories", "a=0,1,2,3,4", "--categories", "b=0,1,2,3,4"]
 RELEASE = [
@@ -28,13 +26,14 @@ RELEASE = [
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(run, tmp_path):
+    """Commands in a folder with a table of many zeros."""
     counts = np.zeros((5, 5), dtype=np.int64)
     counts[::2, ::2] = 30
     rows, columns = np.indices(counts.shape)
     frame = {"a": rows.ravel().astype(str), "b": columns.ravel().astype(str), "n": counts.ravel()}
     pl.DataFrame(frame).write_csv(tmp_path / "counts.csv")
-    return partial(installed, cwd=tmp_path)
+    return run
 
 
 def test_a_release_without_negative_counts(run, tmp_path):

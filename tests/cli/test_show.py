@@ -32,6 +32,13 @@ def test_a_certificate_in_plain_words(run, output, named):
         assert words in text
 
 
+def test_records_are_not_called_persons(run):
+    records = Path(__file__).parents[1] / "certificates" / "records_alone" / "certificate.json"
+    shown = run("show", records).stdout.decode()
+    assert "\nOne record  " in shown
+    assert "One person" not in shown
+
+
 def test_the_facts_as_json(run, tmp_path):
     assert run(*RELEASE, "out.csv").returncode == 0
     facts = json.loads(run("show", "out.csv", "--json").stdout)

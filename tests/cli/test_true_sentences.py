@@ -8,12 +8,14 @@ import stat
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import keepsum as ks
 from command import KEEPSUM
 from keepsum.cli.terms import in_shell_terms, sections_in_shell_terms
-from keepsum.releasing.compare import compare
+from keepsum.planning.selection import general, overlapping
+from keepsum.releasing.compare import compare, exact_instead
 from support import BY_MIXTURE
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
@@ -188,7 +190,7 @@ def test_a_call_that_is_none_stays_as_it_is():
 
 def test_what_is_exact_comes_before_what_is_to_be_accepted():
     keep, mechanism = BY_MIXTURE
-    plan = ks.plan(keep, mechanism).certify(pairs=1000)
+    plan = ks.plan(keep, mechanism).certify(pairs=250)
     table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")
     with pytest.raises(ks.PlanError) as error:
         plan.release(table)
@@ -196,6 +198,37 @@ def test_what_is_exact_comes_before_what_is_to_be_accepted():
     assert 0 < words.index("ks.Laplace.per_person(") < words.index("accept_delta=")
     shell = in_shell_terms(words)
     assert 0 < shell.index("--norm l2") < shell.index("--accept-delta ")
+
+
+@pytest.fixture
+def no_sampler(monkeypatch) -> ks.Table:
+    """A table under whose three margins, kept separately, l1 Laplace noise has no sampler."""
+    monkeypatch.setattr(general, "COORDINATES", 50)
+    monkeypatch.setattr(overlapping, "BUDGET", 10**5)
+    domain = ks.Domain({"county": list(range(10)), "age": list(range(5)), "sex": ["f", "m"]})
+    return ks.Table(domain, np.ones(100, dtype=int))
+
+
+def test_a_table_that_no_sampler_covers_names_what_is_exact(no_sampler, monkeypatch):
+    """Before its factor, gigabytes for a large table, is laid out only to find that it is too large."""
+    monkeypatch.setattr(general, "slabs_of", lambda system: pytest.fail("it was laid out"))
+    with pytest.raises(ks.NoSamplerError) as refused:
+        ks.release(no_sampler, ["county", "age", "sex"], ks.Laplace(epsilon="0.2"))
+    words = str(refused.value)
+    assert words.startswith("No sampler for 100 regions under 17 overlapping totals")
+    assert "the block is too large for a chain. Exact at the same per-person epsilon: l2 Laplace with ks.Lap" in words
+
+
+def test_where_no_noise_is_exact_two_margins_are(no_sampler):
+    def plan(*keep):
+        return ks.plan(no_sampler.keep(*keep), ks.Laplace(epsilon="0.2"))
+
+    words = (
+        "No other noise is exact under these totals. Two margins usually are: keep two of these, or join some of them."
+    )
+    assert exact_instead(plan("county", "age", "sex"), []) == [words]
+    for keep in (["county", "age"], [["county", "sex"], "age"]):
+        assert plan(*keep).guarantee.sampling == "exact"
 
 
 def test_named_totals_are_named(run, tmp_path):

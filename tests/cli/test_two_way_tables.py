@@ -15,7 +15,7 @@ SURVEY = {
     "sex": ["f", "m"],
 }
 DOMAIN = ks.Domain(SURVEY)
-TABLE = "4 × 6 table with both margins kept"
+TABLE = "6 × 4 table with both margins kept"
 REGIONS = f"{TABLE}, each entry the sum of 2 cells"
 # Kept margins; the form of a block; how many there are.
 MARGINS = {

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +30,7 @@ def chains_everywhere():
         patch.setattr(choosing, "REJECTION_PILOT", 1)
         patch.setattr(choosing_general, "BOUNDED", 0)
         patch.setattr(choosing_general, "MIXTURE_PILOT", 2 * 10**7)
+        patch.setattr(observing, "WEIGHTS", 2_000)  # as many as the pairs see are examined in any case
         yield
 
 
@@ -54,31 +56,31 @@ def test_before_and_after(fresh):
     assert fresh.convergence is None
     assert "not yet measured" in fresh.explain()
     calls = []
-    shown = fresh.certify(pairs=2_000, progress=lambda done, total: calls.append((done, total)))
+    shown = fresh.certify(pairs=1_000, progress=lambda done, total: calls.append((done, total)))
     found = shown.convergence
-    assert calls[-1] == (2_000, 2_000)
+    assert calls[-1] == (1_000, 1_000)
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
     (group,) = found.chains
-    assert group.pairs == 2_000
+    assert group.pairs == 1_000
     assert group.unmet == 0
     assert group.bound.estimate == 0
-    # Zero observed is not zero: 2,000 pairs cannot show less than about 3 in 2,000.
-    assert 3 / 2_000 < group.upper < 6 / 2_000
+    # Zero observed is not zero: 1,000 pairs cannot show less than about 3 in 1,000.
+    assert 3 / 1_000 < group.upper < 6 / 1_000
     assert 1e-9 <= group.extrapolated < 1e-6
     assert fresh.convergence is None
     assert type(shown) is ks.Plan
     assert shown.samplers is fresh.samplers
-    assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 2_000)
-    assert "from 2,000 pairs of coupled chains" in " ".join(shown.explain().split())
+    assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 1_000)
+    assert "from 1,000 pairs of coupled chains" in " ".join(shown.explain().split())
     assert "BlockConvergence(" in repr(found)
-    assert "2,000 pairs; total variation at most" in repr(found)
+    assert "1,000 pairs; total variation at most" in repr(found)
 
 
 def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
-    first = fresh.certify(pairs=600).convergence
+    first = fresh.certify(pairs=200).convergence
     (file,) = (tmp_path / "convergence").iterdir()
-    assert len(json.loads(file.read_text().split("\n")[1])) == 3  # chunks of 250
+    assert len(json.loads(file.read_text().split("\n")[1])) == 1  # chunk of 250
     drawn = []
     chain = fresh.samplers[0].chain
     original = type(chain).meeting_times
@@ -88,14 +90,14 @@ def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
         return original(self, pairs, *arguments)
 
     monkeypatch.setattr(type(chain), "meeting_times", counted)
-    assert fresh.certify(pairs=600).convergence == first
+    assert fresh.certify(pairs=200).convergence == first
     assert not drawn
-    more = fresh.certify(pairs=1_000).convergence
+    more = fresh.certify(pairs=400).convergence
     assert drawn == [250]
-    assert more.chains[0].pairs == 1_000
+    assert more.chains[0].pairs == 400
     # Another cache, and no threads to speak of: the same pairs.
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path / "other"))
-    assert fresh.certify(pairs=1_000, threads=1).convergence == more
+    assert fresh.certify(pairs=400, threads=1).convergence == more
 
 
 DAMAGED = ["[[1, 2]]", '{"a": 1}', "[[1.5]]", *(str([[time] * 250]) for time in (0, 10**30))]
@@ -288,6 +290,23 @@ def test_a_delta_from_sampling_must_be_accepted(plan, table):
     for wrong in (0, "much", -1, 1, 2, [0.1]):
         with pytest.raises(ks.InputError, match="The accepted delta must be"):
             plan.release(table, accept_delta=wrong)
+
+
+def test_what_cannot_be_accepted_is_refused_before_it_is_measured(fresh, table, monkeypatch):
+    """The limit from pairs that all meet in time is known beforehand; no measured one is below it."""
+    monkeypatch.setattr(observing, "DEFAULT_PAIRS", 500)
+    assert 0 < fresh.smallest_error.distance <= fresh.certify().convergence.error.distance
+    monkeypatch.setattr(observing, "observe", lambda *arguments: pytest.fail("it was measured"))
+    least = replace(fresh.guarantee, error=fresh.smallest_error).sampling_delta(fresh.person)
+    for accepted in (None, "1e-6", least / 2):
+        with pytest.raises(ks.PlanError) as refused:
+            fresh.release(table, accept_delta=accepted)
+        words = str(refused.value)
+        assert f"will not be below {three_digits_up(float(least))}; it was not measured." in words
+        assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in words
+        assert words.endswith("measure it by plan.certify() and accept it with accept_delta=DELTA.")
+    with pytest.raises(pytest.fail.Exception, match="it was measured"):
+        fresh.release(table, accept_delta="0.99")
 
 
 def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):

@@ -116,18 +116,28 @@ def test_tables_with_zeros_and_with_entries_of_several_cells_are_tables():
     domain = ks.Domain({"county": list(range(5)), "sex": ["f", "m"], "age": list(range(4)), "education": [1, 2, 3]})
     keep = [["county", "sex"], ["age"]]
     form = ks.plan(ks.Invariants.margins(domain, keep), L2).groups[0].form
-    assert form == Form("table", 40, 14, 3, 3, (4, 10))
+    assert form == Form("table", 40, 14, 3, 3, (10, 4))
     without = domain.without({"county": 0, "age": 0}, {"county": 3, "sex": "f", "age": 2, "education": 1})
     (group,) = ks.plan(ks.Invariants.margins(without, keep), L2).groups
-    assert group.form == Form("table", 38, 14, 2, 3, (4, 10))
+    assert group.form == Form("table", 38, 14, 2, 3, (10, 4))
     assert (group.form.zeros, group.codimension, group.distance.length) == (2, 13, 2)
+
+
+@pytest.mark.parametrize("shape", [(60, 5), (5, 60), (2, 5, 4), (5, 4, 2), (4, 2, 5)])
+def test_a_table_has_the_shape_that_was_declared(shape):
+    """However its margins are ordered."""
+    domain = ks.Domain({f"axis {k}": list(range(length)) for k, length in enumerate(shape)})
+    margins = [[axis for axis in domain.axes if axis != left_out] for left_out in domain.axes]
+    for keep in (margins, margins[::-1], margins[1:] + margins[:1]):
+        (group,) = ks.plan(ks.Invariants.margins(domain, keep), L2).groups
+        assert group.form.shape == shape
 
 
 def test_a_redundant_total_leaves_equal_tables_in_one_group():
     domain = ks.Domain({"county": list(range(5)), "sex": ["f", "m"], "age": list(range(4))})
     keep = [["county", "sex"], ["age", "sex"], []]
     (group,) = ks.plan(ks.Invariants.margins(domain, keep), L2).groups
-    assert (group.blocks, group.form) == (2, Form("table", 20, 9, shape=(4, 5)))
+    assert (group.blocks, group.form) == (2, Form("table", 20, 9, shape=(5, 4)))
 
 
 def test_per_person_is_resolved_by_the_largest_distance():

@@ -173,7 +173,7 @@ def written(file: File, declared: Declared, kind: str) -> bytes:
     """The bytes of a file of that kind."""
     sink = io.BytesIO()
     if kind == "csv.gz":
-        return gzip.compress(written(file, declared, "csv"))
+        return gzip.compress(written(file, declared, "csv"), mtime=0)
     if kind == "xlsx":
         book = openpyxl.Workbook()
         book.active.append([*declared.domain.axes, "n"])

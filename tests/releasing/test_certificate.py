@@ -132,8 +132,11 @@ def test_the_view_says_what_the_facts_say(released):
         "epsilon 0.25 per unit of l1 distance, between any two tables with the same kept totals",
         "per-person epsilon 1 (l1 distance 4: two people swap cells), for a change of any one attribute to any value",
         "from the operating system",
+        "county 4, education 4: 16 cells",
+        "typical 95% margin of error",
     ):
         assert sentence in view
+    assert "keepsum verify" not in view  # words of the shell
     later = msgspec.convert(
         json.loads(released.certificate.to_json().replace(b"column_splitting", b"row_splitting")), Certificate
     )

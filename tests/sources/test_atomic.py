@@ -143,7 +143,10 @@ def without_exchange(monkeypatch):
     monkeypatch.setattr(replacing, "_exchanged", lambda a, b: False)
 
 
-@pytest.mark.parametrize(("target", "turn"), [("out.csv", 1), ("out.csv", -1), ("out/", 1), ("out/ by renames", 1)])
+@pytest.mark.parametrize(
+    ("target", "turn"),
+    [("out.csv", 1), pytest.param("out.csv", -1, marks=pytest.mark.audit), ("out/", 1), ("out/ by renames", 1)],
+)
 def test_a_killed_process_leaves_the_old_release_or_the_new_one(pair, saved, tmp_path, monkeypatch, target, turn):
     """Killed before each operation on disk: what stands is no mix, and the next look at it finds one of them whole."""
     if target.endswith("renames"):
@@ -278,7 +281,14 @@ def test_another_tables_certificate_is_no_orphan(released, tmp_path):
 
 @pytest.mark.parametrize(
     ("target", "force"),
-    [("out.csv", False), ("./link/out.csv", True), ("out.parquet", False), ("out/", False), ("out/", True)],
+    [
+        ("./link/out.csv", True),
+        ("out/", False),
+        *(
+            pytest.param(*case, marks=pytest.mark.audit)
+            for case in (("out.csv", False), ("out.parquet", False), ("out/", True))
+        ),
+    ],
 )
 def test_of_two_savers_at_once_one_is_refused(pair, tmp_path, target, force):
     """While one waits before each of its operations the other comes: one release stands, whole, and the other is told.

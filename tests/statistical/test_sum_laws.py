@@ -147,7 +147,10 @@ def test_sums_at_0_and_far_out_are_settled_without_being_computed(size, epsilon,
         assert law.accept(total, LazyUniform(rng(seed=1).stream(8), 0, 52)) == 0
 
 
-@pytest.mark.parametrize(("size", "epsilon"), [(1, "1/4"), (3, "2"), (16, "1/20"), (1000, "1"), (5, "50")])
+@pytest.mark.parametrize(
+    ("size", "epsilon"),
+    [(1, "1/4"), (3, "2"), pytest.param(16, "1/20", marks=pytest.mark.audit), (1000, "1"), (5, "50")],
+)
 def test_what_is_not_computed_is_enclosed(size, epsilon):
     """Around where the bound sets in, at several precisions: the ball holds the ratio, computed with more digits."""
     law = SumLaw(size, Fraction(epsilon))

@@ -94,7 +94,7 @@ def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
     """Show titles and lines in two columns."""
     console = terminal(sys.stdout, highlight=False, emoji=False)
     if console is None:
-        from keepsum.releasing.explain import as_text
+        from keepsum.releasing.sections import as_text
 
         typer.echo(as_text(sections))
         return

@@ -18,7 +18,7 @@ import numpy as np
 from keepsum._arguments import check_number, check_whole
 from keepsum._progress import doing
 from keepsum._text import type_of
-from keepsum.convergence.bounds import TvBound, tv_upper_bound
+from keepsum.convergence.bounds import TvBound, clopper_pearson, tv_upper_bound
 from keepsum.convergence.store import CHUNK_PAIRS, MeetingTimeStore
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
@@ -213,9 +213,7 @@ def observe_all(
     if progress is not None and not callable(progress):
         raise InputError(f"progress= must be a function of the pairs done and wanted, got {type_of(progress)}.")
     threads = None if threads is None else check_whole(threads, "The number of threads", 1)
-    forms = sum(chain is not None for chain, _ in chains)
-    wanted = [0 if chain is None else pairs or _enough(chain, forms) for chain, _ in chains]
-    each = 1 - (1 - confidence) / max(1, forms)
+    wanted, each = _wanted(chains, pairs), _each(chains, confidence)
     reporter = _Reporter(progress, sum(wanted))
     workers = threads or os.cpu_count() or 1
     groups = tuple(
@@ -223,6 +221,24 @@ def observe_all(
         for (chain, blocks), count in zip(chains, wanted, strict=True)
     )
     return Convergence(groups, rounding, confidence)
+
+
+def smallest_error(chains: Sequence[tuple[Chain | None, int]]) -> SamplingError:
+    """What ``observe_all`` with its defaults shows at best: the limit from pairs all of which meet in time."""
+    alpha, wanted = 1 - _each(chains, CONFIDENCE), _wanted(chains, None)
+    groups = [(blocks, pairs) for (_, blocks), pairs in zip(chains, wanted, strict=True) if pairs]
+    return SamplingError(min(1.0, sum(blocks * clopper_pearson(0, pairs, alpha / 2) for blocks, pairs in groups)))
+
+
+def _wanted(chains: Sequence[tuple[Chain | None, int]], pairs: int | None) -> list[int]:
+    """How many pairs each group is to have; none where it is not drawn by chains."""
+    forms = sum(chain is not None for chain, _ in chains)
+    return [0 if chain is None else pairs or _enough(chain, forms) for chain, _ in chains]
+
+
+def _each(chains: Sequence[tuple[Chain | None, int]], confidence: float) -> float:
+    """The confidence level of each limit, so that all hold jointly at this one."""
+    return 1 - (1 - confidence) / max(1, sum(chain is not None for chain, _ in chains))
 
 
 def observe(

@@ -10,9 +10,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.grids import Grid
 from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
+from keepsum.lattice.two_way import TwoWay
 from keepsum.privacy.distance import Distance, Norm
 
 FormKind: TypeAlias = Literal["free", "sums", "table", "regions"]
@@ -34,7 +36,7 @@ class Form:
     smallest, largest
         The sizes of its smallest and largest region, in cells; over all blocks where only their sums are kept.
     shape
-        The lengths of the axes of a table.
+        The lengths of the axes of a table, in the order in which its cells are.
     """
 
     kind: FormKind
@@ -138,5 +140,18 @@ def _overlap_form(system: System, sizes: IntArray) -> Form:
         totals=int(system.matrix.shape[0]),
         smallest=int(sizes.min()),
         largest=int(sizes.max()),
-        shape=() if table is None else tuple(table.shape),
+        shape=() if table is None else _shape(table),
     )
+
+
+def _shape(table: Grid | TwoWay) -> tuple[int, ...]:
+    """The lengths of the axes in the order of the declared ones: the last is that which changes most often."""
+    places: list[IntArray] = [table.row, table.column] if isinstance(table, TwoWay) else _places(table)
+    changes = [int(np.count_nonzero(np.diff(place))) for place in places]
+    return tuple(table.shape[axis] for axis in np.argsort(changes, kind="stable"))
+
+
+def _places(grid: Grid) -> list[IntArray]:
+    """The place of every column along each axis."""
+    order = np.argsort(grid.column, axis=None)
+    return list(np.unravel_index(order, grid.shape))

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from keepsum._arrays import IntArray
 from keepsum._text import type_of
-from keepsum.convergence.observe import Convergence, observe_all
+from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure, decompose
 from keepsum.planning.distances import AttributeDistance, Distances, one_person
@@ -31,6 +31,9 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.records import Records, changes_of
+
+if TYPE_CHECKING:
+    from keepsum.sampling.general.chains import Chain
 
 P = TypeVar("P", bound="CompiledPlan")
 
@@ -138,6 +141,16 @@ class CompiledPlan:
             error = self.convergence.error
         return Guarantee(self.mechanism, self.person, exactness, error)
 
+    @property
+    def smallest_error(self) -> SamplingError:
+        """What coupled chains can show at best: known before ``certify`` measures anything."""
+        return smallest_error(self._chains)
+
+    @property
+    def _chains(self) -> list[tuple[Chain | None, int]]:
+        """The chain of each group, if it has one, and how many blocks it has."""
+        return [(choice.chain, group.blocks) for group, choice in zip(self.groups, self.samplers, strict=True)]
+
     def check_samplers(self) -> None:
         """Every block must have a sampler; ``NoSamplerError`` if one has none."""
         self.blocks.check()
@@ -173,9 +186,8 @@ class CompiledPlan:
             The same plan; its ``convergence`` holds the observed limit and the extrapolation for each form of blocks.
             Where no block is drawn by chains, nothing is run.
         """
-        chains = [(choice.chain, group.blocks) for group, choice in zip(self.groups, self.samplers, strict=True)]
         rounding = sum(choice.rounding for choice in self.samplers)
-        return self.with_convergence(observe_all(chains, rounding, pairs, confidence, threads, progress))
+        return self.with_convergence(observe_all(self._chains, rounding, pairs, confidence, threads, progress))
 
     def with_convergence(self: P, shown: Convergence | None) -> P:
         """The same plan with what its coupled chains showed: one result for each of its chains."""

@@ -76,8 +76,8 @@ class BlockSamplers:
         """The exactness of the least exact group."""
         return weakest(self.choices)
 
-    def check(self) -> None:
-        """Every block must have a sampler.
+    def check(self, instead: str = "") -> None:
+        """Every block must have a sampler; ``instead`` is a sentence on what does, where that is known.
 
         Raises
         ------
@@ -90,8 +90,8 @@ class BlockSamplers:
                 if out_of_range is not None:
                     raise NoSamplerError(out_of_range)
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
-                instead = f" {describe_alternatives(self.mechanism.kind)}".rstrip()
-                why = f"{describe_refusal(choice.reasons)}.{instead}"
+                others = f" {instead or describe_alternatives(self.mechanism.kind)}".rstrip()
+                why = f"{describe_refusal(choice.reasons)}.{others}"
                 raise NoSamplerError(f"No sampler for {what}: {why} plan.explain() shows every block.")
 
     def sample(self, draws: int, rng: Rng, threads: int = 1) -> IntArray:

@@ -143,7 +143,8 @@ class Guarantee:
         if self.error is None:
             return (
                 "Sampling is estimated: the noise is drawn by chains whose total variation from the target is not yet "
-                "measured. plan.certify() measures it, without data or budget; a release does so first."
+                "measured. plan.certify() measures it, without data or budget; a release that may add delta does "
+                "so first."
             )
         limit = three_digits_up(self.error.distance)
         if self.sampling == "rounded":

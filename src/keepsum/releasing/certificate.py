@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from datetime import datetime
 from typing import Any, Self
@@ -14,16 +13,9 @@ from keepsum.errors import InputError
 from keepsum.releasing.canonical import parse
 from keepsum.releasing.facts import ReleaseFacts
 from keepsum.releasing.schema_errors import in_words
-from keepsum.releasing.statements import (
-    RANDOMNESS,
-    PersonStatements,
-    block_lines,
-    guarantee_lines,
-    guarantee_of,
-    kept_totals,
-    noise,
-    warnings_of,
-)
+from keepsum.releasing.sections import as_html
+from keepsum.releasing.showing import certificate_topics
+from keepsum.releasing.statements import warnings_of
 
 SCHEMA, FAMILY = "keepsum.certificate/2", "keepsum.certificate/"
 UNPUBLISHED = "keepsum.certificate/1"
@@ -71,25 +63,7 @@ class Certificate(ReleaseFacts, frozen=True):
         return warnings_of(self)
 
     def _repr_html_(self) -> str:
-        guarantee = guarantee_of(self.mechanism, self.guarantee)
-        rows = [
-            ("Released", self.released),
-            ("Kept exactly", kept_totals(self.kept, self.domain)),
-            ("Noise", noise(guarantee.mechanism)),
-            *(("Blocks", line) for line in block_lines(self.guarantee.blocks)),
-            *(("Guarantee", line) for line in guarantee_lines(guarantee)),
-            (PersonStatements.of(self).title, PersonStatements.of(self).headline()),
-            ("Randomness", RANDOMNESS[self.randomness]),
-            ("SHA-256", self.table.sha256),
-            ("Signed", "no" if self.signature is None else f"by {self.signature.public_key}"),
-            *(("Warning", sentence) for sentence in self.warnings),
-        ]
-        cells = "".join(
-            f'<tr><th style="text-align:left">{html.escape(title)}</th>'
-            f'<td style="text-align:left">{html.escape(line)}</td></tr>'
-            for title, line in rows
-        )
-        return f"<table>{cells}</table>"
+        return as_html(certificate_topics(self))
 
 
 def document_of(data: bytes) -> Any:

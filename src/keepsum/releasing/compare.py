@@ -15,6 +15,7 @@ from keepsum.privacy.mechanism import Kind, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
 from keepsum.releasing.statements import per_unit
+from keepsum.tables.invariants import Margin
 
 DELTA = Fraction(1, 10**6)  # for Gaussian noise compared with a plan that has no delta
 NAMES: dict[Kind, str] = {"laplace-l1": "l1 Laplace", "laplace-l2": "l2 Laplace", "gaussian": "Gaussian"}
@@ -66,8 +67,15 @@ def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] 
     exact = [f"{_call(plan, o)} (standard deviation {o.deviation:.3g})" for o in listed if o.exact]
     current = next((f"; the current one is {o.deviation:.3g}" for o in listed if o.plan is plan), "")
     if not exact:
-        return ["No other noise is exact under these totals."]
+        return [f"No other noise is exact under these totals.{_two_margins(plan)}"]
     return [f"Exact at the same {per_unit(plan.records)} epsilon: {', or '.join(exact)}{current}."]
+
+
+def _two_margins(plan: CompiledPlan) -> str:
+    """What is exact instead of three margins or more: l1 Laplace noise under two, however many cells there are."""
+    parts = plan.invariants.parts
+    several = sum(isinstance(part, Margin) and bool(part.axes) for part in parts) > 2
+    return " Two margins usually are: keep two of these, or join some of them." if several else ""
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import textwrap
-from collections.abc import Iterable, Sequence
-
-from keepsum._text import printable
 from keepsum.lattice.structure import FREE
 from keepsum.planning.describe import describe_choice, describe_form
 from keepsum.planning.durations import describe_duration, seconds_per_draw
@@ -16,13 +11,13 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.compare import compare
 from keepsum.releasing.records import person_record
+from keepsum.releasing.sections import as_html, as_text
 from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, guarantee_lines, noise
 from keepsum.tables.invariants import Margin
 from keepsum.tables.records import changes_of
 
 SHOWN_CELLS = 8
 SHOWN_BLOCKS = 10
-WIDTH = 96
 
 
 def explain(plan: CompiledPlan) -> str:
@@ -30,19 +25,9 @@ def explain(plan: CompiledPlan) -> str:
     return as_text(topics(plan))
 
 
-def as_text(sections: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """Titles and lines in two columns."""
-    return "\n".join(_section(printable(title), [printable(line) for line in lines]) for title, lines in sections)
-
-
 def explain_html(plan: CompiledPlan) -> str:
     """The plan as a table, one row per topic."""
-    rows = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top">{html.escape(title)}</th>'
-        f'<td style="text-align:left">{"<br>".join(html.escape(line) for line in lines)}</td></tr>'
-        for title, lines in topics(plan)
-    )
-    return f"<table>{rows}</table>"
+    return as_html(topics(plan))
 
 
 def topics(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
@@ -57,22 +42,6 @@ def topics(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
         ("Pinned cells", _pinned(plan)),
         ("Other noise", compare(plan)),
     ]
-
-
-def _section(title: str, lines: Sequence[str]) -> str:
-    wrapped = [
-        part
-        for line in lines
-        for part in textwrap.wrap(
-            line, WIDTH - 16, subsequent_indent=" " * _indent(line), break_long_words=False, break_on_hyphens=False
-        )
-    ]
-    first, *rest = wrapped
-    return "\n".join([f"{title:<14}  {first}", *(f"{'':<16}{line}" for line in rest)])
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _table(plan: CompiledPlan) -> str:

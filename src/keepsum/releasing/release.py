@@ -176,8 +176,10 @@ def prepare(
     if not isinstance(accept_pinned, Iterable):
         raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
     _check_pinned(plan, accept_pinned)
-    plan.check_samplers()
+    if plan.guarantee.sampling == "no sampler":
+        plan.blocks.check(" ".join(exact_instead(plan)))
     if plan.guarantee.sampling == "estimated" and plan.convergence is None:
+        _check_foreseen_delta(plan, accept_delta)
         plan = plan.certify(progress=progress)
     _check_delta(plan, accept_delta)
     accuracy = margins_of_error(plan.blocks, LEVEL)
@@ -210,21 +212,47 @@ def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
     return replace(plan, records=table.records)
 
 
+def _check_foreseen_delta(plan: CompiledPlan, accepted: Number | None) -> None:
+    """Refuse before minutes of measuring what no measurement can make acceptable."""
+    delta = replace(plan.guarantee, error=plan.smallest_error).sampling_delta(plan.person)
+    if delta <= _largest_delta(accepted):
+        return
+    raise PlanError(
+        f"Sampling adds delta {_per_person(plan)}, and the confidence limit from coupled chains will not be below "
+        f"{three_digits_up(float(delta))}; it was not measured. "
+        + _other_ways(plan, "measure it by plan.certify() and accept it with accept_delta=DELTA" if delta < 1 else "")
+    )
+
+
 def _check_delta(plan: CompiledPlan, accepted: Number | None) -> None:
     """What sampling adds to per-person delta must be negligible, or accepted."""
+    delta = plan.guarantee.sampling_delta(plan.person)
+    if delta <= _largest_delta(accepted):
+        return
+    amount = three_digits_up(float(delta))
+    raise PlanError(
+        f"Sampling adds delta {amount} {_per_person(plan)}, {_how_known(plan)}. "
+        + _other_ways(plan, f"accept it with accept_delta={amount}" if delta < 1 else "")
+    )
+
+
+def _largest_delta(accepted: Number | None) -> Fraction:
+    """The largest delta that sampling may add."""
     largest = SMALL_DELTA if accepted is None else exact(accepted, "The accepted delta")
     if largest >= 1:
         raise InputError("The accepted delta must be below 1: a delta of 1 is no guarantee.")
-    delta = plan.guarantee.sampling_delta(plan.person)
-    if delta <= largest:
-        return
-    amount, subject = three_digits_up(float(delta)), per_unit(plan.records).replace("-", " ")
+    return largest
+
+
+def _per_person(plan: CompiledPlan) -> str:
+    return per_unit(plan.records).replace("-", " ")
+
+
+def _other_ways(plan: CompiledPlan, accept: str) -> str:
+    """What to do about a delta from sampling: the noise that is exact; how to accept the delta, if that is possible."""
     instead = " ".join(exact_instead(plan)) or describe_alternatives(plan.mechanism.kind)
-    accept = f"If that is not possible, accept it with accept_delta={amount}." if delta < 1 else ""
-    raise PlanError(
-        f"Sampling adds delta {amount} {subject}, {_how_known(plan)}. Choose noise whose sampling is exact. "
-        f"{instead} {accept}".strip()
-    )
+    otherwise = f" If that is not possible, {accept}." if accept else ""
+    return f"Choose noise whose sampling is exact. {instead}{otherwise}"
 
 
 def _how_known(plan: CompiledPlan) -> str:

@@ -1,4 +1,4 @@
-"""A certificate in plain words, in sections: what a person reads who has no Python."""
+"""A certificate in plain words, in sections: what `keepsum show` prints, and a notebook shows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from keepsum.releasing.statements import (
 )
 
 SHOWN_PINNED = 8
-NOT_VERIFIED = "Only the certificate was read. Run keepsum verify to check it and its table."
 
 
-def certificate_topics(facts: ReleaseFacts) -> list[tuple[str, list[str]]]:
-    """A certificate in sections, warnings last: titles, and the lines below each."""
+def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> list[tuple[str, list[str]]]:
+    """A certificate in sections, with a reader's notes and then warnings last: titles, and the lines below each."""
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
     person = PersonStatements.of(facts)
     return [
@@ -30,7 +29,7 @@ def certificate_topics(facts: ReleaseFacts) -> list[tuple[str, list[str]]]:
         ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
         ("Blocks", block_lines(facts.guarantee.blocks)),
         ("Guarantee", guarantee_lines(guarantee)),
-        ("One person", [person.headline(), *(f"  {person.attribute(record)}" for record in person.person.attributes)]),
+        (person.title, [person.headline(), *(f"  {person.attribute(record)}" for record in person.person.attributes)]),
         ("Accuracy", [_accuracy(facts)]),
         ("Pinned cells", _pinned(facts)),
         ("Bounded cells", [_bounded(facts)]),
@@ -38,7 +37,7 @@ def certificate_topics(facts: ReleaseFacts) -> list[tuple[str, list[str]]]:
         ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
         ("SHA-256", [facts.table.sha256]),
         ("Signed", ["no" if facts.signature is None else f"by {facts.signature.public_key}"]),
-        ("Not verified", [NOT_VERIFIED]),
+        *notes,
         *(("Warning", [sentence]) for sentence in warnings_of(facts)),
     ]
 

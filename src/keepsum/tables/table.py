@@ -130,29 +130,11 @@ class Table:
             must then be declared. Parents of nested axes are added.
         count
             The column of counts.
-        within
-            The parent of each nested axis.
         domain
             The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are not
             declared are taken from the data, with a warning, because the list of them is published.
-        keep_order
-            Declare that the order of the rows is public: the rows of a release, and undeclared categories, are then in
-            the order of the frame. Every cell must have a row. The certificate records it.
-        dense
-            Declare that every combination of categories is a cell, although the labels look nested or most
-            combinations have no row.
-        drop
-            Columns to leave out. If given, every column must be an axis, the count, carried or listed here; otherwise
-            columns that are not in ``axes`` are left out.
-        drop_rows
-            Rows to leave out, such as totals, by column and label: ``{"county": "Total"}``.
-        carry
-            Columns that follow from an axis, such as the code of a county: a release has them as they are. With several
-            axes, name the one: ``{"fips": "county"}``.
-        wide
-            For a wide table, the axis whose categories are columns, and these: ``{"race": ["white", "black"]}``; or the
-            axis alone, if all columns but the axes are counts. A release is wide too. ``count`` is then the name that
-            the counts get. A crosstab of pandas needs no arguments.
+        within, drop, drop_rows, keep_order, dense, carry, wide
+            See :func:`keepsum.read_table`. A crosstab of pandas needs no arguments.
         """
         declared = Declared.checked(
             count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,

@@ -214,9 +214,10 @@ def test_a_child_of_a_child_past_the_hooks_can_fork():
 def test_a_child_does_not_wait_for_a_property_that_a_thread_was_working_out():
     """Python 3.11 has one lock for a cached property of all objects."""
     from keepsum.sampling.gaussian.factors import Factor
+    from keepsum.sampling.gaussian.kernel_arguments import FactorTables
 
     lock = getattr(vars(Factor)["_inverse"], "lock", None)
-    factor = Factor(*(np.ones(1),) * 4, np.array([0, 1]), np.array([0]), np.array([2]))
+    factor = Factor(FactorTables(*(np.ones(1),) * 4, np.array([0, 1]), np.array([0]), np.array([2])))
     if lock is None:
         pytest.skip("cached properties have no lock from Python 3.12 on")
     with Held(lambda: lock):

@@ -114,7 +114,7 @@ def csv(folder: Path, name: str = "people.csv", **how: Any) -> Path:
 
 def gz(folder: Path) -> Path:
     path = folder / "people.csv.gz"
-    path.write_bytes(gzip.compress(PEOPLE.to_csv(index=False).encode()))
+    path.write_bytes(gzip.compress(PEOPLE.to_csv(index=False).encode(), mtime=0))
     return path
 
 

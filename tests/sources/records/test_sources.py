@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keepsum as ks
@@ -80,6 +80,7 @@ def test_booleans_are_true_and_false():
 labels = st.sampled_from(["f", "m", "it's", 'say "x"', "a;b", "--", "é", "1"])
 
 
+@settings(max_examples=20)  # of up to 60 records each
 @given(st.lists(st.tuples(labels, st.integers(-5, 105)), min_size=1, max_size=60))
 def test_counts_are_those_of_a_counter(rows):
     frame = pd.DataFrame(rows, columns=["label", "age"])

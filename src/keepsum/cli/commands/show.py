@@ -23,6 +23,7 @@ Examples:
 
 It reads the certificate only and checks nothing; keepsum verify does.
 """
+NOT_VERIFIED = ("Not verified", ["Only the certificate was read. Run keepsum verify to check it and its table."])
 
 
 def add(app: typer.Typer) -> None:
@@ -45,4 +46,4 @@ def show(
     if json:
         show_json(certificate)
         return
-    show_sections(sections_in_shell_terms(certificate_topics(certificate)))
+    show_sections(sections_in_shell_terms(certificate_topics(certificate, NOT_VERIFIED)))

@@ -88,6 +88,8 @@ class Problem:
         """Why there is no mixture for them."""
         if self.system.matrix.shape[0] > TOTALS:
             return Reason("too_many_totals", limit=TOTALS)
+        if self.system.grid is None and self.system.width - self.system.rank > COORDINATES:  # one slab, of gigabytes
+            return Reason("block_too_large")
         if self.slabs.size > COORDINATES or self.slabs.multiplications > MULTIPLICATIONS:
             return Reason("block_too_large")
         if sum_reach(float(self.epsilon), int(self.sizes.max())) > LONGEST_LAW:

@@ -56,7 +56,7 @@ class BlockGaussian(CountedBlocks):
     @property
     def cells_per_try(self) -> int:
         """What a try costs: cells, and multiplications by the factor, which are quicker."""
-        return self._cells + len(self._factor.rows) // 16
+        return self._cells + len(self._factor.tables.rows) // 16
 
     @property
     def _pilot_draws(self) -> int:
@@ -90,7 +90,7 @@ class BlockGaussian(CountedBlocks):
             gaussian=self._tables,
             variances=variances.floats,
             deciding=deciding,
-            factor=factor.tables(),
+            factor=factor.tables,
             sizes=self._sizes,
             starts=self._starts,
             width=self._cells,

@@ -25,64 +25,47 @@ class Factor:
     ``c_j`` is minus the sum of ``factors`` times the coordinates behind j, as floats add it up. Up to the last digits
     of floats it is the Gram-Schmidt form, to which the two sides are equal.
 
-    Attributes
-    ----------
-    shares
-        The variance of each coordinate given those behind it, as a share of sigma^2.
-    pointers, rows, factors
-        The strictly lower part of the triangular factor, by columns.
-    basis_pointers, basis_rows, basis_values
-        The basis: for each region its entries.
+    ``tables`` are the numbers, as the kernels read them.
     """
 
-    shares: Floats
-    pointers: IntArray
-    rows: IntArray
-    factors: Floats
-    basis_pointers: IntArray
-    basis_rows: IntArray
-    basis_values: IntArray
+    tables: FactorTables
 
-    def tables(self) -> FactorTables:
-        """What the kernels read."""
-        return FactorTables(
-            shares=self.shares,
-            pointers=self.pointers,
-            rows=self.rows,
-            factors=self.factors,
-            basis_pointers=self.basis_pointers,
-            basis_rows=self.basis_rows,
-            basis_values=self.basis_values,
-        )
+    @property
+    def shares(self) -> Floats:
+        """The variance of each coordinate given those behind it, as a share of sigma^2."""
+        return self.tables.shares
+
+    @property
+    def _basis(self) -> sparse.csr_array:
+        tables = self.tables
+        return sparse.csr_array((tables.basis_values, tables.basis_rows, tables.basis_pointers))
 
     def variance(self, region: int) -> float:
         """The variance of a region's sum under wide noise, as a share of sigma^2."""
-        size = len(self.shares)
-        lower = sparse.csc_array((self.factors, self.rows, self.pointers), shape=(size, size)).toarray() + np.eye(size)
+        tables, size = self.tables, len(self.shares)
+        below = sparse.csc_array((tables.factors, tables.rows, tables.pointers), shape=(size, size))
+        lower = below.toarray() + np.eye(size)
         entries = np.zeros(size)
-        places = slice(self.basis_pointers[region], self.basis_pointers[region + 1])
-        entries[self.basis_rows[places]] = self.basis_values[places]
+        places = slice(tables.basis_pointers[region], tables.basis_pointers[region + 1])
+        entries[tables.basis_rows[places]] = tables.basis_values[places]
         # b' G^-1 b with G = L D L', D the inverse of the shares.
         solved = np.linalg.solve(lower, entries)
         return float((solved**2 * self.shares).sum())
 
     @cached_property
     def _inverse(self) -> Floats:
-        matrix = sparse.csr_array((self.basis_values, self.basis_rows, self.basis_pointers)).toarray()
-        return np.asarray(np.linalg.pinv(matrix.astype(np.float64)))
+        return np.asarray(np.linalg.pinv(self._basis.toarray().astype(np.float64)))
 
     def coordinates(self, sums: IntArray) -> IntArray:
         """The coordinates of a vector of the lattice."""
         rounded: IntArray = np.rint(self._inverse @ sums).astype(np.int64)
-        matrix = sparse.csr_array((self.basis_values, self.basis_rows, self.basis_pointers))
-        if not np.array_equal(matrix @ rounded, sums):
+        if not np.array_equal(self._basis @ rounded, sums):
             raise AssertionError("not a vector of the lattice")
         return rounded
 
     def centres(self, coordinates: IntArray) -> Floats:
         """The centres that the kernels came to, the same floats."""
-        tables = self.tables()
-        return np.array([centre_of(j, tables, coordinates) for j in range(len(self.shares))])
+        return np.array([centre_of(j, self.tables, coordinates) for j in range(len(self.shares))])
 
 
 def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor | None:
@@ -145,7 +128,7 @@ def _packed(shares: Floats, lower: Floats, matrix: sparse.csr_array) -> Factor:
     below = sparse.csc_array(np.tril(lower, -1))
     by_region = sparse.csr_array(matrix)
     by_region.sort_indices()
-    return Factor(
+    tables = FactorTables(
         shares=shares,
         pointers=below.indptr.astype(np.int64),
         rows=below.indices.astype(np.int64),
@@ -154,3 +137,4 @@ def _packed(shares: Floats, lower: Floats, matrix: sparse.csr_array) -> Factor:
         basis_rows=by_region.indices.astype(np.int64),
         basis_values=by_region.data.astype(np.int64),
     )
+    return Factor(tables)

@@ -67,7 +67,17 @@ class FullRoom(NamedTuple):
 
 
 class FactorTables(NamedTuple):
-    """The triangular factor of a block, by columns, and the basis of its lattice, by regions."""
+    """The triangular factor of a block and the basis of its lattice.
+
+    Attributes
+    ----------
+    shares
+        The variance of each coordinate given those behind it, as a share of sigma^2.
+    pointers, rows, factors
+        The strictly lower part of the triangular factor, by columns.
+    basis_pointers, basis_rows, basis_values
+        The basis: for each region its entries.
+    """
 
     shares: Floats
     pointers: IntArray
