@@ -30,7 +30,7 @@ from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import Records, changes_of
+from keepsum.tables.records import Records, changes_of, subject_of
 
 P = TypeVar("P", bound="CompiledPlan")
 
@@ -136,7 +136,7 @@ class CompiledPlan:
             error = SamplingError(sum(choice.rounding for choice in self.samplers))
         elif exactness == "estimated" and self.convergence is not None:
             error = self.convergence.error
-        return Guarantee(self.mechanism, self.person, exactness, error)
+        return Guarantee(self.mechanism, self.person, exactness, error, subject_of(self.records))
 
     def check_samplers(self) -> None:
         """Every block must have a sampler; ``NoSamplerError`` if one has none."""
@@ -197,7 +197,7 @@ class CompiledPlan:
         """
         if self.neighbours is not None:
             raise PlanError(
-                "A per-person loss needs named cells, and this plan has none. "
+                f"A per-{subject_of(self.records)} loss needs named cells, and this plan has none. "
                 "Declare the totals with invariants.over(table.domain)."
             )
         named = self.invariants.over(domain)
