@@ -9,9 +9,13 @@ from typing import Any
 import keepsum as ks
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.errors import InputError
+from keepsum.sources.records.databases import is_address
 
 OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit", "database_table")
-OF_COUNTS = ("axes", "drop", "drop_rows", "carry", "wide", "dense", "keep_order")
+OF_COUNTS = (
+    *("axes", "drop", "drop_rows", "carry", "wide", "dense", "keep_order"),
+    *("sheet", "encoding", "structure", "flag"),
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def refuse_without_by(declared: Any) -> None:
     given = [name for name in OF_RECORDS if getattr(declared, name) not in (None, [])]
     if given:
         raise InputError(f"Option {_option(given[0])} requires --by, the columns to count records by.")
-    if declared.table is not None and "://" in declared.table:
+    if declared.table is not None and is_address(declared.table):
         raise InputError("A database must be read with --by, the columns to count its records by.")
 
 
