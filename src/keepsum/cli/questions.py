@@ -13,6 +13,7 @@ import typer
 from keepsum.cli.screen import note
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError
+from keepsum.sources.records.databases import is_address
 from keepsum.tables.source import DEFAULT_COUNT
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def confirm(question: str, default: bool = False) -> bool:
 
 def existing_file(answer: str) -> str:
     """The name of something that is there; an address of a database is not looked at."""
-    if "://" not in answer and not Path(answer).exists():
+    if not is_address(answer) and not Path(answer).exists():
         raise InputError(f"File {answer!r} must exist, but does not. Check the spelling.")
     return answer
 

@@ -132,9 +132,11 @@ def _check_call(job: Job, call: Call) -> Ed25519PrivateKey | None:
 
 def _sources(job: Job) -> list[Path]:
     """The files that the data are in."""
+    from keepsum.sources.records.databases import is_address
+
     data = job.spec.source.data
     sources = [data] if isinstance(data, str) else data or []
-    return [Path(source) for source in sources if source != "-" and "://" not in source]
+    return [Path(source) for source in sources if source != "-" and not is_address(source)]
 
 
 def _check_not_source(files: Iterable[Path], jobs: Sequence[Job]) -> None:

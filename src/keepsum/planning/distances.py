@@ -161,7 +161,7 @@ def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) 
     for attribute in attributes:
         if attribute.unknown:
             raise PlanError(
-                f"A per-person loss needs known distances, and some of {attribute.axis} are not known under these "
+                f"The loss for a change of {attribute.axis} needs known distances, and some are not known under these "
                 f"totals. Give epsilon per unit of distance, or name other attributes."
             )
     return attributes

@@ -30,7 +30,7 @@ from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import Records, changes_of
+from keepsum.tables.records import Records, changes_of, subject_of
 
 if TYPE_CHECKING:
     from keepsum.sampling.general.chains import Chain
@@ -139,7 +139,7 @@ class CompiledPlan:
             error = SamplingError(sum(choice.rounding for choice in self.samplers))
         elif exactness == "estimated" and self.convergence is not None:
             error = self.convergence.error
-        return Guarantee(self.mechanism, self.person, exactness, error)
+        return Guarantee(self.mechanism, self.person, exactness, error, subject_of(self.records))
 
     @property
     def smallest_error(self) -> SamplingError:
@@ -209,7 +209,7 @@ class CompiledPlan:
         """
         if self.neighbours is not None:
             raise PlanError(
-                "A per-person loss needs named cells, and this plan has none. "
+                f"A per-{subject_of(self.records)} loss needs named cells, and this plan has none. "
                 "Declare the totals with invariants.over(table.domain)."
             )
         named = self.invariants.over(domain)

@@ -96,6 +96,8 @@ def delta_per_unit(epsilon: Fraction, delta: Fraction, distance: Distance) -> Fr
     with localcontext(prec=60):
         loss, r = as_decimal(epsilon), Decimal(distance.length).sqrt()
         if loss * r > 600:
-            raise InputError("Per-person epsilon must be at most 600 under Gaussian noise. Choose a smaller one.")
+            raise InputError(
+                "Epsilon per person, or per record, must be at most 600 under Gaussian noise. Choose a smaller one."
+            )
         growth = ((loss * r).exp() - 1) / (loss.exp() - 1)
         return Fraction((as_decimal(delta) / growth).normalize(Context(prec=12, rounding=ROUND_FLOOR)))

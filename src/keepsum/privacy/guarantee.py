@@ -16,6 +16,7 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import three_digits_up
+from keepsum.tables.records import Subject
 
 Exactness: TypeAlias = Literal["exact", "rounded", "estimated", "no sampler"]
 
@@ -52,6 +53,8 @@ class Guarantee:
         The weakest of the blocks: ``"exact"``, ``"rounded"``, ``"estimated"``, or ``"no sampler"``.
     error
         The total variation from the target; None if sampling is exact, or it has not been measured yet.
+    subject
+        Whom it concerns: a person, or a record where a person may have any number of them.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Guarantee:
     person: Distance
     sampling: Exactness
     error: SamplingError | None = None
+    subject: Subject = "person"
 
     # -- numbers: per unit of distance, and per person ------------------------------------------
 
@@ -175,7 +179,7 @@ class Guarantee:
         return f"{addition} ({limit}; {_shown(extrapolated)} extrapolated)"
 
     def __str__(self) -> str:
-        return f"{self.words}; per-person {self.person_words}; {self.sampling}"
+        return f"{self.words}; per-{self.subject} {self.person_words}; {self.sampling}"
 
 
 def added_delta(total_variation: float, mechanism: Mechanism, distance: float) -> Fraction:

@@ -36,7 +36,7 @@ from keepsum.releasing.facts import (
 from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted
 from keepsum.tables.invariants import describe_margin, describe_rows
-from keepsum.tables.records import Records, changes_of
+from keepsum.tables.records import Records, changes_of, subject_of
 
 SHOWN_FORMS = 8
 NOT_PROTECTED = [  # several totals, or one
@@ -100,11 +100,7 @@ def _distance(mechanism: Mechanism, record: DistanceRecord) -> Distance:
 
 def per_unit(records: Records | None) -> str:
     """Whom a loss concerns: 'per-person', or 'per-record' where a person may have any number of records."""
-    return "per-record" if _per_record(records) else "per-person"
-
-
-def _per_record(records: Records | None) -> bool:
-    return records is not None and records.max_rows is None
+    return f"per-{subject_of(records)}"
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,7 @@ class PersonStatements:
 
     @property
     def _subject(self) -> str:
-        return "record" if _per_record(self.records) else "person"
+        return subject_of(self.records)
 
     def _change(self, distance: Distance) -> str:
         """Who moves in a change of one attribute, which takes from one cell and gives to another.

@@ -16,6 +16,7 @@ from keepsum.privacy.laplace import Laplace
 from keepsum.privacy.mechanism import Request
 from keepsum.sources.declarations import read_domain, read_keep, subsets
 from keepsum.sources.reading import FileForm, table_in
+from keepsum.sources.records.databases import is_address
 from keepsum.specs.spec import Noise, Spec, is_said
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
@@ -73,7 +74,7 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
         raise InputError(f"Option {_option(given[0])} requires --by, the columns to count records by.")
     if isinstance(source.data, list):
         raise InputError("A table of counts must be one file, got a list. Count records with --by, or name one file.")
-    if source.data is not None and "://" in source.data:
+    if source.data is not None and is_address(source.data):
         raise InputError("A database must be read with --by, the columns to count its records by.")
     categories = categories_of(spec)
     if source.data is not None:
@@ -147,7 +148,18 @@ def _of_records(spec: Spec, counted: bool) -> Table:
 def _check_records(spec: Spec) -> None:
     """Refuse what describes a file of counts."""
     of_counts = {
-        "source": ("count", "drop", "drop_rows", "carry", "wide", "keep_order"),
+        "source": (
+            "count",
+            "drop",
+            "drop_rows",
+            "carry",
+            "wide",
+            "keep_order",
+            "sheet",
+            "encoding",
+            "structure",
+            "flags",
+        ),
         "axes": ("names", "dense"),
     }
     for section, names in of_counts.items():

@@ -16,6 +16,7 @@ import msgspec
 from keepsum._text import given, shown_name
 from keepsum.errors import InputError
 from keepsum.sources.declarations import file_text, toml_problem
+from keepsum.sources.records.databases import is_address
 from keepsum.specs.lines import Key, lines_of
 from keepsum.specs.spec import PATHS, Spec, SpecFile
 
@@ -189,6 +190,6 @@ def _paths(value: str | list[str] | None, folder: Path) -> Any:
 
 def _path(path: str, folder: Path) -> str:
     """A path of the spec, as seen from here; an address, standard output and a folder's slash stay as they are."""
-    if "://" in path or path in ("", "-") or folder == Path():
+    if is_address(path) or path in ("", "-") or folder == Path():
         return path
     return str(folder / path) + ("/" if path.endswith("/") else "")

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from keepsum.sources.records.databases import is_address
 from keepsum.specs.spec import PATHS, SECTIONS, Spec, is_said
 
 HEAD = """# What to release, for `keepsum release` in this folder. Options override it: keepsum release --epsilon 0.5
@@ -47,7 +48,7 @@ def in_folder_of(spec: Spec, file: Path) -> Spec:
 def _seen_from(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [_seen_from(path, folder) for path in value]
-    if value is None or "://" in value or value == "-" or folder == Path():
+    if value is None or is_address(value) or value == "-" or folder == Path():
         return value
     path = value if Path(value).is_absolute() else os.path.relpath(value, folder)
     return path + "/" * (value.endswith("/") and not path.endswith("/"))

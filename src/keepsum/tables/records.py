@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
+Subject: TypeAlias = Literal["person", "record"]
 LARGEST_BOUND = 10**6  # records of one unit
 
 
@@ -37,3 +39,8 @@ class Records:
 def changes_of(records: Records | None) -> int:
     """How many records change at most when one unit does; in a table of counts one person is one count."""
     return 1 if records is None else records.changes
+
+
+def subject_of(records: Records | None) -> Subject:
+    """Whom a guarantee concerns: a record where a person may have any number of them."""
+    return "record" if records is not None and records.max_rows is None else "person"

@@ -108,11 +108,82 @@ def test_connections(postgres, tmp_path):
         f"https://host/{SECRET}.csv",
         f"s3://{SECRET}/people.parquet",
         f"sqlite://{SECRET}",
+        f"POSTGRES://user:{SECRET}@host/db",
+        f" postgres://user:{SECRET}@host/db",
+        f"postgres:user:{SECRET}@host/db",
+        f"postgres:/user:{SECRET}@host/db",
+        f"postgresql+psycopg://user:{SECRET}@host/db",
+        f"postgres%3A%2F%2Fuser%3A{SECRET}%40host%2Fdb",
+        f"postgresql://user@host/db?pass%77ord={SECRET}",
+        f"postgresql://user@host/db?sslpassword={SECRET}",
+        f"host=here user=me password={SECRET}",
+        f"HOST = here PASSWORD = {SECRET}",
+        f"user:{SECRET}@host/db",
+        f"{SECRET}@host/db",
+        f"people.csv?password={SECRET}",
+        f"duckdb:///{SECRET}.db",
+        f"jdbc:postgresql://host/db?user=me&password={SECRET}",
     ],
 )
 def test_addresses_are_never_repeated(address):
-    text = refused(source=address, table="people")
-    assert "host" not in text.replace("user@host", "").replace("?host=/run", "")
+    for source in (address, Path(address), [address], [address, address], f"{address}*"):
+        text = refused(source=source, table="people")
+        assert "host" not in text.replace("user@host", "").replace("?host=/run", "")
+
+
+def test_files_whose_names_look_like_addresses(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("user@host.csv", "host=a.csv", "postgres:a.csv"):
+        csv(tmp_path, name)
+        assert ks.tabulate(name, by="place", domain=DOMAIN).counts.sum() == 12
+
+
+def test_a_wrong_password(postgres, monkeypatch):
+    with connect(postgres) as server:
+        server.execute("DROP ROLE IF EXISTS guarded; CREATE ROLE guarded LOGIN PASSWORD 'right'")
+    address = postgres.replace("//" + postgres.split("//")[1].split("@")[0], "//guarded")
+    for password in ("wrong", None):
+        if password is None:
+            monkeypatch.delenv("PGPASSWORD")
+        else:
+            monkeypatch.setitem(os.environ, "PGPASSWORD", password)
+        assert "does not let this user in" in refused(source=address, table="people")
+    monkeypatch.setitem(os.environ, "PGPASSWORD", "right")
+    assert "no such table" in refused(source=address, table="nowhere")
+
+
+def test_a_wrong_password_in_the_shell(postgres, monkeypatch, tmp_path, capfd):
+    from keepsum.cli.app import run
+
+    with connect(postgres) as server:
+        server.execute("DROP ROLE IF EXISTS guarded; CREATE ROLE guarded LOGIN PASSWORD 'right'")
+    address = postgres.replace("//" + postgres.split("//")[1].split("@")[0], "//guarded")
+    monkeypatch.setitem(os.environ, "PGPASSWORD", SECRET)
+    options = ["--by", "place", "--categories", "place=01", "--keep-total", "--epsilon", "1", "--yes"]
+    assert run(["release", address, "--table", "people", *options, "-o", str(tmp_path / "out.csv")]) == 2
+    shown = capfd.readouterr()
+    assert "does not let this user in. Set PGPASSWORD" in " ".join(shown.err.split())
+    assert SECRET not in shown.err + shown.out
+    assert "Traceback" not in shown.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_password_file_that_others_may_read(postgres, tmp_path, monkeypatch, capfd):
+    """Postgres's library would ignore it, and say so on standard error, with its path."""
+    file = tmp_path / "passwords"
+    file.write_text("*:*:*:*:right\n")
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    monkeypatch.setitem(os.environ, "PGPASSFILE", str(file))
+    for mode in (0o640, 0o604):
+        file.chmod(mode)
+        assert "chmod 600" in refused(source=postgres, table="nowhere")
+        assert "chmod 600" in refused(source=f"{postgres}&passfile={file}", table="nowhere")
+    monkeypatch.setitem(os.environ, "PGPASSFILE", "/dev/null")
+    assert "plain file" in refused(source=postgres, table="nowhere")
+    monkeypatch.setitem(os.environ, "PGPASSFILE", str(file))
+    file.chmod(0o600)
+    assert "no such table" in refused(source=postgres, table="nowhere")
+    assert capfd.readouterr().err == ""
 
 
 def test_passwords_come_from_the_environment(monkeypatch):

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keepsum as ks
-from keepsum.sources.records.opening import SETTINGS, open_records
+from keepsum.sources.records.opened import SETTINGS
+from keepsum.sources.records.opening import open_records
 
 from .conftest import PEOPLE, PLACES, connect, csv, fill
 
@@ -147,20 +148,6 @@ def test_a_view_in_a_database_opens_no_other_file(tmp_path):
         connection.execute(f"CREATE VIEW people AS SELECT * FROM read_csv('{other}')")  # noqa: S608
     with pytest.raises(ks.DataError):
         ks.tabulate(tmp_path / "views.duckdb", by="place", domain={"place": PLACES}, table="people")
-
-
-def test_postgres_text_is_compared_byte_by_byte(postgres):
-    """A collation for which a and A are equal neither merges cells nor units."""
-    with connect(postgres) as server:
-        server.execute(
-            "DROP TABLE IF EXISTS folded; DROP COLLATION IF EXISTS folded;"
-            "CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
-            "CREATE TABLE folded (person TEXT COLLATE folded, x TEXT COLLATE folded);"
-            "INSERT INTO folded VALUES ('p', 'a'), ('P', 'A'), ('p', 'A')"
-        )
-    call = {"source": postgres, "table": "folded", "by": "x", "domain": {"x": ["a", "A"]}}
-    assert ks.tabulate(**call).counts.tolist() == [1, 2]
-    assert ks.tabulate(**call, unit="person", max_rows_per_unit=1).counts.tolist() == [0, 2]
 
 
 def test_files_of_a_folder_must_agree(tmp_path):

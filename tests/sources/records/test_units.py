@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
 
 import msgspec
 import numpy as np
@@ -15,6 +18,8 @@ from hypothesis import strategies as st
 
 import keepsum as ks
 from keepsum.tables.records import Records
+
+from .conftest import connect
 
 DOMAIN = {"x": ["b", "a", "10", "9"]}
 rows = st.lists(st.tuples(st.integers(1, 4), st.sampled_from(DOMAIN["x"]), st.integers(0, 30)), min_size=1, max_size=40)
@@ -29,8 +34,8 @@ def bounded(records: list, most: int) -> Counter:
     return Counter(cell for cells in units.values() for cell in sorted(cells)[:most])
 
 
-def tabulated(records: list, most: int) -> Counter:
-    frame = pd.DataFrame(records, columns=["who", "x", "age"])
+def tabulated(records: list, most: int, name: Callable[[int], object] = int) -> Counter:
+    frame = pd.DataFrame([(name(who), x, age) for who, x, age in records], columns=["who", "x", "age"])
     table = ks.tabulate(frame, by=["x", "age"], domain=DOMAIN, bins=BINS, unit="who", max_rows_per_unit=most)
     cells = [(label, k) for label in DOMAIN["x"] for k in range(3)]
     return Counter({cell: n for cell, n in zip(cells, table.counts.tolist(), strict=True) if n})
@@ -42,6 +47,41 @@ def test_the_first_records_of_each_unit_in_any_order_of_rows(records, most, rand
     assert tabulated(records, most) == bounded(records, most)
     random.shuffle(records)
     assert tabulated(records, most) == bounded(records, most)
+
+
+@pytest.mark.parametrize("name", [str, "p{}".format, lambda who: who * 2**60, lambda who: np.uint64(2**63 + who)])
+@settings(max_examples=20)
+@given(records=rows, most=st.integers(1, 4))
+def test_units_named_otherwise_are_bounded_alike(name, records, most):
+    """In arrays, or by the database where they are no whole numbers, or too large ones."""
+    assert tabulated(records, most, name) == bounded(records, most)
+
+
+def test_units_are_not_what_they_look_like():
+    frame = pd.DataFrame({"who": ["7", "07", "+7", " 7", "7.0", "7"], "x": ["a"] * 6})
+    assert ks.tabulate(frame, "x", DOMAIN, unit="who", max_rows_per_unit=1).counts.sum() == 5
+    assert ks.tabulate(frame[::5], "x", DOMAIN, unit="who", max_rows_per_unit=1).counts.sum() == 1
+
+
+def test_bounds_with_missing_labels_and_nested_axes():
+    """The same in arrays and by the database."""
+    domain = {"state": ["IL", "WI", "?"], "county": {"IL": ["Lake", "Cook"], "WI": ["Dane", "Lake"], "?": ["Lake"]}}
+    frame = pd.DataFrame(
+        {
+            "who": [1, 1, 1, 2, 2, 3],
+            "state": ["WI", "IL", "IL", "WI", None, "IL"],
+            "county": ["Dane", "Lake", "Cook", "Lake", "Lake", "Lake"],
+            "age": [5, 15, None, 5, 25, None],
+        }
+    )
+    declared = {"within": {"county": "state"}, "bins": BINS, "missing": {"age": "unknown", "state": "?"}}
+    for by in (["state", "county", "age"], ["age", "county", "state"]):
+        tables = [
+            ks.tabulate(source, by, domain, **declared, unit="who", max_rows_per_unit=2)
+            for source in (frame, frame.assign(who="p" + frame["who"].astype(str)))
+        ]
+        assert tables[0].counts.sum() == 5
+        assert tables[0].counts.tolist() == tables[1].counts.tolist()
 
 
 @settings(max_examples=20)
@@ -56,12 +96,37 @@ def test_another_unit_changes_only_what_it_contributes(records, others, most):
 
 
 def test_units_of_every_type():
-    for who in ([1, 1, 2], ["a", "a", "b"], [1.5, 1.5, 2.5]):
+    for who in ([1, 1, 2], ["a", "a", "b"], [Decimal("1.5"), Decimal("1.50"), Decimal(10) ** 20]):
         frame = pd.DataFrame({"who": who, "x": ["a", "a", "a"]})
         assert ks.tabulate(frame, "x", DOMAIN, unit="who", max_rows_per_unit=1).counts.sum() == 2
 
 
-@pytest.mark.parametrize("who", [[1, None], [1.0, float("nan")], ["a", ""], ["a", None], [None, None]])
+@pytest.mark.parametrize(
+    "who", [[1.0, 2.0], [True, False], [date(2020, 1, 1)] * 2, [datetime(2020, 1, 1)] * 2, [b"a", b"b"], [[1], [2]]]
+)
+def test_units_that_are_not_exact_are_refused(who):
+    """Floats may have been rounded: two persons would look like one."""
+    frame = pa.table({"who": who, "x": ["a", "a"]})
+    with pytest.raises(ks.DataError, match="'who' must hold text or whole numbers"):
+        ks.tabulate(frame, "x", DOMAIN, unit="who", max_rows_per_unit=1)
+
+
+def test_decimal_units_of_postgres(postgres):
+    with connect(postgres) as server:
+        server.execute(
+            "DROP TABLE IF EXISTS exact; CREATE TABLE exact (who NUMERIC, f DOUBLE PRECISION, x TEXT);"
+            "INSERT INTO exact VALUES (1.0, 1, 'a'), (1.00, 1, 'a'), (1e400, 1, 'a'), (1e400 + 1, 1, 'a')"
+        )
+        call = {"source": postgres, "table": "exact", "by": "x", "domain": DOMAIN, "max_rows_per_unit": 1}
+        assert ks.tabulate(**call, unit="who").counts.sum() == 3
+        with pytest.raises(ks.DataError, match="'f' must hold text or whole numbers"):
+            ks.tabulate(**call, unit="f")
+        server.execute("INSERT INTO exact VALUES ('NaN', 1, 'a')")
+    with pytest.raises(ks.DataError, match="'who' must identify"):
+        ks.tabulate(**call, unit="who")
+
+
+@pytest.mark.parametrize("who", [pd.array([1, None], dtype="Int64"), ["a", ""], ["a", None], [None, None]])
 def test_a_missing_unit_is_an_error(who):
     frame = pd.DataFrame({"who": who, "x": ["a", "a"]})
     with pytest.raises(ks.DataError, match="'who' must identify"):
@@ -142,13 +207,15 @@ def test_what_the_certificate_says(tmp_path):
     assert by_record.certificate.records.unit is None
     assert any("per record" in sentence for sentence in by_record.certificate.warnings)
     assert "per-record" in by_record.plan.explain()
-    assert "per-person" not in by_record.plan.explain()
+    assert "per-person" not in by_record.plan.explain() + str(by_record.plan.guarantee)
+    assert "; per-record epsilon" in str(by_record.plan.guarantee)
     by_person = ks.release(people(unit="who", max_rows_per_unit=2), ["x"], ks.Laplace(1))
     record = by_person.certificate.records
     assert (record.unit, record.max_rows_per_unit) == ("who", 2)
     assert any("kept totals are those of the counted records" in s for s in by_person.certificate.warnings)
     assert any("a change of one attribute of each counted record" in s for s in by_person.certificate.warnings)
     assert "per person of at most 2 records" in by_person.plan.explain()
+    assert "; per-person epsilon" in str(by_person.plan.guarantee)
     for release in (by_record, by_person):
         assert ks.verify(release.save(tmp_path / "out.csv", force=True)).passed
     assert "records" not in msgspec.json.decode(ks.release(counts(), ["x"], ks.Laplace(1)).certificate.to_json())

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum._memory import BYTES_A_CELL, check_room
-from keepsum._text import shown_name, shown_names
 from keepsum.errors import DataError
+from keepsum.sources.records.columns import check_names
 from keepsum.sources.records.declaring import CellsOfRecords
 from keepsum.sources.records.failures import attempt
-from keepsum.sources.records.keys import (
+from keepsum.sources.records.grouping import COUNT, STATE, group_records
+from keepsum.sources.records.opening import open_records
+from keepsum.sources.records.signs import (
     MISSING,
+    NO_LABEL,
     NOT_A_VALUE,
     NOT_WHOLE,
     OUT_OF_RANGE,
-    bin_key,
-    bin_parts,
-    label_key,
-    text_of_key,
-    unit_key,
+    UNIT_MISSING,
+    UNIT_TEXT,
+    UNIT_UNUSABLE,
+    UNIT_WHOLE,
 )
-from keepsum.sources.records.opening import OpenRecords, open_records
+from keepsum.sources.records.texts import text_of_key
 from keepsum.tables.axes import Axis
 from keepsum.tables.table import Table
-
-COUNT, UNIT, ROW, NO_UNIT = "n", "unit", "place", "no_unit"
 
 
 def count_records(source: Any, cells: CellsOfRecords, table: str | None, count: str) -> Table:
@@ -39,13 +38,10 @@ def count_records(source: Any, cells: CellsOfRecords, table: str | None, count: 
     unit = cells.records.unit
     columns = [*cells.domain.axes, *([] if unit is None else [unit])]
     with open_records(source, table, columns) as opened:
-        _check_columns(opened, columns)
-        groups = attempt(lambda: opened.run(_grouped(opened, cells)), opened.name)
-    if unit is not None and any(groups[NO_UNIT].to_pylist()):
-        raise DataError(
-            f"Column {unit!r} must identify the unit of every record, but is missing in some. Complete it, or leave "
-            f"those records out."
-        )
+        check_names(opened.table.columns, columns, opened.name)
+        groups = attempt(lambda: group_records(opened, cells), opened.name)
+    if unit is not None:
+        _check_units(set(groups[STATE].to_pylist()), unit)
     index = cells.domain.locate(_codes(groups, cells, opened.dialect))
     if (index < 0).any():
         raise DataError(
@@ -57,64 +53,18 @@ def count_records(source: Any, cells: CellsOfRecords, table: str | None, count: 
     return Table(cells.domain, counts, count, records=cells.records)
 
 
-def _check_columns(opened: OpenRecords, columns: list[str]) -> None:
-    names = opened.table.columns
-    absent = [name for name in columns if name not in names]
-    if absent:
-        known = shown_names(names)
-        choices = "" if known == "others" else f" Its columns are {known}."
-        raise DataError(f"{opened.name} must have a column {shown_name(absent[0])}, but has none.{choices}")
-    times = Counter(name.casefold() for name in names)
-    alike = next((name for name in columns if times[name.casefold()] > 1), None)
-    if alike is not None:  # a database that ignores case would read one for the other, and bound the wrong unit
+def _check_units(states: set[int], unit: str) -> None:
+    """Refuse units that are not identified, or in two ways: the number 1 and the text 1 may be one person or two."""
+    if UNIT_MISSING in states:
         raise DataError(
-            f"{opened.name} must not have columns whose names differ only in case, but two are named {alike!r} but for "
-            f"that. Rename one."
+            f"Column {unit!r} must identify the unit of every record, but is missing in some. Complete it, or leave "
+            f"those records out."
         )
-
-
-def _grouped(opened: OpenRecords, cells: CellsOfRecords) -> Any:
-    """How many records there are with each key.
-
-    One group more than there are cells is enough: one of those cannot be a cell, and the error says why.
-    """
-    import ibis
-
-    unit = cells.records.unit
-    owner: dict[str, Any] = {}
-    if unit is not None:
-        owner[UNIT], owner[NO_UNIT] = unit_key(opened.table[unit], unit, opened.dialect)
-    values = opened.table.select(**_values(opened, cells), **owner)
-    keys = {f"k{k}": _key(values, cells, k, name) for k, name in enumerate(cells.domain.axes)}
-    records = values.select(**keys, **{name: values[name] for name in owner})
-    if unit is not None:
-        # The first records of each unit in the order of their keys: no other unit and no order of rows matters.
-        place = ibis.row_number().over(group_by=UNIT, order_by=list(keys))
-        records = records.mutate(**{ROW: place}).filter(ibis._[ROW] < cells.records.changes).drop(UNIT, ROW)
-    return records.group_by(records.columns).agg(**{COUNT: ibis._.count()}).limit(cells.domain.size + 1)
-
-
-def _values(opened: OpenRecords, cells: CellsOfRecords) -> dict[str, Any]:
-    """What the keys are made from, so that text is parsed once: the key of a label itself, or the parts of a bin's."""
-    values: dict[str, Any] = {}
-    for k, name in enumerate(cells.domain.axes):
-        column, dialect = opened.table[name], opened.dialect
-        if name in cells.bins:
-            values |= zip(_parts(k), bin_parts(column, name, dialect, cells.bins[name]), strict=True)
-        else:
-            values[f"k{k}"] = label_key(column, name, dialect, cells.domain.axis(name).labels, cells.missing.get(name))
-    return values
-
-
-def _parts(k: int) -> tuple[str, str, str]:
-    return f"absent{k}", f"usable{k}", f"value{k}"
-
-
-def _key(values: Any, cells: CellsOfRecords, k: int, name: str) -> Any:
-    if name not in cells.bins:
-        return values[f"k{k}"]
-    absent, usable, value = (values[part] for part in _parts(k))
-    return bin_key(absent, usable, value, cells.bins[name], name in cells.missing)
+    if UNIT_UNUSABLE in states or {UNIT_WHOLE, UNIT_TEXT} <= states:
+        raise DataError(
+            f"Column {unit!r} must hold either text or whole numbers to identify units, but holds others, or both. "
+            f"Convert it to text or whole numbers."
+        )
 
 
 # -- from keys to cells -----------------------------------------------------------------------------
@@ -163,7 +113,7 @@ def _label_codes(keys: Any, axis: Axis, parents: IntArray | None, dialect: str) 
         pairs = zip(parents.tolist(), place.tolist(), strict=True)
         codes = np.array([lookup.get((parent, distinct[label]), -1) for parent, label in pairs], dtype=np.int64)
     if (codes < 0).any():
-        raise _undeclared(axis, NOT_WHOLE in distinct)
+        raise _undeclared(axis, distinct)
     return codes
 
 
@@ -174,8 +124,12 @@ def _missing(name: str) -> DataError:
     )
 
 
-def _undeclared(axis: Axis, not_whole: bool) -> DataError:
-    if not_whole:
+def _undeclared(axis: Axis, labels: Sequence[str]) -> DataError:
+    if NO_LABEL in labels:
+        return DataError(
+            f"Values of column {axis.name!r} must be text or whole numbers, but some are binary. Convert them to text."
+        )
+    if NOT_WHOLE in labels:
         return DataError(
             f"Values of column {axis.name!r} must be whole numbers, but some are not. Cut the column into bins with "
             f"bins=."

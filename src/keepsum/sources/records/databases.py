@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,8 @@ from keepsum.errors import InputError
 
 POSTGRES = ("postgres", "postgresql")
 OPTIONS = ("host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout")
-_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_SCHEME = re.compile(r"\s*[a-zA-Z][a-zA-Z0-9+.-]+:")  # a single letter is a drive of Windows
+_KEYWORDS = re.compile(r"\b(host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=", re.IGNORECASE)
 FORMS = "sqlite:///people.db or postgres://user@host/database"
 
 
@@ -27,13 +29,29 @@ class PostgresAddress:
 
 
 def is_address(source: Any) -> bool:
-    """Whether a source is the address of a database rather than the path of a file."""
-    return isinstance(source, str) and bool(_SCHEME.match(source))
+    """Whether a source is the address of a database, in whatever form, rather than the path of a file.
+
+    >>> [is_address(source) for source in ("postgres://me@host/db", " postgres:me", "host=here user=me", "people.csv")]
+    [True, True, True, False]
+    """
+    return isinstance(source, str) and _looks_like_address(source) and not os.path.exists(source)  # noqa: PTH110
+
+
+def may_hold_password(text: str) -> bool:
+    """Whether text that is no path after all may be an address, so that no message may repeat it."""
+    plain = unquote(text).lower()
+    return _looks_like_address(text) or "@" in plain or "password" in plain
+
+
+def _looks_like_address(text: str) -> bool:
+    plain = unquote(text)
+    return "://" in plain or bool(_SCHEME.match(plain) or _KEYWORDS.search(plain))
 
 
 def scheme_of(address: str) -> str:
-    """The kind of a database, in small letters."""
-    return address.split("://", 1)[0].lower()
+    """The kind of a database, in small letters; none if there is no such prefix."""
+    scheme, separator, _ = address.partition("://")
+    return scheme.lower() if separator else ""
 
 
 def sqlite_path(address: str) -> str:

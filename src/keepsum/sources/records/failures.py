@@ -25,6 +25,7 @@ REASONS = [
     (r"", r'database "[^"]*" does not exist', "the server has no such database"),
     (r"", r'role "[^"]*" does not exist', "the server has no such user"),
     (r"InsufficientPrivilege", r"", "this user may not read it"),
+    (r"Duplicate", r"", "two of its columns have the same name. Rename one"),
     (r"TableNotFound|UndefinedTable|CatalogException|InvalidSchemaName", r"", "it has no such table. Check table="),
     (r"", r"no such table|Table with name", "it has no such table. Check table="),
     (
@@ -38,7 +39,7 @@ REASONS = [
     (
         r"",
         r"CSV|Expected Number of Columns",
-        "it is not well-formed CSV with as many values in every row as the header",
+        "it is not well-formed CSV with one kind of line ends, and as many values in every row as in the header",
     ),
     (r"", r"[Pp]arquet|thrift|snappy", "it is not a whole Parquet file"),
     (r"ArrowInvalid|ArrowTypeError", r"", "a column has values of several types. Convert it to text first"),

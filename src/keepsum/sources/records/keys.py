@@ -14,73 +14,65 @@ from decimal import Decimal
 from typing import Any
 
 from keepsum.errors import DataError
-from keepsum.sources.records.bins import LARGEST_EDGE, Bins
+from keepsum.sources.records import sqlite_keys
+from keepsum.sources.records.bins import Bins
+from keepsum.sources.records.signs import (
+    DATE_TEXT,
+    DECIMAL_TEXT,
+    LARGEST_FLOAT,
+    MISSING,
+    NOT_A_VALUE,
+    NOT_WHOLE,
+    OUT_OF_RANGE,
+    UNIT_MISSING,
+    UNIT_TEXT,
+    UNIT_WHOLE,
+    WHOLE_TEXT,
+    day_number,
+    whole,
+)
+from keepsum.sources.records.texts import is_empty, key_of, text_of
 from keepsum.tables.axes import Label
 
-OUT_OF_RANGE, NOT_A_VALUE, MISSING = -1, -2, -3  # instead of the number of a bin
-LARGEST_FLOAT = 1.7976931348623157e308
-NOT_WHOLE = "not a whole number"  # the key of a number that is no label
 _PLAIN = re.compile(r"0|-?[1-9][0-9]{0,15}")
-
-# Values in columns of text, such as those of a CSV file.
-WHOLE_TEXT = r"^ *[+-]?[0-9]{1,15} *$"
-DECIMAL_TEXT = r"^ *[+-]?([0-9]{1,40}[.]?[0-9]{0,40}|[.][0-9]{1,40})([eE][+-]?[0-9]{1,2})? *$"
-DATE_TEXT = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?)?$"
 
 
 def label_key(column: Any, name: str, dialect: str, labels: Sequence[Label], missing: Label | None) -> Any:
-    """The label of a record as text, empty if it is missing and no category is declared for that."""
+    """The label of a record, empty if it is missing and no category is declared for that."""
+    import ibis
+
+    if dialect == "sqlite":
+        text = sqlite_keys.label_text(column)
+        return text if missing is None else ibis.cases((text == "", str(missing)), else_=text)
+    text = _label_text(column, name, dialect, labels, missing)
+    if missing is not None:
+        text = ibis.cases((is_empty(text, dialect), str(missing)), else_=text)
+    return key_of(text, dialect)
+
+
+def _label_text(column: Any, name: str, dialect: str, labels: Sequence[Label], missing: Label | None) -> Any:
     import ibis
 
     kind = column.type()
     if kind.is_null():
-        text = ibis.literal("")
-    elif kind.is_boolean():
-        text = ibis.cases((column, "true"), (~column, "false"), else_="")
-    elif kind.is_integer() or kind.is_uuid():
-        text = column.cast("string").coalesce("")
-    elif kind.is_string():
-        text = _text(column, dialect).coalesce("")
-    elif kind.is_date() and dialect != "sqlite":
-        text = column.strftime("%Y-%m-%d").coalesce("")
-    elif kind.is_date():
-        text = _text(column.cast("string"), dialect).coalesce("")
-    elif kind.is_floating() or kind.is_decimal():
-        text = _whole_text(column, name, dialect, labels, missing)
-    else:
-        raise DataError(
-            f"Column {name!r} must hold text, whole numbers, dates or true and false to be counted by, but holds "
-            f"others. Cut numbers and times into bins with bins=, or convert the column to text."
-        )
-    if missing is not None:
-        text = ibis.cases((text == "", str(missing)), else_=text)
-    return _bytes(text) if dialect == "postgres" else text
+        return ibis.literal("")
+    if kind.is_boolean():
+        return ibis.cases((column, "true"), (~column, "false"), else_="")
+    if kind.is_integer() or kind.is_uuid():
+        return column.cast("string").coalesce("")
+    if kind.is_string():
+        return text_of(column, dialect)
+    if kind.is_date():
+        return column.strftime("%Y-%m-%d").coalesce("")
+    if kind.is_floating() or kind.is_decimal():
+        return _whole_text(column, name, labels, missing)
+    raise DataError(
+        f"Column {name!r} must hold text, whole numbers, dates or true and false to be counted by, but holds "
+        f"others. Cut numbers and times into bins with bins=, or convert the column to text."
+    )
 
 
-def text_of_key(key: str, dialect: str) -> str:
-    """A label from its key."""
-    return bytes.fromhex(key).decode("utf-8") if dialect == "postgres" else key
-
-
-def _text(column: Any, dialect: str) -> Any:
-    """Text that is compared byte by byte, without the type or the collation of its column."""
-    return column if dialect == "files" else column.concat("")
-
-
-def _bytes(text: Any) -> Any:
-    """The bytes of text in hexadecimal digits, which every collation sorts and groups as it should."""
-    import ibis
-
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def convert_to(text: str, encoding: str) -> bytes: ...  # type: ignore[empty-body]
-
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def encode(data: bytes, form: str) -> str: ...  # type: ignore[empty-body]
-
-    return encode(convert_to(text, "UTF8"), "hex")
-
-
-def _whole_text(column: Any, name: str, dialect: str, labels: Sequence[Label], missing: Label | None) -> Any:
+def _whole_text(column: Any, name: str, labels: Sequence[Label], missing: Label | None) -> Any:
     """Whole numbers in a column of floats or decimals, such as a data frame has where some are missing."""
     import ibis
 
@@ -91,22 +83,9 @@ def _whole_text(column: Any, name: str, dialect: str, labels: Sequence[Label], m
             f"bins=, or convert the column to text."
         )
     number = column.cast("float64")
-    whole, bounded = _whole(number)
-    text = ibis.cases((whole, bounded.cast("int64").cast("string")), else_=NOT_WHOLE)
-    return ibis.cases((_absent(number, column, dialect), ""), else_=text)
-
-
-def _whole(number: Any) -> tuple[Any, Any]:
-    """Whether a float is a whole number below 2^53, and a float that every database can convert: 0.5 if it is not."""
-    import ibis
-
-    bounded = ibis.cases((number.abs() < LARGEST_EDGE, number), else_=0.5)
-    return bounded == bounded.floor(), bounded
-
-
-def _absent(number: Any, column: Any, dialect: str) -> Any:
-    """Whether a number is missing: null or NaN, which SQLite does not have."""
-    return column.isnull() if dialect == "sqlite" else column.isnull() | number.isnan()
+    is_whole, bounded = whole(number)
+    text = ibis.cases((is_whole, bounded.cast("int64").cast("string")), else_=NOT_WHOLE)
+    return ibis.cases((column.isnull() | number.isnan(), ""), else_=text)
 
 
 # -- bins -------------------------------------------------------------------------------------------
@@ -114,6 +93,8 @@ def _absent(number: Any, column: Any, dialect: str) -> Any:
 
 def bin_parts(column: Any, name: str, dialect: str, bins: Bins) -> tuple[Any, Any, Any]:
     """Whether a value is missing, whether it can be in a bin, and the value to compare with edges."""
+    if dialect == "sqlite":
+        return sqlite_keys.bin_parts(column, bins.kind)
     return (_dates if bins.kind == "date" else _numbers)(column, name, dialect, bins)
 
 
@@ -148,7 +129,7 @@ def _literal(edge: Any, value: Any) -> Any:
     import ibis
 
     if isinstance(edge, date):
-        return str(edge) if value.type().is_string() else ibis.literal(edge)
+        return int(edge.isoformat().replace("-", "")) if value.type().is_integer() else ibis.literal(edge)
     if isinstance(edge, Decimal):
         return float(edge)
     return float(edge) if edge is not None and value.type().is_floating() else edge
@@ -158,58 +139,49 @@ def _numbers(column: Any, name: str, dialect: str, bins: Bins) -> tuple[Any, Any
     import ibis
 
     kind = column.type()
-    whole = bins.kind == "whole"
+    between_whole = bins.kind == "whole"
     if kind.is_null():
         return ibis.literal(True), ibis.literal(True), ibis.literal(0)
     if kind.is_string():
-        text = _text(column, dialect).coalesce("")
-        return text == "", *_parsed(text, dialect, whole)
+        text = text_of(column, dialect)
+        return is_empty(text, dialect), *_parsed(text, dialect, between_whole)
     if not kind.is_numeric():
         raise DataError(f"Column {name!r} must hold numbers to be cut into bins of numbers, but holds others.")
-    if dialect == "sqlite":
-        return _sqlite_numbers(column, whole)
-    if kind.is_integer() and whole:
+    if kind.is_integer() and between_whole:
         return column.isnull(), ibis.literal(True), column
     number = column.cast("float64")
-    usable = _whole(number)[0] if whole else number.abs() <= LARGEST_FLOAT
-    return _absent(number, column, dialect), usable, number
+    usable = whole(number)[0] if between_whole else number.abs() <= LARGEST_FLOAT
+    return column.isnull() | number.isnan(), usable, number
 
 
-def _parsed(text: Any, dialect: str, whole: bool) -> tuple[Any, Any]:
+def _parsed(text: Any, dialect: str, as_whole: bool) -> tuple[Any, Any]:
     """Whether text is a number, and the number."""
     import ibis
 
-    usable = text.re_search(WHOLE_TEXT if whole else DECIMAL_TEXT)
-    if whole and dialect == "files":  # twice as fast: most numbers are in plain digits, and need no pattern
+    usable = text.re_search(WHOLE_TEXT if as_whole else DECIMAL_TEXT)
+    if as_whole and dialect == "files":  # twice as fast: most numbers are in plain digits, and need no pattern
         number = text.try_cast("int64")
         usable = ibis.cases((number.cast("string") == text, True), else_=usable) & number.notnull()
         return usable & number.between(1 - 10**15, 10**15 - 1), number
     safe = ibis.cases((usable, text), else_="0")  # so that no order of evaluation can make the cast fail
-    return usable, safe.cast("int64" if whole else "float64")
-
-
-def _sqlite_numbers(column: Any, whole: bool) -> tuple[Any, Any, Any]:
-    """The same where a column may hold values of any type."""
-    number = column.cast("float64")
-    usable = column.typeof().isin(["integer", "real"]) & (_whole(number)[0] if whole else number.abs() <= LARGEST_FLOAT)
-    return column.isnull() | (column.cast("string") == ""), usable, number
+    return usable, safe.cast("int64" if as_whole else "float64")
 
 
 def _dates(column: Any, name: str, dialect: str, bins: Bins) -> tuple[Any, Any, Any]:
-    """Dates are compared as text if the column is text."""
+    """Dates are compared as numbers if the column is text."""
     import ibis
 
     kind = column.type()
     if kind.is_null():
-        return ibis.literal(True), ibis.literal(True), ibis.literal("")
+        return ibis.literal(True), ibis.literal(True), ibis.literal(0)
     if kind.is_timestamp() and kind.timezone is not None:
         raise DataError(
             f"Column {name!r} must hold dates, or times without a time zone, to be cut into bins of dates: the date of "
             f"a time depends on the zone. Convert the column to dates first."
         )
-    if kind.is_string() or (dialect == "sqlite" and kind.is_temporal()):
-        text = _text(column.cast("string"), dialect).coalesce("")
-        return text == "", text.re_search(DATE_TEXT), text.left(10)
+    if kind.is_string():
+        text = text_of(column, dialect)
+        return is_empty(text, dialect), *day_number(text, text.re_search(DATE_TEXT))
     if not (kind.is_date() or kind.is_timestamp()):
         raise DataError(f"Column {name!r} must hold dates to be cut into bins of dates, but holds others.")
     value = column.date() if kind.is_timestamp() else column
@@ -221,17 +193,32 @@ def _dates(column: Any, name: str, dialect: str, bins: Bins) -> tuple[Any, Any, 
 
 
 def unit_key(column: Any, name: str, dialect: str) -> tuple[Any, Any]:
-    """What identifies a unit, and whether that is missing."""
+    """What identifies a unit, and whether that is text, a whole number or missing.
+
+    Floats are refused: they may have been rounded, so that different units look the same.
+    """
     import ibis
 
+    if dialect == "sqlite":
+        return sqlite_keys.unit_key(column)
     kind = column.type()
     if kind.is_null():
-        return ibis.literal(""), ibis.literal(True)
-    if kind.is_integer() and dialect != "sqlite":
-        return column, column.isnull()
-    if kind.is_floating() or kind.is_decimal():
-        return column, _absent(column.cast("float64"), column, dialect)
-    if not (kind.is_string() or kind.is_integer() or kind.is_uuid()):
-        raise DataError(f"Column {name!r} must hold text or numbers to identify units, but holds others.")
-    text = _text(column.cast("string"), dialect).coalesce("")
-    return _bytes(text) if dialect == "postgres" else text, text == ""
+        return ibis.null("int64"), ibis.literal(UNIT_MISSING)
+    if kind.is_integer():
+        return column, _state(column.isnull(), UNIT_WHOLE)
+    if kind.is_decimal():  # that of Postgres has a NaN
+        missing = column.isnull() | (column.cast("string") == "NaN") if dialect == "postgres" else column.isnull()
+        return column, _state(missing, UNIT_WHOLE)
+    if not (kind.is_string() or kind.is_uuid()):
+        raise DataError(
+            f"Column {name!r} must hold text or whole numbers to identify units, but holds others. Convert it to text "
+            f"or whole numbers."
+        )
+    text = text_of(column, dialect)
+    return key_of(text, dialect), _state(is_empty(text, dialect), UNIT_TEXT)
+
+
+def _state(missing: Any, present: int) -> Any:
+    import ibis
+
+    return ibis.cases((missing, UNIT_MISSING), else_=present)

@@ -7,9 +7,8 @@ has no folder for temporary files. Databases are asked through ibis's own driver
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,51 +16,15 @@ from typing import Any
 from keepsum._arguments import check_text
 from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
-from keepsum.sources.records.databases import (
-    FORMS,
-    POSTGRES,
-    PostgresAddress,
-    is_address,
-    postgres_address,
-    scheme_of,
-    sqlite_path,
-)
+from keepsum.sources.records.columns import check_parts, layout_of, plain_type
+from keepsum.sources.records.connecting import open_address, open_duckdb, open_sqlite
+from keepsum.sources.records.databases import FORMS, is_address
 from keepsum.sources.records.failures import attempt
-from keepsum.sources.records.files import RecordFiles, escaped, find_files, layout_of
+from keepsum.sources.records.files import RecordFiles, escaped, find_files
+from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
 
-# No extension is downloaded or loaded, and nothing is written to disk.
-SETTINGS = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "temp_directory": "",
-    "preserve_insertion_order": "false",
-}
-READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
 FRAME = "The data frame"
 SOURCES = f"a path, a list of paths, {FORMS}, a data frame or an ibis table"
-
-
-@dataclass(frozen=True)
-class OpenRecords:
-    """Records that can be counted.
-
-    Attributes
-    ----------
-    table
-        The records as a table of ibis.
-    dialect
-        Where they are: ``"files"`` (DuckDB in this process), or the name of a database of ibis.
-    name
-        What they are called in a message.
-    run
-        Evaluate an expression over them, as an Arrow table.
-    """
-
-    table: Any
-    dialect: str
-    name: str
-    run: Callable[[Any], Any]
 
 
 @contextmanager
@@ -70,21 +33,23 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
     if table is not None:
         check_text(table, "The table of a database")
     _check_installed()
+    in_database = is_address(source)
     if _is_expression(source):
-        opened, close = _expression(source), None
-    elif is_address(source):
-        opened, close = _address(source, table)
+        records = _expression(source, columns)
+    elif in_database:
+        records = open_address(source, table)
     elif isinstance(source, (str, PathLike)) or _is_list_of_paths(source):
-        opened, close = _files(find_files(source), table, columns)
+        files = find_files(source)
+        in_database = files.format in ("sqlite", "duckdb")
+        records = _files(files, table, columns)
     else:
-        opened, close = _frame(source, columns)
-    if table is not None and opened.dialect in ("files", "expression"):
-        raise InputError("table= must name a table of a database, but the records are in no database. Leave it out.")
+        records = _frame(source, columns)
     try:
-        yield opened
+        if table is not None and not in_database:
+            raise InputError("table= must name a table of a database, but the records are in none. Leave it out.")
+        yield records
     finally:
-        if close is not None:
-            close()
+        records.close()
 
 
 def _check_installed() -> None:
@@ -103,34 +68,25 @@ def _is_expression(source: Any) -> bool:
     return ibis is not None and isinstance(source, ibis.Table)
 
 
-def _memory(**settings: str) -> Any:
+def _memory() -> Any:
+    """DuckDB in memory. It may not choose to hold the records instead of the labels that they are joined to."""
     import ibis
 
-    return ibis.duckdb.connect(**SETTINGS, **settings)
-
-
-def _opened(backend: Any, find: Callable[[], Any], dialect: str, name: str) -> tuple[OpenRecords, Callable[[], None]]:
-    """The records of a connection, which is closed if they are not there."""
-    try:
-        records = attempt(find, name)
-    except BaseException:
-        backend.disconnect()
-        raise
-    return OpenRecords(records, dialect, name, backend.to_pyarrow), backend.disconnect
+    return ibis.duckdb.connect(**SETTINGS, disabled_optimizers="build_side_probe_side")
 
 
 # -- files and data frames --------------------------------------------------------------------------
 
 
-def _files(files: RecordFiles, table: str | None, columns: Sequence[str]) -> tuple[OpenRecords, Callable[[], None]]:
+def _files(files: RecordFiles, table: str | None, columns: Sequence[str]) -> OpenRecords:
     if files.format == "sqlite":
-        return _sqlite(files.paths[0], table)
+        return open_sqlite(files.paths[0], table)
     if files.format == "duckdb":
-        return _duckdb(files.paths[0], table)
-    if table is not None:
-        raise InputError("table= must name a table of a database, but the records are in a file. Leave it out.")
+        return open_duckdb(files.paths[0], table)
+    if files.format != "csv":
+        check_parts(files, columns)
     if files.format == "arrow":
-        return _frame(attempt(lambda: _arrow(files.paths), files.name), columns)
+        return _frame(attempt(lambda: _arrow(files.paths, columns), files.name), columns)
     paths = [escaped(path) for path in files.paths]
     layout = layout_of(files, columns) if files.format == "csv" else None
     backend = attempt(_memory, files.name)
@@ -149,20 +105,20 @@ def _files(files: RecordFiles, table: str | None, columns: Sequence[str]) -> tup
             compression=layout.compression,
         )
 
-    return _opened(backend, find, "files", files.name)
+    return opened(backend, find, "files", files.name)
 
 
-def _arrow(paths: Sequence[Path]) -> Any:
+def _arrow(paths: Sequence[Path], columns: Sequence[str]) -> Any:
     import pyarrow
     from pyarrow import feather
 
-    return pyarrow.concat_tables([feather.read_table(path) for path in paths])
+    return pyarrow.concat_tables([_plain(feather.read_table(path, columns=list(columns))) for path in paths])
 
 
-def _frame(frame: Any, columns: Sequence[str]) -> tuple[OpenRecords, Callable[[], None]]:
+def _frame(frame: Any, columns: Sequence[str]) -> OpenRecords:
     import narwhals as nw
 
-    data = nw.from_native(frame, pass_through=True)
+    data = attempt(lambda: nw.from_native(frame, pass_through=True), FRAME)
     if not isinstance(data, (nw.DataFrame, nw.LazyFrame)):
         raise InputError(f"The source of records must be {SOURCES}, got {type_of(frame)}.")
     names = attempt(lambda: data.collect_schema().names(), FRAME)
@@ -171,7 +127,7 @@ def _frame(frame: Any, columns: Sequence[str]) -> tuple[OpenRecords, Callable[[]
     import ibis
 
     backend = attempt(_memory, FRAME)
-    return _opened(backend, lambda: ibis.memtable(arrow), "files", FRAME)
+    return opened(backend, lambda: ibis.memtable(arrow), "files", FRAME)
 
 
 def _no_columns() -> Any:
@@ -179,96 +135,28 @@ def _no_columns() -> Any:
 
 
 def _as_arrow(data: Any, names: Sequence[str]) -> Any:
-    """Some columns of a frame; lazy ones are collected, and dictionaries become plain columns."""
+    """Some columns of a frame; lazy ones are collected."""
     import narwhals as nw
-    import pyarrow as pa
 
     chosen = data.select(*names)
-    arrow = (chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen).to_arrow()
-    plain = [f.with_type(f.type.value_type) if pa.types.is_dictionary(f.type) else f for f in arrow.schema]
-    return arrow.cast(pa.schema(plain))
+    return _plain((chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen).to_arrow())
 
 
-# -- databases --------------------------------------------------------------------------------------
+def _plain(table: Any) -> Any:
+    """A table of Arrow without dictionaries and half floats, which DuckDB does not read."""
+    import pyarrow as pa
+
+    return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))
 
 
-def _address(address: str, table: str | None) -> tuple[OpenRecords, Callable[[], None]]:
-    if scheme_of(address) in POSTGRES:
-        return _postgres(postgres_address(address), _named(table))
-    if scheme_of(address) == "sqlite":
-        path = Path(sqlite_path(address))
-        if find_files(path).format != "sqlite":
-            raise DataError(f"File {path.name!r} must be a SQLite database, but is not.")
-        return _sqlite(path, table)
-    raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
+# -- ibis -------------------------------------------------------------------------------------------
 
 
-def _named(table: str | None) -> str:
-    if table is None:
-        raise InputError("The table of the database must be named. Name it with table=.")
-    return table
-
-
-def _sqlite(path: Path, table: str | None) -> tuple[OpenRecords, Callable[[], None]]:
-    import ibis
-
-    name, wanted = f"Database {path.name!r}", _named(table)
-
-    def connect() -> Any:
-        import sqlite3
-
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        connection.execute("PRAGMA temp_store = MEMORY")
-        return ibis.sqlite.from_connection(connection)
-
-    backend = attempt(connect, name)
-    return _opened(backend, lambda: backend.table(wanted), "sqlite", name)
-
-
-def _duckdb(path: Path, table: str | None) -> tuple[OpenRecords, Callable[[], None]]:
-    import ibis
-
-    name, wanted = f"Database {path.name!r}", _named(table)
-
-    def connect() -> Any:
-        backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
-        # A view in a database may name other files, or addresses: they are not opened.
-        backend.con.execute("SET enable_external_access = false")
-        return backend
-
-    backend = attempt(connect, name)
-    schema, inner = _split(wanted)
-    return _opened(backend, lambda: backend.table(inner, database=schema), "duckdb", name)
-
-
-def _postgres(address: PostgresAddress, table: str) -> tuple[OpenRecords, Callable[[], None]]:
-    import ibis
-
-    name = "The database"
-    backend = attempt(
-        lambda: ibis.postgres.connect(
-            host=address.host,
-            port=address.port,
-            user=address.user,
-            database=address.database,
-            options=READ_ONLY,
-            client_encoding="UTF8",
-            **address.options,
-        ),
-        name,
-    )
-    schema, inner = _split(table)
-    return _opened(backend, lambda: backend.table(inner, database=schema), "postgres", name)
-
-
-def _split(table: str) -> tuple[str | None, str]:
-    """The schema, if there is one, and the table: ``census.people``."""
-    schema, _, inner = table.rpartition(".")
-    return schema or None, inner
-
-
-def _expression(table: Any) -> OpenRecords:
-    """A table of ibis, evaluated where it is."""
+def _expression(table: Any, columns: Sequence[str]) -> OpenRecords:
+    """A table of ibis, evaluated where it is if text can be compared by its bytes there, and else fetched."""
     name = "The ibis table"
     backend = attempt(lambda: table._find_backend(use_default=True), name)
-    return OpenRecords(table, backend.name, name, backend.to_pyarrow)
+    if backend.name in ("duckdb", "sqlite", "postgres"):
+        return OpenRecords(table, backend.name, name, backend.to_pyarrow, lambda: None)
+    kept = [column for column in dict.fromkeys(columns) if column in table.columns]
+    return _frame(attempt(lambda: backend.to_pyarrow(table.select(kept)), name) if kept else _no_columns(), columns)

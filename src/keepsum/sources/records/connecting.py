@@ -1,0 +1,119 @@
+"""Databases opened for reading only: SQLite, DuckDB and Postgres, through ibis's own drivers."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from keepsum.errors import DataError, InputError
+from keepsum.sources.records.databases import (
+    FORMS,
+    POSTGRES,
+    PostgresAddress,
+    postgres_address,
+    scheme_of,
+    sqlite_path,
+)
+from keepsum.sources.records.failures import attempt
+from keepsum.sources.records.files import find_files
+from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
+from keepsum.sources.records.sqlite_files import open_sqlite_file, sqlite_table
+
+READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
+
+
+def open_address(address: str, table: str | None) -> OpenRecords:
+    """The records of a table in the database at an address."""
+    if scheme_of(address) in POSTGRES:
+        return _postgres(postgres_address(address), _named(table))
+    if scheme_of(address) == "sqlite":
+        path = Path(sqlite_path(address))
+        if find_files(path).format != "sqlite":
+            raise DataError(f"File {path.name!r} must be a SQLite database, but is not.")
+        return open_sqlite(path, table)
+    raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
+
+
+def _named(table: str | None) -> str:
+    if table is None:
+        raise InputError("The table of the database must be named. Name it with table=.")
+    return table
+
+
+def open_sqlite(path: Path, table: str | None) -> OpenRecords:
+    """The records of a table in a SQLite file."""
+    import ibis
+
+    name, wanted = f"Database {path.name!r}", _named(table)
+    connection, unchanged = open_sqlite_file(path, name)
+    backend = attempt(lambda: ibis.sqlite.from_connection(connection), name)
+    records = opened(backend, lambda: sqlite_table(backend, connection, wanted), "sqlite", name)
+
+    def run(expression: Any) -> Any:
+        counted = records.run(expression)
+        unchanged()
+        return counted
+
+    return OpenRecords(records.table, "sqlite", name, run, records.close)
+
+
+def open_duckdb(path: Path, table: str | None) -> OpenRecords:
+    """The records of a table in a DuckDB file."""
+    import ibis
+
+    name, wanted = f"Database {path.name!r}", _named(table)
+
+    def connect() -> Any:
+        backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
+        # A view in a database may name other files, or addresses: they are not opened.
+        backend.con.execute("SET enable_external_access = false")
+        return backend
+
+    backend = attempt(connect, name)
+    schema, inner = _split(wanted)
+    return opened(backend, lambda: backend.table(inner, database=schema), "duckdb", name)
+
+
+def _postgres(address: PostgresAddress, table: str) -> OpenRecords:
+    import ibis
+
+    name = "The database"
+    _check_password_file(address)
+    backend = attempt(
+        lambda: ibis.postgres.connect(
+            host=address.host,
+            port=address.port,
+            user=address.user,
+            database=address.database,
+            options=READ_ONLY,
+            client_encoding="UTF8",
+            **address.options,
+        ),
+        name,
+    )
+    schema, inner = _split(table)
+    return opened(backend, lambda: backend.table(inner, database=schema), "postgres", name)
+
+
+def _check_password_file(address: PostgresAddress) -> None:
+    """Refuse a password file that Postgres's library would ignore, with a warning of its own on standard error."""
+    if os.environ.get("PGPASSWORD") or os.name != "posix":
+        return
+    file = address.options.get("passfile") or os.environ.get("PGPASSFILE") or Path("~/.pgpass").expanduser()
+    try:
+        mode = os.stat(file).st_mode  # noqa: PTH116
+    except (OSError, ValueError):  # there is none
+        return
+    if not stat.S_ISREG(mode) or mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise InputError(
+            "The password file must be a plain file that only its owner may read, but is not. Change its permissions: "
+            "chmod 600."
+        )
+
+
+def _split(table: str) -> tuple[str | None, str]:
+    """The schema, if there is one, and the table: ``census.people``."""
+    schema, _, inner = table.rpartition(".")
+    return schema or None, inner

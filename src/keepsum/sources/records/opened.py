@@ -1,0 +1,53 @@
+"""Records that are open: what is asked of them, and how they are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from keepsum.sources.records.failures import attempt
+
+# For DuckDB: no extension is downloaded or loaded, and nothing is written to disk.
+SETTINGS = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "temp_directory": "",
+    "preserve_insertion_order": "false",
+}
+
+
+@dataclass(frozen=True)
+class OpenRecords:
+    """Records that can be counted.
+
+    Attributes
+    ----------
+    table
+        The records as a table of ibis.
+    dialect
+        Where they are: ``"files"`` (DuckDB in this process), or the name of a database of ibis.
+    name
+        What they are called in a message.
+    run
+        Evaluate an expression over them, as an Arrow table.
+    close
+        Close them.
+    """
+
+    table: Any
+    dialect: str
+    name: str
+    run: Callable[[Any], Any]
+    close: Callable[[], None]
+
+
+def opened(backend: Any, find: Callable[[], Any], dialect: str, name: str) -> OpenRecords:
+    """The records of a connection, which is closed if they are not there."""
+    try:
+        records = attempt(find, name)
+    except BaseException:
+        backend.disconnect()
+        raise
+    return OpenRecords(records, dialect, name, backend.to_pyarrow, backend.disconnect)
