@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MEASURE = "OBS_VALUE"
 # The columns that say which data set it is: in SDMX-CSV 1.0, in 2.0, and in the files of Eurostat.
 IDENTIFYING = ("DATAFLOW", "STRUCTURE", "STRUCTURE_ID", "ACTION", "LAST UPDATE")
-# What SDMX-CSV 2.0 says of a row: I is an observation of a data set. A, M and R are updates (append, merge, replace), in
-# which a cell without a row stays as it was and is not zero. D is an observation, or several, to delete.
+# What SDMX-CSV 2.0 says of a row: I is an observation of a data set. A, M and R are updates (append, merge, replace),
+# in which a cell without a row stays as it was and is not zero. D is an observation, or several, to delete.
 ACTION, INFORMATION, DELETE = "ACTION", "I", "D"
 # By the SDMX code lists CL_OBS_STATUS and CL_CONF_STATUS: a released count is an estimated value, and free for
 # publication. OBS_FLAG is what Eurostat calls the status of an observation.
