@@ -30,6 +30,7 @@ IN_SHELL = {
     "out encoding=": "out --encoding",
     "encoding= must": "Option --encoding must",
     "pass encoding=": "pass --encoding ",
+    "Pass encoding=": "Pass --encoding ",
     "plan.explain()": "keepsum plan",
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
