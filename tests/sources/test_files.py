@@ -261,7 +261,6 @@ def test_decimal_commas_with_semicolons(tmp_path):
         ("county|sex|number", "'county', 'sex', 'number'"),
         ("county,sex,number", "'county', 'sex', 'number'"),
         ("county;sex;number, all", "'county', 'sex', 'number, all'"),
-        ("number", "'number'"),
     ],
 )
 def test_the_columns_that_there_are_by_the_likeliest_delimiter(tmp_path, header, columns):

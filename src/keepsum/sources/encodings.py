@@ -33,6 +33,9 @@ OTHER_FILES = {  # by their first bytes
     rb"\$FL[23]@\(#\)": "an SPSS file",
     rb"\{\\rtf": "an RTF document",
     rb"\s*<(?i:!doctype html|html)\b": "a web page",
+    rb"\s*<\?xml\s": "an XML file",
+    rb"\s*(?:\[\s*)?\{\s*\"": "a JSON file",
+    rb"PK\x05\x06": "an empty zip archive",
 }
 
 
@@ -69,7 +72,13 @@ def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
             f"File {name!r} must be text, but it contains null characters. If it is UTF-16, pass "
             f"encoding='utf-16-{_order(start)}', else save the table as CSV in UTF-8."
         )
-    if not is_utf8(data):
+    is_text = is_utf8(data)
+    if not is_text and b"\0" in data:
+        raise DataError(
+            f"File {name!r} must be a table, but it is neither text nor a format that is known. Save the table as CSV, "
+            f"Parquet or .xlsx."
+        )
+    if not is_text:
         raise DataError(
             f"File {name!r} must be UTF-8 text, but it is not. If it comes from Windows, pass encoding='windows-1252', "
             f"else name its encoding, or save it as UTF-8."
