@@ -256,7 +256,7 @@ BAD = {
     "kept matrix of another size": (GOOD, ["--keep-file", "matrix.csv", "--keep-order"], "must have 4 numbers"),
     "kept matrix over rows in no public order": (GOOD, ["--keep-file", "matrix.csv"], "must be used with --keep-order"),
     "totals that are not kept": (GOOD, ["--totals", "published.csv"], "must belong to a kept total, but does not"),
-    "empty file": ("", [], "first line is empty"),
+    "empty file": ("", [], "must start with a header, but it is empty"),
     "header only": ("county,education,n\n", [], "must be declared if the data has no rows"),
     "not UTF-8": (GOOD.replace("high", "höh").encode("latin-1"), [], "must be UTF-8"),
     "UTF-16 without a mark": (GOOD.encode("utf-16-le"), [], "pass --encoding 'utf-16-le'"),

@@ -75,6 +75,17 @@ def test_a_signed_release_is_not_replaced_by_an_unsigned_one(run, tmp_path):
     elsewhere = run("postprocess", "out/", "--nonnegative", "--output", "other/")
     assert elsewhere.returncode == 0
     assert b"The new certificate is not signed" in elsewhere.stderr
+    assert run("postprocess", "out/", "--nonnegative", "--output", "other/", "--force").returncode == 0
+    for signed in ("signed/", "signed.csv"):
+        assert run(*RELEASE, "--output", signed, "--sign", "key.pem").returncode == 0
+        before = {path: path.read_bytes() for path in tmp_path.rglob("signed*/*") if path.is_file()}
+        refused = run("postprocess", "out/", "--nonnegative", "--output", signed, "--force")
+        assert refused.returncode == 2
+        assert b"must be replaced by a signed one" in refused.stderr
+        assert {path: path.read_bytes() for path in tmp_path.rglob("signed*/*") if path.is_file()} == before
+        assert run("verify", signed, "--key", "key.pub.pem").returncode == 0
+    replaced = run("postprocess", "out/", "--nonnegative", "--output", "signed/", "--force", "--sign", "key.pem")
+    assert replaced.returncode == 0
     done = run("postprocess", "out/", "--nonnegative", "--sign", "key.pem", "--key", "key.pub.pem")
     assert (done.returncode, done.stderr) == (0, b"")
     assert run("verify", "out/", "--key", "key.pub.pem").returncode == 0

@@ -95,15 +95,19 @@ def test_quotes_are_regular_across_chunks(monkeypatch):
 
 @pytest.mark.parametrize(
     ("numbers", "expected"),
-    [(["1", "20"], [1, 20]), (["15.0", "3"], [15, 3]), (["15,00", "3."], [15, 3]), ([" 7 ", "+8"], [7, 8])],
-)
+    [(["1", "20"], [1, 20]), (["15.0", "3"], [15, 3]), (["15,00", "3."], [15, 3]), ([" 7 ", "+8"], [7, 8]),
+     (["10,00", "1.000000"], [10, 1])],
+)  # fmt: skip
 def test_counts_of_any_plain_form(tmp_path, numbers, expected):
     path = tmp_path / "counts.csv"
     path.write_text("x;n\n" + "".join(f"{x};{n}\n" for x, n in zip("ab", numbers, strict=True)))
     assert ks.read_table(path, count="n", domain={"x": ["a", "b"]}).counts.tolist() == expected
 
 
-@pytest.mark.parametrize("number", ["1.000", "1,000", "1 000", "0x10", "5-3", "--5", "1e3", "", "15.5", "٣"])
+AMBIGUOUS = ["1.000", "1,000", "1,0000", "1.0000", "1,00,000", "1.000.000", "1 000", "1'000"]
+
+
+@pytest.mark.parametrize("number", [*AMBIGUOUS, "0x10", "5-3", "--5", "1e3", "", "15.5", "٣"])
 def test_counts_that_could_mean_something_else(tmp_path, number):
     path = tmp_path / "counts.csv"
     path.write_text(f"x;n\na;{number}\nb;1\n")

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from encodings.aliases import aliases
 
 import pyarrow as pa
 import pytest
@@ -45,6 +46,9 @@ def refused(tmp_path, data, message, **arguments):
         (b"\xfe\xff" + TEXT.encode("utf-16-be"), None, True),
         (TEXT.encode("utf-32"), None, True),
         (TEXT.encode("utf-16-le"), "utf-16-le", False),
+        (TEXT.encode("utf-16-be"), "utf-16-be", False),
+        (TEXT.encode("utf-8"), "utf-8-sig", False),
+        (TEXT.encode("utf-8-sig"), "utf-8-sig", False),
         (TEXT.encode("utf-8-sig"), None, True),
         (TEXT.encode("utf-8-sig"), "utf-8", True),
         (TEXT.encode("utf-8"), "utf-8", False),
@@ -58,6 +62,36 @@ def test_an_encoding_makes_no_difference_but_for_the_mark(tmp_path, data, encodi
     assert table_bytes(table, "csv") == (b"\xef\xbb\xbf" if mark else b"") + TEXT.encode()  # in UTF-8
 
 
+UTF = {"utf_8", "utf_7", "utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"}
+PLAIN = b"county;sex;n\r\nAin;f;5\r\nAin;m;6\r\n"
+
+
+def is_ascii_too(encoding):
+    try:
+        return PLAIN.decode(encoding) == PLAIN.decode()
+    except (LookupError, UnicodeError):
+        return False
+
+
+@pytest.mark.parametrize("encoding", sorted({*aliases.values(), "mac_farsi", "cp720", "cp856", "palmos"} - UTF))
+def test_no_encoding_garbles_utf_8(tmp_path, encoding):
+    """Every encoding of Python: a file in UTF-8 is refused, and plain ASCII is read as it is or refused."""
+    refused(tmp_path, TEXT.encode(), "encoding", encoding=encoding)
+    domain = {"county": ["Ain"], "sex": ["f", "m"]}
+    if is_ascii_too(encoding):
+        assert table_bytes(read(tmp_path, PLAIN, encoding=encoding, domain=domain), "csv") == PLAIN
+    else:
+        refused(tmp_path, PLAIN, "but it is plain ASCII|must be the name of an encoding", encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["cp437", "mac_roman", "latin-1", "cp850", "iso-8859-15", "shift_jis", "cp1251"])
+def test_other_encodings_are_read(tmp_path, encoding):
+    town = {"shift_jis": "京都", "cp1251": "Киев"}.get(encoding, "Köln")
+    text = f"county;sex;n\n{town};f;5\n{town};m;6\n"
+    table = read(tmp_path, text.encode(encoding), encoding=encoding, domain={"county": [town], "sex": ["f", "m"]})
+    assert table_bytes(table, "csv").decode() == text
+
+
 def test_characters_are_decoded_across_pieces(tmp_path, monkeypatch):
     from keepsum.sources import encodings
 
@@ -67,7 +101,10 @@ def test_characters_are_decoded_across_pieces(tmp_path, monkeypatch):
         assert read(tmp_path, TEXT.encode()).counts.tolist() == [int(SECRET), 6, 7, 8]
 
 
-@pytest.mark.parametrize("encoding", ["klingon", "base64", "rot13", "a\0b", "", 5, b"utf-8", ["utf-8"], "../x"])
+NO_ENCODINGS = ["klingon", "base64", "rot13", "undefined", "punycode", "unicode_escape", "../x", "a\0b", ""]
+
+
+@pytest.mark.parametrize("encoding", [*NO_ENCODINGS, 5, b"utf-8", ["utf-8"]])
 def test_a_wrong_name_of_an_encoding(tmp_path, encoding):
     refused(tmp_path, TEXT.encode(), "encoding= must be the name of an encoding such as", encoding=encoding)
 
@@ -79,9 +116,18 @@ def test_a_wrong_name_of_an_encoding(tmp_path, encoding):
         (TEXT.encode("windows-1252"), "utf-8", "in the encoding 'utf-8', but line 2 is not"),
         (TEXT.encode("windows-1252") + b"\x81;f;1\r\n", "windows-1252", "but line 6 is not"),
         (TEXT.encode("utf-16-le")[:-1], "utf-16-le", "in the encoding 'utf-16-le'"),
-        (TEXT.encode("utf-8"), "windows-1252", "but it is UTF-8. Leave out encoding="),
+        (TEXT.encode("utf-16-be"), None, "null characters. If it is UTF-16, pass encoding='utf-16-be'"),
+        (TEXT.encode("utf-16-be"), "utf-16-le", "'utf-16-le', but the order of its bytes is not"),
+        (TEXT.encode("utf-16-be"), "utf-16", "no byte order mark. Pass encoding='utf-16-be'"),
+        (TEXT.encode("utf-16-le"), "utf-16", "no byte order mark. Pass encoding='utf-16-le'"),
+        (TEXT.encode("utf-32-be"), "utf-32", "no byte order mark. Pass encoding='utf-32-be'"),
+        (b"\xff\xfe" + TEXT.encode("utf-16-le"), "utf-16-be", "'utf-16-be', but the order of its bytes is not"),
+        (TEXT.encode("utf-16"), "windows-1252", "starts with the byte order mark of UTF-16. Leave out encoding="),
+        (TEXT.encode("utf-32"), "utf-16", "starts with the byte order mark of UTF-32. Leave out encoding="),
+        (PLAIN, "cp500", "but it is plain ASCII. Leave out encoding="),
+        (PLAIN + b" ", "utf-16", "but it is plain ASCII. Leave out encoding="),
+        (b"%PDF-1.7\n", "latin-1", "a PDF file"),
         (TEXT.encode("utf-16-le"), None, "null characters. If it is UTF-16, pass encoding='utf-16-le'"),
-        (TEXT.encode("utf-8"), "undefined", "a part of it is not"),
         (TEXT.encode("utf-16")[:-1], None, "in the encoding 'utf-16-le'"),
     ],
 )
@@ -215,7 +261,6 @@ def test_decimal_commas_with_semicolons(tmp_path):
         ("county|sex|number", "'county', 'sex', 'number'"),
         ("county,sex,number", "'county', 'sex', 'number'"),
         ("county;sex;number, all", "'county', 'sex', 'number, all'"),
-        ("number", "'number'"),
     ],
 )
 def test_the_columns_that_there_are_by_the_likeliest_delimiter(tmp_path, header, columns):

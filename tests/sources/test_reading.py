@@ -1,9 +1,14 @@
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
 import keepsum as ks
+from keepsum import _memory
 
 DOMAIN = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Washington"], "WI": ["Washington"]}}
 
@@ -11,8 +16,11 @@ DOMAIN = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Washington"], "WI": 
 def read(tmp_path, text, **arguments):
     file = tmp_path / "counties.csv"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    options = {"count": "n", "within": {"county": "state"}, "domain": DOMAIN} | arguments
-    return ks.read_table(file, **options)
+    return read_from(file, **arguments)
+
+
+def read_from(file, **arguments):
+    return ks.read_table(file, **({"count": "n", "within": {"county": "state"}, "domain": DOMAIN} | arguments))
 
 
 @pytest.mark.parametrize(
@@ -47,8 +55,24 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "first line is empty"),
-        ("\n\n", "first line is empty"),
+        ("", "must start with a header, but it is empty"),
+        ("\n\n", "must start with a header, but it is empty"),
+        ("\ufeff", "must start with a header, but it is empty"),
+        ("\n\nstate,county,n\nIL,Cook,5\n", "first line is empty. Remove blank lines"),
+        ("Counties of 2020\nstate,county,n\nIL,Cook,98765\n", "header of several columns, .*Remove lines above"),
+        ("sep=,\nstate,county,n\nIL,Cook,98765\n", "first line is for Excel. Remove that line"),
+        ("s" * 200_000 + "\n", "header of at most 100,000 characters"),
+        ("state,county,n,\nIL,Cook,98765,\n", "Column 4 of 'counties.csv' must have a name in the header"),
+        (",state,county,n\n0,IL,Cook,98765\n", "Column 1 of .* index=False"),
+        ("state,county,n\nIL,Co\0ok,98765\n", "line 2 contains a null character"),
+        ("state,county,n\nIL,Cook,98765\0\0\n", "line 2 contains a null character"),
+        (b"\x89\xfe\0\x01" * 100, "null characters"),
+        (b"\x89\xfe\x02\x01" * 100 + b"\0", "neither text nor a format that is known"),
+        ('[{"state": "IL", "n": 98765}]', "a JSON file"),
+        ('<?xml version="1.0"?>', "an XML file"),
+        (b"PK\x05\x06" + bytes(18), "an empty zip archive"),
+        ("state,county,n\nIL," + "x" * 200_000 + ",98765\n", "line 2 is not: a value has more than 131,072 char"),
+        ('state,county,n\nIL,"Co"ok,98765\n', "line 2 is not: text follows the quote that ends a value"),
         ("state,county,m\nIL,Cook,5\n", "The count column must be one of"),
         ("IL,Cook,98765\nIL,Washington,3\n", "may be data"),
         ("state,county,n\nIL,,5\n", "line 2, column 'county', must not be missing"),
@@ -63,7 +87,7 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
         ("state,county,n,n\nIL,Cook,1,2\n", "different names"),
         ("state,county,n\nTX,Cook,98765\n", "line 2, column 'state', is not a declared category"),
         ("state,county,n\nIL,Côte,5\n".encode("latin-1"), "UTF-8"),
-        ('state,county,n\nIL,"Cook,5\n', "well-formed CSV"),
+        ('state,county,n\nIL,"Cook,98765\n', "well-formed CSV, but line 2 is not: a quoted value does not end"),
     ],
 )
 def test_bad_files(tmp_path, text, message):
@@ -76,6 +100,42 @@ def test_bad_files(tmp_path, text, message):
 def test_not_a_path():
     with pytest.raises(ks.InputError, match="a path or a file opened in binary mode, got a value of type 'NoneType'"):
         ks.read_table(None, count="n")
+
+
+def test_what_is_no_file(tmp_path):
+    for path, message in (
+        (tmp_path, "must be a table, but it is a folder. Name a file in it"),
+        (os.devnull, "must be a file or a pipe, but it is a device"),
+        ("/dev/zero", "must be a file or a pipe, but it is a device"),
+        ("", "must be a path, got an empty one"),
+    ):
+        with pytest.raises(ks.InputError, match=message):
+            ks.read_table(path, count="n")
+
+
+def test_a_pipe_is_read_as_far_as_it_fits_in_memory(tmp_path, monkeypatch):
+    text = b"state,county,n\nIL,Cook,5\nIL,Washington,6\nWI,Washington,7\n"
+    os.mkfifo(tmp_path / "pipe")
+    for _ in range(2):
+        with ThreadPoolExecutor() as pool:
+            pool.submit((tmp_path / "pipe").write_bytes, text)
+            assert read_from(tmp_path / "pipe").counts.tolist() == [5, 6, 7]
+    monkeypatch.setattr(_memory, "available", lambda: 100)
+    with pytest.raises(ks.DataError, match="Standard input must fit in memory"):
+        read_from(io.BytesIO(text))
+
+
+def test_a_name_of_two_lines(tmp_path):
+    table = read(tmp_path, '"the\ntown",n\na,5\nb,6\n', within=None, domain={"the\ntown": ["a", "b"]})
+    assert table.domain.axes == ("the\ntown",)
+
+
+def test_labels_of_frames_come_back(tmp_path):
+    """A null character in a file was hardly meant; a frame has what it has, and its release verifies."""
+    frame = pd.DataFrame({"town": ["a\0b", "c"], "n": [5, 6]})
+    table = ks.Table.from_frame(frame, count="n", domain={"town": ["a\0b", "c"]})
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    assert ks.verify(release.save(tmp_path / "out.csv"), allow_seeded=True)
 
 
 def test_missing_file(tmp_path):

@@ -80,7 +80,44 @@ def test_version_2(tmp_path):
     table = read(tmp_path, text, domain={"SEX": ["F", "M"]})
     assert table.domain.axes == ("SEX",)
     assert table_bytes(table, "csv").decode() == text.replace("I,F,5,A", "I,F,5,E").replace("6,\n", "6,E\n")
-    refused(tmp_path, text.replace(",I,", ",D,"), "ACTION in an SDMX-CSV file must not be D")
+
+
+ACTIONS = (
+    "STRUCTURE,STRUCTURE_ID,ACTION,SEX,OBS_VALUE\n"
+    "dataflow,NSI:DF_POP(1.0.0),{},F,5\ndataflow,NSI:DF_POP(1.0.0),{},M,6\ndataflow,NSI:DF_POP(1.0.0),{},M,7\n"
+)
+
+
+@pytest.mark.parametrize("actions", ["DDD", "IID", "MMD"])
+@pytest.mark.parametrize(
+    "more", [{}, {"drop": ["ACTION"]}, {"flags": {"ACTION": "I"}}, {"axes": ["SEX"]}, {"axes": ["SEX", "ACTION"]}]
+)
+def test_deletions_are_no_data(tmp_path, actions, more):
+    """Whatever becomes of the column that says so."""
+    refused(tmp_path, ACTIONS.format(*actions), "must not be D, .* no data", domain=None, **more)
+
+
+def test_deletions_can_be_left_out(tmp_path):
+    table = read(tmp_path, ACTIONS.format(*"IID"), domain={"SEX": ["F", "M"]}, drop_rows={"ACTION": "D"})
+    assert table.counts.tolist() == [5, 6]
+    assert table_bytes(table, "csv").decode().splitlines()[1].split(",")[2] == "I"
+
+
+@pytest.mark.parametrize("action", ["A", "M", "R", "", "i"])
+def test_updates_must_be_said_to_be_complete(tmp_path, action):
+    """By the field guide of SDMX-CSV 2.0 an observation without a row is not changed by an update: it is not zero."""
+    text = ACTIONS.format("I", action, action).replace(f"{action},M,7", f"{action},X,7")
+    for more in ({}, {"drop": ["ACTION"]}, {"flags": {"ACTION": action}}, {"flags": {"ACTION": "D"}}):
+        refused(tmp_path, text, "ACTION in an SDMX-CSV file must ", domain={"SEX": ["F", "M", "X"]}, **more)
+    table = read(tmp_path, text, domain={"SEX": ["F", "M", "X"]}, flags={"ACTION": "I"})
+    assert table.counts.tolist() == [5, 6, 7]
+    assert {line.split(",")[2] for line in table_bytes(table, "csv").decode().splitlines()[1:]} == {"I"}
+
+
+def test_an_action_of_version_1_is_a_column_like_others(tmp_path):
+    text = HEADER.replace("SEX", "ACTION") + ROWS
+    domain = {("ACTION" if name == "SEX" else name): labels for name, labels in DOMAIN.items()}
+    assert read(tmp_path, text, domain=domain, axes=list(domain)).counts.tolist() == [SECRET, 6, 7, 8]
 
 
 def test_a_file_of_eurostat(tmp_path):

@@ -109,6 +109,44 @@ def test_the_same_as_the_same_sheet_saved_as_csv(tmp_path):
         assert table_bytes(sheet, "csv") == table_bytes(text, "csv")
 
 
+ZIPS = [("zip", "year", "n"), (1234, 2020, 5), ("00501", 2020, 6), (98765, 2020, 7), (123456, 2020, 8)]
+AS_SHOWN = ("00501", "01234", "98765", "123456")
+
+
+def formatted(code, cells=("A2", "A4", "A5", "B2", "C2", "C3")):
+    def change(sheet):
+        for cell in cells:
+            sheet[cell].number_format = code
+
+    return change
+
+
+@pytest.mark.parametrize("code", ["00000", "00000;@", "[$-409]00000", "[Blue]00000_)"])
+@pytest.mark.parametrize("edit", [None, (rb' r="[A-Z]+[0-9]+"', b""), (rb'(<c )(r="\w+") (s="\d+")', rb"\1\3 \2")])
+def test_codes_have_the_zeros_that_people_see(tmp_path, code, edit):
+    """Stored as the number 1234, shown as 01234; a count in such a format is the number."""
+    data = book(ZIPS, change=formatted(code))
+    if edit is not None:
+        data = changed(data, lambda name, xml: re.sub(*edit, xml) if "sheet1" in name else xml)
+    table = read(tmp_path, data, domain={"zip": AS_SHOWN, "year": ["2020", "02020"]})
+    cells = {tuple(table.domain.cell(k).values()): n for k, n in enumerate(table.counts.tolist()) if n}
+    assert cells == {("00501", "2020"): 6, ("01234", "02020"): 5, ("98765", "2020"): 7, ("123456", "2020"): 8}
+
+
+@pytest.mark.parametrize("code", ["00000-0000", "[<=99999]00000;00000-0000", '"Nr" 000', "000 00"])
+def test_codes_in_other_formats_are_not_guessed(tmp_path, code):
+    data = book(ZIPS, change=formatted(code, ["A4", "C2"]))
+    refused(tmp_path, data, "Cell A4 of sheet 'Counts' must have a label, .* shows more than its digits", domain=None)
+    domain = {"zip": ["1234", "00501", "98765", "123456"], "year": ["2020"]}
+    assert read(tmp_path, book(ZIPS, change=formatted(code, ["C2"])), domain=domain).counts.tolist() == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("code", ["General", "0", "#,##0", "0.00", "0.00E+00", "0%"])
+def test_formats_without_leading_zeros(tmp_path, code):
+    domain = {"zip": ["1234", "00501", "98765", "123456"], "year": ["2020"]}
+    assert read(tmp_path, book(ZIPS, change=formatted(code)), domain=domain).counts.tolist() == [5, 6, 7, 8]
+
+
 def test_labels_do_not_depend_on_other_rows(tmp_path):
     """A row may be absent because its count is 0."""
     rows = [("age", "when", "n"), (1, datetime(2026, 1, 2), 5), (2, datetime(2026, 1, 2, 8, 30), 6), ("85+", "x", 7)]

@@ -5,7 +5,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.tables.total_labels import TOTALS, is_total
+from keepsum.tables.total_labels import ANYWHERE, ENDINGS, TOTALS, is_total
 
 STATES = {"Illinois": ["Cook", "Lake", "Will"], "Iowa": ["Polk", "Linn"], "Ohio": ["Lucas", "Stark", "Summit"]}
 PLACES = [(state, county) for state, counties in STATES.items() for county in counties]
@@ -17,8 +17,16 @@ NOT_TOTALS = [
     "Sum 41",
     "alliance",
     "Ensenada",
-    "Total Wine"[:5][::-1],
     "other",
+    "All others",
+    "all other races",
+    "Alle anderen",
+    "Gesamtschule",
+    "Ensemble Theatre",
+    "Summit",
+    "T",
+    "Totem",
+    "家計",
 ]
 
 
@@ -100,10 +108,31 @@ class TestNested:
 # -- rows of totals ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("label", [label for labels in TOTALS.values() for label in labels.split(", ")])
+WORDS = [word for labels in (*TOTALS.values(), *ANYWHERE.values()) for word in labels.split(", ")]
+
+
+@pytest.mark.parametrize("label", [*WORDS, *ENDINGS])
 def test_totals_in_many_languages(label):
-    for text in (label, label.upper(), f" {label}: ", f"{label}."):
+    full_width = "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in label)
+    for text in (label, label.upper(), f" {label}: ", f"{label}.", f"({label})", full_width):
         assert is_total(text, "x"), text
+
+
+@pytest.mark.parametrize("word", [word for labels in ANYWHERE.values() for word in labels.split(", ")])
+def test_a_total_of_something(word):
+    assert is_total(f"Cook {word}", "x")
+    assert is_total(f"{word.title()}: Cook", "x")
+    assert not is_total(f"Cook{word}", "x")
+    assert not is_total(f"Cook {word} Lake", "x")
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["Grand-Total", "sub_total", "__all__", "Tot.", "All ages", "ALL PERSONS", "Both sexes", "All races combined",
+     "All industries", "男性合計", "总计（人）", "합계(명)"],
+)  # fmt: skip
+def test_spellings_of_totals(label):
+    assert is_total(label, "x")
 
 
 @pytest.mark.parametrize("label", NOT_TOTALS)
@@ -111,7 +140,12 @@ def test_what_is_no_total(label):
     assert not is_total(label, "county")
 
 
-@pytest.mark.parametrize(("axis", "label"), [("age", "All ages"), ("county", "all counties"), ("race", "All races")])
+@pytest.mark.parametrize(
+    ("axis", "label"),
+    [("vehicle", "All vehicles"), ("parish_name", "all parishes"), ("age_band", "All age bands"),
+     ("blood", "All blood"), ("tenureType", "All tenure types"), ("Kreis", "Alle Kreise"),
+     ("canton", "Tous les cantons"), ("sex", "T")],
+)  # fmt: skip
 def test_all_of_an_axis(axis, label):
     assert is_total(label, axis)
     assert not is_total(label, "other")
@@ -132,6 +166,28 @@ class TestTotals:
         table = read(rows, within={"county": "state"}, drop_rows={"county": "All counties"})
         assert table.domain.size == len(PLACES)
         assert table.counts.sum() == sum(range(len(PLACES)))
+
+    def test_all_are_named_at_once(self):
+        rows = [("f", 1), ("m", 2), ("all", 3), ("Total", 3)]
+        with pytest.raises(ks.DataError, match=r"drop_rows={'sex': \['all', 'Total'\]}"):
+            read(rows, ("sex", "n"))
+        assert read(rows, ("sex", "n"), drop_rows={"sex": ["all", "Total"]}).counts.tolist() == [1, 2]
+
+    @pytest.mark.parametrize("label", ["All {}", "{} (all)", "{} total", "{}"])
+    def test_the_parent_by_name(self, label):
+        labels = [label.format(state) for state in STATES]
+        rows = places(*((state, name, 5) for state, name in zip(STATES, labels, strict=True)))
+        with pytest.raises(ks.DataError, match="look like totals") as caught:
+            read(rows, within={"county": "state"})
+        assert f"drop_rows={{'county': {labels!r}}}" in str(caught.value)
+        table = read(rows, within={"county": "state"}, drop_rows={"county": labels})
+        assert table.domain.size == len(PLACES)
+
+    def test_some_places_are_called_like_what_they_are_in(self):
+        rows = places(("Iowa", "Iowa", 5), ("New York", "New York", 1), ("DC", "DC", 1))
+        assert read(rows, within={"county": "state"}).domain.size == len(PLACES) + 3
+        codes = [(state, county, 1) for state in "123" for county in "123"]
+        assert read(codes, within={"county": "state"}).domain.size == 9
 
     def test_declared_it_is_a_category(self):
         rows = [("f", 1), ("m", 2), ("all", 3)]

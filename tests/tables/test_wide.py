@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -113,6 +114,67 @@ class TestWide:
         (tmp_path / "in.csv").write_text(WIDE)
         with pytest.raises(ks.InputError, match=words):
             ks.read_table(tmp_path / "in.csv", **options)
+
+    TOTALS = "county,white,black,All\nCook,5,6,11\nLake,1,0,1\nTotal,6,6,12\n"
+
+    def refused(self, path, **options):
+        with pytest.raises(ks.DataError) as caught:
+            ks.read_table(path, **options)
+        return str(caught.value)
+
+    def test_each_way_on_from_totals_works(self, tmp_path):
+        """A row and a column of totals: whatever the sentences say is done, until there is a table."""
+        path = tmp_path / "in.csv"
+        path.write_text(self.TOTALS)
+        options = {"axes": ["county"], "wide": "race"}
+        assert "drop_rows={'county': 'Total'}, or declare the categories of 'county'" in self.refused(path, **options)
+        for rows in ({"drop_rows": {"county": "Total"}}, {"domain": {"county": ["Cook", "Lake", "Total"]}}):
+            said = self.refused(path, **options, **rows)
+            assert "'All' may be. Leave them out with drop=['All'], or declare the categories of 'race' with d" in said
+            domain = {**rows.get("domain", {}), "race": ["white", "black", "All"]}
+            dropped = ks.read_table(path, **options, **rows, drop=["All"])
+            declared = ks.read_table(path, **options, **(rows | {"domain": domain}))
+            assert dropped.domain.categories("race") == ("black", "white")
+            assert declared.domain.categories("race") == ("white", "black", "All")
+            assert "All" not in released(dropped).table.to_frame("polars").columns
+        assert "are columns. Leave out columns with drop=" in self.refused(path, **options, drop_rows={"race": "All"})
+
+    def test_a_total_beside_the_listed_columns(self, tmp_path):
+        """It must not be carried along: that would publish it."""
+        path = tmp_path / "in.csv"
+        path.write_text(self.TOTALS.replace("Total,6,6,12\n", ""))
+        options = {"wide": {"race": ["white", "black"]}}
+        for more in ({}, {"axes": ["county"], "drop": []}):
+            said = self.refused(path, **options, **more)
+            assert said.endswith("'All' may be totals. Leave them out with drop=['All'].")
+        for more in ({"drop": ["All"]}, {"axes": ["county"]}):
+            assert ks.read_table(path, **options, **more).domain.size == 4
+
+    def test_rows_of_a_parent_that_is_not_listed_as_an_axis(self, tmp_path):
+        (tmp_path / "in.csv").write_text("state,county,white,black\nIL,Cook,5,6\nTotal,,5,6\nIN,Clay,5,6\n")
+        options = {"axes": ["county"], "within": {"county": "state"}, "wide": "race"}
+        table = ks.read_table(tmp_path / "in.csv", **options, drop_rows={"state": "Total"})
+        assert table.domain.size == 4
+
+    def test_the_margins_of_a_crosstab(self):
+        people = pd.DataFrame({"county": list("aabbb"), "race": list("xyxyy")})
+        crosstab = pd.crosstab(people.county, people.race, margins=True)
+        with pytest.raises(ks.DataError, match=r"drop_rows={'county': 'All'}"):
+            ks.Table.from_frame(crosstab)
+        with pytest.raises(ks.DataError, match=r"drop=\['All'\]"):
+            ks.Table.from_frame(crosstab, drop_rows={"county": "All"})
+        table = ks.Table.from_frame(crosstab, drop_rows={"county": "All"}, drop=["All"])
+        assert table.counts.tolist() == [1, 1, 1, 2]
+
+    def test_the_ways_on_in_the_shell(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "in.csv").write_text(self.TOTALS.replace("All", "All races"))
+        command = ["plan", "in.csv", "--wide", "race", "--axes", "county", "--keep", "county", "--epsilon", "1"]
+        for way in ("--drop-rows county=Total", "--drop 'All races'"):
+            assert run(command) == 2
+            assert way in capsys.readouterr().err
+            command += shlex.split(way)
+        assert run(command) == 0
 
     def test_a_bad_count_is_named_by_its_column(self, tmp_path):
         (tmp_path / "in.csv").write_text(WIDE.replace("6", "x"))

@@ -30,6 +30,7 @@ IN_SHELL = {
     "out encoding=": "out --encoding",
     "encoding= must": "Option --encoding must",
     "pass encoding=": "pass --encoding ",
+    "Pass encoding=": "Pass --encoding ",
     "plan.explain()": "keepsum plan",
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
@@ -47,6 +48,7 @@ IN_SHELL = {
 SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them
 _NESTING, _ROWS = re.compile(r"within=(\{[^{}]*\})"), re.compile(r"drop_rows=(\{[^{}]*\})")
 _CARRY = re.compile(r"carry=(\{[^{}]*\})")
+_DROP = re.compile(r"with drop=(\[[^\[\]]*\])")
 _CALL = re.compile(r"ks\.(?:Laplace|Gaussian)\.per_person\([^()]*\)")
 
 
@@ -60,6 +62,7 @@ def in_shell_terms(message: str) -> str:
     message = _NESTING.sub(lambda match: _pairs(match[1], "--within", ":"), message)
     message = _CARRY.sub(lambda match: _pairs(match[1], "--carry", ":"), message)
     message = _ROWS.sub(lambda match: _pairs(match[1], "--drop-rows", "="), message)
+    message = _DROP.sub(lambda match: f"with --drop {shlex.quote(','.join(ast.literal_eval(match[1])))}", message)
     for argument, option in IN_SHELL.items():
         message = message.replace(argument, option)
     return message

@@ -101,7 +101,7 @@ def _last_place(member: bytes) -> tuple[int, int] | None:
         if not len(places) == len(START.findall(member, start, end)) == len(ANY_PLACE.findall(member, start, end)):
             return None
         rows = max([rows, *map(int, {row for _, row in places})])
-        columns = max([columns, *map(_number, {letters for letters, _ in places})])
+        columns = max([columns, *map(column_number, {letters for letters, _ in places})])
     return rows, columns
 
 
@@ -114,7 +114,7 @@ def _last_cell(member: bytes) -> tuple[int, int] | None:
             return None
         filled = [(letters, row) for _, letters, row, tag_end in tags if tag_end == b">"]
         rows = max([rows, *(int(row) for row in {row for _, row in filled} if row)])
-        columns = max([columns, *(_number(letters) for letters in {letters for letters, _ in filled})])
+        columns = max([columns, *(column_number(letters) for letters in {letters for letters, _ in filled})])
         unplaced_rows += sum(1 for kind, _, row, _ in tags if kind == b"row" and not row)
         if any(kind == b"c" and not row for kind, _, row, _ in tags):
             for kind, _, row, _ in tags:
@@ -123,7 +123,7 @@ def _last_cell(member: bytes) -> tuple[int, int] | None:
     return rows + unplaced_rows, columns + most_unplaced
 
 
-def _number(letters: bytes) -> int:
+def column_number(letters: bytes) -> int:
     """The number of a column from 1, by its letters."""
     number = 0
     for letter in letters:

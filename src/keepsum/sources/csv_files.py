@@ -30,6 +30,12 @@ SMALL = 10**5  # bytes; smaller files are read without pyarrow, which takes a mo
 MOST_IN_A_BLOCK = 2**31 - 1  # bytes, for pyarrow
 LONGEST_NUMBER = 18  # characters, so that a number fits 64 bits
 CHUNK = 2**24  # bytes examined at a time
+PROBLEMS = {  # what is wrong, by the words of Python's csv module
+    "field larger": f"a value has more than {csv.field_size_limit():,} characters",
+    "unexpected end": "a quoted value does not end",
+    "expected after": "text follows the quote that ends a value",
+    "new-line": "there is a line break of another kind",
+}
 QUOTE, RETURN, NEWLINE = b'"', b"\r", b"\n"
 
 
@@ -38,11 +44,14 @@ def csv_source(text: bytes, name: str, counts: Sequence[str]) -> tuple[Source, T
     byte_order_mark = text.startswith(b"\xef\xbb\xbf")
     text = text[3:] if byte_order_mark else text
     first_line, newline = _first_line(text)
-    if not first_line.strip():
-        raise DataError(f"File {name!r} must start with a header, but its first line is empty.")
-    if "\r" in first_line or len(first_line) > LONGEST_HEADER:
-        raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
+    _check_start(text, first_line, name)
     delimiter = _delimiter(first_line, counts)
+    names = next(csv.reader(io.StringIO(text[:LONGEST_HEADER].decode("utf-8", "ignore"), ""), delimiter=delimiter))
+    if len(names) < 2 and not set(names) & set(counts):
+        raise DataError(
+            f"File {name!r} must start with a header of several columns, separated by a comma, semicolon, tab or bar, "
+            f"but its first line has one. Remove lines above the header."
+        )
     source = _by_arrow(text, delimiter, name, counts) or _by_python(text, delimiter, name)
     quoted_names = _quoted(first_line, source.names, delimiter)
     form = Text(
@@ -58,6 +67,30 @@ def csv_source(text: bytes, name: str, counts: Sequence[str]) -> tuple[Source, T
     return source, form
 
 
+def refuse_null_characters(text: bytes, name: str) -> None:
+    """Refuse a file that some program filled up, or that is no text."""
+    if b"\0" in text:
+        line = text.count(NEWLINE, 0, text.index(b"\0")) + 1
+        raise DataError(f"File {name!r} must be text, but line {line:,} contains a null character. Save it again.")
+
+
+def _check_start(text: bytes, first_line: str, name: str) -> None:
+    """Refuse a file that does not start with a header."""
+    if not text.strip():
+        raise DataError(f"File {name!r} must start with a header, but it is empty.")
+    if not first_line.strip():
+        raise DataError(f"File {name!r} must start with a header, but its first line is empty. Remove blank lines.")
+    if "\r" in first_line:
+        raise DataError(f"File {name!r} must have lines that end in a line feed, the first of them a header.")
+    if len(first_line) > LONGEST_HEADER:
+        raise DataError(
+            f"File {name!r} must start with a header of at most {LONGEST_HEADER:,} characters, but its first line is "
+            f"longer."
+        )
+    if re.fullmatch(r'"?sep=."?', first_line):
+        raise DataError(f"File {name!r} must start with a header, but its first line is for Excel. Remove that line.")
+
+
 def _first_line(text: bytes) -> tuple[str, str]:
     """The first line and its line ending."""
     line = text[: LONGEST_HEADER + 2].split(NEWLINE, 1)[0].decode("utf-8", "ignore")
@@ -66,15 +99,25 @@ def _first_line(text: bytes) -> tuple[str, str]:
 
 def _delimiter(header: str, counts: Sequence[str]) -> str:
     """The delimiter for which the header contains a column of counts, else the one that gives most columns."""
-    columns = {delimiter: next(csv.reader([header], delimiter=delimiter), []) for delimiter in DELIMITERS}
+    columns = {delimiter: _split(header, delimiter) for delimiter in DELIMITERS}
     for delimiter, names in columns.items():
         if set(counts) & set(names):
             return delimiter
     return max(DELIMITERS, key=lambda delimiter: len(columns[delimiter]))
 
 
+def _split(header: str, delimiter: str) -> list[str]:
+    return next(csv.reader([header], delimiter=delimiter), [])
+
+
 def check_header(header: Sequence[str], name: str) -> None:
-    """Refuse a header that names a column twice."""
+    """Refuse a header that has a column without a name, or names one twice."""
+    nameless = next((place for place, column in enumerate(header, 1) if not column), None)
+    if nameless is not None:
+        raise DataError(
+            f"Column {nameless:,} of {name!r} must have a name in the header. Name it, or remove the column (pandas "
+            f"writes such a one unless index=False)."
+        )
     twice = sorted(column for column, times in Counter(header).items() if times > 1)
     if twice:
         names = shown_names(twice)
@@ -142,7 +185,8 @@ def _rows(text: bytes, delimiter: str, name: str) -> Iterator[tuple[int, list[st
                 )
             yield reader.line_num, row
     except csv.Error as error:
-        problem = str(error)
+        problem = next((words for start, words in PROBLEMS.items() if start in str(error)), "")
+        problem = problem or "it cannot be split into values"
     if problem:
         raise DataError(f"File {name!r} must be well-formed CSV, but line {reader.line_num} is not: {problem}.")
 

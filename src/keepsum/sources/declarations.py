@@ -245,7 +245,8 @@ def read_released(
 
     ``attributes`` are columns beside them that have one value in all rows.
     """
-    file = open_columns(path, count, *(str(label) for name in domain.axes for label in domain.axis(name).labels))
+    categories = (str(label) for name in domain.axes for label in domain.axis(name).labels)
+    file = open_columns(path, count, *categories, released=True)
     source = without_attributes(file.source, attributes or {})
     wide = _wide_axis(source, domain, [column.name for column in carried])
     source = source if wide is None else _long(source, domain, wide, count)

@@ -16,8 +16,10 @@ BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 starts with that o
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
-# In these, text in UTF-8 decodes as well, but to other characters.
-ONE_BYTE = {"cp1250", "cp1252", "iso8859-1", "iso8859-2", "iso8859-15"}
+UTF = ("utf-8", "utf-16", "utf-32")  # how their names start
+NOT_OF_FILES = {"undefined", "idna", "punycode", "unicode-escape", "raw-unicode-escape"}
+SWAPPED_NEWLINE = "\u0a00".encode()  # a line feed of UTF-16 read in the other byte order
+PROBE = "a,1\n"  # in most encodings these are the bytes of ASCII
 ZIP, OLE2 = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # new workbooks, and old or encrypted ones
 OTHER_FILES = {  # by their first bytes
     rb"%PDF-": "a PDF file",
@@ -31,6 +33,9 @@ OTHER_FILES = {  # by their first bytes
     rb"\$FL[23]@\(#\)": "an SPSS file",
     rb"\{\\rtf": "an RTF document",
     rb"\s*<(?i:!doctype html|html)\b": "a web page",
+    rb"\s*<\?xml\s": "an XML file",
+    rb"\s*(?:\[\s*)?\{\s*\"": "a JSON file",
+    rb"PK\x05\x06": "an empty zip archive",
 }
 
 
@@ -51,25 +56,56 @@ def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
     >>> to_utf8("Côte".encode("utf-16"), "towns.csv").decode()
     '\ufeffCôte'
     """
-    if encoding is not None:
-        return _decoded(data, name, check_encoding(encoding))
     other = _other_file(data)
     if other is not None:
         raise DataError(f"File {name!r} must be a table, but it is {other}. Save the table as CSV, Parquet or .xlsx.")
-    for mark, marked_encoding in BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            return _decoded(data, name, marked_encoding)
-    if b"\0" in data[:4]:
+    marked = next((named for mark, named in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
+    if encoding is not None:
+        codec = check_encoding(encoding)
+        _check_named(data, name, codec, marked)
+        return _decoded(data, name, codec)
+    if marked is not None:
+        return _decoded(data, name, marked)
+    start = data[:CHUNK]
+    if start.count(b"\0") > len(start) // 10:
         raise DataError(
-            f"File {name!r} must be text, but it contains null characters. If it is UTF-16, pass encoding='utf-16-le', "
-            f"else save the table as CSV in UTF-8."
+            f"File {name!r} must be text, but it contains null characters. If it is UTF-16, pass "
+            f"encoding='utf-16-{_order(start)}', else save the table as CSV in UTF-8."
         )
-    if not is_utf8(data):
+    is_text = is_utf8(data)
+    if not is_text and b"\0" in data:
+        raise DataError(
+            f"File {name!r} must be a table, but it is neither text nor a format that is known. Save the table as CSV, "
+            f"Parquet or .xlsx."
+        )
+    if not is_text:
         raise DataError(
             f"File {name!r} must be UTF-8 text, but it is not. If it comes from Windows, pass encoding='windows-1252', "
             f"else name its encoding, or save it as UTF-8."
         )
     return data
+
+
+def _order(data: bytes) -> str:
+    """The byte order in which most characters of a text in UTF-16 or UTF-32 are Latin letters and digits."""
+    return "be" if data[::4].count(0) > data[3::4].count(0) else "le"
+
+
+def _check_named(data: bytes, name: str, encoding: str, marked: str | None) -> None:
+    """Refuse an encoding in which a file would be read, but not as the text that it is."""
+    wrong = f"File {name!r} must be in the encoding that is named, but"
+    if marked is not None and not encoding.startswith(marked[:6]):
+        raise DataError(f"{wrong} it starts with the byte order mark of {marked[:6].upper()}. Leave out encoding=.")
+    is_ascii_too = PROBE.encode(encoding) == PROBE.encode()
+    if data.isascii() and b"\0" not in data and not (is_ascii_too or encoding == "utf-8-sig"):
+        raise DataError(f"{wrong} it is plain ASCII. Leave out encoding=.")
+    if encoding in ("utf-16", "utf-32") and marked is None:
+        raise DataError(f"{wrong} it has no byte order mark. Pass encoding='{encoding}-{_order(data[:CHUNK])}'.")
+    if not encoding.startswith(UTF) and not data.isascii() and is_utf8(data):
+        raise DataError(
+            f"{wrong} it is UTF-8, which cannot be chance in a long file. Leave out encoding=, or save the file as "
+            f"UTF-8 if it is not."
+        )
 
 
 def check_encoding(encoding: object) -> str:
@@ -78,7 +114,7 @@ def check_encoding(encoding: object) -> str:
         codec = codecs.lookup(encoding) if isinstance(encoding, str) else None
     except (LookupError, ValueError):
         codec = None
-    if codec is None or not getattr(codec, "_is_text_encoding", True):
+    if codec is None or not getattr(codec, "_is_text_encoding", True) or codec.name in NOT_OF_FILES:
         raise InputError(
             f"encoding= must be the name of an encoding such as 'windows-1252' or 'utf-16', got {given(encoding)}."
         )
@@ -105,10 +141,11 @@ def _pieces(data: bytes, encoding: str) -> Iterator[str]:
 
 def _decoded(data: bytes, name: str, encoding: str) -> bytes:
     """A file in a known encoding as UTF-8; the error names the line, and does not contain the text."""
-    if encoding in ONE_BYTE and not data.isascii() and is_utf8(data):
-        raise DataError(f"File {name!r} must be in the encoding that is named, but it is UTF-8. Leave out encoding=.")
     try:
-        return b"".join(piece.encode("utf-8") for piece in _pieces(data, encoding))
+        text = b"".join(piece.encode("utf-8") for piece in _pieces(data, encoding))
+        if b"\n" in text or not encoding.startswith("utf-16") or SWAPPED_NEWLINE not in text:
+            return text
+        place = "the order of its bytes"
     except (UnicodeError, ValueError, AssertionError):  # the error contains the file
         place = _bad_place(data, encoding)
     raise DataError(

@@ -5,10 +5,12 @@ Every value of a CSV file is read as text, so that codes such as 01001 survive.
 
 from __future__ import annotations
 
+import stat
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from keepsum._arguments import check_path, check_text
@@ -16,7 +18,7 @@ from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
 from keepsum.sources.compressed import unpacked
-from keepsum.sources.csv_files import csv_source
+from keepsum.sources.csv_files import csv_source, refuse_null_characters
 from keepsum.sources.encodings import check_encoding, is_workbook, to_utf8
 from keepsum.sources.sdmx import check_flags, observations
 from keepsum.tables.columns import columnar_source, is_columnar
@@ -25,6 +27,8 @@ from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
 from keepsum.tables.table import Table
+
+CHUNK = 2**24  # bytes of a pipe that are read at a time
 
 
 def read_table(
@@ -159,8 +163,13 @@ class Columns:
     origin: Origin
 
 
-def open_columns(path: str | PathLike[str] | BinaryIO, *counts: str, form: FileForm | None = None) -> Columns:
-    """The columns of a CSV, Parquet, Arrow or .xlsx file, compressed or not, given the names of those with counts."""
+def open_columns(
+    path: str | PathLike[str] | BinaryIO, *counts: str, form: FileForm | None = None, released: bool = False
+) -> Columns:
+    """The columns of a CSV, Parquet, Arrow or .xlsx file, compressed or not, given the names of those with counts.
+
+    A released table may have any labels that a frame has.
+    """
     form = FileForm() if form is None else form
     packed, name = _contents(path)
     data = unpacked(packed, name)
@@ -176,22 +185,52 @@ def open_columns(path: str | PathLike[str] | BinaryIO, *counts: str, form: FileF
         from keepsum.sources.workbooks import workbook_source
 
         return Columns(*workbook_source(data, name, form.sheet))
-    return Columns(*csv_source(to_utf8(data, name, form.encoding), name, counts))
+    text = to_utf8(data, name, form.encoding)
+    if not released:
+        refuse_null_characters(text, name)
+    return Columns(*csv_source(text, name, counts))
 
 
 def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
     """The bytes of a file and its name for messages."""
     if isinstance(path, (str, PathLike)):
         file = check_path(path, "The file")
+        if not str(path):
+            raise InputError("The file must be a path, got an empty one.")
         try:
-            check_room(file.stat().st_size, f"File {file.name!r}", BYTES_A_BYTE)
-            return file.read_bytes(), file.name
+            return _bytes_of(file), file.name
         except OSError as error:
             raise DataError(f"File {str(path)!r} must be readable, but: {error.strerror or error}.") from None
-    data = path.read() if callable(getattr(path, "read", None)) else None
-    if not isinstance(data, bytes):
+    if not callable(getattr(path, "read", None)):
         raise InputError(f"The file must be a path or a file opened in binary mode, got {type_of(path)}.")
-    return data, "standard input"
+    return _all_of(path, "Standard input"), "standard input"
+
+
+def _bytes_of(file: Path) -> bytes:
+    """The contents of a file or a pipe."""
+    status = file.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise DataError(f"File {str(file)!r} must be a table, but it is a folder. Name a file in it.")
+    if stat.S_ISREG(status.st_mode):
+        check_room(status.st_size, f"File {file.name!r}", BYTES_A_BYTE)
+        return file.read_bytes()
+    if not stat.S_ISFIFO(status.st_mode):  # a device may go on forever
+        raise DataError(f"File {str(file)!r} must be a file or a pipe, but it is a device.")
+    with file.open("rb") as pipe:
+        return _all_of(pipe, f"File {file.name!r}")
+
+
+def _all_of(stream: BinaryIO, what: str) -> bytes:
+    """All that a stream has, as far as it fits in memory: its size is not known before."""
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := stream.read(CHUNK):
+        if not isinstance(chunk, bytes):
+            raise InputError(f"The file must be a path or a file opened in binary mode, got {type_of(stream)}.")
+        chunks.append(chunk)
+        size += len(chunk)
+        check_room(size, what, BYTES_A_BYTE)
+    return b"".join(chunks)
 
 
 def as_utf8(data: bytes) -> str | None:

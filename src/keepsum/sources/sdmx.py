@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 MEASURE = "OBS_VALUE"
 # The columns that say which data set it is: in SDMX-CSV 1.0, in 2.0, and in the files of Eurostat.
 IDENTIFYING = ("DATAFLOW", "STRUCTURE", "STRUCTURE_ID", "ACTION", "LAST UPDATE")
-DELETE = "D"
+# What SDMX-CSV 2.0 says of a row: I is an observation of a data set. A, M and R are updates (append, merge, replace),
+# in which a cell without a row stays as it was and is not zero. D is an observation, or several, to delete.
+ACTION, INFORMATION, DELETE = "ACTION", "I", "D"
 # By the SDMX code lists CL_OBS_STATUS and CL_CONF_STATUS: a released count is an estimated value, and free for
 # publication. OBS_FLAG is what Eurostat calls the status of an observation.
 FLAGS = {"OBS_STATUS": "E", "OBS_FLAG": "e", "CONF_STATUS": "F"}
@@ -84,6 +86,7 @@ def observations(
     left_out = [*(declared.drop or ()), *declared.carry]
     axes = _axes(source.names, count, declared.axes, left_out, defined)
     attributes = [name for name in source.names if name not in (*axes, count, *left_out)]
+    _check_actions(source, axes, dict(flags or {}))
     constants = _constants(source, attributes, dict(flags or {}), defined)
     return (
         replace(source, names=tuple(name for name in source.names if name not in constants)),
@@ -178,9 +181,26 @@ def _constants(
             f"counts, got {_listed(unclear)}. Leave them out with drop=, give each one value with flags=, or list the "
             f"dimensions with axes= if these are among them."
         )
-    if constants.get("ACTION") == DELETE:
-        raise DataError("ACTION in an SDMX-CSV file must not be D, because rows to delete are no table.")
     return constants
+
+
+def _check_actions(source: Source, axes: Sequence[str], flags: Mapping[str, str]) -> None:
+    """Refuse rows that are not the observations of a data set, also where the column that says so is left out."""
+    is_version_2 = source.names[0].partition("[")[0] == "STRUCTURE"
+    if ACTION not in source.names or (ACTION in axes and not is_version_2):
+        return
+    actions = list(map(str, source.labels(ACTION).values))
+    if DELETE in (*actions, flags.get(ACTION)):
+        raise DataError(
+            "ACTION in an SDMX-CSV file must not be D, because such rows are deletions and no data. Apply the file to "
+            "its data set and export that, or leave the rows out with drop_rows={'ACTION': 'D'}."
+        )
+    if any(action != INFORMATION for action in actions) and flags.get(ACTION) != INFORMATION:
+        raise DataError(
+            "ACTION in an SDMX-CSV file must be I in every row: others are updates, in which cells without a row are "
+            "not zero. Apply the file to its data set and export that, or give ACTION the value I with flags= if no "
+            "row is missing."
+        )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
 from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
 from keepsum.sources.csv_files import check_header
+from keepsum.sources.number_formats import UNKNOWN, digits_by_place
 from keepsum.tables.coded import Coded
 from keepsum.tables.origins import Text
 from keepsum.tables.source import Source
@@ -44,7 +45,13 @@ def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, 
             f"Unmerge them, and repeat their label in every row."
         )
     part = _part(members, chosen)
-    sheet_of = Sheet(chosen, name, rows, lambda place: part is not None and _is_formula(members[part], place))
+    sheet_of = Sheet(
+        chosen,
+        name,
+        rows,
+        lambda place: part is not None and _is_formula(members[part], place),
+        digits_by_place(members, part),
+    )
     source = sheet_of.source()
     return source, Text(columns=source.names)
 
@@ -57,6 +64,7 @@ class Sheet:
     file: str
     rows: Sequence[Sequence[Any]]
     is_formula: Callable[[str], bool]  # whether a place such as C3 has a formula
+    digits: Mapping[tuple[int, int], int]  # of cells whose format adds leading zeros, by row and column
 
     def source(self) -> Source:
         """The columns that the first row names."""
@@ -66,7 +74,7 @@ class Sheet:
 
         return Source(
             names=names,
-            labels=cache(lambda name: Coded.of(self._values(numbers, position[name])).translated(_label)),
+            labels=cache(lambda name: Coded.of(self._labels(numbers, position[name])).translated(_label)),
             counts=lambda name: self._values(numbers, position[name]),
             where=lambda row: f"row {numbers[row] + 1} of sheet {given(self.name)}",
             height=len(numbers),
@@ -80,7 +88,7 @@ class Sheet:
             raise DataError(
                 f"Sheet {given(self.name)} of {self.file!r} must start with a header, but its first row is empty."
             )
-        header = [_name(value) for value in self.rows[0][:width]]
+        header = [_name(self._shown(value, 0, column)) for column, value in enumerate(self.rows[0][:width])]
         if "" in header:
             raise DataError(
                 f"Column {_letters(header.index(''))} of sheet {given(self.name)} must have a name in the first row. "
@@ -88,6 +96,26 @@ class Sheet:
             )
         check_header(header, self.file)
         return tuple(header)
+
+    def _labels(self, numbers: Sequence[int], column: int) -> list[Any]:
+        """The values of a column of labels, numbers with leading zeros as they are shown."""
+        values = self._values(numbers, column)
+        if not any(place == column for _, place in self.digits):
+            return values
+        return [self._shown(value, row, column) for value, row in zip(values, numbers, strict=True)]
+
+    def _shown(self, value: Any, row: int, column: int) -> Any:
+        """A number with the leading zeros that its format shows; anything else as it is."""
+        digits = self.digits.get((row, column))
+        label = _label(value)
+        if digits is None or isinstance(value, str) or not isinstance(label, str) or not label.isdecimal():
+            return value
+        if digits == UNKNOWN:
+            raise DataError(
+                f"Cell {_letters(column)}{row + 1} of sheet {given(self.name)} must have a label, but it has a number "
+                f"in a format that shows more than its digits. Format the column as text, and write the labels out."
+            )
+        return label.zfill(digits)
 
     def _values(self, numbers: Sequence[int], column: int) -> list[Any]:
         """The values of a column in some rows, None where there is none."""

@@ -17,8 +17,9 @@ from keepsum._arrays import IntArray
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import INT64_MAX
 
-# Digits, and a decimal point or comma with zeros only. Three zeros could as well be thousands: 1.000, 1,000.
-_WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,](?:0{1,2}|0{4,})?)?")
+# Digits, and a decimal point or comma with zeros only. Three zeros could as well be thousands (1.000, 1,000), and four
+# ten thousands (1,0000, as in East Asia); no digits are grouped by another number.
+_WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,](?:0{1,2}|0{5,})?)?")
 
 
 def check_counts(

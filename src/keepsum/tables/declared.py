@@ -11,6 +11,7 @@ from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DataError, InputError
 from keepsum.tables.domain import Domain
 from keepsum.tables.source import Source
+from keepsum.tables.total_labels import is_total
 
 WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
 
@@ -123,10 +124,11 @@ class Declared:
 
     def long(self, source: Source) -> tuple[Source, Declared]:
         """The table without the rows to drop, a wide one as a long one with a row per count, and its declaration."""
+        self._check_drop_rows_of_wide(source)
         counts = [self.count] if self.wide is None or self.wide[1] is None else self.wide[1]
         for name in self.drop_rows:
-            labels = [] if self.wide is None or self.wide[1] is not None else [*(self.axes or ()), *self.carry]
-            if name in counts or (labels and name not in labels):
+            labels = [] if self.wide is None or self.wide[1] is not None else self._columns_of_labels
+            if name in counts or (labels and name in source.names and name not in labels):
                 raise DataError(
                     f"Rows to drop must be chosen by a column of labels, never by a count, got {shown_name(name)}."
                 )
@@ -137,7 +139,7 @@ class Declared:
         if axis in source.names:
             raise DataError(f"The axis of a wide table must not be one of its columns, got {shown_name(axis)}.")
         if columns is None:
-            others = {*(self.axes or ()), *self.within, *self.within.values(), *self.carry, *(self.drop or ())}
+            others = {*self._columns_of_labels, *(self.drop or ())}
             if self.axes is None:
                 raise InputError(
                     "The axes of a wide table must be named with axes= if its columns of counts are not listed."
@@ -147,11 +149,36 @@ class Declared:
             source.check_column(name, "A column of a wide table")
         if len(columns) < 2:
             raise DataError(f"A wide table must have at least two columns of counts, got {len(columns)}.")
+        self._refuse_total_column(source, columns)
         domain = self.domain
         if self.wide[1] is not None and not isinstance(domain, Domain) and axis not in (domain or {}):
             domain = {**(domain or {}), axis: list(columns)}
         axes = None if self.axes is None else [*(name for name in self.axes if name != axis), axis]
         return source.melted(axis, columns, self.count), replace(self, axes=axes, domain=domain)
+
+    @property
+    def _columns_of_labels(self) -> list[str]:
+        """The columns that are declared to have labels."""
+        return [*(self.axes or ()), *self.within, *self.within.values(), *self.carry]
+
+    def _check_drop_rows_of_wide(self, source: Source) -> None:
+        if self.wide is not None and self.wide[0] in self.drop_rows and self.wide[0] not in source.names:
+            raise DataError(
+                f"Rows to drop must be chosen by a column, but the categories of {shown_name(self.wide[0])} are "
+                f"columns. Leave out columns with drop=."
+            )
+
+    def _refuse_total_column(self, source: Source, columns: Sequence[str]) -> None:
+        """Refuse a column beside those of a wide table that is called a total, with the one sensible way on."""
+        if self.axes is not None and self.drop is None:
+            return  # other columns are left out
+        known = {*self._columns_of_labels, *(self.drop or ()), *columns, *self.declared_axes, *self.named}
+        totals = [name for name in source.names if name not in known and is_total(name, "")]
+        if totals:
+            raise DataError(
+                f"Columns beside the counts of a wide table must be axes, but {shown_names(totals)} may be totals. "
+                f"Leave them out with drop={totals}."
+            )
 
 
 def _check_carry(carry: Any) -> dict[str, str | None]:

@@ -163,7 +163,7 @@ class Table:
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
-        refuse_traps(columns, within, declared.declared_axes, declared.dense)
+        refuse_traps(columns, within, declared.declared_axes, declared.dense, declared.wide and declared.wide[0])
         cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
         others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
         carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)

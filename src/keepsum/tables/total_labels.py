@@ -4,61 +4,125 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
+# Labels that are totals by themselves.
 TOTALS = {
-    "English and SDMX": (
-        "total, totals, grand total, subtotal, sub total, sum, all, overall, all categories, both sexes, all "
-        "persons, everyone, _t"
-    ),
-    "German": "gesamt, insgesamt, gesamtsumme, summe, zusammen, zwischensumme, alle, endsumme",
-    "French": "ensemble, totaux, total général, sous total, somme, tous, toutes",
-    "Spanish and Portuguese": "total general, suma, todos, todas, ambos sexos, total geral, soma, subtotais",
-    "Italian": "totale, totale generale, somma, tutti, tutte, complesso",
-    "Dutch": "totaal, eindtotaal, subtotaal, som, allemaal",
-    "Danish, Norwegian, Swedish, Finnish": (
-        "i alt, ialt, totalt, sum i alt, alla, summa, samtliga, yhteensä, kaikki, alle kjønn"
-    ),
-    "Polish, Czech, Slovak, Hungarian, Romanian": (
-        "ogółem, razem, suma, wszyscy, celkem, součet, spolu, súčet, összesen, mindösszesen, total general"
-    ),
-    "Croatian, Slovenian, Estonian, Latvian, Lithuanian": "ukupno, sveukupno, skupaj, kokku, kopā, pavisam, iš viso",
-    "Greek, Turkish": "σύνολο, γενικό σύνολο, toplam, genel toplam, tümü",
-    "Russian, Ukrainian, Bulgarian": "итого, всего, все, сумма, усього, всього, разом, общо, всичко",
-    "Arabic, Hebrew, Persian, Hindi, Bengali": (
-        "المجموع, مجموع, الإجمالي, الكل, סך הכל, סה״כ, جمع, جمع کل, कुल, योग, মোট"
-    ),
-    "Chinese": "合计, 总计, 总和, 小计, 全部, 合計, 總計, 總和, 小計",
-    "Japanese, Korean": "合計, 総計, 総数, 全体, 小計, 합계, 총계, 소계, 전체",
-    "Vietnamese, Thai, Indonesian, Malay, Swahili": (
-        "tổng, tổng cộng, tổng số, รวม, ทั้งหมด, jumlah, keseluruhan, jumla"
-    ),
+    "English and SDMX": "tot, ttl, sum, all, overall, everyone, everybody, all combined, statewide, nationwide, _t",
+    "German": "summe, gesamtsumme, zwischensumme, endsumme, zusammen, alle",
+    "French": "ensemble, ensemble de la population, totaux, somme, tous, toutes, tous sexes, les deux sexes",
+    "Spanish and Portuguese": "suma, soma, todos, todas, ambos sexos, ambos os sexos",
+    "Italian": "somma, tutti, tutte, complesso, in complesso",
+    "Dutch": "som, allemaal",
+    "Danish, Norwegian, Swedish, Finnish": "i alt, ialt, sum i alt, alla, summa, samtliga, kaikki",
+    "Polish, Czech, Slovak, Hungarian, Romanian": "suma, wszyscy, součet, spolu, súčet",
+    "Greek, Turkish": "tümü, hepsi",
+    "Russian, Ukrainian, Bulgarian": "все, сумма, оба пола, разом, всичко",
+    "Arabic, Hebrew, Persian, Hindi, Bengali": "الكل, جمع, جمع کل, סך הכל, סה״כ, योग, सभी",
+    "Chinese, Japanese, Korean": "全部, 全体, 전체, 계, 計, 计",
+    "Vietnamese, Thai, Indonesian, Malay, Swahili": "tổng, tổng cộng, tổng số, รวม, ทั้งหมด, keseluruhan, semua, jumla",
 }
+# Words that make a total of any label which begins or ends with them: "Illinois total", "Total: men", "Grand total".
+ANYWHERE = {
+    "English": "total, totals, subtotal, subtotals",
+    "German, Dutch": "gesamt, insgesamt, totaal, eindtotaal, subtotaal",
+    "Italian, Spanish, Portuguese": "totale, totales, totais, subtotais",
+    "Danish, Norwegian, Swedish, Finnish": "totalt, yhteensä",
+    "Polish, Czech, Hungarian": "ogółem, razem, celkem, összesen, mindösszesen",
+    "Croatian, Slovenian, Estonian, Latvian, Lithuanian": "ukupno, sveukupno, skupaj, kokku, kopā, pavisam, viso",
+    "Greek, Turkish": "σύνολο, toplam",
+    "Russian, Ukrainian, Bulgarian": "итого, всего, усього, всього, общо",
+    "Arabic, Persian, Hindi, Bengali": "المجموع, مجموع, الإجمالي, कुल, মোট",
+    "Indonesian, Malay": "jumlah",
+}
+# The same in languages that put no spaces between words.
+ENDINGS = ["合计", "总计", "总和", "小计", "合計", "總計", "總和", "小計", "総計", "総数", "합계", "총계", "소계"]
+# Words before what there are several of: "All ages", "Tous les départements", and what that may be besides the axis.
+ALL = (
+    "all, all the, both, alle, beide, tous les, toutes les, todos los, todas las, todos os, todas as, tutti i, tutte le"
+)
+KINDS = (
+    "ages, age groups, sexes, genders, races, races and ethnicities, ethnicities, origins, persons, people, "
+    "population, residents, inhabitants, households, families, adults, students, pupils, patients, employees, workers, "
+    "areas, counties, states, regions, districts, municipalities, countries, provinces, places, years, months, groups, "
+    "categories, classes, types, levels, items, units, causes, industries, sectors, occupations, products, "
+    "geschlechter, kjønn, kön, altersgruppen, âges, edades, età"
+)
 
 
-def is_total(label: object, axis: str) -> bool:
-    """Whether a label says that a row is a total over the categories of an axis.
+def is_total(label: object, axis: str, parent: object = None) -> bool:
+    """Whether a label says that a row is a total over the categories of an axis, or of its parent's category.
 
-    >>> [is_total(label, "age") for label in ("Total", "TOTAL, all ages", "All ages", "Insgesamt", "Grand Total:")]
+    >>> [is_total(label, "age_group") for label in ("Total", "TOTAL: men", "All ages", "all age groups", "Insgesamt")]
     [True, True, True, True, True]
-    >>> [is_total(label, "county") for label in ("All Saints", "Totality", "Sumter", "Alle", "合計", 15)]
-    [False, False, False, True, True, False]
+    >>> [is_total(label, "county") for label in ("All Saints", "Totality", "Sumter", "All others", "合計", 15)]
+    [False, False, False, False, True, False]
+    >>> is_total("All Illinois", "county", parent="Illinois"), is_total("Illinois", "county", parent="Illinois")
+    (True, False)
     """
     if not isinstance(label, str):
         return False
     words = _words(label)
-    axis_words = _words(axis)
-    return (
-        words in _KNOWN
-        or words.startswith(("total ", "subtotal "))
-        or words.endswith((" total", " subtotal", " totals"))
-        or words in (f"all {axis_words}", f"all {axis_words}s", f"all {axis_words[:-1]}ies", f"all {axis_words}es")
-    )
+    first, last = words.partition(" ")[0], words.rpartition(" ")[2]
+    if words in _KNOWN or {first, last} & _ANYWHERE or first.endswith(_ENDINGS) or last.endswith(_ENDINGS):
+        return True
+    if words == "t" and _words(axis) == "sex":  # of Eurostat
+        return True
+    if isinstance(parent, str) and words in (f"all {_words(parent)}", f"{_words(parent)} all"):
+        return True
+    if not words.startswith(_ALL):
+        return False
+    several = words.removesuffix(" combined")
+    rests = [several.removeprefix(every) for every in _ALL if several.startswith(every)]
+    return any(rest in _KINDS or _is_plural(rest, phrase) for rest in rests for phrase in _phrases(axis))
+
+
+def may_name_parent(label: object) -> bool:
+    """Whether a label is "all" of something."""
+    words = _words(label) if isinstance(label, str) else ""
+    return words.startswith("all ") or words.endswith(" all")
+
+
+def _phrases(axis: str) -> Iterator[str]:
+    """What the name of an axis may call one of its categories: of "county_name", "county" as well."""
+    words = _words(re.sub(r"([a-z])([A-Z])", r"\1 \2", axis)).split()
+    for first in range(len(words)):
+        for last in range(first, len(words)):
+            yield " ".join(words[first : last + 1])
+    yield ""
+
+
+def _is_plural(word: str, singular: str) -> bool:
+    """Whether a word may be the plural of another, in English and its like.
+
+    >>> _is_plural("counties", "county"), _is_plural("races", "race"), _is_plural("saints", "county")
+    (True, True, False)
+    """
+    return len(singular) > 2 and word.startswith(singular[:-1]) and 0 <= len(word) - len(singular) <= 2
 
 
 def _words(text: str) -> str:
-    """Text in lower case, in composed characters, without punctuation."""
-    composed = unicodedata.normalize("NFC", text).casefold()
-    return " ".join(re.sub(r"[^\w\s]", " ", composed).split())
+    """Text in lower case, in the usual forms of characters, without punctuation.
+
+    >>> _words(" Grand-Total: "), _words("ＴＯＴＡＬ"), _words("sub_total"), _words("_T")
+    ('grand total', 'total', 'sub total', '_t')
+    """
+    usual = text.lower() if text.isascii() else _usual(text)
+    plain = " ".join(re.sub(r"[\W_]", " ", usual).split())
+    return "_t" if plain == "t" and "_" in usual else plain
 
 
-_KNOWN = frozenset(_words(label) for labels in TOTALS.values() for label in labels.split(", "))
+def _usual(text: str) -> str:
+    """Text in lower case without compatibility forms (full width) and vowel signs, which would split words."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(character for character in folded if not unicodedata.category(character).startswith("M"))
+
+
+def _list(labels: str) -> tuple[str, ...]:
+    return tuple(_words(label) for label in labels.split(", "))
+
+
+_ALL, _KINDS = tuple(f"{words} " for words in _list(ALL)), frozenset(_list(KINDS))
+_ANYWHERE = frozenset(word for labels in ANYWHERE.values() for word in _list(labels))
+_ENDINGS = tuple(map(_words, ENDINGS))
+_KNOWN = frozenset(word for labels in TOTALS.values() for word in _list(labels))

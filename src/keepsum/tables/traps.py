@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from keepsum._arrays import Integers, ranked
-from keepsum._text import has_number, shown_name
+from keepsum._text import MAX_NAMES, has_number, shown_name, shown_names
 from keepsum.errors import DataError
-from keepsum.tables.axes import group_families
+from keepsum.tables.axes import Label, group_families
 from keepsum.tables.coded import Coded, combined
 from keepsum.tables.source import with_parents
-from keepsum.tables.total_labels import is_total
+from keepsum.tables.total_labels import is_total, may_name_parent
 
 REST = (
     "Publish one along with the other with carry=, drop it with drop=, or pass dense=True if every combination is "
@@ -24,7 +26,11 @@ FIRST_ROWS = 10**4  # looked at before all rows: enough to see that a column doe
 
 
 def refuse_traps(
-    columns: Mapping[str, Coded], within: Mapping[str, str], declared: Collection[str], dense: bool
+    columns: Mapping[str, Coded],
+    within: Mapping[str, str],
+    declared: Collection[str],
+    dense: bool,
+    wide: str | None = None,
 ) -> None:
     """Refuse rows of totals, and axes that look nested without being declared so.
 
@@ -36,10 +42,12 @@ def refuse_traps(
         The axes whose categories are declared: these are meant as they are.
     dense
         Whether every combination of categories is meant to be a cell.
+    wide
+        The axis whose categories are columns, if there is one.
     """
     undeclared = [name for name in columns if name not in declared]
     for name in undeclared:
-        _refuse_totals(name, columns[name])
+        _refuse_totals(name, columns, within.get(name), wide)
     if dense or not undeclared or not len(next(iter(columns.values()))):
         return
     paths = {name: _path(name, columns, within) for name in columns}
@@ -50,16 +58,57 @@ def refuse_traps(
 # -- rows of totals ---------------------------------------------------------------------------------
 
 
-def _refuse_totals(name: str, column: Coded) -> None:
-    label = next((label for label in column.values if is_total(label, name)), None)
-    if label is None or len(column.values) == 1:  # a column of one label has nothing that could be counted twice
+def _refuse_totals(name: str, columns: Mapping[str, Coded], parent: str | None, wide: str | None) -> None:
+    column = columns[name]
+    if len(column.values) == 1:  # a column of one label has nothing that could be counted twice
         return
-    example = "..." if has_number(label) else f"{{{name!r}: {label!r}}}"
+    totals = [label for label in column.values if is_total(label, name)]
+    if not totals and parent is not None:
+        totals = _totals_of_parents(name, column, columns[parent])
+    if not totals:
+        return
+    nameable = len(totals) <= MAX_NAMES and not any(has_number(str(label)) for label in totals)
+    if name == wide:
+        raise DataError(
+            f"Columns of a wide table must not be totals, which would be counted twice, but "
+            f"{shown_names(totals) if nameable else 'some'} may be. Leave them out with "
+            f"drop={totals if nameable else ''}, or declare the categories of {name!r} with domain= if they are among "
+            f"them."
+        )
+    labels = totals[0] if len(totals) == 1 else totals
+    example = f"{{{name!r}: {labels!r}}}" if nameable else ""
     raise DataError(
-        f"Rows with the label {shown_name(label)} in column {name!r} look like totals, which would be counted twice. "
-        f"Leave them out with drop_rows={example}, or declare the categories of {name!r} with domain= if it is one of "
-        f"them."
+        f"Rows with the label {shown_name(totals[0])} in column {name!r} look like totals, which would be counted "
+        f"twice. Leave them out with drop_rows={example}, or declare the categories of {name!r} with domain= if it is "
+        f"one of them."
     )
+
+
+def _totals_of_parents(name: str, column: Coded, parent: Coded) -> list[Label]:
+    """The labels of a nested axis that name the parent of their row: "All Illinois" in Illinois.
+
+    Places are often called like what they are in (New York in New York), so the label of the parent alone is a total
+    only if most parents that have several categories have one of that name.
+    """
+    wholes = {label for label in parent.values if not str(label).isdecimal()}  # codes are often equal by chance
+    named = np.array([label in wholes or may_name_parent(label) for label in column.values], dtype=bool)
+    rows = np.flatnonzero(named[column.codes])
+    if not len(rows):
+        return []
+    last = np.zeros(len(parent.values), dtype=np.int64)
+    last[parent.codes] = column.codes
+    has_several = np.zeros(len(parent.values), dtype=bool)
+    has_several[parent.codes[column.codes != last[parent.codes]]] = True
+    pairs = set(zip(parent.codes[rows].tolist(), column.codes[rows].tolist(), strict=True))
+    totals = {inner for outer, inner in pairs if is_total(column.values[inner], name, parent.values[outer])}
+    same = {
+        outer: inner
+        for outer, inner in pairs
+        if has_several[outer] and column.values[inner] == parent.values[outer] and parent.values[outer] in wholes
+    }
+    if len(same) > 1 and 2 * len(same) > np.count_nonzero(has_several):
+        totals |= set(same.values())
+    return [column.values[inner] for inner in sorted(totals)]
 
 
 # -- nested columns ---------------------------------------------------------------------------------

@@ -99,12 +99,13 @@ def postprocess(
         replaces = place.key.resolve() == old.key.resolve()
         if place.is_stream and {file.resolve() for file in place.files} & {file.resolve() for file in old.files}:
             raise InputError("The new certificate must not replace that of the release. Choose another name.")
-        _check_signature(before, replaces, sign)
+        _check_signature(place, sign)
         force = force or output is None
         place.check(force)
         step("looking for the nearest table without negative counts")
         after = ks.postprocess.nonnegative(before, norm).drawn()
     with place.claimed(force) as orphan:
+        _check_signature(place, sign)
         if replaces:
             _check_unchanged(before, place)
         file = put(after, place, private, force, orphan)
@@ -122,13 +123,25 @@ def postprocess(
         typer.echo(f"Changed      {after.certificate.warnings[0]}")
 
 
-def _check_signature(before: ks.Release, replaces: bool, sign: Path | None) -> None:
-    """A signed certificate is not replaced by one that nobody has signed."""
-    if before.certificate.signature is not None and replaces and sign is None:
+def _check_signature(place: Destination, sign: Path | None) -> None:
+    """A signed certificate, also that of another release, is not replaced by one that nobody has signed."""
+    if sign is None and place.certificate.is_file() and _is_signed(place.certificate):
         raise InputError(
             "A signed release must be replaced by a signed one: sign the new certificate with --sign, or write to "
             "another place with --output."
         )
+
+
+def _is_signed(certificate: Path) -> bool:
+    from keepsum.releasing.certificate import document_of
+    from keepsum.releasing.verify import read_bytes
+
+    data = read_bytes(certificate)
+    try:
+        document = document_of(data)
+    except InputError:
+        return False
+    return isinstance(document, dict) and document.get("signature") is not None
 
 
 def _check_unchanged(before: ks.Release, place: Destination) -> None:
