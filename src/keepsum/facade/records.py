@@ -50,8 +50,8 @@ def tabulate(
         The category of missing values (null, empty or NaN) of a column: ``{"race": "unknown"}``. It must be declared;
         that of a column with bins is added as its last.
     unit, max_rows_per_unit
-        The column that identifies a person, and how many records of each are counted at most: the first in the order of
-        their labels and bins. A release then protects persons, and otherwise single records.
+        The column that identifies a person by text or whole numbers, and how many records of each are counted at most:
+        the first in the order of their labels and bins. A release then protects persons, and otherwise single records.
     table
         The table of a database: ``"people"`` or ``"census.people"``.
     count
@@ -71,9 +71,10 @@ def tabulate(
 
     Notes
     -----
-    On two cores, ten million records take about 2 s from Parquet, 4 s from CSV, and 5 s with a unit
-    (``benchmarks/cases/records.py``). Which records of a unit are counted depends on the records of that unit alone, so
-    that a change of one unit changes at most ``max_rows_per_unit`` counted records.
+    On two cores, ten million records take about 2 s from Parquet and 4 s from CSV. A unit of whole numbers adds 1 to
+    2 s of CPU time, and one of text more (``benchmarks/cases/records.py``). Which records of a unit are counted depends
+    on the records of that unit alone, so that a change of one unit changes at most ``max_rows_per_unit`` counted
+    records.
     """
     check_text(count, "The name of the count column")
     cells = declare_cells(

@@ -13,8 +13,7 @@ from keepsum.errors import DataError
 from keepsum.sources.records.columns import check_names
 from keepsum.sources.records.declaring import CellsOfRecords
 from keepsum.sources.records.failures import attempt
-from keepsum.sources.records.keys import bin_key, bin_parts, label_key, unit_key
-from keepsum.sources.records.opened import OpenRecords
+from keepsum.sources.records.grouping import COUNT, STATE, group_records
 from keepsum.sources.records.opening import open_records
 from keepsum.sources.records.signs import (
     MISSING,
@@ -31,8 +30,6 @@ from keepsum.sources.records.texts import text_of_key
 from keepsum.tables.axes import Axis
 from keepsum.tables.table import Table
 
-COUNT, UNIT, ROW, STATE = "n", "unit", "place", "state"
-
 
 def count_records(source: Any, cells: CellsOfRecords, table: str | None, count: str) -> Table:
     """The table of counts of records."""
@@ -42,7 +39,7 @@ def count_records(source: Any, cells: CellsOfRecords, table: str | None, count: 
     columns = [*cells.domain.axes, *([] if unit is None else [unit])]
     with open_records(source, table, columns) as opened:
         check_names(opened.table.columns, columns, opened.name)
-        groups = attempt(lambda: opened.run(_grouped(opened, cells)), opened.name)
+        groups = attempt(lambda: group_records(opened, cells), opened.name)
     if unit is not None:
         _check_units(set(groups[STATE].to_pylist()), unit)
     index = cells.domain.locate(_codes(groups, cells, opened.dialect))
@@ -68,50 +65,6 @@ def _check_units(states: set[int], unit: str) -> None:
             f"Column {unit!r} must hold either text or whole numbers to identify units, but holds others, or both. "
             f"Convert it to text or whole numbers."
         )
-
-
-def _grouped(opened: OpenRecords, cells: CellsOfRecords) -> Any:
-    """How many records there are with each key.
-
-    One group more than there are cells is enough: one of those cannot be a cell, and the error says why.
-    """
-    import ibis
-
-    unit = cells.records.unit
-    owner: dict[str, Any] = {}
-    if unit is not None:
-        owner[UNIT], owner[STATE] = unit_key(opened.table[unit], unit, opened.dialect)
-    values = opened.table.select(**_values(opened, cells), **owner)
-    keys = {f"k{k}": _key(values, cells, k, name) for k, name in enumerate(cells.domain.axes)}
-    records = values.select(**keys, **{name: values[name] for name in owner})
-    if unit is not None:
-        # The first records of each unit in the order of their keys: no other unit and no order of rows matters.
-        place = ibis.row_number().over(group_by=UNIT, order_by=list(keys))
-        records = records.mutate(**{ROW: place}).filter(ibis._[ROW] < cells.records.changes).drop(UNIT, ROW)
-    return records.group_by(records.columns).agg(**{COUNT: ibis._.count()}).limit(cells.domain.size + 1)
-
-
-def _values(opened: OpenRecords, cells: CellsOfRecords) -> dict[str, Any]:
-    """What the keys are made from, so that text is parsed once: the key of a label itself, or the parts of a bin's."""
-    values: dict[str, Any] = {}
-    for k, name in enumerate(cells.domain.axes):
-        column, dialect = opened.table[name], opened.dialect
-        if name in cells.bins:
-            values |= zip(_parts(k), bin_parts(column, name, dialect, cells.bins[name]), strict=True)
-        else:
-            values[f"k{k}"] = label_key(column, name, dialect, cells.domain.axis(name).labels, cells.missing.get(name))
-    return values
-
-
-def _parts(k: int) -> tuple[str, str, str]:
-    return f"absent{k}", f"usable{k}", f"value{k}"
-
-
-def _key(values: Any, cells: CellsOfRecords, k: int, name: str) -> Any:
-    if name not in cells.bins:
-        return values[f"k{k}"]
-    absent, usable, value = (values[part] for part in _parts(k))
-    return bin_key(absent, usable, value, cells.bins[name], name in cells.missing)
 
 
 # -- from keys to cells -----------------------------------------------------------------------------

@@ -68,10 +68,11 @@ def _is_expression(source: Any) -> bool:
     return ibis is not None and isinstance(source, ibis.Table)
 
 
-def _memory(**settings: str) -> Any:
+def _memory() -> Any:
+    """DuckDB in memory. It may not choose to hold the records instead of the labels that they are joined to."""
     import ibis
 
-    return ibis.duckdb.connect(**SETTINGS, **settings)
+    return ibis.duckdb.connect(**SETTINGS, disabled_optimizers="build_side_probe_side")
 
 
 # -- files and data frames --------------------------------------------------------------------------
