@@ -1,4 +1,4 @@
-"""At most so many records of each unit, in arrays: in a third of the time that the window function of a database takes.
+"""At most so many records of each unit, in arrays: less than half the CPU time of a window function.
 
 Where units are whole numbers, a record is one number: its unit, then its cell in the order of labels and bins. Sorted,
 the records of a unit follow each other in that order, and the first of each are counted. Whatever does not fit is left
