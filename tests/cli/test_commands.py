@@ -249,6 +249,11 @@ BAD = {
     "delta for Laplace": (GOOD, ["--delta", "1e-6"], "--delta requires --mechanism gaussian"),
     "missing parent folder": (GOOD, ["--output", "no/where.csv"], "'no' does not exist"),
     "the confidential table as output": (GOOD, ["--output", "in.csv"], "must not be the confidential table itself"),
+    "compressed output": (
+        GOOD,
+        ["--output", "out.csv.gz"],
+        "hash in a certificate is of the plain file, got 'out.csv.gz'",
+    ),
     "odd output": (GOOD, ["--output", "out.doc"], "must end in .csv"),
     "nothing kept": (GOOD, None, "At least one total must be kept"),
     "kept file that is none": (GOOD, ["--keep-file", "none.toml"], "must be readable"),

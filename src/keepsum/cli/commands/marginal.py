@@ -48,6 +48,9 @@ def marginal(
         typer.Option("--output", "-o", help="The file to write: .csv, .parquet or .arrow.", metavar="FILE"),
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -61,7 +64,7 @@ def marginal(
     check_new(output, force)
     with progress() as step:
         step("reading the release")
-        published = ks.read_release(release, certificate, allow_seeded=allow_seeded)
+        published = ks.read_release(release, certificate, allow_seeded=allow_seeded, patient=patient)
         step("working out the noise of the totals")
         margin = published.marginal(axis_names(axes, published.table.domain.axes))
         note = margin.note
