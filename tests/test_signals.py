@@ -1,9 +1,10 @@
+import os
 import signal
 import threading
 
 import pytest
 
-from keepsum._signals import held_back, let_through
+from keepsum._signals import held_back, interruptible, let_through
 
 
 def send_and(done, step):
@@ -76,3 +77,24 @@ def test_another_thread_has_nothing_to_hold_back():
     thread.start()
     thread.join()
     assert handlers == [signal.default_int_handler]
+
+
+def test_foreign_code_is_not_waited_for_after_a_signal():
+    """The step never ends by itself."""
+    ended = threading.Event()
+
+    def step():
+        os.kill(os.getpid(), signal.SIGINT)
+        ended.wait()
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(step)
+    finally:
+        ended.set()
+
+
+def test_what_foreign_code_returns_or_raises():
+    assert interruptible(lambda: 5) == 5
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda: 1 // 0)

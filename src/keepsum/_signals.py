@@ -11,10 +11,12 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
+WAIT = 0.1  # seconds between two chances to take notice of a signal
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
+T = TypeVar("T")
 _Handler = Callable[..., Any] | int | None
 _STACK: list[tuple[dict[int, _Handler], list[int]]] = []  # per block: the original handlers, the signals received
 
@@ -49,6 +51,29 @@ def let_through() -> Iterator[None]:
         yield
     finally:
         _defer(handlers, received)
+
+
+def interruptible(step: Callable[[], T]) -> T:
+    """The result of a step in foreign code that takes no notice of signals but lets other threads run.
+
+    It runs in a thread of its own, so that a signal ends the wait at once; the thread then ends with the process.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(step())
+        except BaseException as failure:  # raised where the result is waited for
+            failures.append(failure)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(WAIT)
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def _defer(handlers: dict[int, _Handler], received: list[int]) -> None:

@@ -7,7 +7,8 @@
     │   ├── DomainError                   axes, categories, cells
     │   └── DataError                     a row or a count of the data; never shows the count
     └── PlanError                         the totals and the mechanism do not allow a release
-        └── NoSamplerError                no sampler covers a block
+        ├── NoSamplerError                no sampler covers a block
+        └── TooMuchWorkError              working something out takes more than a check may take
 
     KeepsumWarning (also a UserWarning)
     ├── CategoriesFromDataWarning         the list of categories comes from the data and is published
@@ -48,6 +49,10 @@ class PlanError(KeepsumError):
 
 class NoSamplerError(PlanError):
     """A block of the plan has no sampler."""
+
+
+class TooMuchWorkError(PlanError):
+    """Working something out takes more than a check may take."""
 
 
 class KeepsumWarning(UserWarning):

@@ -149,3 +149,20 @@ def test_a_certificate_of_another_release_is_refused(release, tmp_path):
     )
     with pytest.raises(ks.InputError, match="hash"):
         ks.read_release(path, other.with_suffix(".certificate.json"), allow_seeded=True)
+
+
+def test_a_margin_of_a_table_without_negative_counts_is_of_the_unbiased_one(tmp_path):
+    table = ks.Table.from_array([[0, 0, 1], [0, 30, 0]], axes={"county": ["A", "B"], "age": ["x", "y", "z"]})
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.5), rng=ks.rng(seed=3))
+    without = ks.postprocess.nonnegative(release)
+    assert without.table.counts.tolist() != release.table.counts.tolist()
+    without.save(tmp_path / "out.csv")
+    for published in (without, ks.read_release(tmp_path / "out.csv", allow_seeded=True)):
+        margin = published.marginal(["age"])
+        assert margin.table.counts.tolist() == release.marginal(["age"]).table.counts.tolist()
+        assert "a sum of 2 counts of the unbiased table, so its noise" in margin.note
+        assert margin.note.endswith(
+            "Sums of the published table, which has no negative counts, may differ, and are biased."
+        )
+        assert published.marginal(["county"]).note == release.marginal(["county"]).note
+    assert "unbiased" not in release.marginal(["age"]).note

@@ -35,6 +35,7 @@ IN_SHELL = {
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
     "with force": "with --force",
+    "Pass patient=True": "Pass --patient",
     "with bins=": "with --bins",
     "by bins=": "by --bins",
     "with missing=": "with --missing",

@@ -40,6 +40,9 @@ class Marginal:
         How many released counts each total is the sum of.
     kept
         Whether the release keeps all of these totals, so that they are exact.
+    beside
+        Whether the published table is another one, without negative counts: totals and noise are those of the unbiased
+        table beside it.
     plan, sums
         The plan of the release, and in which of the totals each of its cells is.
     """
@@ -50,6 +53,7 @@ class Marginal:
     kept: bool
     plan: CompiledPlan = field(repr=False)
     sums: IntArray = field(repr=False)
+    beside: bool = False
 
     @cached_property
     def deviations(self) -> Floats | None:
@@ -60,7 +64,7 @@ class Marginal:
 
     @property
     def note(self) -> str:
-        """What a reader must know of these totals, in one sentence."""
+        """What a reader must know of these totals, in a sentence or two."""
         if self.kept:
             return "These totals are kept exactly: they have no noise, and are not protected."
         low, high = int(self.cells.min()), int(self.cells.max())
@@ -70,9 +74,13 @@ class Marginal:
         if deviations is not None:
             typical = float(np.sort(deviations)[len(deviations) // 2])
             size = f": standard deviation about {typical:.3g}"
-        return (
-            f"Each total is a sum of {cells} released counts, so its noise is usually larger than that of a count{size}"
-        ) + "."
+        counts = "counts of the unbiased table" if self.beside else "released counts"
+        sentence = (
+            f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count{size}."
+        )
+        if not self.beside:
+            return sentence
+        return f"{sentence} Sums of the published table, which has no negative counts, may differ, and are biased."
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The totals as a data frame; see ``ReleasedTable.to_frame``."""
@@ -89,8 +97,11 @@ class Marginal:
         return list(self.table.domain.within.values())
 
 
-def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str]) -> Marginal:
-    """The margin of a released table over these axes; over none, the grand total."""
+def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str], beside: bool = False) -> Marginal:
+    """The margin of a released table over these axes; over none, the grand total.
+
+    ``beside`` says that it is the unbiased table of a release whose published table has no negative counts.
+    """
     margin = Margin(released.domain, released.domain.closure(axes))
     sums = released.domain.marginal_index(margin.axes)
     totals = product(margin.coefficients(), released.counts)
@@ -107,7 +118,7 @@ def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str]
         name = "margin" if released.count == "total" else "total"
         table = ReleasedTable(Domain({name: [GRAND_TOTAL]}), totals, released.count)
     cells = np.bincount(sums, minlength=margin.height)
-    return Marginal(table, margin.axes, cells, _is_kept(margin, plan.invariants), plan, sums)
+    return Marginal(table, margin.axes, cells, _is_kept(margin, plan.invariants), plan, sums, beside)
 
 
 def _is_kept(margin: Margin, kept: Invariants) -> bool:

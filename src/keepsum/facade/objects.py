@@ -222,7 +222,7 @@ class Release:
         Marginal(3 totals of age. Each total is a sum of 2 released counts, so its noise is usually larger than that
         of a count: standard deviation about 2.52.)
         """
-        return marginal_of(self.unbiased, self.plan, axes)
+        return marginal_of(self.unbiased, self.plan, axes, self.unbiased is not self.table)
 
     def save(
         self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False

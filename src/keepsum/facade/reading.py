@@ -15,6 +15,7 @@ def read_release(
     *,
     key: str | PathLike[str] | None = None,
     allow_seeded: bool = False,
+    patient: bool = False,
 ) -> Release:
     """Read a release that was saved, after it has been verified.
 
@@ -28,6 +29,8 @@ def read_release(
         The publisher's public key. Without it a signature shows only that the certificate is unchanged.
     allow_seeded
         Accept noise that came from a seed.
+    patient
+        Work everything out again, however long that takes; see :func:`verify`.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def read_release(
     """
     from keepsum.releasing.verify import read_verified  # signatures, which plans do not need
 
-    verification, drawn = read_verified(path, certificate, key=key, allow_seeded=allow_seeded)
+    verification, drawn = read_verified(path, certificate, key=key, allow_seeded=allow_seeded, patient=patient)
     if drawn is None:
         failed = ", ".join(f"{check.name} ({check.words})" for check in verification.checks if not check.passed)
         raise InputError(f"A release must verify before it is used, but this one fails: {failed}.")

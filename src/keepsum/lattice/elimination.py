@@ -11,6 +11,7 @@ import heapq
 from dataclasses import dataclass
 from math import gcd
 
+from keepsum._work import spend
 from keepsum.lattice.matrix import Row
 
 
@@ -101,6 +102,7 @@ def _pivot(row: Row, holders: dict[int, set[int]], width: int, units_only: bool)
 def _subtract(work: list[Row], holders: dict[int, set[int]], k: int, i: int, j: int, units_only: bool) -> None:
     """Clear column j of row k with pivot row i."""
     target, source = work[k], work[i]
+    spend(len(target) + len(source))
     common = gcd(source[j], target[j])
     scale, factor = source[j] // common, target[j] // common
     if scale != 1:

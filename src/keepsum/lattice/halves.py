@@ -11,10 +11,12 @@ from math import comb
 
 from scipy import sparse
 
+from keepsum._work import spend
 from keepsum.lattice.matrix import Row
 
 # At most this many halves are listed, and this many pairs of halves with one image compared: a second each.
 HALVES_LIMIT, MATCHES_LIMIT = 200_000, 200_000
+STEPS_PER_HALF = 5
 TYPICAL_TOTALS = 4  # totals that contain a column, in a typical table
 
 Half = tuple[tuple[int, int], ...]
@@ -37,11 +39,13 @@ def vectors_by_length(matrix: sparse.csr_array, limit: int) -> Iterator[tuple[li
             listed += weight * _shell_size(width, size)
             if listed > limit:
                 return
+            spend(STEPS_PER_HALF * weight * _shell_size(width, size))
             shells.append(_shell(entries, size))
         long, short = shells[size], shells[t // 2]
         matches += sum(len(halves) * len(short.get(image, ())) for image, halves in long.items())
         if matches > MATCHES_LIMIT:
             return
+        spend(STEPS_PER_HALF * matches)
         yield list(_match(long, short, t)), t
 
 

@@ -1,7 +1,8 @@
 """About how long a draw takes: from what its samplers state that it costs, so that nothing is drawn to find out.
 
-The figures are those of one core of a server of 2023; another machine may be twice as fast or half as fast. They do not
-depend on the machine that says them, so that a plan reads the same everywhere, and they enter no certificate.
+The figures were measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md); another machine may be
+twice as fast or half as fast. They do not depend on the machine that says them, so that a plan reads the same
+everywhere, and they enter no certificate.
 """
 
 from __future__ import annotations

@@ -20,11 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
+from keepsum._signals import interruptible
+from keepsum._work import is_limited, too_much
 from keepsum.errors import PlanError
 from keepsum.lattice.structure import System
 
 REGIONS = 20_000  # of a block that a program is solved for
 NODES, SECONDS = 100_000, 600.0  # of branch and bound
+# Of a check that is limited: nodes of branch and bound, and entries of the program times iterations of a linear one.
+# The seconds are for what a solver does at one node; where they run out, that is said like any other limit.
+CHECK_NODES, CHECK_ENTRIES, CHECK_SECONDS = 1000, 3 * 10**9, 60.0
 DENOMINATORS = (1, 2, 6, 60, 840, 720_720)  # of the multipliers that a bound is tried with
 EXACT = 2**53  # whole numbers up to here are floats
 OPTIMAL, INFEASIBLE = 0, 2  # the solver's status
@@ -95,7 +100,14 @@ def _linear(system: System, totals: list[int], positive: IntArray) -> Any:
 
     program = _program(system, totals, positive)
     bounds = np.column_stack([np.zeros(2 * system.width), program["upper"]])
-    answer = linprog(program["c"], A_eq=program["A"], b_eq=program["b"], bounds=bounds, method="highs-ds")
+    options: dict[str, float] = {}
+    if is_limited():
+        options = {"maxiter": 1 + CHECK_ENTRIES // (program["A"].nnz + 1), "time_limit": CHECK_SECONDS}
+    answer = interruptible(
+        lambda: linprog(
+            program["c"], A_eq=program["A"], b_eq=program["b"], bounds=bounds, method="highs-ds", options=options
+        )
+    )
     _check(answer)
     return answer
 
@@ -104,12 +116,15 @@ def _integral(system: System, totals: list[int], positive: IntArray) -> npt.NDAr
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     program = _program(system, totals, positive)
-    answer = milp(
-        program["c"],
-        constraints=LinearConstraint(program["A"], program["b"], program["b"]),
-        bounds=Bounds(np.zeros(2 * system.width), program["upper"]),
-        integrality=np.ones(2 * system.width),
-        options={"mip_rel_gap": 0.0, "node_limit": NODES, "time_limit": SECONDS},
+    nodes, seconds = (CHECK_NODES, CHECK_SECONDS) if is_limited() else (NODES, SECONDS)
+    answer = interruptible(
+        lambda: milp(
+            program["c"],
+            constraints=LinearConstraint(program["A"], program["b"], program["b"]),
+            bounds=Bounds(np.zeros(2 * system.width), program["upper"]),
+            integrality=np.ones(2 * system.width),
+            options={"mip_rel_gap": 0.0, "node_limit": nodes, "time_limit": seconds},
+        )
     )
     _check(answer)
     return np.asarray(answer.x)
@@ -118,6 +133,8 @@ def _integral(system: System, totals: list[int], positive: IntArray) -> npt.NDAr
 def _check(answer: Any) -> None:
     if answer.status == INFEASIBLE:
         raise PlanError("No table without negative counts has the kept totals, so there is no nearest one.")
+    if answer.status != OPTIMAL and is_limited():
+        raise too_much()
     if answer.status != OPTIMAL:
         raise PlanError("The solver did not find the nearest table within its limits. Publish the table as it is.")
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum._work import spend
 from keepsum.errors import PlanError
 from keepsum.lattice.two_way import TwoWay
 from keepsum.privacy.distance import Norm
@@ -37,6 +38,7 @@ from keepsum.projection.tables_kernels import (
 from keepsum.sampling.core.packing import pack
 
 LARGEST = 2**60  # what prices and costs stay below
+STEPS_OF_SEARCH = 100  # entries in a microsecond: 100 x 100 of them take about a second
 ROUNDS, SEARCHES = 20, 1000  # of new prices, and of ways to shift counts, between two chances to stop
 
 
@@ -61,12 +63,14 @@ def nearest_entries(table: TwoWay, counts: list[IntArray], norm: Norm) -> IntArr
     arguments = pack(entries), pack(flow)
     while amount:
         lower_where_it_pays.run(*arguments, pack(amount))
+        spend(ROUNDS * len(flow.sums) / STEPS_OF_SEARCH)
         while settle.run(*arguments, pack(amount), pack(ROUNDS)):
-            pass
+            spend(ROUNDS * len(flow.sums) / STEPS_OF_SEARCH)
         amount //= 2
     if flow.excess.any():
         raise PlanError("No table without negative counts has the kept totals, so there is no nearest one.")
     for begin in range(0, len(flow.sums), SEARCHES):
+        spend(SEARCHES * len(flow.sums) / STEPS_OF_SEARCH)
         prefer_first.run(*arguments, pack(begin), pack(min(begin + SEARCHES, len(flow.sums))))
     return flow.sums
 

@@ -24,12 +24,18 @@ KINDS = {
     ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
+COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz", ".zip")
 ROWS_PER_CHUNK = 50_000  # rows formatted as text at a time
 
 
 def kind_of(path: PurePath) -> str:
     """The format of a file with this name: csv, parquet or arrow."""
     kind = KINDS.get(path.suffix.lower())
+    if path.suffix.lower() in COMPRESSED:
+        raise InputError(
+            f"A table must be written uncompressed, because the hash in a certificate is of the plain file, got "
+            f"{path.name!r}. Write {path.stem!r}, and compress a copy."
+        )
     if kind is None:
         raise InputError(f"The file name of a table must end in .csv, .parquet or .arrow, got {path.name!r}.")
     if kind != "csv":

@@ -52,6 +52,9 @@ def marginal(
         ),
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -70,7 +73,7 @@ def marginal(
         check_new(output, force)
     with progress() as step:
         step("reading the release")
-        published = ks.read_release(release, certificate, allow_seeded=allow_seeded)
+        published = ks.read_release(release, certificate, allow_seeded=allow_seeded, patient=patient)
         step("working out the noise of the totals")
         known = published.table.domain.axes
         margin = published.marginal([name for text in axes or [] for name in margin_of(text, known)])

@@ -76,6 +76,9 @@ def postprocess(
         Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="FILE", show_default=False)
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
@@ -92,7 +95,7 @@ def postprocess(
     private = None if sign is None else read_private_key(sign)
     with progress() as step:
         step("verifying the release")
-        before = ks.read_release(release, key=key, allow_seeded=allow_seeded)
+        before = ks.read_release(release, key=key, allow_seeded=allow_seeded, patient=patient)
         kind = own_kind(before.table)
         place = destination(release if output is None else output, certificate, kind)
         old = Destination.at(release, kind)

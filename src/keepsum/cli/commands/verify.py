@@ -9,6 +9,7 @@ import typer
 
 import keepsum as ks
 from keepsum.cli.screen import FailedError, done, progress, show_checks, show_json
+from keepsum.cli.terms import in_shell_terms
 
 HELP = """Verify a release: schema, signature, hash, integers, cells, and every kept total recomputed.
 
@@ -52,22 +53,26 @@ def verify(
         Path | None, typer.Option("--key", help="The publisher's public key (PEM).", metavar="KEY", show_default=False)
     ] = None,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
+    patient: Annotated[
+        bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check a release."""
     with progress() as step:
         step("checking the release")
-        verification = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded)
-    names = ", ".join(check.name for check in verification.checks if not check.passed)
+        verification = ks.verify(table, certificate, totals=totals, key=key, allow_seeded=allow_seeded, patient=patient)
+    checks = [(c.name, c.passed, c.words if c.passed else in_shell_terms(c.words)) for c in verification.checks]
+    names = ", ".join(name for name, passed, _ in checks if not passed)
     failed = f"The release does not verify: {names}."
     if verification:
         done("The release verifies: every check passed.")
     else:
         done(failed, status=1)
     if json:
-        checks = [{"check": c.name, "passed": c.passed, "words": c.words} for c in verification.checks]
-        show_json({"passed": verification.passed, "checks": checks})
+        results = [{"check": name, "passed": passed, "words": words} for name, passed, words in checks]
+        show_json({"passed": verification.passed, "checks": results})
     else:
-        show_checks((check.name, check.passed, check.words) for check in verification.checks)
+        show_checks(checks)
     if not verification:
         raise FailedError(failed)
