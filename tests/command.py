@@ -7,6 +7,8 @@ command is a fork of it with its own folder, environment, input, output and exit
 from __future__ import annotations
 
 import array
+import atexit
+import contextlib
 import gc
 import json
 import os
@@ -82,7 +84,7 @@ def _feed(handle: int, data: bytes) -> None:
 
 
 def serve(channel: socket.socket) -> None:
-    """Fork a command for each message, and answer with its status; a fork leaves by the end of the interpreter."""
+    """Fork a command for each message, and answer with its status."""
     import_everything()
     while True:
         message, handles, *_ = socket.recv_fds(channel, LARGEST, 3)
@@ -107,7 +109,24 @@ def command(request: dict[str, Any], handles: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = [str(KEEPSUM), *request["arguments"]]
-    runpy.run_path(str(KEEPSUM), run_name="__main__")  # the installed program's own lines
+    try:
+        runpy.run_path(str(KEEPSUM), run_name="__main__")  # the installed program's own lines
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            leave(end.code or 0)
+        raise
+
+
+def leave(status: int) -> None:
+    """End as the interpreter does, but without taking apart all that was imported: that takes longer than a command."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = 120  # of the interpreter, where what was printed cannot be written
+    os._exit(status)
 
 
 def import_everything() -> None:
@@ -124,6 +143,8 @@ def import_everything() -> None:
             importlib.import_module(module.name)
     for name in ("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure"):
         importlib.import_module(name)
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module("typer._adapters")  # what typer imports at its first option, where it does
     njit(lambda: 0)()
     gc.collect()
     gc.freeze()  # else the end of each fork would look through all of it

@@ -121,7 +121,7 @@ def test_a_restarted_buffer_fails(monkeypatch):
     monkeypatch.setattr(forced_sums, "run", wrong_run)
     monkeypatch.setattr(Rng, "stream", lambda self, words=8: driving.Stream(self._key, self._bump(), 12))
     monkeypatch.setattr(Rng, "_bump", _counter(), raising=False)
-    assert_not_drawn_from(draws(sampler("0.5", 3), 100_000), sum_law(3, 0.5))
+    assert_not_drawn_from(draws(sampler("0.5", 3), 40_000), sum_law(3, 0.5))
 
 
 def _counter():
@@ -190,7 +190,7 @@ def test_cells_of_a_region_are_exchangeable_and_regions_independent():
 
 def test_ties_go_to_the_law_of_their_own_region():
     """Two regions with different sums and sizes: short words for both."""
-    found = draws(ForcedSums(Fraction(1), [3, 4], [0, 2], word_bits=4), 20_000)
+    found = draws(ForcedSums(Fraction(1), [3, 4], [0, 2], word_bits=4), 10_000)
     assert_drawn_from(found[:, :3], sum_law(3, 1.0))
     assert_drawn_from(found[:, 3:], sum_law(4, 1.0, total=2, reach=6))
 
@@ -226,8 +226,8 @@ def test_large_regions_are_filled_in_parts(monkeypatch, epsilon):
     """The path of large regions, on small ones: the law, and the same noise for any threads."""
     monkeypatch.setattr(forced_sums, "LARGE", 1)
     monkeypatch.setattr(forced_sums, "PIECE", 2)
-    assert_drawn_from(draws(sampler("1", 4), 4_000), sum_law(4, 1.0))
-    assert_drawn_from(draws(sampler("1", 3, 2), 4_000), sum_law(3, 1.0, total=2, reach=6))
+    assert_drawn_from(draws(sampler("1", 4), 2_000), sum_law(4, 1.0))
+    assert_drawn_from(draws(sampler("1", 3, 2), 2_000), sum_law(3, 1.0, total=2, reach=6))
     many = ForcedSums(Fraction(epsilon), [50, 1, 9])
     one, two = (np.empty((4, 60), dtype=np.int64) for _ in range(2))
     many.draw_into(one, rng(seed=3), threads=1)
@@ -239,7 +239,7 @@ def test_large_regions_are_filled_in_parts(monkeypatch, epsilon):
 def test_large_regions_that_accept_all_parts_fail(monkeypatch):
     monkeypatch.setattr(forced_sums, "LARGE", 1)
     monkeypatch.setattr(ForcedSums, "_accepts", lambda *_: True)
-    assert_not_drawn_from(draws(sampler("1", 4), 4_000), sum_law(4, 1.0))
+    assert_not_drawn_from(draws(sampler("1", 4), 2_000), sum_law(4, 1.0))
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", "1/500"])

@@ -303,7 +303,7 @@ class HeatBathChain(Chain):
     Guarantee
     ---------
     Estimated: the law after ``steps`` sweeps from 0; how near it is to the target is shown by the meeting times of
-    coupled pairs (``convergence/observe.py``). ``tests/statistical/test_mixture.py``.
+    coupled pairs (``convergence/observe.py``). ``tests/statistical/test_mixture_pairs.py``.
     """
 
     def __init__(
