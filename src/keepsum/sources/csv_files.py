@@ -76,7 +76,7 @@ def refuse_null_characters(text: bytes, name: str) -> None:
 
 def _check_start(text: bytes, first_line: str, name: str) -> None:
     """Refuse a file that does not start with a header."""
-    if not text.strip():
+    if not text or text.isspace():
         raise DataError(f"File {name!r} must start with a header, but it is empty.")
     if not first_line.strip():
         raise DataError(f"File {name!r} must start with a header, but its first line is empty. Remove blank lines.")
