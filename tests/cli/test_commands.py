@@ -266,11 +266,7 @@ BAD = {
     "not UTF-8": (GOOD.replace("high", "höh").encode("latin-1"), [], "must be UTF-8"),
     "UTF-16 without a mark": (GOOD.encode("utf-16-le"), [], "pass --encoding 'utf-16-le'"),
     "no such encoding": (GOOD.encode(), ["--encoding", "klingon"], "Option --encoding must be the name of an encoding"),
-    "UTF-8 after all": (
-        GOOD.replace("high", "höh").encode(),
-        ["--encoding", "latin-1"],
-        "Leave out --encoding, or save",
-    ),
+    "UTF-8 after all": (GOOD.replace("high", "höh").encode(), ["--encoding", "latin-1"], "out --encoding, or save"),
     "a sheet of a text": (GOOD.encode(), ["--sheet", "Counts"], "Leave out --sheet."),
     "no workbook": (b"PK\x03\x04", [], "must be a complete .xlsx workbook"),
     "an old workbook": (bytes.fromhex("d0cf11e0a1b11ae1"), [], "password-protected or an old .xls"),
