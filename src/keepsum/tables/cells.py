@@ -157,9 +157,13 @@ def _nested_codes(column: Coded, axis: Axis, parent_codes: IntArray) -> IntArray
     places = {label: place for place, label in enumerate(dict.fromkeys(axis.labels))}
     labels = np.array([places[label] for label in axis.labels])
     declared_keys = axis.parent_codes * len(places) + labels
-    order = np.argsort(declared_keys)
     row_labels = column.looked_up(places)
     keys = np.where(row_labels < 0, -1, parent_codes * len(places) + row_labels)
+    if len(axis.parent) * len(places) <= len(keys):  # a table over all pairs is smaller than the rows
+        category = np.full(len(axis.parent) * len(places) + 1, -1)  # the last one for rows without a declared label
+        category[declared_keys] = np.arange(len(declared_keys))
+        return category[keys]
+    order = np.argsort(declared_keys)
     place = np.minimum(np.searchsorted(declared_keys[order], keys), len(order) - 1)
     return np.where(declared_keys[order][place] == keys, order[place], -1)
 

@@ -59,6 +59,8 @@ class Coded:
     @classmethod
     def from_codes(cls, values: Sequence[Any], codes: Integers) -> Coded:
         """The column of a dictionary and codes; values that no row has are left out."""
+        if _is_in_order(codes, len(values)):
+            return cls(list(values), codes)
         first_rows = np.full(len(values), len(codes), dtype=np.int64)
         first_rows[codes[::-1]] = np.arange(len(codes))[::-1]  # the last assignment counts: that of the first row
         order = np.argsort(first_rows, kind="stable")
@@ -97,6 +99,14 @@ class Coded:
     def to_list(self) -> list[Any]:
         """The value of each row."""
         return [self.values[code] for code in self.codes.tolist()]
+
+
+def _is_in_order(codes: Integers, values: int) -> bool:
+    """Whether every value has a row, and the first rows of the values are in order."""
+    if not len(codes) or int(codes[0]) != 0:
+        return False
+    largest = np.maximum.accumulate(codes)
+    return int(largest[-1]) == values - 1 and bool((np.diff(largest) <= 1).all())
 
 
 def combined(columns: Sequence[Coded]) -> Integers:

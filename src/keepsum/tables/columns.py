@@ -178,6 +178,8 @@ def coded(column: Any) -> Coded:
     else:
         encoded = column.unify_dictionaries().combine_chunks()
         values = encoded.dictionary.to_pylist()
+        if not encoded.null_count and None not in values and len(set(values)) == len(values):
+            return Coded.from_codes(values, encoded.indices.to_numpy())
     different = Coded.of([*values, None])  # a forged dictionary has a value twice
     codes = encoded.indices.cast("int64").fill_null(len(values)).to_numpy()
     return Coded.from_codes(different.values, different.codes[codes])
