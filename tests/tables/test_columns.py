@@ -131,9 +131,8 @@ def test_rows_that_do_not_fit_are_refused_before_they_are_decoded(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 10**7)
     with pytest.raises(ks.DataError, match="200,000 rows"):
         read(data)
-    monkeypatch.setattr(memory, "available", lambda: 5 * 10**7)  # the file fits, its rows do not
     with pytest.raises(ks.DataError, match="200,000 rows"):
-        read(as_arrow(bomb(200_000)))
+        read(as_arrow(bomb(200_000), compression="zstd"))
 
 
 @pytest.mark.parametrize("compression", ["zstd", "lz4"])
