@@ -190,7 +190,7 @@ def test_a_call_that_is_none_stays_as_it_is():
 
 def test_what_is_exact_comes_before_what_is_to_be_accepted():
     keep, mechanism = BY_MIXTURE
-    plan = ks.plan(keep, mechanism).certify(pairs=250)
+    plan = ks.plan(keep, mechanism).certify(pairs=500)
     table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")
     with pytest.raises(ks.PlanError) as error:
         plan.release(table)

@@ -69,7 +69,7 @@ def test_axes_of_two_categories_are_folded(shape):
     ("way", "word_bits"),
     [
         ("split", 8),
-        ("solved", 8),
+        pytest.param("solved", 8, marks=pytest.mark.audit),
         pytest.param("split", 4, marks=pytest.mark.audit),
         pytest.param("solved", 4, marks=pytest.mark.audit),
     ],
