@@ -75,7 +75,7 @@ def needed_categories(arguments: list[str]) -> str:
 def test_the_page_has_them_all():
     assert len(COMMANDS) == 14
     assert all(COMMANDS.values())
-    assert len(BLOCKS) == 2
+    assert len(BLOCKS) == 3
 
 
 @pytest.mark.parametrize("commands", [*COMMANDS.values(), *([block] for block in BLOCKS)])
@@ -85,6 +85,8 @@ def test_commands_run_and_verify(commands, capsys):
         program, *arguments = shlex.split(command.replace("\\\n", " "))
         assert program == "keepsum"
         Path("categories.toml").write_text(needed_categories(arguments))
+        if "--spec" in arguments:
+            Path("keepsum.toml").write_text("source.count = 'n'\nkeep.total = true\nmechanism.epsilon = 1\n")
         yes = ["--yes"] if arguments[0] == "release" else []
         assert run([*arguments, *yes]) == 0, capsys.readouterr().err
         if arguments[0] == "release":

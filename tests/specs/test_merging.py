@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from keepsum.cli.declaration import Declaration
 from keepsum.errors import InputError
-from keepsum.specs.job import jobs_of
-from keepsum.specs.merging import merged
-from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
+from keepsum.specs.job import jobs_of, nesting_of
+from keepsum.specs.merging import merged, overridden
+from keepsum.specs.reading import read_spec
+from keepsum.specs.spec import Axes, Keep, Noise, Output, Postprocess, Records, Source, Spec
 
 
 def test_what_is_left_out_comes_from_below() -> None:
@@ -78,12 +80,12 @@ output = "x.csv"
 def test_tables_of_a_spec_share_what_concerns_their_columns(tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
     path.write_text(TWO)
-    (sex, age), marginals = jobs_of(path, Spec())
+    (sex, age), marginals = jobs_of(*read_spec(path), Spec())
     assert (sex.name, age.name) == ("by sex", "by age")
-    assert sex.spec.records == Records(by=["county", "sex"])
-    assert sex.spec.axes == Axes(categories={"county": ["A", "B"], "sex": ["f", "m"]})
+    assert sex.spec.records == Records(by=["county", "sex"], bins={})
+    assert sex.spec.axes == Axes(categories={"county": ["A", "B"], "sex": ["f", "m"]}, within={})
     assert age.spec.records == Records(by=["county", "age"], bins={"age": [0, 18, ""]})
-    assert age.spec.axes == Axes(categories={"county": ["A", "B"]})
+    assert age.spec.axes == Axes(categories={"county": ["A", "B"]}, within={})
     assert (sex.spec.mechanism.epsilon, age.spec.mechanism.epsilon) == (1, 2)
     assert [marginal.of for marginal in marginals] == ["by age"]
 
@@ -92,15 +94,15 @@ def test_one_of_several_tables_with_options(tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
     path.write_text(TWO)
     options = Spec(mechanism=Noise(epsilon="0.1"))
-    (job,), marginals = jobs_of(path, options, "by sex")
+    (job,), marginals = jobs_of(*read_spec(path), options, "by sex")
     assert (job.spec.mechanism.epsilon, marginals) == ("0.1", [])
     with pytest.raises(InputError, match=r"must be used with --only NAME, because .* \(by sex, by age\)"):
-        jobs_of(path, options)
+        jobs_of(*read_spec(path), options)
     with pytest.raises(InputError, match="must be a table of"):
-        jobs_of(path, options, "by county")
+        jobs_of(*read_spec(path), options, "by county")
     path.write_text("[source]\ndata = 'x'\n")
     with pytest.raises(InputError, match="requires a spec with several tables"):
-        jobs_of(path, options, "by sex")
+        jobs_of(*read_spec(path), options, "by sex")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_one_of_several_tables_with_options(tmp_path: Path) -> None:
 def test_an_error_of_the_library_has_a_line(key: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
     path.write_text(key)
-    (job,), _ = jobs_of(path, Spec())
+    (job,), _ = jobs_of(*read_spec(path), Spec())
     with pytest.raises(InputError, match=words):
         job.noise()
 
@@ -122,7 +124,53 @@ def test_an_error_of_the_library_has_a_line(key: str, words: str, tmp_path: Path
 def test_a_spec_is_not_blamed_for_an_option(tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
     path.write_text("[source]\ndata = 'x'\n\n[mechanism]\nepsilon = 1\n")
-    (job,), _ = jobs_of(path, Spec(mechanism=Noise(epsilon="-3")))
+    (job,), _ = jobs_of(*read_spec(path), Spec(mechanism=Noise(epsilon="-3")))
     with pytest.raises(InputError) as caught:
         job.noise()
     assert str(caught.value) == "Epsilon must be a positive number, got '-3'."
+
+
+def test_false_and_empty_say_something() -> None:
+    """Whoever withdraws an acceptance in a table must not find it accepted."""
+    below = Spec(
+        source=Source(keep_order=True, drop=["x"]),
+        keep=Keep(margins=["state"], total=True),
+        mechanism=Noise(per_person=True, attributes=["sex"]),
+        postprocess=Postprocess(nonnegative=True),
+        output=Output(accept_pinned=["all"]),
+    )
+    above = Spec(
+        source=Source(keep_order=False, drop=[]),
+        keep=Keep(margins=[], total=False),
+        mechanism=Noise(per_person=False, attributes=[]),
+        postprocess=Postprocess(nonnegative=False),
+        output=Output(accept_pinned=[]),
+        axes=Axes(categories={}),
+    )
+    assert merged(below, above) == above
+    full = Spec(axes=Axes(categories={"a": ["x"]}))
+    assert merged(full, Spec(axes=Axes(categories={}))).axes.categories == {}
+
+
+def test_options_replace_what_they_are_about() -> None:
+    below = Spec(
+        source=Source(wide={"sex": ["f", "m"]}),
+        keep=Keep(margins=["state"], total=True, files=["x.toml"]),
+        axes=Axes(categories={"sex": ["f", "m"]}),
+        records=Records(by=["county"], missing={"county": "unknown"}),
+        output=Output(path="-", certificate="c.json"),
+    )
+    assert overridden(below, Spec(keep=Keep(margins=["sex"]))).keep == Keep(margins=["sex"])
+    assert overridden(below, Spec(keep=Keep(total=True))).keep == Keep(total=True)
+    assert overridden(below, Spec(source=Source(wide={"gender": ["f"]}))).source.wide == {"gender": ["f"]}
+    assert overridden(below, Spec(axes=Axes(domain="d.toml"))).axes == Axes(domain="d.toml")
+    assert overridden(below, Spec(records=Records(by=["sex"]))).records == Records(by=["sex"], missing={})
+    assert overridden(below, Spec(output=Output(path="x.csv"))).output == Output(path="x.csv")
+
+
+def test_options_know_the_nesting_of_the_spec(tmp_path: Path) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_text("axes.within = { county = 'state' }\n[[table]]\nname = 'a'\naxes.within = { town = 'county' }\n")
+    assert nesting_of(read_spec(path)[0]) == {"county": "state", "town": "county"}
+    declared = Declaration(categories=["county:IL=Cook,Lake"])
+    assert declared.options({"county": "state"}).axes.categories == {"county": {("IL",): ["Cook", "Lake"]}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -247,42 +247,55 @@ class Declaration:
         None
     )
 
-    def jobs(self, options: Spec, data_needed: bool = False) -> tuple[list[Job], list[Marginal]]:
+    def jobs(self, data_needed: bool = False, **more: Any) -> tuple[list[Job], list[Marginal]]:
         """What is to be released, as options or a spec declare it, with the sums over it that a spec asks for.
 
         Parameters
         ----------
-        options
-            What options say, of this declaration and others.
         data_needed
-            Whether there must be data: then keepsum.toml is read wherever no table is given.
+            Whether there must be data, and not only categories.
+        more
+            Sections of a spec that other options fill.
         """
-        from keepsum.specs.job import job_of, jobs_of
+        import msgspec
 
-        path = self._spec_path(data_needed)
+        from keepsum.specs.job import job_of, jobs_of, nesting_of
+        from keepsum.specs.reading import NAME, read_spec
+
+        path = self._spec_path(NAME)
         if path is not None:
-            return jobs_of(path, options, self.only)
+            file, lines = read_spec(path)
+            options = msgspec.structs.replace(self.options(nesting_of(file)), **more)
+            return jobs_of(file, lines, options, self.only)
         if self.only is not None:
-            raise InputError("Option --only requires --spec, or a file keepsum.toml in this folder.")
+            raise InputError(f"Option --only requires --spec, or a file {NAME} in this folder.")
+        options = msgspec.structs.replace(self.options(), **more)
+        if self.table is None and (data_needed or not (self.categories or self.domain)):
+            raise InputError(
+                f"A table must be given, such as counts.csv --count n ..., because there is no {NAME} in this folder."
+            )
+        noise = options.mechanism
+        if Path(NAME).is_file() and (noise.epsilon, noise.rho, noise.sigma) == (None, None, None):
+            raise InputError(f"Option --epsilon must be given, or --spec {NAME} to use that spec with this table.")
         return [job_of(options)], []
 
     def job(self) -> Job:
         """The one release that is declared."""
-        jobs, _ = self.jobs(self.options())
+        jobs, _ = self.jobs()
         if len(jobs) > 1:
             raise InputError(f"Option --only must name one table: {', '.join(str(job.name) for job in jobs)}.")
         return jobs[0]
 
-    def _spec_path(self, data_needed: bool) -> Path | None:
-        from keepsum.specs.reading import NAME
-
+    def _spec_path(self, name: str) -> Path | None:
+        """The spec to use: the given one, or that of this folder if no table is given."""
+        if self.spec == "":
+            raise InputError("Option --spec must be the name of a file, got an empty name.")
         if self.spec is not None:
             return Path(self.spec)
-        declared = not data_needed and bool(self.categories or self.domain)
-        return Path(NAME) if self.table is None and not declared and Path(NAME).is_file() else None
+        return Path(name) if self.table is None and Path(name).is_file() else None
 
-    def options(self) -> Spec:
-        """What the options say."""
+    def options(self, nesting: Mapping[str, str] | None = None) -> Spec:
+        """What the options say, in addition to the ``nesting`` of a spec; what they do not say is None."""
         from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
 
         within = self._within()
@@ -294,31 +307,33 @@ class Declaration:
                 data=self.table,
                 table=self.database_table,
                 count=self.count,
-                drop=_names(self.drop),
-                drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows"),
-                carry=self._carry(),
+                drop=_names(self.drop) or None,
+                drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows") or None,
+                carry=self._carry() or None,
                 wide=self._wide(),
-                keep_order=self.keep_order,
+                keep_order=self.keep_order or None,
                 sheet=self.sheet,
                 encoding=self.encoding,
                 structure=self.structure,
-                flags=self._flags(),
+                flags=self._flags() or None,
             ),
             records=Records(
-                by=_names(self.by),
-                bins={column: [*edges] for column, edges in parse_bins(self.bins or []).items()},
-                missing=parse_missing(self.missing or []),
+                by=_names(self.by) or None,
+                bins={column: [*edges] for column, edges in parse_bins(self.bins or []).items()} or None,
+                missing=parse_missing(self.missing or []) or None,
                 unit=self.unit,
                 max_rows_per_unit=self.max_rows_per_unit,
             ),
             axes=Axes(
-                names=_names(self.axes),
-                within=within,
+                names=_names(self.axes) or None,
+                within=within or None,
                 domain=self.domain,
-                dense=self.dense,
-                categories=parse_categories(self.categories or [], within),
+                dense=self.dense or None,
+                categories=parse_categories(self.categories or [], {**(nesting or {}), **within}) or None,
             ),
-            keep=Keep(margins=list(self.keep or []), total=self.keep_total, files=list(self.keep_file or [])),
+            keep=Keep(
+                margins=[*(self.keep or [])] or None, total=self.keep_total or None, files=self.keep_file or None
+            ),
             mechanism=Noise(
                 kind=kind,
                 epsilon=self.epsilon,
@@ -326,8 +341,8 @@ class Declaration:
                 rho=self.rho,
                 sigma=self.sigma,
                 norm=self.norm,
-                per_person=self.per_person,
-                attributes=_names(self.attributes),
+                per_person=self.per_person or None,
+                attributes=_names(self.attributes) or None,
                 to=self.to,
                 calibration=self.calibration,
             ),

@@ -41,6 +41,7 @@ TOGETHER = (
     "costs nothing as a [[marginal]] of it, with larger noise."
 )
 OTHERS_FAILED = "{done} What was still to be written failed: {reason}."
+SUMS_FAILED = "{done} The sums failed: {reason}. keepsum marginal makes them from the release, at no further loss."
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,9 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
         warnings.simplefilter("ignore", known)
     with progress() as step:
         ready = [_prepared(job, key, call, step) for job, key in zip(jobs, keys, strict=True)]
-        for marginal in marginals:
-            _check_axes(marginal, ready)
+        for k, marginal in enumerate(marginals):
+            with jobs[0].located_at(("marginal", k, "axes")):
+                _check_axes(marginal, ready)
     if not call.json:
         show(sections_in_shell_terms(_sections(ready)))
         sys.stdout.flush()  # if it cannot be shown, nothing is released
@@ -92,8 +94,9 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
     written: dict[str | None, tuple[Ready, Drawn]] = {}
     results, problems = [], []
     for one in ready:
-        last = len(written) == len(ready) - 1 and not marginals
-        released, problem = _released(one, call, last)
+        is_last = len(written) == len(ready) - 1
+        after = OTHERS_FAILED if not is_last else SUMS_FAILED if marginals else None
+        released, problem = _released(one, call, after)
         written[one.job.name] = one, released
         problems += [] if problem is None else [problem]
         if call.json:
@@ -113,36 +116,32 @@ def _check_call(job: Job, call: Call) -> Ed25519PrivateKey | None:
     from keepsum.releasing.signing import read_private_key
 
     spec = job.spec
-    norm_of(spec.postprocess.nonnegative, spec.postprocess.norm)
+    norm_of(bool(spec.postprocess.nonnegative), spec.postprocess.norm)
     if spec.source.data is None:
-        raise InputError("A table must be given: keepsum release counts.csv --count n ...")
+        with job.located("source"):
+            raise InputError("A table must be given: keepsum release counts.csv --count n ...")
     with job.located("output"):
         if spec.output.path is None:
             raise InputError("Option --output must be given, such as --output released.csv or --output out/.")
         place = _place(job)
         if place.is_stream:
-            check_free(call.json, [*_sources(job), *place.files])
+            check_free(call.json, [*job.inputs(), *place.files])
         if place.put_back():
             restored = shown(place.files[0])
             warning(f"A process was killed while it replaced a release; the old one was restored: {restored}.")
-        _check_not_source(place.files, [job])
         place.check(call.force)
         return None if spec.output.sign is None else read_private_key(spec.output.sign)
 
 
-def _sources(job: Job) -> list[Path]:
-    """The files that the data are in."""
-    from keepsum.sources.records.databases import is_address
-
-    data = job.spec.source.data
-    sources = [data] if isinstance(data, str) else data or []
-    return [Path(source) for source in sources if source != "-" and not is_address(source)]
-
-
 def _check_not_source(files: Iterable[Path], jobs: Sequence[Job]) -> None:
-    sources = {source.resolve() for job in jobs for source in _sources(job)}
-    if any(file.resolve() in sources for file in files):
-        raise InputError("Output must not be the confidential table itself. Choose another name.")
+    """No output may be, or be in the folder of, what a release is made from: not even with --force."""
+    inputs = {path.resolve() for job in jobs for path in job.inputs()}
+    for file in (file.resolve() for file in files):
+        if file in inputs or any(parent in inputs for parent in file.parents):
+            raise InputError(
+                "Output must not be the confidential table itself, another input, or in a folder of records. Choose "
+                "another name."
+            )
 
 
 def _place(job: Job, kind: str = "csv") -> Destination:
@@ -151,20 +150,28 @@ def _place(job: Job, kind: str = "csv") -> Destination:
 
 
 def _check_places(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) -> None:
-    """Refuse outputs that would overwrite one another or the data, and sums that could not be written."""
-    from keepsum.sources.atomic import check_new
-    from keepsum.sources.writing import kind_of
+    """Refuse outputs that would overwrite one another or what a release is made from, and sums with no place."""
+    from keepsum.releasing.destination import check_sums
+    from keepsum.sources.writing import KINDS
 
-    places = [_place(job) for job in jobs]
-    outputs = [[place.folder] if place.folder is not None else list(place.files) for place in places]
-    for file in (Path(marginal.output) for marginal in marginals):
-        kind_of(file)
-        check_new(file, call.force)
+    outputs: list[list[Path]] = []
+    for job in jobs:
+        place = _place(job)
+        if place.folder is None:
+            outputs.append(list(place.files))
+            written = place.files
+        else:
+            outputs.append([place.folder])
+            tables = [place.folder / f"{name}{ending}" for name in ("table", "table.unbiased") for ending in KINDS]
+            written = (*tables, place.certificate, place.invariants)
+        with job.located("output"):
+            _check_not_source(written, jobs)
+    for k, file in enumerate(Path(marginal.output) for marginal in marginals):
+        with jobs[0].located_at(("marginal", k, "output")):
+            check_sums(file, call.force)
+            _check_not_source([file], jobs)
         outputs.append([file])
-    if len(outputs) == 1:
-        return
     for k, files in enumerate(outputs):
-        _check_not_source(files, jobs)
         earlier = [file.resolve() for others in outputs[:k] for file in others]
         for file in (file.resolve() for file in files):
             if any(file == other or other in file.parents or file in other.parents for other in earlier):
@@ -182,7 +189,7 @@ def _prepared(job: Job, key: Ed25519PrivateKey | None, call: Call, step: Callabl
     from keepsum.sources.writing import own_kind
 
     output, name = job.spec.output, "" if job.name is None else f" {job.name!r}"
-    nearest_in = norm_of(job.spec.postprocess.nonnegative, job.spec.postprocess.norm)
+    nearest_in = norm_of(bool(job.spec.postprocess.nonnegative), job.spec.postprocess.norm)
     step(f"reading the table{name}")
     table = job.read()
     place = _place(job, own_kind(table))
@@ -195,7 +202,7 @@ def _prepared(job: Job, key: Ed25519PrivateKey | None, call: Call, step: Callabl
             check_nonnegative(plan.structure, nearest_in)
         step(f"working out margins of error and bounds{name}")
         shows = pairs_shown(step)
-        ready = prepare(plan, table, output.accept_pinned, call.seed is not None, shows, output.accept_delta)
+        ready = prepare(plan, table, output.accept_pinned or (), call.seed is not None, shows, output.accept_delta)
     with job.located("output"):
         _check_totals(output.totals, ready)
     return Ready(job, place, key, ready, nearest_in)
@@ -234,8 +241,8 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
     return sections + ([("Together", [TOGETHER.format(len(ready))])] if len(ready) > 1 else [])
 
 
-def _released(one: Ready, call: Call, last: bool) -> tuple[Drawn, str | None]:
-    """Draw a release and write it."""
+def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | None]:
+    """Draw a release and write it; ``after`` is what is said if something fails after that, unless it is the last."""
     from keepsum.releasing.destination import put
 
     before = Done.words
@@ -249,8 +256,8 @@ def _released(one: Ready, call: Call, last: bool) -> tuple[Drawn, str | None]:
             released, problem = _published(drawn, one, step)
         file = put(released, place, one.key, call.force, orphan)
         record_release(place)
-        if before is not None or not last:
-            done(" ".join(filter(None, [before, Done.words])), cut_off=Done.cut_off if last else OTHERS_FAILED)
+        if before is not None or after is not None:
+            done(" ".join(filter(None, [before, Done.words])), cut_off=after or Done.cut_off)
     deliver_release(place, file)
     if orphan:
         warning(f"A certificate without a table, left by an interrupted release, was replaced: {place.certificate}.")
@@ -281,11 +288,12 @@ def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict
     from keepsum.sources.writing import kind_of, table_bytes
 
     file = Path(marginal.output)
-    sums = marginal_of(released.table, one.prepared.plan, marginal.axes)
+    projected = released.unbiased is not None
+    sums = marginal_of(released.unbiased or released.table, one.prepared.plan, marginal.axes, projected)
     note = sums.note
     with held_back():
         write_file(file, table_bytes(sums.table, kind_of(file)), call.force)
-        done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=OTHERS_FAILED)
+        done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=SUMS_FAILED)
     if not call.json:
         typer.echo(f"Margin       {shown(file)}")
         typer.echo(f"             {note}")

@@ -136,6 +136,17 @@ class Destination:
             )
 
 
+def check_sums(file: Path, force: bool) -> None:
+    """Refuse a file for sums over a release that exists, or would be taken for the table of a certificate beside it."""
+    kind_of(file)
+    check_new(file, force)
+    if file.with_suffix(".certificate.json").exists():
+        raise InputError(
+            f"Output {str(file)!r} must not be beside a certificate of that name, which is of another table. Choose "
+            f"another name."
+        )
+
+
 def beside_certificate(certificate: Path) -> tuple[Path, Path]:
     """Where the invariants and the unbiased table of a release are whose certificate has this name.
 

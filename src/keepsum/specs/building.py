@@ -17,7 +17,7 @@ from keepsum.privacy.mechanism import Request
 from keepsum.sources.declarations import read_domain, read_keep, subsets
 from keepsum.sources.reading import FileForm, table_in
 from keepsum.sources.records.databases import is_address
-from keepsum.specs.spec import Noise, Spec, is_said
+from keepsum.specs.spec import Noise, Spec, asks
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
@@ -43,6 +43,8 @@ def noise_of(noise: Noise) -> Request:
         return Laplace.per_person(noise.epsilon, norm, **person)
     if noise.norm == "l1":
         raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
+    if noise.calibration is not None and noise.epsilon is None:
+        raise InputError("Option --calibration requires --epsilon and --delta, from which sigma follows. Leave it out.")
     calibration = noise.calibration or "zcdp"
     if person is None:
         return Gaussian(**parameters, calibration=calibration)
@@ -68,7 +70,7 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
     if spec.records.by:
         return _of_records(spec, counted)
     source = spec.source
-    given = [name for name in OF_RECORDS if is_said(getattr(spec.records, name))]
+    given = [name for name in OF_RECORDS if asks(getattr(spec.records, name))]
     given += ["table"] if source.table is not None else []
     if given:
         raise InputError(f"Option {_option(given[0])} requires --by, the columns to count records by.")
@@ -96,21 +98,21 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Tabl
     source = spec.source
     if data == "-" and sys.stdin is None:
         raise InputError("Standard input must be open to read a table from it, but it is closed.")
-    named = [name for margin in spec.keep.margins for name in _names_of(margin)]
+    named = [name for margin in spec.keep.margins or [] for name in _names_of(margin)]
     declared = Declared.checked(
         source.count or COUNT,
         spec.axes.names or None,
         within=spec.axes.within or None,
         domain=categories,
-        drop=source.drop,
+        drop=source.drop or [],
         drop_rows=source.drop_rows,
-        carry=source.carry,
+        carry=source.carry or [],
         wide=source.wide,
-        keep_order=source.keep_order,
-        dense=spec.axes.dense,
+        keep_order=bool(source.keep_order),
+        dense=bool(spec.axes.dense),
         named=named,
     )
-    form = FileForm.checked(source.sheet, source.encoding, source.structure, source.flags)
+    form = FileForm.checked(source.sheet, source.encoding, source.structure, source.flags or {})
     return table_in(sys.stdin.buffer if data == "-" else data, declared, form)
 
 
@@ -127,11 +129,11 @@ def _of_records(spec: Spec, counted: bool) -> Table:
     _check_records(spec)
     records = spec.records
     cells = declare_cells(
-        records.by,
+        records.by or [],
         categories_of(spec),
         within=spec.axes.within or None,
-        bins={column: [str(edge) for edge in edges] for column, edges in records.bins.items()},
-        missing=records.missing,
+        bins={column: [str(edge) for edge in edges] for column, edges in (records.bins or {}).items()},
+        missing=records.missing or {},
         unit=records.unit,
         max_rows_per_unit=records.max_rows_per_unit,
     )
@@ -164,7 +166,7 @@ def _check_records(spec: Spec) -> None:
     }
     for section, names in of_counts.items():
         for name in names:
-            if is_said(getattr(getattr(spec, section), name)):
+            if asks(getattr(getattr(spec, section), name)):
                 raise InputError(f"Option {_option(name)} must not be combined with --by, which counts records.")
 
 
@@ -184,18 +186,19 @@ def categories_of(spec: Spec) -> dict[str, Any] | None:
     if not axes.categories and axes.domain is None:
         return None
     from_file = {} if axes.domain is None else read_domain(axes.domain)
-    for axis in axes.categories:
+    declared = axes.categories or {}
+    for axis in declared:
         if axis in from_file:
             raise InputError(f"Categories of axis {axis!r} must be declared once, with --categories or --domain.")
-    return {**axes.categories, **from_file}
+    return {**declared, **from_file}
 
 
 def kept_of(spec: Spec, table: Table) -> Invariants:
     """The totals to keep."""
     keep = spec.keep
-    margins = [margin_of(margin, table.domain.axes) for margin in keep.margins]
-    invariants = table.keep(*margins, total=keep.total)
-    for path in keep.files:
+    margins = [margin_of(margin, table.domain.axes) for margin in keep.margins or []]
+    invariants = table.keep(*margins, total=bool(keep.total))
+    for path in keep.files or []:
         invariants = invariants + read_keep(path, table)
     if keep.subset:
         declared = [msgspec.structs.asdict(subset) for subset in keep.subset]

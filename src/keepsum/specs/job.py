@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,15 +12,17 @@ from typing import Any
 
 from keepsum.errors import InputError, KeepsumError
 from keepsum.privacy.mechanism import Request
+from keepsum.sources.records.databases import is_address, scheme_of, sqlite_path
 from keepsum.specs.building import kept_of, noise_of, table_of
 from keepsum.specs.lines import Key
-from keepsum.specs.merging import for_columns, merged
-from keepsum.specs.reading import Lines, read_spec
-from keepsum.specs.spec import SECTIONS, Marginal, Spec, is_said
+from keepsum.specs.merging import for_columns, merged, overridden
+from keepsum.specs.reading import Lines
+from keepsum.specs.spec import SECTIONS, Marginal, Spec, SpecFile, asks
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
 
 TABLE = ("source", "axes", "records")
+UNRELATED = 3
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,31 @@ class Job:
         with self.located("keep"):
             return kept_of(self.spec, table)
 
+    def inputs(self) -> list[Path]:
+        """The files and folders that the release is made from."""
+        spec = self.spec
+        data = [spec.source.data] if isinstance(spec.source.data, str) else spec.source.data or []
+        sources = [Path(sqlite_path(source)) for source in data if scheme_of(source) == "sqlite"]
+        for source in (source for source in data if source != "-" and not is_address(source)):
+            matching = [] if Path(source).exists() else glob.glob(source, recursive=True)  # noqa: PTH207
+            sources += map(Path, matching or [source])
+        others = [spec.source.structure, spec.axes.domain, *(spec.keep.files or []), spec.output.totals]
+        others += [spec.output.sign, None if self.lines is None else self.lines.name]
+        return [*sources, *(Path(other) for other in others if other is not None)]
+
+    @contextmanager
+    def located_at(self, key: Key) -> Iterator[None]:
+        """Errors say that their cause is this key of the spec."""
+        problem: KeepsumError | None = None
+        try:
+            yield
+        except KeepsumError as error:
+            if self.lines is None:
+                raise
+            problem = type(error)(f"{self.lines.at(key)}: {error}")
+        if problem is not None:
+            raise problem
+
     @contextmanager
     def located(self, *sections: str) -> Iterator[None]:
         """Errors say where in the spec their cause is, if it is there."""
@@ -81,14 +109,15 @@ class Job:
         """The place of the key that a message is about, else of the first section there is; none for an option."""
         if self.lines is None:
             return ""
-        about = [key for key in self._said(self.spec, sections) if _is_about(message, key[1], self._value(key))]
-        about.sort(key=lambda key: not _quotes(message, self._value(key)))
+        ranks = {key: _rank(message, key[1], self._value(key)) for key in self._said(self.spec, sections)}
+        best = min((rank for rank in ranks.values()), default=UNRELATED)
+        about = [key for key, rank in ranks.items() if rank == best < UNRELATED]
         if about and about[0] in self._said(self.options, sections):
             return ""
         table: Key = () if self.place is None else ("table", self.place)
         keys: list[Key] = [*about, *((section,) for section in sections)]
         paths = [path for key in keys for path in ([(*table, *key), key] if table else [key])]
-        return f"{self.lines.at(next((path for path in paths if path in self.lines.of_keys), table))}: "
+        return f"{self.lines.at(next((path for path in paths if self.lines.has(path)), table))}: "
 
     def _value(self, key: tuple[str, str]) -> Any:
         return getattr(getattr(self.spec, key[0]), key[1])
@@ -97,14 +126,18 @@ class Job:
         """The keys of sections about which something was said."""
         parts = {section: getattr(spec, section) for section in sections}
         return [
-            (name, key) for name, part in parts.items() for key in part.__struct_fields__ if is_said(getattr(part, key))
+            (name, key) for name, part in parts.items() for key in part.__struct_fields__ if asks(getattr(part, key))
         ]
 
 
-def _is_about(message: str, key: str, value: Any) -> bool:
-    """Whether a message names a key, or repeats its value."""
-    words = {word.strip("_").lower() for word in re.findall(r"\w+", message.replace("-", "_"))}
-    return key in words or _quotes(message, value)
+def _rank(message: str, key: str, value: Any) -> int:
+    """How closely a message is about a key: it repeats its value, names its option, or has its name as a word."""
+    if _quotes(message, value):
+        return 0
+    if re.search(rf"--{key.replace('_', '-')}\b(?!-)", message):
+        return 1
+    words = {word.lower() for word in re.findall(r"\w+", message)}
+    return 2 if key in words else UNRELATED
 
 
 def _quotes(message: str, value: Any) -> bool:
@@ -114,17 +147,16 @@ def _quotes(message: str, value: Any) -> bool:
     return isinstance(value, list) and any(_quotes(message, item) for item in value)
 
 
-def jobs_of(path: Path, options: Spec, only: str | None = None) -> tuple[list[Job], list[Marginal]]:
+def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None) -> tuple[list[Job], list[Marginal]]:
     """The releases of a spec with options over it, and the sums over them.
 
     Options apply to a single release: of several, ``only`` chooses one.
     """
-    file, lines = read_spec(path)
     common = Spec(**{section: getattr(file, section) for section in SECTIONS})
     if not file.table:
         if only is not None:
             raise InputError(f"Option --only requires a spec with several tables, and {lines.name!r} has one.")
-        return [Job(merged(common, options), None, options, lines)], file.marginal
+        return [Job(overridden(common, options), None, options, lines)], file.marginal
     names = [table.name for table in file.table]
     if only is not None and only not in names:
         raise InputError(f"Option --only must be a table of {lines.name!r} ({', '.join(names)}), got {only!r}.")
@@ -136,11 +168,18 @@ def jobs_of(path: Path, options: Spec, only: str | None = None) -> tuple[list[Jo
     jobs = []
     for place, table in enumerate(file.table):
         if only in (None, table.name):
-            by = options.records.by or table.records.by or common.records.by
-            below = for_columns(common, by) if by else common
-            spec = merged(merged(below, table), options)
+            by = table.records.by or common.records.by
+            spec = overridden(merged(for_columns(common, by) if by else common, table), options)
             jobs.append(Job(spec, table.name, options, lines, place))
     return jobs, [marginal for marginal in file.marginal if only in (None, marginal.of)]
+
+
+def nesting_of(file: SpecFile) -> dict[str, str]:
+    """The parent of each nested axis that a spec knows, for options that give categories within a parent."""
+    nesting: dict[str, str] = {}
+    for part in (file, *file.table):
+        nesting |= part.axes.within or {}
+    return nesting
 
 
 def job_of(options: Spec) -> Job:

@@ -32,8 +32,9 @@ def lines_of(text: str) -> dict[Key, int]:
     found: dict[Key, int] = {}
     arrays: dict[Key, int] = {}
     table: Key = ()
+    line, counted = 1, 0
     for position, is_array, is_header, names in _statements(text):
-        line = text.count("\n", 0, position) + 1
+        line, counted = line + text.count("\n", counted, position), position
         if is_header:
             table = _numbered(names, arrays, is_array)
             found.setdefault(table, line)

@@ -6,36 +6,47 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from keepsum.specs.spec import SECTIONS, Noise, Spec, is_said
+from keepsum.specs.spec import SECTIONS, Keep, Noise, Spec
 
 P = TypeVar("P", bound=msgspec.Struct)
 PRIVACY = ("epsilon", "delta", "rho", "sigma", "calibration")
 # What remains of these parameters where one of them is replaced.
 REMAINS = {"epsilon": {"delta", "calibration"}, "rho": set[str](), "sigma": set[str]()}
 BY_COLUMN = {"axes": ("within", "categories"), "records": ("bins", "missing")}
+BY_KEY = ("within", "categories", "bins", "missing", "drop_rows", "flags", "carry")
 
 
 def merged(base: Spec, over: Spec) -> Spec:
     """The spec ``over``, and what it leaves out from ``base``.
 
-    Lists and values are replaced as a whole, tables key by key. A privacy parameter replaces those that it cannot be
-    combined with: rho replaces epsilon and delta.
+    Lists and values are replaced as a whole, mappings from columns key by key. A privacy parameter replaces those that
+    it cannot be combined with (rho replaces epsilon and delta), a file of categories those of the spec.
     """
     parts = {section: _merged(getattr(base, section), getattr(over, section)) for section in SECTIONS}
+    replace = msgspec.structs.replace
     if over.output.path is not None:  # a certificate goes with its own table
-        parts["output"] = msgspec.structs.replace(parts["output"], certificate=over.output.certificate)
+        parts["output"] = replace(parts["output"], certificate=over.output.certificate)
+    if over.axes.domain is not None:
+        parts["axes"] = replace(parts["axes"], categories=over.axes.categories)
     parts["mechanism"] = _merged(_without_replaced(base.mechanism, over.mechanism), over.mechanism)
     return Spec(**parts)
+
+
+def overridden(spec: Spec, options: Spec) -> Spec:
+    """The spec with options over it: those for kept totals replace all that it keeps."""
+    by = options.records.by
+    both = merged(spec if by is None else for_columns(spec, by), options)
+    return both if options.keep == Keep() else msgspec.structs.replace(both, keep=options.keep)
 
 
 def _merged(base: P, over: P) -> P:
     chosen: dict[str, Any] = {}
     for field in msgspec.structs.fields(over):
         below, above = getattr(base, field.name), getattr(over, field.name)
-        if isinstance(below, dict) and isinstance(above, dict):
+        if field.name in BY_KEY and isinstance(below, dict) and isinstance(above, dict) and above:
             chosen[field.name] = below | above
         else:
-            chosen[field.name] = above if is_said(above) else below
+            chosen[field.name] = below if above is None else above
     return type(over)(**chosen)
 
 
@@ -51,12 +62,11 @@ def _without_replaced(base: Noise, over: Noise) -> Noise:
 
 
 def for_columns(common: Spec, by: list[str]) -> Spec:
-    """What tables have in common, for one that counts records by these columns: nothing is said of others."""
-    parts = {
-        section: msgspec.structs.replace(
-            getattr(common, section),
-            **{key: {c: v for c, v in getattr(getattr(common, section), key).items() if c in by} for key in keys},
-        )
-        for section, keys in BY_COLUMN.items()
-    }
+    """A spec for a table that counts records by these columns: nothing is said of others."""
+    parts = {}
+    for section, keys in BY_COLUMN.items():
+        part = getattr(common, section)
+        said = {key: getattr(part, key) for key in keys if getattr(part, key) is not None}
+        kept = {key: {column: value for column, value in of.items() if column in by} for key, of in said.items()}
+        parts[section] = msgspec.structs.replace(part, **kept)
     return msgspec.structs.replace(common, **parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ import msgspec
 from keepsum._text import given, shown_name
 from keepsum.errors import InputError
 from keepsum.sources.declarations import file_text, toml_problem
-from keepsum.sources.records.databases import is_address
+from keepsum.sources.records.databases import check_no_password, is_address, scheme_of, sqlite_path
 from keepsum.specs.lines import Key, lines_of
 from keepsum.specs.spec import PATHS, Spec, SpecFile
 
@@ -46,31 +47,39 @@ class Lines:
 
     def at(self, key: Key) -> str:
         """The place of a key, or of the nearest that contains it: ``keepsum.toml, line 7``."""
-        while key and key not in self.of_keys:
+        while key and not self.has(key):
             key = key[:-1]
-        return f"{self.name}, line {self.of_keys[key]}" if key else self.name
+        first = min((line for other, line in self.of_keys.items() if other[: len(key)] == key), default=0)
+        return f"{self.name}, line {first}" if key else self.name
+
+    def has(self, key: Key) -> bool:
+        """Whether there is such a key, or one in it."""
+        return any(other[: len(key)] == key for other in self.of_keys)
 
 
 def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     """A spec with the files that it names relative to its folder, and the lines of its keys."""
     text = file_text(path)
     name = str(path)
+    problem = None
     try:
-        content, problem = tomllib.loads(text), ""
+        content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        content, problem = {}, toml_problem(error)
-    if problem:
+        problem = toml_problem(error)  # without a place for what is too deep or too long
+    if problem is not None:
         raise InputError(f"Spec {name!r} must be valid TOML, but is not{problem}.")
     lines = Lines(name, lines_of(text))
     content = {key: _without_dates(value) for key, value in content.items()}
     try:
-        spec, problem = msgspec.convert(content, SpecFile), ""
+        spec = msgspec.convert(content, SpecFile)
     except msgspec.ValidationError as error:
-        spec, problem = SpecFile(), _in_words(str(error), lines, content)
-    if problem:
+        problem = _in_words(str(error), lines, content)
+    if problem is not None:
         raise InputError(problem)
     _check_names(spec, lines)
-    return _in_folder(spec, path.parent), lines
+    spec = _in_folder(spec, path.parent)
+    _check_addresses(spec, lines)
+    return spec, lines
 
 
 def _without_dates(value: Any) -> Any:
@@ -143,8 +152,9 @@ def _fields(key: Key) -> list[str]:
     for part in key:
         if isinstance(part, int):
             continue
-        hint = next(f.type for f in msgspec.structs.fields(kind) if f.name == part)
+        hint = next((f.type for f in msgspec.structs.fields(kind) if f.name == part), SpecFile)
         kind = getattr(hint, "__args__", (hint,))[0]
+        kind = getattr(kind, "__args__", (kind,))[0]  # of a list that may be left out
     return [f.name for f in msgspec.structs.fields(kind)]
 
 
@@ -162,6 +172,21 @@ def _check_names(spec: SpecFile, lines: Lines) -> None:
             raise InputError(f"{lines.at(key)}: [[marginal]] {place + 1} must say of which table it is, with 'of'.")
         if not spec.table and marginal.of is not None:
             raise InputError(f"{lines.at(key)}: 'of' must be left out, because the spec has no [[table]].")
+
+
+def _check_addresses(spec: SpecFile, lines: Lines) -> None:
+    """A spec is passed on, so it must hold no password."""
+    parts: list[tuple[Key, Spec]] = [((), spec), *((("table", k), table) for k, table in enumerate(spec.table))]
+    for key, part in parts:
+        data = part.source.data
+        problem = ""
+        try:
+            for source in [data] if isinstance(data, str) else data or []:
+                check_no_password(source)
+        except InputError as error:
+            problem = str(error)
+        if problem:
+            raise InputError(f"{lines.at((*key, 'source', 'data'))}: {problem}")
 
 
 def _in_folder(spec: SpecFile, folder: Path) -> SpecFile:
@@ -190,6 +215,11 @@ def _paths(value: str | list[str] | None, folder: Path) -> Any:
 
 def _path(path: str, folder: Path) -> str:
     """A path of the spec, as seen from here; an address, standard output and a folder's slash stay as they are."""
-    if is_address(path) or path in ("", "-") or folder == Path():
+    if folder == Path() or path in ("", "-"):
         return path
-    return str(folder / path) + ("/" if path.endswith("/") else "")
+    if scheme_of(path) == "sqlite":
+        return f"sqlite:///{folder / sqlite_path(path)}"
+    if is_address(path):
+        return path
+    place = Path(glob.escape(str(folder))) if glob.has_magic(path) and not (folder / path).exists() else folder
+    return str(place / path) + ("/" if path.endswith("/") else "")

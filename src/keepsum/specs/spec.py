@@ -1,6 +1,6 @@
 """What a release is made of, as data: the form that ``keepsum.toml`` and the options of the shell share.
 
-A key that is left out has its default; TOML has no null, so None means that nothing was said.
+None means that nothing was said: TOML has no null, and "false" or an empty list says something.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ class Source(Part, frozen=True):
     data: str | list[str] | None = None
     table: str | None = None
     count: str | None = None
-    drop: list[str] = []
-    drop_rows: dict[str, Label | list[Label]] = {}
-    carry: list[str] | dict[str, str] = []
+    drop: list[str] | None = None
+    drop_rows: dict[str, Label | list[Label]] | None = None
+    carry: list[str] | dict[str, str] | None = None
     wide: str | dict[str, list[str]] | None = None
-    keep_order: bool = False
+    keep_order: bool | None = None
     sheet: str | None = None
     encoding: str | None = None
     structure: str | None = None
-    flags: dict[str, str] = {}
+    flags: dict[str, str] | None = None
 
 
 class Records(Part, frozen=True):
     """How records are counted; see ``ks.tabulate``. An edge "" is an open end."""
 
-    by: list[str] = []
-    bins: dict[str, list[Number]] = {}
-    missing: dict[str, str] = {}
+    by: list[str] | None = None
+    bins: dict[str, list[Number]] | None = None
+    missing: dict[str, str] | None = None
     unit: str | None = None
     max_rows_per_unit: int | None = None
 
@@ -60,11 +60,11 @@ class Axes(Part, frozen=True):
     ``domain`` is a file of categories; those of a nested axis are a list per parent, or a list of [parent, label].
     """
 
-    names: list[str] = []
-    within: dict[str, str] = {}
+    names: list[str] | None = None
+    within: dict[str, str] | None = None
     domain: str | None = None
-    dense: bool = False
-    categories: dict[str, list[Label | list[Label]] | dict[str, list[Label]]] = {}
+    dense: bool | None = None
+    categories: dict[str, list[Label | list[Label]] | dict[str, list[Label]]] | None = None
 
 
 class Subset(Part, frozen=True):
@@ -78,10 +78,10 @@ class Subset(Part, frozen=True):
 class Keep(Part, frozen=True):
     """The totals to keep: margins of an axis or of several, the grand total, files of totals, and subsets of cells."""
 
-    margins: list[str | list[str]] = []
-    total: bool = False
-    files: list[str] = []
-    subset: list[Subset] = []
+    margins: list[str | list[str]] | None = None
+    total: bool | None = None
+    files: list[str] | None = None
+    subset: list[Subset] | None = None
 
 
 class Noise(Part, frozen=True):
@@ -93,8 +93,8 @@ class Noise(Part, frozen=True):
     rho: Number | None = None
     sigma: Number | None = None
     norm: str | None = None
-    per_person: bool = False
-    attributes: list[str] = []
+    per_person: bool | None = None
+    attributes: list[str] | None = None
     to: str | None = None
     calibration: str | None = None
 
@@ -102,7 +102,7 @@ class Noise(Part, frozen=True):
 class Postprocess(Part, frozen=True):
     """What is made of the release: the nearest table without negative counts, in a norm."""
 
-    nonnegative: bool = False
+    nonnegative: bool | None = None
     norm: Literal["l1", "l2"] | None = None
 
 
@@ -113,7 +113,7 @@ class Output(Part, frozen=True):
     certificate: str | None = None
     sign: str | None = None
     totals: str | None = None
-    accept_pinned: list[str] = []
+    accept_pinned: list[str] | None = None
     accept_delta: Number | None = None
 
 
@@ -160,8 +160,8 @@ PATHS = {
 }
 
 
-def is_said(value: Any) -> bool:
-    """Whether something was said about a key; 0 is something."""
+def asks(value: Any) -> bool:
+    """Whether a key asks for something: "false" and what is empty do not, 0 does."""
     return value is not None and value is not False and value != [] and value != {}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from keepsum.sources.records.databases import is_address
-from keepsum.specs.spec import PATHS, SECTIONS, Spec, is_said
+from keepsum.specs.spec import PATHS, SECTIONS, Spec
 
 HEAD = """# What to release, for `keepsum release` in this folder. Options override it: keepsum release --epsilon 0.5
 # Every key is in docs/inputs.md, "A release that repeats". Paths are relative to this file.
@@ -58,7 +58,7 @@ def _section(name: str, part: msgspec.Struct) -> str:
     content = {
         field.encode_name: getattr(part, field.name)
         for field in msgspec.structs.fields(part)
-        if is_said(getattr(part, field.name))
+        if getattr(part, field.name) is not None
     }
     if not content:
         return ""

@@ -152,7 +152,7 @@ def category_codes(columns: Mapping[str, Coded], domain: Domain, where: Callable
 
 def _nested_codes(column: Coded, axis: Axis, parent_codes: IntArray) -> IntArray:
     """The category of each row, given that of its parent; -1 where there is none."""
-    if axis.parent_codes is None:
+    if axis.parent is None or axis.parent_codes is None:
         raise AssertionError("a nested axis has the codes of its parents")
     places = {label: place for place, label in enumerate(dict.fromkeys(axis.labels))}
     labels = np.array([places[label] for label in axis.labels])

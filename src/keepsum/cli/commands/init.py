@@ -93,7 +93,7 @@ def init(
             declared, table, output, nonnegative, write_categories
         )
     to = Output(path=output or "out/", sign=sign)
-    spec = _spec(declared, table, to, Postprocess(nonnegative=nonnegative), write_categories)
+    spec = _spec(declared, table, to, Postprocess(nonnegative=nonnegative or None), write_categories)
     text = toml_of(in_folder_of(spec, path))
     write_file(path, text.encode(), force)
     done(f"The spec is written: {shown(path)!r}.")
@@ -112,11 +112,11 @@ def _spec(declared: Declaration, table: ks.Table, to: Output, postprocess: Postp
 
     replaced = msgspec.structs.replace
     spec = declared.options()
-    margins = [margin_of(margin, table.domain.axes) for margin in spec.keep.margins]
+    margins = [margin_of(margin, table.domain.axes) for margin in spec.keep.margins or []]
     numbers = {name: _number(getattr(spec.mechanism, name)) for name in ("epsilon", "delta", "rho", "sigma")}
     spec = replaced(
         spec,
-        keep=replaced(spec.keep, margins=[axes[0] if len(axes) == 1 else axes for axes in margins]),
+        keep=replaced(spec.keep, margins=[axes[0] if len(axes) == 1 else axes for axes in margins] or None),
         mechanism=replaced(spec.mechanism, **numbers),
         output=to,
         postprocess=postprocess,
@@ -124,7 +124,7 @@ def _spec(declared: Declaration, table: ks.Table, to: Output, postprocess: Postp
     noise_of(spec.mechanism)
     kept_of(spec, table)
     if write_categories and table.undeclared:
-        categories = spec.axes.categories | {name: _categories(table.domain, name) for name in table.undeclared}
+        categories = (spec.axes.categories or {}) | {name: _categories(table.domain, name) for name in table.undeclared}
         spec = replaced(spec, axes=replaced(spec.axes, categories=categories))
     return spec
 

@@ -59,7 +59,8 @@ def marginal(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a margin of a release."""
-    from keepsum.sources.atomic import check_new, write_file
+    from keepsum.releasing.destination import check_sums
+    from keepsum.sources.atomic import write_file
     from keepsum.sources.writing import kind_of, table_bytes
     from keepsum.specs.building import margin_of
 
@@ -69,8 +70,7 @@ def marginal(
     if is_stream:
         check_free(json)
     else:
-        kind_of(output)
-        check_new(output, force)
+        check_sums(output, force)
     with progress() as step:
         step("reading the release")
         published = ks.read_release(release, certificate, allow_seeded=allow_seeded, patient=patient)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.cli.terms import sections_in_shell_terms
+
+if TYPE_CHECKING:
+    from keepsum.specs.job import Job
 
 HELP = """Show what a release would keep and guarantee, and its margins of error. Spends no budget.
 
@@ -37,26 +40,43 @@ def plan(
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show a plan."""
+    jobs, _ = declared.jobs()
+    for job in jobs:
+        job.noise()
+    results = []
+    for job in jobs:
+        made, accuracy = _made(job)
+        if json:
+            results.append(({} if job.name is None else {"name": job.name}) | _as_json(made, accuracy))
+        else:
+            name = [] if job.name is None else [("Release", [job.name])]
+            show(sections_in_shell_terms([*name, *_sections(made, accuracy)]))
+    if json:
+        show_json(results[0] if len(jobs) == 1 else results)
+
+
+def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
+    """A plan, and its margins of error if it can be drawn."""
     from keepsum.facade.objects import Plan
     from keepsum.planning.plan import compile_plan
-    from keepsum.releasing.explain import topics
 
-    job = declared.job()
-    mechanism = job.noise()
     with progress() as step:
         step("reading the categories")
         table = job.cells()
         step("compiling the plan")
-        made = Plan.of(compile_plan(job.kept(table), mechanism, records=table.records))
+        kept = job.kept(table)
+        with job.located("mechanism", "keep"):
+            made = Plan.of(compile_plan(kept, job.noise(), records=table.records))
         step("working out margins of error")
         drawable = all(choice.sampler is not None for choice in made.samplers)
-        accuracy = made.accuracy() if drawable else None
-    if json:
-        show_json(_as_json(made, accuracy))
-        return
+        return made, made.accuracy() if drawable else None
+
+
+def _sections(made: ks.Plan, accuracy: ks.Accuracy | None) -> list[tuple[str, list[str]]]:
+    from keepsum.releasing.explain import topics
+
     margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
-    warnings = [("Warning", [sentence]) for sentence in _warnings(made)]
-    show(sections_in_shell_terms([*topics(made), ("Accuracy", [margin]), *warnings]))
+    return [*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in _warnings(made))]
 
 
 def _warnings(made: ks.Plan) -> list[str]:

@@ -127,24 +127,21 @@ def release(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
-    import msgspec
-
     from keepsum.specs.spec import Output, Postprocess
 
     norm: Any = nonnegative_norm
-    options = msgspec.structs.replace(
-        declared.options(),
-        postprocess=Postprocess(nonnegative=nonnegative, norm=norm),
+    jobs, marginals = declared.jobs(
+        data_needed=True,
+        postprocess=Postprocess(nonnegative=nonnegative or None, norm=norm),
         output=Output(
             path=output,
             certificate=certificate,
             sign=sign,
             totals=totals,
-            accept_pinned=accept_pinned or [],
+            accept_pinned=accept_pinned or None,
             accept_delta=accept_delta,
         ),
     )
-    jobs, marginals = declared.jobs(options, data_needed=True)
     to_stream = any(job.spec.output.path == STANDARD_OUTPUT for job in jobs)
     with reserved() if to_stream else nullcontext():
         release_all(jobs, marginals, Call(yes, force, json, seed))

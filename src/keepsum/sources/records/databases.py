@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import dataclass
@@ -34,7 +35,19 @@ def is_address(source: Any) -> bool:
     >>> [is_address(source) for source in ("postgres://me@host/db", " postgres:me", "host=here user=me", "people.csv")]
     [True, True, True, False]
     """
-    return isinstance(source, str) and _looks_like_address(source) and not os.path.exists(source)  # noqa: PTH110
+    return isinstance(source, str) and _looks_like_address(source) and not _exists(source)
+
+
+def check_no_password(source: str) -> None:
+    """Refuse an address that holds a password, or may: it is written down, and messages repeat it."""
+    if scheme_of(source) in POSTGRES:
+        postgres_address(source)
+    elif scheme_of(source) != "sqlite" and may_hold_password(source) and not (_exists(source) or glob.glob(source)):  # noqa: PTH207
+        raise InputError(f"The data must be a file that exists, or an address such as {FORMS} without a password.")
+
+
+def _exists(source: str) -> bool:
+    return os.path.exists(source)  # noqa: PTH110
 
 
 def may_hold_password(text: str) -> bool:
