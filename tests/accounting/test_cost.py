@@ -100,6 +100,11 @@ def test_costs_must_be_a_list_of_costs(rule, costs):
         rule(costs)
 
 
+def test_same_table_must_be_a_flag():
+    with pytest.raises(InputError, match="Argument same_table= must be True or False"):
+        compose([Cost("l1", ONE)], same_table="no")
+
+
 def test_distances_must_be_in_the_norm_of_the_total():
     total = compose([Cost("l1", ONE)])
     with pytest.raises(InputError, match="The distance must be in the l1 norm"):

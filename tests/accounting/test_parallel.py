@@ -156,7 +156,8 @@ def test_totals_must_lie_inside_parts():
     domain = ks.Domain({"part": ["a", "b"], "cell": [0, 1]})
     parts = [[0, 1], [2, 3]]
     check_parts(parts, ks.Invariants.margins(domain, [["part"]]))
-    check_parts(parts, ks.Invariants.subsets(4, [[0], [2, 3]]))
+    check_parts(parts, ks.Invariants.subsets(4, [[0], [], [2, 3], []]))
+    check_parts(parts, ks.Invariants.subsets(4, []))
     for wrong, name in (
         (ks.Invariants.margins(domain, [[]]), "grand total"),
         (ks.Invariants.margins(domain, [["part"], ["cell"]]), "total of cell=0"),

@@ -43,7 +43,7 @@ def compose(costs: Iterable[Cost | Total], same_table: bool = True) -> Total:
     ('l1', Fraction(1, 2), Fraction(1, 8), Fraction(1, 4))
     """
     totals = _totals(costs)
-    check_flag(same_table, "Same_table")
+    check_flag(same_table, "Argument same_table=")
     norm: Norm = "l2" if _all_l2(totals) and (same_table or len(totals) == 1) else "l1"
     approximate = Approximate(
         sum((total.approximate.epsilon for total in totals), Fraction(0)),

@@ -53,9 +53,12 @@ def check_parts(parts: Sequence[Iterable[int]], invariants: Invariants) -> None:
             raise InputError(f"Parts must have no cell in common, and a cell of part {k} comes twice.")
         part_of[cells] = k
     rows = invariants.coefficients
-    for row in range(rows.shape[0]):
-        touched = part_of[rows.indices[rows.indptr[row] : rows.indptr[row + 1]]]
-        if len(touched) and (touched[0] == _OUTSIDE or (touched != touched[0]).any()):
-            raise InputError(
-                f"Every kept total must lie inside one part, and {invariants.name(row)} does not. Use compose instead."
-            )
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if not len(filled):
+        return
+    touched, starts = part_of[rows.indices], rows.indptr[filled]
+    first, last = np.minimum.reduceat(touched, starts), np.maximum.reduceat(touched, starts)
+    wrong = filled[(first == _OUTSIDE) | (first != last)]
+    if len(wrong):
+        name = invariants.name(int(wrong[0]))
+        raise InputError(f"Every kept total must lie inside one part, and {name} does not. Use compose instead.")
