@@ -46,13 +46,13 @@ def compose(costs: Iterable[Cost | Total], same_table: bool = True) -> Total:
     check_flag(same_table, "Argument same_table=")
     norm: Norm = "l2" if _all_l2(totals) and (same_table or len(totals) == 1) else "l1"
     approximate = Approximate(
-        sum((total.approximate.epsilon for total in totals), Fraction(0)),
+        _added(total.approximate.epsilon for total in totals),
         _added_deltas(totals),
-        sum((total.approximate.rho for total in totals), Fraction(0)),
+        _added(total.approximate.rho for total in totals),
     )
-    epsilon = sum((total.epsilon for total in totals), Fraction(0))
-    rho = sum((total.rho for total in totals), Fraction(0))
-    zcdp = sum((total.zcdp for total in totals), Fraction(0))
+    epsilon = _added(total.epsilon for total in totals)
+    rho = _added(total.rho for total in totals)
+    zcdp = _added(total.zcdp for total in totals)
     return _total(totals, norm, (epsilon, rho, zcdp), approximate)
 
 
@@ -86,7 +86,7 @@ def compose_parallel(costs: Iterable[Cost | Total], norm: Norm | None = None) ->
     rest = max(total.approximate.rho for total in totals)
     if measured == "l1":
         epsilon, largest = max(pure), max(stated)
-        delta = max(sum((delta for _, delta in total.approximate.deltas), Fraction(0)) for total in totals)
+        delta = max(_added(delta for _, delta in total.approximate.deltas) for total in totals)
         approximate = Approximate(largest, ((largest, delta),) if delta else (), rest)
     else:
         epsilon = _root_of_squares(pure)
@@ -116,7 +116,7 @@ def _total(
         norm,
         *losses,
         approximate,
-        error=min(Fraction(1), sum((total.error for total in totals), Fraction(0))),
+        error=min(Fraction(1), _added(total.error for total in totals)),
         sampling=max((total.sampling for total in totals), key=EXACTNESS.index),
         releases=sum(total.releases for total in totals),
         mixed=norm == "l1" and any(total.norm == "l2" or total.mixed for total in totals),
@@ -125,15 +125,23 @@ def _total(
 
 def _added_deltas(totals: Sequence[Total]) -> tuple[tuple[Fraction, Fraction], ...]:
     """All deltas; those that grow alike are summed."""
-    added: dict[Fraction, Fraction] = {}
+    alike: dict[Fraction, list[Fraction]] = {}
     for total in totals:
         for growth, delta in total.approximate.deltas:
-            added[growth] = added.get(growth, Fraction(0)) + delta
-    return tuple(sorted(added.items()))
+            alike.setdefault(growth, []).append(delta)
+    return tuple((growth, _added(alike[growth])) for growth in sorted(alike))
+
+
+def _added(numbers: Iterable[Fraction]) -> Fraction:
+    """The exact sum; numerators of equal denominators first, as there are few denominators among many releases."""
+    numerators: dict[int, int] = {}
+    for number in numbers:
+        numerators[number.denominator] = numerators.get(number.denominator, 0) + number.numerator
+    return sum((Fraction(n, d) for d, n in numerators.items()), Fraction(0))
 
 
 def _root_of_squares(numbers: Sequence[Fraction]) -> Fraction:
     """The root of the summed squares, exact where it is rational, else rounded up to twelve digits."""
-    square = sum((number**2 for number in numbers), Fraction(0))
+    square = _added(number**2 for number in numbers)
     root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
     return root if root**2 == square else rounded_up(lambda: ball(square).sqrt())
