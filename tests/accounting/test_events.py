@@ -81,7 +81,7 @@ def test_what_its_accountant_says_of_both_holds_under_kept_totals(delta):
 
 
 def test_no_event_says_less_than_its_cost():
-    for epsilon in (Fraction(1, 3), Fraction(1, 10**9), Fraction(40), Fraction(600)):
+    for epsilon in (*(Fraction(k, 7) for k in range(1, 60)), Fraction(1, 10**9), Fraction(40), Fraction(600)):
         noise = Fraction(event_of(Cost("l1", epsilon), UNIT).noise_parameter)
         with precision(200):
             assert ball(noise) < 2 / (1 + ball(epsilon).exp())

@@ -19,10 +19,11 @@ from accounting.divergences import (
     worst,
 )
 from keepsum.accounting.composition import compose, compose_parallel
+from keepsum.accounting.conversion import epsilon_of
 from keepsum.accounting.cost import Cost
 from keepsum.accounting.parts import check_parts
 from keepsum.errors import InputError
-from keepsum.privacy.distance import Distance, delta_at
+from keepsum.privacy.distance import Distance, delta_at, epsilon_at
 
 PAIR = [[1, -1]]  # two cells with a kept sum: the lattice of each part
 
@@ -86,7 +87,7 @@ def test_pure_and_gaussian_parts_at_a_delta(moved):
         assert hockey_stick(pair, float(total.at(distance("l1", *moved), delta).epsilon)) <= float(delta)
 
 
-GROWTHS = [(Fraction(1, 2), Fraction(1, 1000)), (Fraction(1, 4), Fraction(1, 1000))]
+GROWTHS = [(Fraction(1, 2), Fraction(1, 1000)), (Fraction(1, 4), Fraction(2, 1000))]
 
 
 def told(stated, length: Distance):
@@ -102,7 +103,7 @@ def test_deltas_by_l1_are_the_largest_and_by_l2_the_sum(moved):
     pair = together(*(told(stated, Distance("l1", m)) for stated, m in zip(GROWTHS, moved, strict=True)))
     costs = [Cost("l2", rho=Fraction(1), stated=stated) for stated in GROWTHS]
     by_l1, by_l2 = compose_parallel(costs, norm="l1").approximate, compose_parallel(costs).approximate
-    assert (by_l1.epsilon, by_l1.deltas) == (Fraction(1, 2), ((Fraction(1, 2), Fraction(1, 1000)),))
+    assert (by_l1.epsilon, by_l1.deltas) == (Fraction(1, 2), ((Fraction(1, 2), Fraction(2, 1000)),))
     assert by_l2.epsilon**2 >= Fraction(5, 16) > (by_l2.epsilon - Fraction(1, 10**11)) ** 2
     for approximate, length in (
         (by_l1, Distance("l1", sum(moved))),
@@ -110,6 +111,22 @@ def test_deltas_by_l1_are_the_largest_and_by_l2_the_sum(moved):
     ):
         epsilon, delta = float(approximate.epsilon) * float(length.value), float(approximate.delta_at(length))
         assert hockey_stick(pair, epsilon) <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("moved", [(1, 0), (0, 1), (1, 1), (0, 2)])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_stated_part_beside_one_that_states_rho(moved, norm):
+    """The part without an epsilon is converted at what the other leaves of delta."""
+    stated, sigma, length = GROWTHS[0], 4, Distance(norm, sum(m if norm == "l1" else m * m for m in moved))
+    pair = together(told(stated, Distance("l1", moved[0])), outputs([[1]], gaussian(sigma), [moved[1]], 60))
+    rho = Fraction(1, 2 * sigma**2)
+    total = compose_parallel([Cost("l2", rho=Fraction(1), stated=stated), Cost("l2", rho=rho)], norm=norm)
+    assert total.approximate.rho == rho
+    loss = total.at(length, Fraction(1, 100))
+    assert hockey_stick(pair, float(loss.epsilon)) <= 0.01
+    square = length.length if norm == "l2" else length.length**2
+    left = Fraction(1, 100) - delta_at(*stated, length)
+    assert loss.epsilon == epsilon_at(stated[0], length) + epsilon_of(rho * square, left)
 
 
 def test_the_largest_delta_by_l2_would_be_wrong():
@@ -165,6 +182,8 @@ def test_totals_must_lie_inside_parts():
     ):
         with pytest.raises(InputError, match=f"must lie inside one part, and {name} does not"):
             check_parts(parts, wrong)
+    with pytest.raises(InputError, match="and total of subset 0 does not"):
+        check_parts([[0, 1]], ks.Invariants.subsets(4, [[2, 3]]))
     with pytest.raises(InputError, match="and total of part=b does not"):
         check_parts([[0, 1], [2]], ks.Invariants.margins(domain, [["part"]]))
 

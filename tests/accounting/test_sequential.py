@@ -199,6 +199,9 @@ def test_each_rule_is_the_best_somewhere():
     rest = compose([stated_first, Cost("l2", rho=Fraction(1, 10**6))]).at(unit, Fraction(1, 10**6))
     assert Fraction(3, 2) < rest.epsilon < Fraction(8, 5)
     assert rest.delta == Fraction(1, 10**6)
+    # Nothing is left for the conversion of the rest: that rule is out.
+    nothing_left = compose([stated_first, Cost("l2", rho=Fraction(1, 10**6))])
+    assert len(nothing_left._candidates(unit, 1, Fraction(1, 10**7))) == 2
 
 
 def _rule(total, index: int) -> Fraction:
