@@ -1,0 +1,90 @@
+"""What one release costs, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from keepsum._arguments import check_choice
+from keepsum._text import type_of
+from keepsum.errors import InputError, PlanError
+from keepsum.privacy.calibration import ceiling
+from keepsum.privacy.distance import Norm
+from keepsum.privacy.gaussian import GaussianMechanism
+from keepsum.privacy.guarantee import Exactness, Guarantee
+from keepsum.privacy.numbers import three_digits_up
+
+EXACTNESS: tuple[Exactness, ...] = ("exact", "rounded", "estimated")  # the weakest last
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one release costs per unit of distance, between tables that agree on its kept totals.
+
+    Attributes
+    ----------
+    norm
+        How distance is measured.
+    epsilon
+        Pure: epsilon per unit of distance. None under Gaussian noise.
+    rho
+        Gaussian: the zCDP loss at l2 distance 1, which grows with the square of the distance. None under Laplace noise.
+    stated
+        Gaussian: the epsilon and delta per unit of distance that its certificate states, if it does.
+    error
+        The total variation between the noise and its target, rounded up: 0 if sampling is exact.
+    sampling
+        Whether that is exact, proved (rounded) or a confidence limit (estimated).
+
+    Examples
+    --------
+    >>> import keepsum as ks
+    >>> keep = ks.Invariants.subsets(3, [[0, 1, 2]])
+    >>> Cost.of(ks.plan(keep, ks.Laplace(epsilon=0.25)).guarantee)
+    Cost(norm='l1', epsilon=Fraction(1, 4), rho=None, stated=None, error=Fraction(0, 1), sampling='exact')
+    >>> Cost.of(ks.plan(keep, ks.Gaussian(rho="1/8")).guarantee).rho
+    Fraction(1, 8)
+    """
+
+    norm: Norm
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    stated: tuple[Fraction, Fraction] | None = None
+    error: Fraction = Fraction(0)
+    sampling: Exactness = "exact"
+
+    def __post_init__(self) -> None:
+        check_choice(self.norm, "Norm", ("l1", "l2"))
+        check_choice(self.sampling, "Sampling", EXACTNESS)
+        numbers = [self.epsilon, self.rho, *(self.stated or ())]
+        if any(number is not None and not (isinstance(number, Fraction) and number > 0) for number in numbers):
+            raise InputError("Losses of a cost must be positive fractions.")
+        if (self.epsilon is None) == (self.rho is None):
+            raise InputError("A cost must have an epsilon or a rho, and not both.")
+        if self.rho is not None and self.norm != "l2":
+            raise InputError("A cost with a rho must be in the l2 norm.")
+        if self.stated is not None and (self.rho is None or self.stated[1] >= 1):
+            raise InputError("A stated epsilon and delta must be those of Gaussian noise, with a delta below 1.")
+        if not isinstance(self.error, Fraction) or not 0 <= self.error <= 1:
+            raise InputError("The sampling error of a cost must be a fraction from 0 to 1.")
+
+    @classmethod
+    def of(cls, guarantee: Guarantee) -> Cost:
+        """The cost of a release with this guarantee."""
+        if not isinstance(guarantee, Guarantee):
+            raise InputError(f"A cost must be that of a guarantee, got {type_of(guarantee)}. Use plan.guarantee.")
+        if guarantee.sampling == "no sampler":
+            raise PlanError("A plan without a sampler has no cost: no release by it is possible.")
+        if guarantee.sampling == "estimated" and guarantee.error is None:
+            raise PlanError("The cost of a plan with chains must include their sampling error. Use plan.certify().")
+        error = Fraction(0)
+        if guarantee.error is not None:  # a sum of floats, rounded up past their error
+            error = Fraction(three_digits_up(guarantee.error.distance * (1 + 1e-12)))
+        mechanism = guarantee.mechanism
+        if not isinstance(mechanism, GaussianMechanism):
+            return cls(mechanism.norm, mechanism.epsilon, error=error, sampling=guarantee.sampling)
+        # Twelve digits instead of 1/(2 sigma^2): sums of many such fractions would have endless denominators.
+        rho = mechanism.unit_rho if mechanism.rho is not None else ceiling(mechanism.unit_rho)
+        if mechanism.epsilon is None or mechanism.delta is None:
+            return cls("l2", rho=rho, error=error, sampling=guarantee.sampling)
+        return cls("l2", None, rho, (mechanism.epsilon, mechanism.delta), error, guarantee.sampling)
