@@ -226,6 +226,7 @@ def test_words_say_what_was_observed_and_what_was_not():
     assert three_digits_up(1.5) == "1"
 
 
+@pytest.mark.audit
 def test_limits_of_several_chains_hold_together():
     """Two tables of different forms: each limit at half the error, and their sum is the plan's."""
     first, second = cycle(2, 3, 2, 3).coefficients, cycle(2, 2, 3, 3).coefficients
@@ -238,6 +239,7 @@ def test_limits_of_several_chains_hold_together():
         plan.with_convergence(Convergence((found.groups[0], None), 0.0, 0.95))
 
 
+@pytest.mark.audit
 def test_at_large_epsilon_the_cheaper_chain_is_taken():
     """A cube under all two-way margins: mixture proposals are seldom accepted, heat-bath moves meet sooner."""
     keep, _ = BY_HEAT_BATH

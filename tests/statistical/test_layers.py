@@ -115,6 +115,7 @@ def test_agrees_with_solving_for_regions(shape, epsilon):
     assert_alike(lengths(drawn(LayerSplitting(Fraction(epsilon), shape), 5_000))[:, 0], lengths(other)[:, 0])
 
 
+@pytest.mark.audit
 def test_several_tables_per_draw_are_independent():
     draws = drawn(LayerSplitting(Fraction(1, 2), CUBE, count=2), 800)
     points, chances = lengths_law(CUBE, 0.5)
@@ -145,7 +146,9 @@ class Counting(LayerSplitting):
         return counted
 
 
-@pytest.mark.parametrize(("word_bits", "tail_bits", "count"), [(8, 40, 600), (64, 8, 600)])
+@pytest.mark.parametrize(
+    ("word_bits", "tail_bits", "count"), [(8, 40, 600), pytest.param(64, 8, 600, marks=pytest.mark.audit)]
+)
 def test_short_words_and_small_boxes_give_the_same_law(word_bits, tail_bits, count):
     sampler = Counting(Fraction(1, 2), CUBE, word_bits=word_bits, tail_bits=tail_bits)
     draws = drawn(sampler, count)
@@ -206,11 +209,12 @@ def numbers_squared_in_the_weights(patch):
 WRONG = [
     a_bridge_that_is_not_conditioned,
     a_factor_forgotten,
-    numbers_not_in_the_weights,
+    pytest.param(numbers_not_in_the_weights, marks=pytest.mark.audit),
     pytest.param(numbers_squared_in_the_weights, marks=pytest.mark.audit),
 ]
 
 
+@pytest.mark.audit
 def test_any_larger_numbers_give_the_same_law(monkeypatch):
     larger_numbers(monkeypatch)
     draws = drawn(LayerSplitting(Fraction(1, 2), CUBE), FEW)

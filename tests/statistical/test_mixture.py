@@ -90,7 +90,7 @@ def test_a_weight_without_its_determinant_is_rejected():
 
 
 @pytest.mark.parametrize("keep", [margins(4, 4), STEEP, margins(3, 3, 3)], ids=["4 x 4", "steep", "cube"])
-@pytest.mark.parametrize("epsilon", [0.25, 1.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.25, marks=pytest.mark.audit), 1.0])
 def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, epsilon):
     """Against the whole formula in ball arithmetic, factor and all."""
     mixture = mixture_of(keep, epsilon, 0.3)
