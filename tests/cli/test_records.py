@@ -60,6 +60,14 @@ def test_a_plan_reads_nothing(run, folder):
     assert b"per-record" in run("plan", *BY, *NOISE).stdout
 
 
+@pytest.mark.parametrize("command", ["plan", "convergence"])
+def test_a_plan_per_person_needs_to_know_how_many_records_a_person_has(run, folder, command):
+    refused = run(command, *BY, *NOISE, "--per-person")
+    assert refused.returncode == 2
+    assert b"or ask for a loss per unit of distance, without --per-person." in refused.stderr
+    assert run(command, *BY, *NOISE, "--per-person", "--max-rows-per-unit", "1").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -80,6 +88,8 @@ def test_a_plan_reads_nothing(run, folder):
         (["host=here password=Alice8675309"], "with --by"),
         (["host=here password=Alice8675309", *BY], "such as sqlite:///people.db"),
         (["people.csv", *BY, "--unit", "who"], "--unit and --max-rows-per-unit must be given together"),
+        (["people.csv", *BY, "--max-rows-per-unit", "2"], "--unit and --max-rows-per-unit must be given together"),
+        (["people.csv", *BY, "--per-person"], "with --max-rows-per-unit 1 alone if every record is of another person"),
         (["people.csv", *BY, "--bins", "age"], "--bins must be such as age=0,18,65,"),
         (["people.csv", "--by", "place,who", "--categories", "place=x,y"], "with --bins"),
         (["people.csv", "--by", "place", "--categories", "place=x"], "--categories or --domain"),

@@ -43,7 +43,10 @@ IN_SHELL = {
     "with table=": "with --table",
     "Check table=": "Check --table",
     "table= must": "--table must",
+    "with unit= and max_rows_per_unit=,": "with --unit and --max-rows-per-unit,",
+    "without per_person": "without --per-person",
     "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
+    "max_rows_per_unit=1 alone": "--max-rows-per-unit 1 alone",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
 SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them

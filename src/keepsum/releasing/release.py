@@ -43,7 +43,7 @@ from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import hash_and_file
 from keepsum.tables.axes import quoted
 from keepsum.tables.origins import Text
-from keepsum.tables.records import changes_of
+from keepsum.tables.records import changes_of, refuse_per_person
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
@@ -209,6 +209,8 @@ def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
             f"The table must have at most {planned:,} record{'s' * (planned != 1)} per unit, as the plan assumes, but "
             f"was counted with at most {counted:,}. Make the plan with max_rows_per_unit={counted}."
         )
+    if plan.neighbours is not None:
+        refuse_per_person(table.records)
     return replace(plan, records=table.records)
 
 

@@ -76,15 +76,21 @@ def declare_cells(
 
 
 def check_unit(unit: Any, max_rows: Any, axes: Sequence[str]) -> Records:
-    """The unit and its bound: both or neither."""
+    """The unit and its bound: both or neither, or the bound 1 alone, if every record is declared to be of another."""
     if unit is None and max_rows is None:
         return Records()
-    if unit is None or max_rows is None:
-        raise InputError("unit= and max_rows_per_unit= must be given together: a guarantee per unit needs both.")
+    most = None if max_rows is None else check_whole(max_rows, "The number of records per unit", 1, LARGEST_BOUND)
+    if most is None or (unit is None and most > 1):
+        raise InputError(
+            "unit= and max_rows_per_unit= must be given together: a guarantee per unit needs both. "
+            "max_rows_per_unit=1 alone declares that every record is of another person."
+        )
+    if unit is None:
+        return Records(None, most)
     check_text(unit, "The column of the unit")
     if unit in axes:
         raise InputError(f"The column of the unit must not be an axis, which is published, got {shown_name(unit)}.")
-    return Records(unit, check_whole(max_rows, "The number of records per unit", 1, LARGEST_BOUND))
+    return Records(unit, most)
 
 
 def _parents(domain: Domain | Mapping[str, Any] | None, within: Mapping[str, str] | None) -> dict[str, str]:
