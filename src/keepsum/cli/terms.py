@@ -40,6 +40,8 @@ IN_SHELL = {
     "by bins=": "by --bins",
     "with missing=": "with --missing",
     "with by=": "with --by",
+    "Count the records in one of its tables: ks.tabulate(source, by=[...], table=...)": "Count the records in one of "
+    "its tables: --table NAME --by COLUMNS",
     "with table=": "with --table",
     "Check table=": "Check --table",
     "table= must": "--table must",

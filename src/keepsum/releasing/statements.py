@@ -349,8 +349,9 @@ def records_concern(records: Records | None) -> list[str]:
     return [
         f"At most {_count(records.max_rows, 'record')} of each person{named} "
         f"{'was' if records.max_rows == 1 else 'were'} counted, the first in the order of their labels, so totals of "
-        f"late labels lose most; kept totals are those of the counted records, not of all. The loss is for a change of one attribute of each counted record; a change that lets "
-        f"other records be counted can change every attribute, and kept totals too."
+        f"late labels lose most; kept totals are those of the counted records, not of all. The loss is for a change of "
+        f"one attribute of each counted record; a change that lets other records be counted can change every "
+        f"attribute, and kept totals too."
     ]
 
 

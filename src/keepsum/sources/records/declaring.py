@@ -60,8 +60,12 @@ def declare_cells(
     if not axes:
         raise InputError("Axes in within= must be among the columns to count by. Name them with by=.")
     for what, given in (("Bins", cuts), ("Categories of missing values", absent)):
-        if not set(given) <= set(axes):
-            raise InputError(f"{what} must be declared for columns to count by, {quoted(axes)}.")
+        others = [name for name in given if name not in axes]
+        if others:
+            raise InputError(
+                f"{what} must be declared for columns to count by, {quoted(axes)}, got {shown_names(others)}. Correct "
+                f"the name, or add the column with by=."
+            )
     for name in cuts:
         if name in parents or name in parents.values():
             raise InputError(f"Column {shown_name(name)} must not be nested, because it is cut into bins.")
