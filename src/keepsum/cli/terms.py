@@ -12,6 +12,7 @@ from typing import Any
 IN_SHELL = {
     "with count=": "with --count",
     "Pass count=": "Pass --count ",
+    "Add delta=, for example 1e-6": "Add --delta 1e-6, for example",
     "with accept_delta=": "with --accept-delta ",
     "domain=": "--categories or --domain",
     "with axes=": "with --axes",

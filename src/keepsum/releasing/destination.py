@@ -20,6 +20,18 @@ from keepsum.sources.locking import BUSY, claimed
 from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
 
+def belongs_to(path: Path) -> str:
+    """A sentence, if a file is the unbiased table of a release, on what to name instead; else nothing."""
+    first, ending = path.with_suffix("").stem, Path(path.stem).suffix
+    if ending != ".unbiased":
+        return ""
+    in_folder = first == "table" and path.with_name("certificate.json").is_file()
+    place = path.parent if in_folder else path.with_name(f"{first}{path.suffix}")
+    return (
+        f" This is the unbiased table of a release: name {'its folder' if in_folder else 'its table'}, {str(place)!r}."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Destination:
     """Where a release is written: a folder, a table with its certificate beside it, or standard output.

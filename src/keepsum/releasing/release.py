@@ -198,7 +198,10 @@ def check_confidential(table: object) -> None:
     if isinstance(table, ReleasedTable):
         raise InputError("The table must be confidential, got one that is already released. Release the original.")
     if not isinstance(table, Table):
-        raise InputError(f"The table must be a keepsum Table, got {type_of(table)}. See Table.from_frame.")
+        raise InputError(
+            f"The table must be a keepsum Table, got {type_of(table)}. Read a file with ks.read_table, or a data frame "
+            f"with ks.Table.from_frame."
+        )
 
 
 def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
