@@ -22,14 +22,12 @@ from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
 def belongs_to(path: Path) -> str:
     """A sentence, if a file is the unbiased table of a release, on what to name instead; else nothing."""
-    first, ending = path.with_suffix("").stem, Path(path.stem).suffix
-    if ending != ".unbiased":
+    name = Path(path.stem)
+    if name.suffix != ".unbiased":
         return ""
-    in_folder = first == "table" and path.with_name("certificate.json").is_file()
-    place = path.parent if in_folder else path.with_name(f"{first}{path.suffix}")
-    return (
-        f" This is the unbiased table of a release: name {'its folder' if in_folder else 'its table'}, {str(place)!r}."
-    )
+    in_folder = name.stem == "table" and path.with_name("certificate.json").is_file()
+    what, place = ("folder", path.parent) if in_folder else ("table", path.with_name(f"{name.stem}{path.suffix}"))
+    return f" This is the unbiased table of a release: name its {what}, {str(place)!r}."
 
 
 @dataclass(frozen=True, eq=False)
