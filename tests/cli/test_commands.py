@@ -246,6 +246,7 @@ BAD = {
     "infinite epsilon": (GOOD, ["--epsilon", "inf"], "Epsilon must be a positive number"),
     "bad norm": (GOOD, ["--norm", "l3"], "Norm must be 'l1' or 'l2'"),
     "bad mechanism": (GOOD, ["--mechanism", "uniform"], "laplace or gaussian"),
+    "Gaussian noise without delta": (GOOD, ["--mechanism", "gaussian"], "got epsilon. Add --delta 1e-6, for example."),
     "delta for Laplace": (GOOD, ["--delta", "1e-6"], "--delta requires --mechanism gaussian"),
     "missing parent folder": (GOOD, ["--output", "no/where.csv"], "'no' does not exist"),
     "the confidential table as output": (GOOD, ["--output", "in.csv"], "must not be the confidential table itself"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pandas as pd
 import pytest
@@ -28,6 +29,8 @@ def folder(tmp_path):
     PEOPLE.to_parquet(tmp_path / "people.parquet", index=False)
     PEOPLE.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "categories.toml").write_text(CATEGORIES)
+    with sqlite3.connect(tmp_path / "people.db") as database:
+        PEOPLE.to_sql("people", database, index=False)
     return tmp_path
 
 
@@ -60,6 +63,14 @@ def test_a_plan_reads_nothing(run, folder):
     assert b"per-record" in run("plan", *BY, *NOISE).stdout
 
 
+@pytest.mark.parametrize("command", ["plan", "convergence"])
+def test_a_plan_per_person_needs_to_know_how_many_records_a_person_has(run, folder, command):
+    refused = run(command, *BY, *NOISE, "--per-person")
+    assert refused.returncode == 2
+    assert b"or ask for a loss per unit of distance, without --per-person." in refused.stderr
+    assert run(command, *BY, *NOISE, "--per-person", "--max-rows-per-unit", "1").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -73,6 +84,13 @@ def test_a_plan_reads_nothing(run, folder):
         (["people.csv", *BY, "--flag", "OBS_STATUS=A"], "--flag must not be combined with --by"),
         (["people.csv", "--bins", "age=0,1"], "--bins requires --by"),
         (["people.csv", "--table", "people"], "--table requires --by"),
+        (["people.db"], "an SQLite database. Count the records in one of its tables: --table NAME --by COLUMNS."),
+        (["people.db", *BY], "Name it with --table, one of 'people'."),
+        (["people.db", *BY, "--table", "peple"], "Check --table, one of 'people'."),
+        (
+            ["people.csv", "--by", "place,age_group", "--bins", "age=0,18,"],
+            "columns to count by, 'place', 'age_group', got 'age'. Correct the name, or add the column with --by.",
+        ),
         (["postgres://me@host/db"], "with --by"),
         (["postgres://me:Alice8675309@host/db", *BY, "--table", "people"], "must not contain a password"),
         ([" postgres://me:Alice8675309@host/db"], "with --by"),
@@ -80,6 +98,8 @@ def test_a_plan_reads_nothing(run, folder):
         (["host=here password=Alice8675309"], "with --by"),
         (["host=here password=Alice8675309", *BY], "such as sqlite:///people.db"),
         (["people.csv", *BY, "--unit", "who"], "--unit and --max-rows-per-unit must be given together"),
+        (["people.csv", *BY, "--max-rows-per-unit", "2"], "--unit and --max-rows-per-unit must be given together"),
+        (["people.csv", *BY, "--per-person"], "with --max-rows-per-unit 1 alone if every record is of another person"),
         (["people.csv", *BY, "--bins", "age"], "--bins must be such as age=0,18,65,"),
         (["people.csv", "--by", "place,who", "--categories", "place=x,y"], "with --bins"),
         (["people.csv", "--by", "place", "--categories", "place=x"], "--categories or --domain"),

@@ -60,6 +60,18 @@ def test_text_from_files_stays_on_its_line(lines_of, say):
     assert ":warning:" in lines[-1]
 
 
+@pytest.mark.parametrize("width", ["60", "90"])
+def test_wrapped_lines_keep_their_indent_on_a_terminal(monkeypatch, width):
+    for name, value in {"TERM": "dumb", "COLUMNS": width, "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    stream = Terminal()
+    with contextlib.redirect_stdout(stream):
+        show([("One person", ["per-person epsilon 1", "  " + "county: to any value epsilon 1 (l1 distance 4) " * 4])])
+    _, *rest = plain_lines(stream.getvalue())
+    assert len(rest) > 2
+    assert {len(line) - len(line.lstrip()) for line in rest} == {len("One person") + 2 + 2}
+
+
 def test_json_has_no_character_that_does_something(lines_of):
     lines = lines_of(lambda: show_json({"words": FORGED + "😀"}))
     assert all(line.isprintable() for line in lines)

@@ -36,6 +36,7 @@ def test_the_grand_total(release):
     assert (margin.axes, margin.cells.tolist(), margin.kept) == ((), [10], True)
     assert margin.table.columns() == {"total": ["grand total"], "n": [95]}
     assert repr(margin).startswith("Marginal(the grand total. These totals are kept exactly")
+    assert repr(margin).endswith(")\ntotal         n\ngrand total  95")
 
 
 def test_the_grand_total_of_a_count_called_total():

@@ -292,3 +292,18 @@ def test_a_file_of_somebody_elses_is_not_replaced(without, release, tmp_path):
 def test_the_kept_totals_decide_whether_it_is_determined(without):
     assert projection.is_unique(decompose(without.plan.invariants.coefficients))
     assert not projection.is_unique(decompose(overlapping(sparse()).coefficients))
+
+
+def test_who_names_the_unbiased_table_is_told_what_it_belongs_to(without, tmp_path):
+    from keepsum.releasing.saved import read_certificate
+
+    without.save(f"{tmp_path}/out/")
+    without.save(tmp_path / "released.csv")
+    for name, words in (
+        ("out/table.unbiased.csv", f"name its folder, {str(tmp_path / 'out')!r}."),
+        ("released.unbiased.csv", f"name its table, {str(tmp_path / 'released.csv')!r}."),
+    ):
+        for read in (ks.verify, read_certificate):
+            with pytest.raises(ks.InputError) as caught:
+                read(tmp_path / name)
+            assert str(caught.value).endswith(f"This is the unbiased table of a release: {words}")

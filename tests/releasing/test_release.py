@@ -129,8 +129,26 @@ def test_views_show_released_data_only(children, released):
         assert f"<td>{row[-1]}</td>" in html
     assert "not shown" in repr(children)
     assert "epsilon 0.25" in repr(released)
+    shown = repr(released.table).splitlines()
+    assert shown[0] == "ReleasedTable(county 4, education 4: 16 cells)"
+    assert [line.split()[-1] for line in shown[2:]] == [str(n) for n in released.table.counts]
     tricky = ks.Table.from_array([3, 4], axes={"<b>": ["<i>", "&"]}, count="n")
     assert "<i>" not in ks.release(tricky, keep=[[]], mechanism=LAPLACE)._repr_html_()
+
+
+def test_a_long_table_shows_its_first_rows_and_no_character_that_does_something():
+    labels = ["Cook\x1b[2J\nx", *(f"c{k}" for k in range(29))]
+    table = ks.Table.from_array(range(30), axes={"county": labels}, count="n")
+    shown = repr(ks.release(table, keep=[[]], mechanism=LAPLACE).table).split("\n")
+    assert all(line.isprintable() for line in shown)
+    assert shown[1].split() == ["county", "n"]
+    assert len(shown) == 2 + 20 + 1
+    assert shown[-1] == "and 10 more rows"
+
+
+def test_a_path_is_no_table():
+    with pytest.raises(ks.InputError, match=r"got a value of type 'str'\. Read a file with ks\.read_table, or"):
+        ks.release("counts.csv", keep=["county"], mechanism=LAPLACE)
 
 
 def test_a_name_that_means_two_cells_accepts_neither():

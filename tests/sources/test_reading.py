@@ -76,6 +76,21 @@ def test_categories_from_the_file_are_warned_of(tmp_path):
         ("state,county,m\nIL,Cook,5\n", "The count column must be one of"),
         ("IL,Cook,98765\nIL,Washington,3\n", "may be data"),
         ("state,county,n\nIL,,5\n", "line 2, column 'county', must not be missing"),
+        (
+            "state,county,n\nIL,Cook,5\nTotal,,98765\n",
+            "line 3, column 'county', must not be missing, but the label 'Total' in column 'state' says that this is a "
+            r"row of totals, which would be counted twice. Leave it out with drop_rows=\{'state': 'Total'\}\.",
+        ),
+        (
+            "state,county,n\n,Total 98765,5\n",
+            r"the label text with a number in it in column 'county' .* with drop_rows=\.",
+        ),
+        *(
+            (f"state,county,n\nIL,Cook,{sign}\n", "line 2, column 'n', .* a sign for a suppressed or missing count")
+            for sign in ("<5", "< 10", "NA", "n/a", "*", "**", "..", "…", ":", "-", "s", "c", "x", "(D)", "suppressed")
+        ),
+        (b"SQLite format 3\0" + bytes(99), r"an SQLite database. Count .*: ks.tabulate\(source, by=\[...\], table="),
+        (bytes(8) + b"DUCK\x40" + bytes(99), "a DuckDB database. Count the records in one of its tables"),
         ("state,county,n\nIL,Cook\n", "Line 2 of 'counties.csv' must have 3 values"),
         ("state,county,n\nIL,Cook,5\n\nIL,Washington,-98765\n", "line 4, column 'n', .* negative"),
         ("state,county,n\nIL,Cook,5.5\n", "line 2, column 'n', .* plain digits"),

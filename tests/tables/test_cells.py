@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from decimal import Decimal
 
 import pandas as pd
 import polars as pl
@@ -188,3 +189,9 @@ def test_an_axis_of_whole_numbers_stays_one():
         for frame in (some, none)
     ]
     assert types[0] == types[1]
+
+
+@pytest.mark.parametrize("count", [5.5, Decimal("5.5")])
+def test_a_count_with_decimals_is_told_so(count):
+    with pytest.raises(ks.DataError, match="must be a whole number, but it has decimals"):
+        table({"town": ["a", "b"], "n": [count, type(count)(7)]})

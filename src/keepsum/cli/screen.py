@@ -98,15 +98,23 @@ def show(sections: Sequence[tuple[str, Sequence[str]]]) -> None:
 
         typer.echo(as_text(sections))
         return
+    from rich.console import Group
     from rich.markup import escape
+    from rich.padding import Padding
     from rich.table import Table
+    from rich.text import Text
+
+    def indented(line: str) -> Padding:
+        """A line whose indent is that of the lines that it is wrapped to."""
+        text = line.lstrip()
+        return Padding(Text(text), (0, 0, 0, len(line) - len(text)))
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column()
     for title, lines in sections:
         style = "bold yellow" if title.startswith("Warning") else ""
-        grid.add_row(escape(printable(title)), escape("\n".join(map(printable, lines))), style=style)
+        grid.add_row(escape(printable(title)), Group(*(indented(printable(line)) for line in lines)), style=style)
     console.print(grid)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 IN_SHELL = {
     "with count=": "with --count",
     "Pass count=": "Pass --count ",
+    "Add delta=, for example 1e-6": "Add --delta 1e-6, for example",
     "with accept_delta=": "with --accept-delta ",
     "domain=": "--categories or --domain",
     "with axes=": "with --axes",
@@ -40,10 +41,15 @@ IN_SHELL = {
     "by bins=": "by --bins",
     "with missing=": "with --missing",
     "with by=": "with --by",
+    "Count the records in one of its tables: ks.tabulate(source, by=[...], table=...)": "Count the records in one of "
+    "its tables: --table NAME --by COLUMNS",
     "with table=": "with --table",
     "Check table=": "Check --table",
     "table= must": "--table must",
+    "with unit= and max_rows_per_unit=,": "with --unit and --max-rows-per-unit,",
+    "without per_person": "without --per-person",
     "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
+    "max_rows_per_unit=1 alone": "--max-rows-per-unit 1 alone",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
 SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them

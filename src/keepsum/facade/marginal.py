@@ -18,6 +18,7 @@ from keepsum.lattice.matrix import product
 from keepsum.lattice.structure import decompose
 from keepsum.planning.plan import CompiledPlan
 from keepsum.tables.domain import Domain
+from keepsum.tables.first_rows import FirstRows
 from keepsum.tables.invariants import Invariants, Margin, describe_margin
 from keepsum.tables.released import ReleasedTable
 
@@ -87,7 +88,8 @@ class Marginal:
         return self.table.to_frame(backend)
 
     def __repr__(self) -> str:
-        return printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
+        words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
+        return f"{words}\n{FirstRows.of(self.table).as_text()}"
 
     def _repr_html_(self) -> str:
         return f"{self.table._repr_html_()}<p>{self.note}</p>"

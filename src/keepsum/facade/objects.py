@@ -218,9 +218,12 @@ class Release:
         >>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.5))
         >>> release.marginal(["county"])
         Marginal(2 totals of county. These totals are kept exactly: they have no noise, and are not protected.)
-        >>> release.marginal(["age"])
-        Marginal(3 totals of age. Each total is a sum of 2 released counts, so its noise is usually larger than that
-        of a count: standard deviation about 2.52.)
+        county  count
+        Alpha      19
+        Beta       39
+        >>> print(release.marginal(["age"]).note)
+        Each total is a sum of 2 released counts, so its noise is usually larger than that of a count: standard
+        deviation about 2.52.
         """
         return marginal_of(self.unbiased, self.plan, axes, self.unbiased is not self.table)
 
@@ -268,7 +271,7 @@ class Release:
 
     def __repr__(self) -> str:
         guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
-        return f"Release({repr(self.table)[14:-1]}; {guarantee.words})"
+        return f"Release({repr(self.table.domain)[7:-1]}; {guarantee.words})"
 
     def _repr_html_(self) -> str:
         return self.table._repr_html_() + self.certificate._repr_html_()

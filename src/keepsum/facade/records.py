@@ -51,7 +51,9 @@ def tabulate(
         that of a column with bins is added as its last.
     unit, max_rows_per_unit
         The column that identifies a person by text or whole numbers, and how many records of each are counted at most:
-        the first in the order of their labels and bins. A release then protects persons, and otherwise single records.
+        the first in the order of their labels and bins, so that totals of late labels lose most. A release then
+        protects persons, and otherwise single records. ``max_rows_per_unit=1`` alone declares that every record is of
+        another person.
     table
         The table of a database: ``"people"`` or ``"census.people"``.
     count

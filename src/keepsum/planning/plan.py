@@ -30,7 +30,7 @@ from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import Records, changes_of, subject_of
+from keepsum.tables.records import Records, changes_of, refuse_per_person, subject_of
 
 if TYPE_CHECKING:
     from keepsum.sampling.general.chains import Chain
@@ -234,6 +234,8 @@ def compile_plan(
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     request = as_request(request)
+    if request.neighbours is not None and not others:
+        refuse_per_person(records)
     structure = others[0].structure if others else decompose(invariants.coefficients)
     if len(structure.pinned) == invariants.size:
         raise PlanError(

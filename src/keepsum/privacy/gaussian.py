@@ -109,6 +109,7 @@ class Gaussian:
             raise InputError(
                 f"Gaussian noise must be given epsilon and delta, or rho, or sigma, "
                 f"got {' and '.join(sorted(names)) or 'none of them'}."
+                f"{' Add delta=, for example 1e-6.' if names == {'epsilon'} else ''}"
             )
         check_choice(calibration, "Calibration", CALIBRATIONS)
         for name, value in given.items():

@@ -108,9 +108,9 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
 
 
 def _records_are_plausible(facts: ReleaseFacts) -> bool:
-    """Whether a bound has a unit and a unit a bound, and the unit is no axis."""
+    """Whether a bound has a unit (or is 1, as declared) and a unit a bound, and the unit is no axis."""
     record = facts.records
-    if record is None or (record.unit is None and record.max_rows_per_unit is None):
+    if record is None or (record.unit is None and record.max_rows_per_unit in (None, 1)):
         return True
     axes = [axis.name for axis in facts.domain.axes]
     return bool(record.unit) and record.max_rows_per_unit is not None and record.unit not in axes

@@ -16,6 +16,7 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
 from keepsum.releasing.statements import per_unit
 from keepsum.tables.invariants import Margin
+from keepsum.tables.records import subject_of
 
 DELTA = Fraction(1, 10**6)  # for Gaussian noise compared with a plan that has no delta
 NAMES: dict[Kind, str] = {"laplace-l1": "l1 Laplace", "laplace-l2": "l2 Laplace", "gaussian": "Gaussian"}
@@ -79,7 +80,9 @@ def _two_margins(plan: CompiledPlan) -> str:
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
-    """A mechanism and the call that requests it."""
+    """A mechanism and the call that requests it; there is none for a loss per record."""
+    if subject_of(plan.records) == "record":
+        return other.name
     epsilon, delta = _person(plan)
     neighbours = plan.neighbours or Neighbours()
     arguments = [f"{float(epsilon):.4g}"]

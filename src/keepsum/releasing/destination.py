@@ -20,6 +20,16 @@ from keepsum.sources.locking import BUSY, claimed
 from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
 
+def belongs_to(path: Path) -> str:
+    """A sentence, if a file is the unbiased table of a release, on what to name instead; else nothing."""
+    name = Path(path.stem)
+    if name.suffix != ".unbiased":
+        return ""
+    in_folder = name.stem == "table" and path.with_name("certificate.json").is_file()
+    what, place = ("folder", path.parent) if in_folder else ("table", path.with_name(f"{name.stem}{path.suffix}"))
+    return f" This is the unbiased table of a release: name its {what}, {str(place)!r}."
+
+
 @dataclass(frozen=True, eq=False)
 class Destination:
     """Where a release is written: a folder, a table with its certificate beside it, or standard output.

@@ -355,10 +355,13 @@ class SignatureRecord(Record, frozen=True):
 class RecordsRecord(Record, frozen=True):
     """The records that were counted into the table; a table that was given as counts has none."""
 
-    unit: Annotated[str | None, Meta(description="The column that identifies a person; null: losses are per record.")]
+    unit: Annotated[str | None, Meta(description="The column that identifies a person; null: none does.")]
     max_rows_per_unit: Annotated[
         Annotated[int, Meta(ge=1, le=10**6)] | None,
-        Meta(description="How many records of one person were counted at most. Distances are multiplied by it."),
+        Meta(
+            description="How many records of one person were counted at most; 1 without a unit: each is declared to be "
+            "of another person; null: losses are per record. Distances are multiplied by it."
+        ),
     ]
 
 

@@ -43,7 +43,7 @@ from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import hash_and_file
 from keepsum.tables.axes import quoted
 from keepsum.tables.origins import Text
-from keepsum.tables.records import changes_of
+from keepsum.tables.records import changes_of, refuse_per_person
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
@@ -198,7 +198,10 @@ def check_confidential(table: object) -> None:
     if isinstance(table, ReleasedTable):
         raise InputError("The table must be confidential, got one that is already released. Release the original.")
     if not isinstance(table, Table):
-        raise InputError(f"The table must be a keepsum Table, got {type_of(table)}. See Table.from_frame.")
+        raise InputError(
+            f"The table must be a keepsum Table, got {type_of(table)}. Read a file with ks.read_table, or a data frame "
+            f"with ks.Table.from_frame."
+        )
 
 
 def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
@@ -209,6 +212,8 @@ def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
             f"The table must have at most {planned:,} record{'s' * (planned != 1)} per unit, as the plan assumes, but "
             f"was counted with at most {counted:,}. Make the plan with max_rows_per_unit={counted}."
         )
+    if plan.neighbours is not None:
+        refuse_per_person(table.records)
     return replace(plan, records=table.records)
 
 

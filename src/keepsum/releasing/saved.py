@@ -8,6 +8,7 @@ from pathlib import Path
 from keepsum._arguments import check_path
 from keepsum.errors import InputError
 from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.destination import belongs_to
 from keepsum.releasing.verify import read_bytes
 
 
@@ -25,5 +26,6 @@ def _certificate_file(path: Path) -> Path:
         file = path.with_suffix(".certificate.json") if path.name else path
     if not file.is_file():
         what = "but it is a folder" if file.is_dir() else "and there is none"
-        raise InputError(f"The certificate {str(file)!r} must be a file, {what}. Check the name.")
+        advice = belongs_to(path) or " Check the name."
+        raise InputError(f"The certificate {str(file)!r} must be a file, {what}.{advice}")
     return file

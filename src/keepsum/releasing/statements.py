@@ -148,7 +148,7 @@ class PersonStatements:
         if all(attribute.any_value is None for attribute in attributes):
             return f"{smallest}; no change of one {self._subject}'s value is known to keep the totals"
         loss = f"{per_unit(self.records)} {self._loss(self.person.distance)}"
-        if self.records is not None and self.records.max_rows is not None:
+        if self.records is not None and self.records.max_rows is not None and not self.records.one_each:
             loss += f", per person of at most {_count(self.records.max_rows, 'record')}"
         return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
 
@@ -340,12 +340,18 @@ def records_concern(records: Records | None) -> list[str]:
             "The guarantee is per record: one person may own several records, and is then protected less. Losses of a "
             "person's records add up."
         ]
+    if records.one_each:
+        return [
+            "Every record was declared to be of another person, and nobody checked that: whoever has several is "
+            "protected less, because the losses of a person's records add up."
+        ]
     named = "" if records.unit is None else f" (column {records.unit!r})"
     return [
         f"At most {_count(records.max_rows, 'record')} of each person{named} "
-        f"{'was' if records.max_rows == 1 else 'were'} counted: kept totals are those of the counted "
-        f"records, not of all. The loss is for a change of one attribute of each counted record; a change that lets "
-        f"other records be counted can change every attribute, and kept totals too."
+        f"{'was' if records.max_rows == 1 else 'were'} counted, the first in the order of their labels, so totals of "
+        f"late labels lose most; kept totals are those of the counted records, not of all. The loss is for a change of "
+        f"one attribute of each counted record; a change that lets other records be counted can change every "
+        f"attribute, and kept totals too."
     ]
 
 

@@ -21,7 +21,7 @@ from keepsum.lattice.structure import decompose
 from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.checks import contradictions
 from keepsum.releasing.codec import carried_of, kept_invariants, kept_values, records_of
-from keepsum.releasing.destination import beside_certificate
+from keepsum.releasing.destination import belongs_to, beside_certificate
 from keepsum.releasing.facts import NonNegativeRecord
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
@@ -210,7 +210,8 @@ class Files:
         for file, what in ((path, "table"), (document, "certificate")):
             if not file.is_file():
                 form = "a file" if file.suffix else "a file or the folder of a release"
-                raise InputError(f"The {what} {str(file)!r} must be {form}, {_instead(file)}. Check the name.")
+                advice = belongs_to(path) or " Check the name."
+                raise InputError(f"The {what} {str(file)!r} must be {form}, {_instead(file)}.{advice}")
         invariants, beside_document = beside_certificate(document)
         unbiased = path.with_suffix(f".unbiased{path.suffix}")
         if not unbiased.is_file() and beside_document.is_file():  # the table was written to standard output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from keepsum._text import given
 from keepsum.errors import DataError, InputError
@@ -29,7 +29,6 @@ OTHER_FILES = {  # by their first bytes
     rb"Rar!\x1a\x07": "a RAR archive",
     rb"\x1f\x8b": "compressed twice",
     rb"(?s:.{257})ustar": "a tar archive",
-    rb"SQLite format 3\0": "an SQLite database",
     rb"\$FL[23]@\(#\)": "an SPSS file",
     rb"\{\\rtf": "an RTF document",
     rb"\s*<(?i:!doctype html|html)\b": "a web page",
@@ -37,6 +36,8 @@ OTHER_FILES = {  # by their first bytes
     rb"\s*(?:\[\s*)?\{\s*\"": "a JSON file",
     rb"PK\x05\x06": "an empty zip archive",
 }
+
+DATABASES = {rb"SQLite format 3\0": "an SQLite database", rb"(?s:.{8}DUCK..)\0\0": "a DuckDB database"}
 
 
 def is_workbook(data: bytes) -> bool:
@@ -56,7 +57,13 @@ def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
     >>> to_utf8("Côte".encode("utf-16"), "towns.csv").decode()
     '\ufeffCôte'
     """
-    other = _other_file(data)
+    database = _first_fitting(DATABASES, data)
+    if database is not None:
+        raise DataError(
+            f"File {name!r} must be a table of counts, but it is {database}. Count the records in one of its tables: "
+            f"ks.tabulate(source, by=[...], table=...)."
+        )
+    other = _first_fitting(OTHER_FILES, data)
     if other is not None:
         raise DataError(f"File {name!r} must be a table, but it is {other}. Save the table as CSV, Parquet or .xlsx.")
     marked = next((named for mark, named in BYTE_ORDER_MARKS.items() if data.startswith(mark)), None)
@@ -163,6 +170,6 @@ def _bad_place(data: bytes, encoding: str) -> str:
     return f"line {1 + good.count(chr(10)):,}" if found else "a part of it"
 
 
-def _other_file(data: bytes) -> str | None:
+def _first_fitting(kinds: Mapping[bytes, str], data: bytes) -> str | None:
     """What a file is that is no table, by its first bytes."""
-    return next((kind for start, kind in OTHER_FILES.items() if re.match(start, data)), None)
+    return next((kind for start, kind in kinds.items() if re.match(start, data)), None)

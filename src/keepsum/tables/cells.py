@@ -15,7 +15,7 @@ import numpy as np
 
 from keepsum._arrays import IntArray, Integers
 from keepsum._memory import BYTES_A_CELL, check_room
-from keepsum._text import shown_name, type_of
+from keepsum._text import has_number, shown_name, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.lattice.matrix import INT64_MAX
 from keepsum.tables.axes import Axis, group_families, quoted
@@ -24,6 +24,7 @@ from keepsum.tables.counts import is_missing
 from keepsum.tables.domain import Domain
 from keepsum.tables.labels import as_declared, natural_order
 from keepsum.tables.source import with_parents
+from keepsum.tables.total_labels import is_total
 
 LONGEST_LABEL = 10_000
 
@@ -229,11 +230,17 @@ def _distinct_paths(path: Sequence[Coded]) -> list[tuple[Any, ...]]:
 # -- labels -----------------------------------------------------------------------------------------
 
 
-def check_labels(column: Coded, where: Callable[[int], str], name: str) -> Coded:
-    """Labels as text or whole numbers; the error for anything else names the row and does not show the value."""
+def check_labels(
+    column: Coded, where: Callable[[int], str], name: str, axes: Mapping[str, Coded] | None = None
+) -> Coded:
+    """Labels as text or whole numbers; the error for anything else names the row and does not show the value.
+
+    A missing label in a row that another of the ``axes`` labels as a total does not stand for somebody unknown.
+    """
     texts = _dates_as_text(column.values)
     row = column.first_row(lambda value: is_missing(value) or value == "") if not all(map(_is_label, texts)) else None
     if row is not None:
+        _refuse_row_of_totals(row, where, name, axes or {})
         raise DataError(
             f"Category in {where(row)}, column {name!r}, must not be missing. Use a label such as 'unknown'."
         )
@@ -245,6 +252,20 @@ def check_labels(column: Coded, where: Callable[[int], str], name: str) -> Coded
                 f"axes."
             )
     return column.replaced([value.item() if isinstance(value, np.generic) else value for value in texts])
+
+
+def _refuse_row_of_totals(row: int, where: Callable[[int], str], name: str, axes: Mapping[str, Coded]) -> None:
+    """Refuse a row with a missing label that is a row of totals by the label of another axis."""
+    for axis, column in axes.items():
+        label = column.values[column.codes[row]]
+        if not is_total(label, axis):
+            continue
+        example = "" if has_number(label) else f"{{{axis!r}: {label!r}}}"
+        raise DataError(
+            f"Category in {where(row)}, column {name!r}, must not be missing, but the label {shown_name(label)} in "
+            f"column {axis!r} says that this is a row of totals, which would be counted twice. Leave it out with "
+            f"drop_rows={example}."
+        )
 
 
 def _dates_as_text(values: list[Any]) -> list[Any]:

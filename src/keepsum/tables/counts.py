@@ -20,6 +20,15 @@ from keepsum.lattice.matrix import INT64_MAX
 # Digits, and a decimal point or comma with zeros only. Three zeros could as well be thousands (1.000, 1,000), and four
 # ten thousands (1,0000, as in East Asia); no digits are grouped by another number.
 _WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,](?:0{1,2}|0{5,})?)?")
+# What offices write instead of a count: <5, *, .., -, x, NA, (D), suppressed.
+_SUPPRESSED = re.compile(
+    r"\(?(?:[<≤]=? ?[0-9]+|[*.…:#/†‡–—-]{1,3}|[a-z]|n[./]?a\.?|n[./]?d\.?|nan|null|none|suppressed|confidential)\)?",
+    re.IGNORECASE,
+)
+SUPPRESSED = (
+    "is a sign for a suppressed or missing count (such as <5, NA or *), which cannot be read. Take the table as it was "
+    "before suppression"
+)
 
 
 def check_counts(
@@ -40,7 +49,7 @@ def check_counts(
         array = _from_objects(array.tolist(), where, column, decimals)
     if array.dtype.kind == "f":
         _refuse(np.isnan(array), "is missing", where, column)
-        _refuse(array != np.rint(array), "is not a whole number", where, column)
+        _refuse(array != np.rint(array), "has decimals", where, column)
         _refuse(np.abs(array) >= 2**53, "is a float too large to be exact", where, column)
     if not negative:
         _refuse(array < 0, "is negative; counts start at 0", where, column)
@@ -87,6 +96,8 @@ def _as_int(value: Any, decimals: bool) -> int | str:
     if is_missing(value) or (isinstance(value, str) and not value.strip()):
         return "is missing"
     if isinstance(value, str):
+        if decimals and _SUPPRESSED.fullmatch(value.strip()):
+            return SUPPRESSED
         match = _WHOLE.fullmatch(value.strip())
         if match is None or not (decimals or match[0] == match[1]):
             return "is not in plain digits (without thousands separators or decimals other than 0)"
@@ -99,9 +110,9 @@ def _as_int(value: Any, decimals: bool) -> int | str:
     try:
         number = int(value)
     except (ValueError, ArithmeticError, TypeError):  # an infinite decimal, a complex number
-        return "is not a whole number"
+        return "is not a finite number"
     if number != value:
-        return "is not a whole number"
+        return "has decimals"
     return number if abs(number) <= INT64_MAX else "does not fit 64 bits"
 
 

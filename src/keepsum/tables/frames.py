@@ -13,16 +13,17 @@ from keepsum.tables.layout import Layout, layout_of
 from keepsum.tables.origins import Frame
 
 
-def columns_of(table: CountedTable, layout: Layout | None = None) -> dict[str, list[Any]]:
-    """The labels and the counts of every cell, column by column, in the order of a release."""
+def columns_of(table: CountedTable, layout: Layout | None = None, most: int | None = None) -> dict[str, list[Any]]:
+    """The labels and the counts of every cell, column by column, in the order of a release; of so many rows at most."""
     layout = layout_of(table) if layout is None else layout
     columns: dict[str, list[Any]] = {}
     for name in layout.names:
         if name in layout.counts:
-            columns[name] = table.counts[layout.cells(name, table.domain.size)].tolist()
+            columns[name] = table.counts[layout.cells(name, table.domain.size)][:most].tolist()
         else:
             values, codes = layout.labels[name]
-            columns[name] = [values[code] for code in (codes if layout.rows is None else codes[layout.rows]).tolist()]
+            rows = codes if layout.rows is None else codes[layout.rows]
+            columns[name] = [values[code] for code in rows[:most].tolist()]
     return columns
 
 

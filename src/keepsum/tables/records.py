@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from keepsum.errors import InputError
+
 Subject: TypeAlias = Literal["person", "record"]
 LARGEST_BOUND = 10**6  # records of one unit
 
@@ -16,10 +18,10 @@ class Records:
     Attributes
     ----------
     unit
-        The column that identifies a person (or whatever unit is protected); None if records have no owner.
+        The column that identifies a person (or whatever unit is protected); None if no column does.
     max_rows
         How many records of one unit were counted at most; None if that is not bounded, so that a guarantee is per
-        record.
+        record. 1 without a unit is what the curator declared: every record is of another person.
 
     Examples
     --------
@@ -35,6 +37,11 @@ class Records:
         """How many records change at most when one unit does; 1 where the guarantee is per record."""
         return 1 if self.max_rows is None else self.max_rows
 
+    @property
+    def one_each(self) -> bool:
+        """Whether the curator declared that every record is of another person."""
+        return self.unit is None and self.max_rows == 1
+
 
 def changes_of(records: Records | None) -> int:
     """How many records change at most when one unit does; in a table of counts one person is one count."""
@@ -44,3 +51,13 @@ def changes_of(records: Records | None) -> int:
 def subject_of(records: Records | None) -> Subject:
     """Whom a guarantee concerns: a record where a person may have any number of them."""
     return "record" if records is not None and records.max_rows is None else "person"
+
+
+def refuse_per_person(records: Records | None) -> None:
+    """Refuse a loss per person where a person may have any number of records: it would be a loss per record."""
+    if subject_of(records) == "record":
+        raise InputError(
+            "A loss per person must count a person's records, but a person may have any number of them. Count with "
+            "unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person, or "
+            "ask for a loss per unit of distance, without per_person."
+        )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from keepsum._arrays import IntArray
 from keepsum.tables.carried import Carried
 from keepsum.tables.counted import check_counted
 from keepsum.tables.domain import Domain
+from keepsum.tables.first_rows import FirstRows
 from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.origins import Origin
-
-SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,18 +60,7 @@ class ReleasedTable:
         return frame_of(self, backend)
 
     def __repr__(self) -> str:
-        return f"ReleasedTable({repr(self.domain)[7:-1]})"
+        return f"ReleasedTable({repr(self.domain)[7:-1]})\n{FirstRows.of(self).as_text()}"
 
     def _repr_html_(self) -> str:
-        return _first_rows(self.columns())
-
-
-def _first_rows(columns: Mapping[str, Sequence[object]]) -> str:
-    height = len(next(iter(columns.values())))
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
-        for row in islice(zip(*columns.values(), strict=True), SHOWN_ROWS)
-    )
-    more = f"<p>and {height - SHOWN_ROWS:,} more rows</p>" if height > SHOWN_ROWS else ""
-    return f"<table><tr>{head}</tr>{rows}</table>{more}"
+        return FirstRows.of(self).as_html()

@@ -30,6 +30,7 @@ from keepsum.tables.eager import eager
 from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
+from keepsum.tables.near_labels import refuse_near_labels
 from keepsum.tables.origins import INDEX, Frame, Origin
 from keepsum.tables.records import Records
 from keepsum.tables.source import Source
@@ -159,11 +160,12 @@ class Table:
         labels = {name: source.labels(name) for name in names}
         if not (isinstance(domain, Domain) and domain.structural_zeros):  # these may have several rows, all of 0
             refuse_many_rows(labels, source.where)
-        columns = {name: check_labels(values, source.where, name) for name, values in labels.items()}
+        columns = {name: check_labels(values, source.where, name, labels) for name, values in labels.items()}
         counts = check_counts(source.counts(count), source.where, count)
         if isinstance(domain, Domain) and set(names) != set(domain.axes):
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
         refuse_traps(columns, within, declared.declared_axes, declared.dense, declared.wide and declared.wide[0])
+        refuse_near_labels(columns, within, declared.declared_axes)
         cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
         others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
         carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)

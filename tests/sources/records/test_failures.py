@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
 import ibis
@@ -83,6 +84,37 @@ def test_tables_of_databases(tmp_path, postgres):
         assert "no such table" in refused(source=source, table="nowhere")
     assert "no such table" in refused(source=postgres, table="nowhere.people")
     assert "Leave it out" in refused(source=csv(tmp_path), table="people")
+
+
+def test_the_tables_that_there_are(tmp_path, postgres):
+    import duckdb
+
+    lite, duck = tmp_path / "many.db", tmp_path / "few.duckdb"
+    with sqlite3.connect(lite) as database:
+        for k in range(22):
+            database.execute(f"CREATE TABLE t{k:02} (place TEXT)")
+    with duckdb.connect(duck) as database:
+        database.execute("CREATE TABLE people (place TEXT); CREATE SCHEMA census; CREATE VIEW census.v AS FROM people")
+    with connect(postgres) as server:
+        server.execute("DROP TABLE IF EXISTS listed; CREATE TABLE listed (place TEXT)")
+    first = ", ".join(f"'t{k:02}'" for k in range(20))
+    for name in (None, "nowhere"):
+        begin = "Name it with table=" if name is None else "Check table="
+        assert f"{begin}, one of {first} and 2 others." in refused(source=lite, table=name)
+        assert f"{begin}, one of 'census.v', 'people'." in refused(source=duck, table=name)
+        listed = refused(source=postgres, table=name)
+        assert f"{begin}, one of " in listed
+        assert "'listed'" in listed
+        assert "pg_" not in listed
+    with sqlite3.connect(tmp_path / "empty.db") as database:
+        database.execute("CREATE TABLE t (place TEXT)")
+        database.execute("DROP TABLE t")
+    assert "it has none" in refused(source=tmp_path / "empty.db")
+
+
+def test_a_csv_file_with_ducks_is_no_database(tmp_path):
+    (tmp_path / "birds.csv").write_text("species,DUCK,place\nx,1,01\n")
+    assert ks.tabulate(tmp_path / "birds.csv", "place", {"place": ["01"]}).counts.tolist() == [1]
 
 
 def test_connections(postgres, tmp_path):

@@ -17,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keepsum as ks
+from keepsum.planning.plan import compile_plan
+from keepsum.releasing.explain import explain
 from keepsum.tables.records import Records
 
 from .conftest import connect
@@ -135,7 +137,7 @@ def test_a_missing_unit_is_an_error(who):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"unit": "who"}, {"max_rows_per_unit": 1}, {"unit": "x", "max_rows_per_unit": 1}]
+    [{"unit": "who"}, {"max_rows_per_unit": 2}, {"unit": "x", "max_rows_per_unit": 1}]
     + [{"unit": "who", "max_rows_per_unit": most} for most in (0, -1, 1.5, True, 10**7)],
 )
 def test_a_unit_needs_a_bound_and_must_not_be_published(wrong):
@@ -221,6 +223,47 @@ def test_what_the_certificate_says(tmp_path):
     assert "records" not in msgspec.json.decode(ks.release(counts(), ["x"], ks.Laplace(1)).certificate.to_json())
 
 
+def test_totals_of_late_labels_lose_most_and_the_certificate_says_so():
+    release = ks.release(people(unit="who", max_rows_per_unit=1), ["x"], ks.Laplace(1))
+    words = "the first in the order of their labels, so totals of late labels lose most"
+    assert any(words in sentence for sentence in release.certificate.warnings)
+
+
+@pytest.mark.parametrize("mechanism", [ks.Laplace.per_person(1), ks.Gaussian.per_person(rho=1)])
+def test_a_loss_per_person_needs_to_know_how_many_records_a_person_has(mechanism):
+    alone = people()
+    words = "unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person"
+    with pytest.raises(ks.InputError, match=words):
+        ks.release(alone, ["x"], mechanism)
+    with pytest.raises(ks.InputError, match=words):
+        ks.plan(alone.keep("x"), mechanism).release(alone)
+
+
+def test_every_record_may_be_declared_to_be_of_another_person(tmp_path):
+    """The same counts and noise as per record; what is said of them is per person, and that nobody checked it."""
+    one_each = people(max_rows_per_unit=1)
+    assert one_each.records == Records(None, 1)
+    assert one_each.counts.tolist() == people().counts.tolist()
+    release = ks.release(one_each, ["x"], ks.Laplace.per_person(1))
+    assert any("declared to be of another person, and nobody checked" in s for s in release.certificate.warnings)
+    assert "; per-person epsilon 1" in str(release.plan.guarantee)
+    assert "per person of at most" not in release.plan.explain()
+    assert ks.verify(release.save(tmp_path / "out.csv")).passed
+
+
+def test_no_call_is_recommended_for_a_loss_per_record():
+    """It would be refused."""
+    frame = pd.DataFrame({"x": ["a"], "y": ["a"], "z": ["a"]})
+    labels = list("abcdefgh")
+    table = ks.tabulate(frame, ["x", "y", "z"], dict.fromkeys("xyz", labels))
+    text = " ".join(ks.plan(table.keep("x", "y", "z"), ks.Laplace("0.5")).explain().split())
+    assert "l2 Laplace with ks.Laplace.per_person" in text
+    ready = compile_plan(table.keep("x", "y", "z"), ks.Laplace("0.5"), records=table.records)
+    text = " ".join(explain(ready).split())
+    assert "Exact at the same per-record epsilon: l2 Laplace (standard deviation" in text
+    assert "per_person" not in text
+
+
 def counts() -> ks.Table:
     return ks.Table.from_array([[1, 2], [3, 4]], axes={"x": ["a", "b"], "y": ["p", "q"]})
 
@@ -231,6 +274,7 @@ def counts() -> ks.Table:
         ({"unit": "who", "max_rows_per_unit": 3}, False),
         ({"unit": "who", "max_rows_per_unit": None}, False),
         ({"unit": None, "max_rows_per_unit": 2}, False),
+        ({"unit": None, "max_rows_per_unit": 1}, True),  # as if declared; the stated loss covers more
         ({"unit": "", "max_rows_per_unit": 2}, False),
         ({"unit": "x", "max_rows_per_unit": 2}, False),
         ({"unit": "who", "max_rows_per_unit": 0}, False),

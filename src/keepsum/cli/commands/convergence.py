@@ -69,6 +69,8 @@ def convergence(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show how chains converge."""
+    from keepsum.facade.objects import Plan
+    from keepsum.planning.plan import compile_plan
     from keepsum.sources.atomic import check_new
 
     job = declared.job()
@@ -85,7 +87,7 @@ def convergence(
         step("reading the categories")
         table = job.cells()
         step("compiling the plan")
-        plan = ks.plan(job.kept(table), mechanism, max_rows_per_unit=job.spec.records.max_rows_per_unit or 1)
+        plan = Plan.of(compile_plan(job.kept(table), mechanism, records=table.records))
         if paper is not None:
             step("running the paper's chains")
             times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)

@@ -24,8 +24,7 @@ Examples:
 
     keepsum release counts.csv --count n --keep county --epsilon 0.5 -o - --certificate r.certificate.json --yes > r.csv
 
-    keepsum release people.parquet --by county,age,sex --domain categories.toml --bins age=0,18,65, --unit person
-    --max-rows-per-unit 3 --keep county --epsilon 1 --per-person --output out/
+    keepsum release visits.csv --unit id --max-rows-per-unit 3 --by sex --domain sex.toml --keep-total --epsilon 1 -o o/
 
     keepsum release
 

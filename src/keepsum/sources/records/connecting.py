@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from keepsum.sources.records.failures import attempt
 from keepsum.sources.records.files import find_files
 from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
 from keepsum.sources.records.sqlite_files import open_sqlite_file, sqlite_table
+from keepsum.sources.records.table_names import IN_SCHEMAS, IN_SQLITE, find_table
 
 READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
 
@@ -27,7 +29,7 @@ READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
 def open_address(address: str, table: str | None) -> OpenRecords:
     """The records of a table in the database at an address."""
     if scheme_of(address) in POSTGRES:
-        return _postgres(postgres_address(address), _named(table))
+        return _postgres(postgres_address(address), table)
     if scheme_of(address) == "sqlite":
         path = Path(sqlite_path(address))
         if find_files(path).format != "sqlite":
@@ -36,20 +38,21 @@ def open_address(address: str, table: str | None) -> OpenRecords:
     raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
 
 
-def _named(table: str | None) -> str:
-    if table is None:
-        raise InputError("The table of the database must be named. Name it with table=.")
-    return table
-
-
 def open_sqlite(path: Path, table: str | None) -> OpenRecords:
     """The records of a table in a SQLite file."""
     import ibis
 
-    name, wanted = f"Database {path.name!r}", _named(table)
+    name = f"Database {path.name!r}"
     connection, unchanged = open_sqlite_file(path, name)
     backend = attempt(lambda: ibis.sqlite.from_connection(connection), name)
-    records = opened(backend, lambda: sqlite_table(backend, connection, wanted), "sqlite", name)
+
+    def find(wanted: str) -> Any:
+        return sqlite_table(backend, connection, wanted)
+
+    def names() -> Any:
+        return connection.execute(IN_SQLITE).fetchall()
+
+    records = opened(backend, lambda: find_table(find, table, names, name), "sqlite", name)
 
     def run(expression: Any) -> Any:
         counted = records.run(expression)
@@ -63,7 +66,7 @@ def open_duckdb(path: Path, table: str | None) -> OpenRecords:
     """The records of a table in a DuckDB file."""
     import ibis
 
-    name, wanted = f"Database {path.name!r}", _named(table)
+    name = f"Database {path.name!r}"
 
     def connect() -> Any:
         backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
@@ -72,11 +75,14 @@ def open_duckdb(path: Path, table: str | None) -> OpenRecords:
         return backend
 
     backend = attempt(connect, name)
-    schema, inner = _split(wanted)
-    return opened(backend, lambda: backend.table(inner, database=schema), "duckdb", name)
+
+    def names() -> Any:
+        return backend.con.execute(IN_SCHEMAS).fetchall()
+
+    return opened(backend, lambda: find_table(_in_schema(backend), table, names, name), "duckdb", name)
 
 
-def _postgres(address: PostgresAddress, table: str) -> OpenRecords:
+def _postgres(address: PostgresAddress, table: str | None) -> OpenRecords:
     import ibis
 
     name = "The database"
@@ -93,8 +99,12 @@ def _postgres(address: PostgresAddress, table: str) -> OpenRecords:
         ),
         name,
     )
-    schema, inner = _split(table)
-    return opened(backend, lambda: backend.table(inner, database=schema), "postgres", name)
+
+    def names() -> Any:
+        backend.con.rollback()  # what failed before
+        return backend.con.execute(IN_SCHEMAS).fetchall()
+
+    return opened(backend, lambda: find_table(_in_schema(backend), table, names, name), "postgres", name)
 
 
 def _check_password_file(address: PostgresAddress) -> None:
@@ -113,7 +123,11 @@ def _check_password_file(address: PostgresAddress) -> None:
         )
 
 
-def _split(table: str) -> tuple[str | None, str]:
-    """The schema, if there is one, and the table: ``census.people``."""
-    schema, _, inner = table.rpartition(".")
-    return schema or None, inner
+def _in_schema(backend: Any) -> Callable[[str], Any]:
+    """Find a table by its name, with its schema if there is one: ``census.people``."""
+
+    def find(table: str) -> Any:
+        schema, _, inner = table.rpartition(".")
+        return backend.table(inner, database=schema or None)
+
+    return find

@@ -60,8 +60,12 @@ def declare_cells(
     if not axes:
         raise InputError("Axes in within= must be among the columns to count by. Name them with by=.")
     for what, given in (("Bins", cuts), ("Categories of missing values", absent)):
-        if not set(given) <= set(axes):
-            raise InputError(f"{what} must be declared for columns to count by, {quoted(axes)}.")
+        others = [name for name in given if name not in axes]
+        if others:
+            raise InputError(
+                f"{what} must be declared for columns to count by, {quoted(axes)}, got {shown_names(others)}. Correct "
+                f"the name, or add the column with by=."
+            )
     for name in cuts:
         if name in parents or name in parents.values():
             raise InputError(f"Column {shown_name(name)} must not be nested, because it is cut into bins.")
@@ -76,15 +80,21 @@ def declare_cells(
 
 
 def check_unit(unit: Any, max_rows: Any, axes: Sequence[str]) -> Records:
-    """The unit and its bound: both or neither."""
+    """The unit and its bound: both or neither, or the bound 1 alone, if every record is declared to be of another."""
     if unit is None and max_rows is None:
         return Records()
-    if unit is None or max_rows is None:
-        raise InputError("unit= and max_rows_per_unit= must be given together: a guarantee per unit needs both.")
+    most = None if max_rows is None else check_whole(max_rows, "The number of records per unit", 1, LARGEST_BOUND)
+    if most is None or (unit is None and most > 1):
+        raise InputError(
+            "unit= and max_rows_per_unit= must be given together: a guarantee per unit needs both. "
+            "max_rows_per_unit=1 alone declares that every record is of another person."
+        )
+    if unit is None:
+        return Records(None, most)
     check_text(unit, "The column of the unit")
     if unit in axes:
         raise InputError(f"The column of the unit must not be an axis, which is published, got {shown_name(unit)}.")
-    return Records(unit, check_whole(max_rows, "The number of records per unit", 1, LARGEST_BOUND))
+    return Records(unit, most)
 
 
 def _parents(domain: Domain | Mapping[str, Any] | None, within: Mapping[str, str] | None) -> dict[str, str]:

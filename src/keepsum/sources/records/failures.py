@@ -15,6 +15,7 @@ from keepsum.errors import DataError, KeepsumError
 
 T = TypeVar("T")
 MEMORY = "counting the records needs more memory than there is, and nothing is written to disk. Count fewer columns"
+NO_SUCH_TABLE = "has no such table"
 
 # The name of the error's class, what its text contains, and our words for it; the first that fits is said.
 REASONS = [
@@ -26,8 +27,8 @@ REASONS = [
     (r"", r'role "[^"]*" does not exist', "the server has no such user"),
     (r"InsufficientPrivilege", r"", "this user may not read it"),
     (r"Duplicate", r"", "two of its columns have the same name. Rename one"),
-    (r"TableNotFound|UndefinedTable|CatalogException|InvalidSchemaName", r"", "it has no such table. Check table="),
-    (r"", r"no such table|Table with name", "it has no such table. Check table="),
+    (r"TableNotFound|UndefinedTable|CatalogException|InvalidSchemaName", r"", f"it {NO_SUCH_TABLE}. Check table="),
+    (r"", r"no such table|Table with name", f"it {NO_SUCH_TABLE}. Check table="),
     (
         r"",
         r"not a database|not a valid DuckDB|read enough bytes|file is encrypted|file is malformed",

@@ -128,7 +128,7 @@ def _format(path: Path) -> Format:
         return "arrow"
     if start[:16] == b"SQLite format 3\0":
         return "sqlite"
-    if start[8:12] == b"DUCK":
+    if start[8:12] == b"DUCK" and start[14:16] == b"\0\0":  # not a CSV file with a column of that name
         return "duckdb"
     if path.suffix.lower() in (".db", ".sqlite", ".sqlite3", ".duckdb", ".parquet", ".pq"):
         raise DataError(f"File {path.name!r} must be a database or Parquet file as its name says, but is not.")
