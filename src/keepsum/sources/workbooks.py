@@ -125,9 +125,9 @@ class Sheet:
             shown = self.formats.get((row, column))
             if shown is not None and shown.other_number and isinstance(value, (int, float)):
                 raise DataError(
-                    f"Cell {_letters(column)}{row + 1} of sheet {given(self.name)} must show the count that it has, but "
-                    f"its format shows another number (percent, thousands, or digits as text). Format the column as "
-                    f"numbers, and check them."
+                    f"Cell {_letters(column)}{row + 1} of sheet {given(self.name)} must show the count that it has, "
+                    f"but its format shows another number (percent, thousands, or digits as text). Format the column "
+                    f"as numbers, and check them."
                 )
         return values
 
