@@ -4,10 +4,26 @@ A fact was *measured* if it came from a pilot, from coupled chains or from a sim
 another value.
 """
 
+import json
+import math
+
 import pytest
 
 import keepsum as ks
-from releasing.changed_facts import BLOCK, FIRST, PARAMETERS, PERSON, SHOWN, at, nothing, release_of, scaled, wrong
+from keepsum.releasing.plausible_accuracy import least_margin
+from releasing.changed_facts import (
+    BLOCK,
+    FIRST,
+    PARAMETERS,
+    PERSON,
+    SHOWN,
+    at,
+    nothing,
+    release_of,
+    scaled,
+    small_table,
+    wrong,
+)
 
 
 def looser(document):
@@ -52,7 +68,6 @@ def as_regions(document):
 MEASURED = [
     ("simulated", at(*BLOCK, "sampler", "acceptance")(0.9)),
     ("simulated", at(*BLOCK, "sampler", "acceptance")(nothing)),
-    ("simulated", at(*BLOCK, "sampler", "method")("three_rows")),
     ("simulated", at(*BLOCK, "form", "totals")(7)),
     ("holes", as_regions),
     ("simulated", at("accuracy", "simulated_draws")(100_000)),
@@ -71,7 +86,6 @@ MEASURED = [
     ("chains", at(*SHOWN, "rounding")(0)),
     ("chains", at(*SHOWN, "give_up")(lambda old: old + 1)),
     ("chains", looser),
-    ("chains", another_sampler),
     ("rounded", at(*BLOCK, "sampler", "acceptance")(0.5)),
 ]
 
@@ -95,6 +109,11 @@ NONSENSE = [
     ("simulated", at("accuracy", "level")(0)),
     ("simulated", at("accuracy", "typical_margin")(-1)),
     ("simulated", at("accuracy", "simulated_draws")(-1)),
+    ("simulated", at("accuracy", "simulated_draws")(1)),
+    ("simulated", at("accuracy", "typical_margin")(0)),
+    ("simulated", at("accuracy", "typical_margin")(1)),
+    ("gaussian", at("accuracy", "typical_margin")(0)),
+    ("rounded", at("accuracy", "typical_margin")(0)),
     ("simulated", at("exposure", "bounded")(-1)),
     ("simulated", at("exposure", "bounded")(17)),
     ("simulated", at("exposure", "not_checked")(17)),
@@ -129,6 +148,40 @@ NONSENSE = [
 @pytest.mark.parametrize(("name", "change"), NONSENSE)
 def test_nonsense_fails(name, change):
     assert wrong(name, change)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"), [("simulated", at(*BLOCK, "sampler", "method")("three_rows")), ("chains", another_sampler)]
+)
+def test_a_method_of_a_later_version_is_not_checked(name, change, tmp_path):
+    """Nothing contradicts it, but an exact method that nobody knows is no guarantee."""
+    assert wrong(name, change) == []
+    path = release_of(name).save(tmp_path / "out.csv")
+    certificate = tmp_path / "out.certificate.json"
+    document = json.loads(certificate.read_bytes())
+    change(document)
+    certificate.write_text(json.dumps(document))
+    failed = [check for check in ks.verify(path).checks if not check.passed]
+    method = document["guarantee"]["blocks"][0]["sampler"]["method"]
+    assert [check.name for check in failed] == ["statement"]
+    assert failed[0].words.startswith(f"not checked: this version does not know the method '{method}'")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [ks.Laplace(epsilon=1), ks.Laplace(epsilon="1/8"), ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(sigma=1)],
+)
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+def test_no_margin_is_below_the_least_one(mechanism, level):
+    """In a 2 x 2 table under both margins the noise is k (1, -1, -1, 1): the least margin of Laplace noise is exact."""
+    plan = ks.plan(small_table((2, 2)).keep("a", "b"), mechanism)
+    longest = {"l1": 4, "l2": 2}[plan.mechanism.norm]
+    weight = math.exp(-2 / 1) if isinstance(mechanism, ks.Gaussian) else math.exp(-longest * float(mechanism.epsilon))
+    weights = [weight ** (k * k if isinstance(mechanism, ks.Gaussian) else k) for k in range(200)]
+    total = 2 * sum(weights) - 1
+    margin = next(m for m in range(200) if (2 * sum(weights[: m + 1]) - 1) / total >= level - 1e-9)
+    least = least_margin(plan, level)
+    assert least == min(1, margin) if isinstance(mechanism, ks.Gaussian) else least == margin
 
 
 def test_nothing_is_drawn_or_simulated_to_verify(tmp_path, monkeypatch):

@@ -537,6 +537,38 @@ def test_no_changed_value_makes_verify_raise(children, tmp_path):
         assert isinstance(ks.verify(path), ks.Verification)
 
 
+def test_what_is_no_plain_file_is_named_and_not_opened(signed, released, tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(ks.InputError, match=r"must be a file, but it is a pipe\."):
+        ks.verify(pipe)
+    with pytest.raises(ks.InputError, match=r"The certificate .* must be a file, but it is a pipe\."):
+        ks.verify(signed, pipe)
+    for special, kind in ((pipe, "a pipe"), ("/dev/zero", "a device")):
+        with pytest.raises(ks.InputError, match=f"must be a regular file, but it is {kind}"):
+            ks.verify(signed, key=special)
+        with pytest.raises(ks.InputError, match=f"must be a regular file, but it is {kind}"):
+            released.save(tmp_path / "again.csv", sign_with=special)
+        with pytest.raises(ks.InputError, match=f"must be a regular file, but it is {kind}"):
+            ks.verify(signed, totals=special)
+
+
+def test_the_words_are_those_of_show_and_what_is_only_stated_is_said(signed, tmp_path):
+    words = {check.name: check.words for check in ks.verify(signed).checks}
+    assert "l1 distance 4: two people swap cells), for a change of any one attribute" in words["statement"]
+    assert "the publisher" not in words["statement"]
+    visits = pl.DataFrame({"who": [1, 1, 2, 3], "x": ["a", "b", "a", "b"], "y": ["c", "d", "d", "c"]})
+    domain = {"x": ["a", "b"], "y": ["c", "d"]}
+    table = ks.tabulate(visits, by=["x", "y"], domain=domain, unit="who", max_rows_per_unit=3)
+    path = ks.release(table, keep=["x"], mechanism=LAPLACE).save(tmp_path / "visits.csv")
+    verification = ks.verify(path)
+    words = {check.name: check.words for check in verification.checks}
+    assert verification
+    assert "per person of at most 3 records" in words["statement"]
+    assert words["statement"].endswith("is the publisher's word, and cannot be checked")
+    assert words["signature"] == "none: nothing shows who published it"
+
+
 def test_a_name_that_is_too_long_gets_a_sentence():
     with pytest.raises(ks.InputError, match="The released table must be"):
         ks.verify("x" * 5000 + ".csv")

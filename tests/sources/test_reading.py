@@ -9,6 +9,8 @@ from pyarrow import feather, parquet
 
 import keepsum as ks
 from keepsum import _memory
+from keepsum.sources.declarations import file_text, read_domain, read_keep
+from keepsum.sources.structures import read_structure
 
 DOMAIN = {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Washington"], "WI": ["Washington"]}}
 
@@ -126,6 +128,17 @@ def test_what_is_no_file(tmp_path):
     ):
         with pytest.raises(ks.InputError, match=message):
             ks.read_table(path, count="n")
+
+
+def test_declarations_are_regular_files(tmp_path):
+    """Reading a pipe may never end, and reading a device does not."""
+    os.mkfifo(tmp_path / "pipe.toml")
+    table = ks.Table.from_array([1, 2], axes={"sex": ["f", "m"]})
+    readers = (read_domain, file_text, lambda path: read_keep(path, table), lambda path: read_structure(path, []))
+    for path, kind in ((tmp_path / "pipe.toml", "a pipe"), ("/dev/zero", "a device")):
+        for reader in readers:
+            with pytest.raises(ks.InputError, match=f"must be a regular file, but it is {kind}. Save it as a file"):
+                reader(path)
 
 
 def test_a_pipe_is_read_as_far_as_it_fits_in_memory(tmp_path, monkeypatch):

@@ -88,13 +88,22 @@ ACTIONS = (
 )
 
 
-@pytest.mark.parametrize("actions", ["DDD", "IID", "MMD"])
+@pytest.mark.parametrize("actions", ["DDD", "IID", "MMD", "IId", ["I", "I", " D"], ["I", "I", "d "]])
 @pytest.mark.parametrize(
     "more", [{}, {"drop": ["ACTION"]}, {"flags": {"ACTION": "I"}}, {"axes": ["SEX"]}, {"axes": ["SEX", "ACTION"]}]
 )
 def test_deletions_are_no_data(tmp_path, actions, more):
     """Whatever becomes of the column that says so."""
     refused(tmp_path, ACTIONS.format(*actions), "must not be D, .* no data", domain=None, **more)
+
+
+def test_codes_of_no_action(tmp_path):
+    for actions in ("IIX", "XXX", ["I", "I", "Delete"]):
+        for more in ({}, {"flags": {"ACTION": "I"}}, {"drop": ["ACTION"]}):
+            refused(tmp_path, ACTIONS.format(*actions), "must be I, A, M, R or D", domain={"SEX": ["F", "M"]}, **more)
+    for flag in ("X", "", "i"):
+        text = ACTIONS.format(*"III").replace("I,M,7", "I,X,7")
+        refused(tmp_path, text, "ACTION in an SDMX-CSV file must be I", domain=None, flags={"ACTION": flag})
 
 
 def test_deletions_can_be_left_out(tmp_path):

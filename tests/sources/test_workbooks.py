@@ -133,7 +133,10 @@ def test_codes_have_the_zeros_that_people_see(tmp_path, code, edit):
     assert cells == {("00501", "2020"): 6, ("01234", "02020"): 5, ("98765", "2020"): 7, ("123456", "2020"): 8}
 
 
-@pytest.mark.parametrize("code", ["00000-0000", "[<=99999]00000;00000-0000", '"Nr" 000', "000 00"])
+@pytest.mark.parametrize(
+    "code",
+    ["00000-0000", "[<=99999]00000;00000-0000", '"Nr" 000', "000 00", '"FIPS "0', '0 "people"', 'General" kg"', "\\N0"],
+)
 def test_codes_in_other_formats_are_not_guessed(tmp_path, code):
     data = book(ZIPS, change=formatted(code, ["A4", "C2"]))
     refused(tmp_path, data, "Cell A4 of sheet 'Counts' must have a label, .* shows more than its digits", domain=None)
@@ -141,7 +144,20 @@ def test_codes_in_other_formats_are_not_guessed(tmp_path, code):
     assert read(tmp_path, book(ZIPS, change=formatted(code, ["C2"])), domain=domain).counts.tolist() == [5, 6, 7, 8]
 
 
-@pytest.mark.parametrize("code", ["General", "0", "#,##0", "0.00", "0.00E+00", "0%"])
+@pytest.mark.parametrize("code", ['0"000"', "0\\0", "0%", "0.00%", "0,", "#,##0,", '0.0,,"M"', '0;0"000"', '0"a;b"%'])
+def test_counts_that_look_like_other_numbers(tmp_path, code):
+    domain = {"zip": ["1234", "00501", "98765", "123456"], "year": ["2020"]}
+    words = "Cell C3 of sheet 'Counts' must show the count that it has"
+    refused(tmp_path, book(ZIPS, change=formatted(code, ["C3"])), words, domain=domain)
+    if ";" not in code.split('"')[0]:
+        words = "Cell A4 of sheet 'Counts' must have a label"
+        refused(tmp_path, book(ZIPS, change=formatted(code, ["A4"])), words, domain=domain)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["General", "0", "#,##0", "0.00", "0.00E+00", "#,##0_);(#,##0)", '_(* #,##0_);_(* (#,##0);_(* "-"_);_(@_)', "0\\ "],
+)
 def test_formats_without_leading_zeros(tmp_path, code):
     domain = {"zip": ["1234", "00501", "98765", "123456"], "year": ["2020"]}
     assert read(tmp_path, book(ZIPS, change=formatted(code)), domain=domain).counts.tolist() == [5, 6, 7, 8]

@@ -105,6 +105,12 @@ def test_equality_and_hash():
         ({"a": "xyz"}, None, "must be a list"),
         ({"a": ["x", 1]}, None, "of one type, got int and str"),
         ({"a": [1.5]}, None, "text or a whole number"),
+        (
+            {"a": ["é", "x\ud800"]},
+            None,
+            "axis 'a' must be text that UTF-8 can encode, but one contains half a character",
+        ),
+        ({"a": ["x"], "b": [("x", "\udc80")]}, {"b": "a"}, "axis 'b' must be text that UTF-8 can encode"),
         ({"a": [None]}, None, "text or a whole number"),
         ({"": ["x"]}, None, "name of an axis"),
         (["a"], None, "mapping from names"),

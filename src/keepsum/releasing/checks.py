@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from keepsum.accuracy.disclosure import bounded_cells
-from keepsum.accuracy.law import cell_law
-from keepsum.accuracy.margins import accuracy
 from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import CompiledPlan
@@ -35,7 +32,8 @@ from keepsum.releasing.facts import (
     SamplerRecord,
     SamplingRecord,
 )
-from keepsum.releasing.records import accuracy_record, exposure_record, pairs_are_plausible, sampling_record
+from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_follows
+from keepsum.releasing.records import pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
 
@@ -59,7 +57,7 @@ class KnownMethod:
     zeros: bool = True  # whether tables may have structural zeros
 
 
-# The methods of this version and of earlier ones; those of a later one are taken as stated.
+# The methods of this version and of earlier ones.
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
     "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
@@ -100,11 +98,16 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         and _ranks_follow(record.blocks, plan.groups)
         and all(_block_is_plausible(block, drawn.norm) for block in record.blocks),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
-        "the accuracy": _accuracy_follows(facts, plan, released),
-        "the exposed cells": _exposure_follows(facts, plan, released),
+        "the accuracy": accuracy_follows(facts, plan, released),
+        "the exposed cells": exposure_follows(facts, plan, released),
         "postprocessing and ledger": len(facts.postprocessing) <= 1 and facts.ledger is None,
     }
     return [what for what, right in agrees.items() if not right]
+
+
+def unknown_methods(facts: ReleaseFacts) -> list[str]:
+    """The methods that this version does not know: how exact they are cannot be checked."""
+    return sorted({block.sampler.method for block in facts.guarantee.blocks} - KNOWN_METHODS.keys())
 
 
 def _records_are_plausible(facts: ReleaseFacts) -> bool:
@@ -243,7 +246,7 @@ def _method_fits(block: BlockRecord, norm: Norm) -> bool:
     """Whether a method that this version knows is that exact, and draws such noise on blocks of that form."""
     known, form = KNOWN_METHODS.get(block.sampler.method), block.form
     if known is None:
-        return True
+        return True  # nothing is known against it, or for it: see unknown_methods
     long_axes = sum(length > 2 for length in form.shape)
     fewest, most = known.long_axes or (0, len(form.shape))
     return (
@@ -317,38 +320,3 @@ def _close(stated: float | None, computed: float | None) -> bool:
     if stated is None or computed is None:
         return stated is None and computed is None
     return abs(stated - computed) <= FLOAT_TOLERANCE * abs(computed)
-
-
-# -- exposure and accuracy --------------------------------------------------------------------------
-
-
-def _is_computed(plan: CompiledPlan) -> bool:
-    """Whether every margin of error is computed, not simulated."""
-    return cell_law(plan.mechanism) is not None and not any(group.members for group in plan.groups)
-
-
-def _accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
-    stated = facts.accuracy
-    if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws) < 0:
-        return False
-    if released is None or not _is_computed(plan):
-        return released is None or stated.simulated_draws > 0
-    computed = accuracy_record(accuracy(plan.blocks, stated.level))
-    if stated.simulated_draws:  # by a version that could not compute it
-        return abs(stated.typical_margin - computed.typical_margin) <= max(2, computed.typical_margin // 4)
-    return stated == computed
-
-
-def _exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
-    """Whether pinned cells follow, and bounded ones where margins of error were computed, not simulated."""
-    stated = facts.exposure
-    pinned = len(plan.pinned)
-    if min(stated.bounded, stated.not_checked) < 0 or pinned + stated.bounded + stated.not_checked > plan.size:
-        return False
-    if released is None or not _is_computed(plan):
-        expected = exposure_record(plan, stated.bounded, stated.not_checked)
-    else:
-        margins = accuracy(plan.blocks, facts.accuracy.level).margins
-        bounds = bounded_cells(plan.structure, released.counts, margins)
-        expected = exposure_record(plan, len(bounds.cells), bounds.not_checked)
-    return stated == expected

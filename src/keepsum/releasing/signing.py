@@ -18,6 +18,7 @@ from keepsum.errors import InputError
 from keepsum.releasing.canonical import canonical
 from keepsum.releasing.facts import ReleaseFacts, SignatureRecord
 from keepsum.sources.atomic import check_new, write_keys
+from keepsum.sources.special_files import refuse_special
 
 # Encodings of the points of order 1, 2, 4 and 8, which are not valid keys, with either sign.
 _SMALL = (
@@ -86,6 +87,7 @@ def read_public_key(path: str | PathLike[str]) -> Ed25519PublicKey:
 def _read(path: str | PathLike[str]) -> tuple[bytes, int]:
     """The file of a key, and who may read it."""
     name = check_path(path, "The key")
+    refuse_special(name, "Key")
     try:
         with name.open("rb") as file:
             return file.read(LONGEST_KEY), os.fstat(file.fileno()).st_mode & 0o777

@@ -19,16 +19,17 @@ from keepsum._work import VERIFICATION, limited
 from keepsum.errors import InputError, KeepsumError, TooMuchWorkError
 from keepsum.lattice.structure import decompose
 from keepsum.releasing.certificate import Certificate, document_of
-from keepsum.releasing.checks import contradictions
-from keepsum.releasing.codec import carried_of, kept_invariants, kept_values, records_of
+from keepsum.releasing.checks import contradictions, unknown_methods
+from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
 from keepsum.releasing.destination import belongs_to, beside_certificate
 from keepsum.releasing.facts import NonNegativeRecord
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
 from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
-from keepsum.releasing.statements import RANDOMNESS, guarantee_of, per_unit
+from keepsum.releasing.statements import RANDOMNESS, PersonStatements
 from keepsum.sources.atomic import put_back
 from keepsum.sources.declarations import read_released, read_totals
+from keepsum.sources.special_files import kind_of
 from keepsum.sources.writing import table_hash
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
@@ -39,6 +40,8 @@ NOT_CHECKED = (
     "not checked: working it out again takes more steps than a check may take. Pass patient=True to do it, however "
     "long it takes."
 )
+UNSIGNED = "none: nothing shows who published it"
+BOUND = "that the records of each person were so bounded is the publisher's word, and cannot be checked"
 NON_NEGATIVE = "non-negative table"
 Pathlike = str | PathLike[str]
 T = TypeVar("T")
@@ -225,7 +228,9 @@ class Files:
 
 def _instead(path: Path) -> str:
     """What is at a path where something else should be."""
-    return "but it is a folder" if path.is_dir() else "but it is a file" if path.exists() else "and there is none"
+    if not path.exists():
+        return "and there is none"
+    return f"but it is {kind_of(path)}"
 
 
 def read_bytes(path: Path) -> bytes:
@@ -277,7 +282,7 @@ class _Report:
 def _signature(record: Certificate, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
     signature = record.signature
     if signature is None:
-        return trusted is None, "none" if trusted is None else f"none, although a key is given{STOPPED}"
+        return trusted is None, UNSIGNED if trusted is None else f"none, although a key is given{STOPPED}"
     if not is_signed_by(document, signature, trusted if trusted is not None else named_key(signature)):
         return False, f"invalid: the certificate was changed, or another key signed it{STOPPED}"
     if trusted is not None:
@@ -294,8 +299,12 @@ def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | 
     wrong = contradictions(record, kept, released)
     if wrong:
         return False, f"does not follow from the kept totals and the mechanism: {', '.join(wrong)}"
-    guarantee = guarantee_of(record.mechanism, record.guarantee)
-    return True, f"{guarantee.words}; {per_unit(records_of(record.records))} {guarantee.person_words}"
+    unknown = unknown_methods(record)
+    if unknown:
+        return False, f"not checked: this version does not know the method {unknown[0]!r}. Use a later version."
+    person = PersonStatements.of(record)
+    bounded = record.records is not None and record.records.max_rows_per_unit is not None
+    return True, f"{person.guarantee.words}; {person.headline()}{f'; {BOUND}' if bounded else ''}"
 
 
 def _read_table(

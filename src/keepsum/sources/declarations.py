@@ -19,6 +19,7 @@ from keepsum._text import shown_names, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
 from keepsum.sources.sdmx import without_attributes
+from keepsum.sources.special_files import refuse_special
 from keepsum.tables.axes import Label, quoted
 from keepsum.tables.carried import Carried
 from keepsum.tables.cells import cells_of, check_labels, locate
@@ -162,6 +163,7 @@ def read_totals(path: str | PathLike[str], invariants: Invariants, count: str) -
         A file with one row per figure and the same count column as the table. Columns of axes identify the total, where
         an empty value means all categories of that axis (CSV only); or a column ``total`` contains its name.
     """
+    refuse_special(check_path(path, "The file of published figures"), "File")
     source = open_columns(path, count).source
     name = Path(path).name
     if count not in source.names:
@@ -310,6 +312,7 @@ def toml_problem(error: Exception) -> str:
 def file_text(path: str | PathLike[str]) -> str:
     """The text of a UTF-8 file of declarations."""
     file = check_path(path, "The file")
+    refuse_special(file, "File")
     try:
         data = file.read_bytes()
     except OSError as error:

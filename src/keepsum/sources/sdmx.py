@@ -29,7 +29,7 @@ MEASURE = "OBS_VALUE"
 IDENTIFYING = ("DATAFLOW", "STRUCTURE", "STRUCTURE_ID", "ACTION", "LAST UPDATE")
 # What SDMX-CSV 2.0 says of a row: I is an observation of a data set. A, M and R are updates (append, merge, replace),
 # in which a cell without a row stays as it was and is not zero. D is an observation, or several, to delete.
-ACTION, INFORMATION, DELETE = "ACTION", "I", "D"
+ACTION, INFORMATION, DELETE, UPDATES = "ACTION", "I", "D", ("A", "M", "R")
 # By the SDMX code lists CL_OBS_STATUS and CL_CONF_STATUS: a released count is an estimated value, and free for
 # publication. OBS_FLAG is what Eurostat calls the status of an observation.
 FLAGS = {"OBS_STATUS": "E", "OBS_FLAG": "e", "CONF_STATUS": "F"}
@@ -189,13 +189,19 @@ def _check_actions(source: Source, axes: Sequence[str], flags: Mapping[str, str]
     is_version_2 = source.names[0].partition("[")[0] == "STRUCTURE"
     if ACTION not in source.names or (ACTION in axes and not is_version_2):
         return
-    actions = list(map(str, source.labels(ACTION).values))
-    if DELETE in (*actions, flags.get(ACTION)):
+    written = [*map(str, source.labels(ACTION).values), *([flags[ACTION]] if ACTION in flags else [])]
+    actions = [action.strip().upper() for action in written]  # d is a deletion too
+    if DELETE in actions:
         raise DataError(
-            "ACTION in an SDMX-CSV file must not be D, because such rows are deletions and no data. Apply the file to "
-            "its data set and export that, or leave the rows out with drop_rows={'ACTION': 'D'}."
+            f"ACTION in an SDMX-CSV file must not be D, because such rows are deletions and no data. Apply the file to "
+            f"its data set and export that, or leave the rows out with drop_rows="
+            f"{ {ACTION: written[actions.index(DELETE)]} }."
         )
-    if any(action != INFORMATION for action in actions) and flags.get(ACTION) != INFORMATION:
+    if not {*actions} <= {INFORMATION, *UPDATES, ""}:
+        raise DataError(
+            "ACTION in an SDMX-CSV file must be I, A, M, R or D, but some row has another code. Correct it."
+        )
+    if any(action != INFORMATION for action in written) and flags.get(ACTION) != INFORMATION:
         raise DataError(
             "ACTION in an SDMX-CSV file must be I in every row: others are updates, in which cells without a row are "
             "not zero. Apply the file to its data set and export that, or give ACTION the value I with flags= if no "

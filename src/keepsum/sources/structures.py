@@ -18,6 +18,7 @@ from keepsum._arguments import check_path
 from keepsum._memory import check_room
 from keepsum._text import shown_names
 from keepsum.errors import DataError, InputError
+from keepsum.sources.special_files import refuse_special
 from keepsum.tables.total_labels import is_total
 
 BYTES_A_BYTE = 30  # of XML, as a tree
@@ -70,6 +71,7 @@ class DataStructure:
 def read_structure(path: str | PathLike[str], columns: Collection[str]) -> DataStructure:
     """The data structure in a file whose dimensions are among these columns."""
     file = check_path(path, "The structure file")
+    refuse_special(file, "File")
     try:
         check_room(file.stat().st_size, f"File {file.name!r}", BYTES_A_BYTE)
         data = file.read_bytes()

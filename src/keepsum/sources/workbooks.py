@@ -18,7 +18,7 @@ from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
 from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
 from keepsum.sources.csv_files import check_header
-from keepsum.sources.number_formats import UNKNOWN, digits_by_place
+from keepsum.sources.number_formats import UNKNOWN, NumberFormat, formats_by_place
 from keepsum.tables.coded import Coded
 from keepsum.tables.origins import Text
 from keepsum.tables.source import Source
@@ -50,7 +50,7 @@ def workbook_source(data: bytes, name: str, sheet: str | None) -> tuple[Source, 
         name,
         rows,
         lambda place: part is not None and _is_formula(members[part], place),
-        digits_by_place(members, part),
+        formats_by_place(members, part),
     )
     source = sheet_of.source()
     return source, Text(columns=source.names)
@@ -64,7 +64,7 @@ class Sheet:
     file: str
     rows: Sequence[Sequence[Any]]
     is_formula: Callable[[str], bool]  # whether a place such as C3 has a formula
-    digits: Mapping[tuple[int, int], int]  # of cells whose format adds leading zeros, by row and column
+    formats: Mapping[tuple[int, int], NumberFormat]  # of cells that show more than digits, by row and column
 
     def source(self) -> Source:
         """The columns that the first row names."""
@@ -75,7 +75,7 @@ class Sheet:
         return Source(
             names=names,
             labels=cache(lambda name: Coded.of(self._labels(numbers, position[name])).translated(_label)),
-            counts=lambda name: self._values(numbers, position[name]),
+            counts=lambda name: self._counts(numbers, position[name]),
             where=lambda row: f"row {numbers[row] + 1} of sheet {given(self.name)}",
             height=len(numbers),
         )
@@ -100,13 +100,14 @@ class Sheet:
     def _labels(self, numbers: Sequence[int], column: int) -> list[Any]:
         """The values of a column of labels, numbers with leading zeros as they are shown."""
         values = self._values(numbers, column)
-        if not any(place == column for _, place in self.digits):
+        if not self._has_formats(column):
             return values
         return [self._shown(value, row, column) for value, row in zip(values, numbers, strict=True)]
 
     def _shown(self, value: Any, row: int, column: int) -> Any:
         """A number with the leading zeros that its format shows; anything else as it is."""
-        digits = self.digits.get((row, column))
+        shown = self.formats.get((row, column))
+        digits = None if shown is None else shown.digits
         label = _label(value)
         if digits is None or isinstance(value, str) or not isinstance(label, str) or not label.isdecimal():
             return value
@@ -116,6 +117,22 @@ class Sheet:
                 f"in a format that shows more than its digits. Format the column as text, and write the labels out."
             )
         return label.zfill(digits)
+
+    def _counts(self, numbers: Sequence[int], column: int) -> list[Any]:
+        """The values of a column of counts, which must be the numbers that people see."""
+        values = self._values(numbers, column)
+        for value, row in zip(values, numbers, strict=True) if self._has_formats(column) else ():
+            shown = self.formats.get((row, column))
+            if shown is not None and shown.other_number and isinstance(value, (int, float)):
+                raise DataError(
+                    f"Cell {_letters(column)}{row + 1} of sheet {given(self.name)} must show the count that it has, "
+                    f"but its format shows another number (percent, thousands, or digits as text). Format the column "
+                    f"as numbers, and check them."
+                )
+        return values
+
+    def _has_formats(self, column: int) -> bool:
+        return any(place == column for _, place in self.formats)
 
     def _values(self, numbers: Sequence[int], column: int) -> list[Any]:
         """The values of a column in some rows, None where there is none."""

@@ -134,6 +134,11 @@ def check_label(name: str, label: Any) -> Label:
             f"A category of axis {name!r} must be text or a whole number, got {_kind_of_label(label)}. "
             f"Convert it to text first."
         )
+    if isinstance(label, str) and not label.isascii() and label.encode("utf-8", "replace").decode("utf-8") != label:
+        raise DomainError(
+            f"A category of axis {name!r} must be text that UTF-8 can encode, but one contains half a character. "
+            f"Correct it."
+        )
     return label
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 
@@ -12,6 +13,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.sources.records.bins import Bins
+from keepsum.sources.records.signs import DATE_TEXT
 
 from .conftest import connect
 
@@ -77,6 +79,40 @@ def test_edges_belong_to_the_bin_above():
     assert counts(["2020-06-30T23:59", "2020-07-01"], ["2020-01-01", "2020-07-01", None]) == [1, 1]
 
 
+NO_DATES = [
+    "2020-02-30",
+    "2021-02-29",
+    "1900-02-29",
+    "2020-04-31",
+    "0000-01-01",
+    "2020-02-01 99:99",
+    "2020-02-01 24:00",
+    "2020-02-01 12:60",
+    "2020-02-01 12:00:60",
+    "2020-02-01\n",
+]
+
+
+def every_day(year: int) -> list[str]:
+    """The dates of a year, and what else months of 31 days would have."""
+    return [f"{year:04}-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 32)]
+
+
+def is_day(text: str) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("year", [1, 4, 100, 400, 1900, 1996, 2000, 2019, 2020, 2100, 9999])
+def test_text_is_a_date_where_the_calendar_has_it(year):
+    for text in every_day(year):
+        assert (re.fullmatch(DATE_TEXT, text) is not None) == is_day(text)
+    days = [text for text in every_day(year) if is_day(text)]
+    assert counts(days, [None, f"{year:04}-03-01", None]) == [len(days) - 306, 306]
+
+
 @pytest.mark.parametrize(
     ("values", "edges"),
     [
@@ -92,6 +128,9 @@ def test_edges_belong_to_the_bin_above():
         (["abc"], [0, None]),
         (["2020-13-01"], ["2020-01-01", None]),
         (["2020-01-01T00:00:00+02:00"], ["2020-01-01", None]),
+        *(([text], [None, "2020-01-01", None]) for text in NO_DATES),
+        *(([text], [0, None]) for text in ("12\n", "12\n13", "\n12")),
+        *(([text], [0.0, None]) for text in ("12.5\n", "12.5\n13")),
         ([-1], [0, None]),
         ([120], [0, 120]),
         (["x" * 100_000], [0, None]),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import sqlite3
 from pathlib import Path
 
 import ibis
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import keepsum as ks
@@ -16,6 +18,8 @@ from .conftest import PLACES, connect, csv, fill, sqlite_file
 
 SECRET = "Alice8675309"  # noqa: S105
 DOMAIN = {"place": PLACES}
+RECORDS = b"place\n" + b"01\n" * 80_000  # more than is unpacked for the header, so that only the end is missing
+PACKED = {"gzip": gzip.compress(RECORDS, mtime=0), "zstd": pa.compress(RECORDS, codec="zstd", asbytes=True)}
 
 
 def refused(**call) -> str:
@@ -58,7 +62,13 @@ def test_structural_zeros():
         (b"SQLite format 3\0Alice8675309", "database"),
         (b"12345678DUCKAlice8675309", "database"),
         (b"PK\3\4Alice8675309", "spreadsheet"),
-        (b"\x1f\x8bAlice8675309", "header"),
+        (b"place,\n01,\n", "must have a name"),
+        (b"\x1f\x8bAlice8675309", "complete gzip file"),
+        (PACKED["gzip"][:-5], "complete gzip file"),
+        (PACKED["gzip"][:-8] + b"four" + PACKED["gzip"][-4:], "complete gzip file"),  # another checksum
+        (PACKED["gzip"] + PACKED["gzip"][:-5], "complete gzip file"),
+        pytest.param(PACKED["zstd"][:-5], "complete zstd file", id="zstd cut off"),
+        pytest.param(PACKED["zstd"] + PACKED["zstd"][:-5], "complete zstd file", id="second frame cut off"),
     ],
 )
 def test_files_that_are_broken(content, words, tmp_path):

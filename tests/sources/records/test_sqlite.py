@@ -89,6 +89,12 @@ def test_bins_of_what_is_stored(kind, values, edges, counts, tmp_path):
         ("REAL", 9e999, [0.0, None]),
         ("DATE", b"2020-01-31", ["2020-01-01", None]),
         ("DATE", 20200131, ["2020-01-01", None]),
+        ("TEXT", "12\n", [0, None]),
+        ("TEXT", "12.5\n", [0.0, None]),
+        ("TEXT", "2020-01-31\n", ["2020-01-01", None]),
+        ("TEXT", "2020-02-30", ["2020-01-01", None]),
+        ("TEXT", "2020-02-01 99:99", ["2020-01-01", None]),
+        ("TEXT", "0000-01-01", [None, "2020-01-01"]),
     ],
 )
 def test_values_that_are_in_no_bin(kind, value, edges, tmp_path):
@@ -125,6 +131,28 @@ def test_units_that_are_exact(tmp_path):
     assert units(tmp_path, "TEXT", ["p", "P", "p ", "p\0a", "p\0b", "p"]) == 5
 
 
+def test_units_of_text_that_is_not_sorted_by_its_bytes_in_utf8(tmp_path):
+    """In UTF-8 b (62) comes before Ā (C4 80), but Ā (00 01) before b (62 00) in UTF-16 of most machines."""
+    expected = {"UTF-8": [0, 1], "UTF-16le": None, "UTF-16be": None}
+    for encoding, counts in expected.items():
+        path = tmp_path / f"{encoding}.db"
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA encoding = '{encoding}'")
+        connection.execute("CREATE TABLE people (who TEXT, x TEXT)")
+        connection.executemany("INSERT INTO people VALUES ('p', ?)", [("Ā",), ("b",)])
+        connection.commit()
+        connection.close()
+        asked = {"by": "x", "domain": {"x": ["Ā", "b"]}}
+        bound = {"unit": "who", "max_rows_per_unit": 1}
+        assert ks.tabulate(path, **asked, table="people").counts.tolist() == [1, 1]
+        for source in ({"source": path, "table": "people"}, {"source": ibis.sqlite.connect(path).table("people")}):
+            if counts is not None:
+                assert ks.tabulate(**source, **asked, **bound).counts.tolist() == counts
+                continue
+            with pytest.raises(ks.DataError, match=f"must store text in UTF-8 .*, but stores it in {encoding}"):
+                ks.tabulate(**source, **asked, **bound)
+
+
 # -- files ------------------------------------------------------------------------------------------
 
 
@@ -147,6 +175,11 @@ def test_what_a_program_has_written_so_far_is_read(tmp_path):
     writer.commit()
     writer.execute("INSERT INTO people VALUES ('2')")
     assert labels(path) == ["1", "t"]
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.db"
+    link.symlink_to(path)
+    assert labels(link) == ["1", "t"]  # the log is beside the database, not beside the link
+    assert [file.name for file in link.parent.iterdir()] == ["link.db"]
     (tmp_path / "copy").mkdir()
     for ending in ("", "-wal"):  # as if the program had been killed, and its index of the log were lost
         shutil.copy(f"{path}{ending}", tmp_path / "copy")

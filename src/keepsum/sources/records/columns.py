@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from keepsum._text import shown_name
 from keepsum.errors import DataError
+from keepsum.sources.compressed import check_complete
 from keepsum.sources.records.failures import attempt
 from keepsum.sources.records.files import RecordFiles, start_of
 
@@ -99,11 +100,18 @@ def layout_of(files: RecordFiles, wanted: Sequence[str]) -> Layout:
 def _layout(path: Path, wanted: Sequence[str]) -> Layout:
     start = start_of(path)
     compression = next((name for magic, name in COMPRESSIONS.items() if start.startswith(magic)), "none")
+    if compression != "none":
+        check_complete(path, compression)
     line = _first_line(path, compression)
     if not line.strip():
         raise DataError(f"File {path.name!r} must start with a header, but its first line is empty.")
     delimiter = next((d for d in DELIMITERS if set(wanted) <= set(_split(line, d))), ",")
     columns = _split(line, delimiter)
+    if "" in columns:
+        raise DataError(
+            f"Every column of {path.name!r} must have a name, but one has none. Name it, or remove a delimiter at the "
+            f"end of the header."
+        )
     if len(set(columns)) < len(columns):
         raise DataError(f"Columns of {path.name!r} must have different names, but two have the same. Rename one.")
     return Layout(tuple(columns), delimiter, compression)

@@ -8,6 +8,7 @@ from keepsum.sources.records.bounding import bounded_in_arrays
 from keepsum.sources.records.declaring import CellsOfRecords
 from keepsum.sources.records.keys import bin_key, bin_parts, label_key, unit_key
 from keepsum.sources.records.opened import OpenRecords
+from keepsum.sources.records.sqlite_files import check_text_order
 
 COUNT, UNIT, ROW, STATE = "n", "unit", "place", "state"
 
@@ -25,6 +26,8 @@ def group_records(opened: OpenRecords, cells: CellsOfRecords) -> Any:
             groups = bounded_in_arrays(records, cells, opened.run)
             if groups is not None:
                 return groups
+        if opened.dialect == "sqlite":
+            check_text_order(opened.table.get_backend(), opened.name)
         records = _bounded(records, cells)
     counted = records.group_by(records.columns).agg(**{COUNT: ibis._.count()})
     return opened.run(counted.limit(cells.domain.size + 1))

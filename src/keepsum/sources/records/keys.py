@@ -29,6 +29,7 @@ from keepsum.sources.records.signs import (
     UNIT_WHOLE,
     WHOLE_TEXT,
     day_number,
+    matches,
     whole,
 )
 from keepsum.sources.records.texts import is_empty, key_of, text_of
@@ -158,7 +159,7 @@ def _parsed(text: Any, dialect: str, as_whole: bool) -> tuple[Any, Any]:
     """Whether text is a number, and the number."""
     import ibis
 
-    usable = text.re_search(WHOLE_TEXT if as_whole else DECIMAL_TEXT)
+    usable = matches(text, WHOLE_TEXT if as_whole else DECIMAL_TEXT, dialect)
     if as_whole and dialect == "files":  # twice as fast: most numbers are in plain digits, and need no pattern
         number = text.try_cast("int64")
         usable = ibis.cases((number.cast("string") == text, True), else_=usable) & number.notnull()
@@ -181,7 +182,7 @@ def _dates(column: Any, name: str, dialect: str, bins: Bins) -> tuple[Any, Any, 
         )
     if kind.is_string():
         text = text_of(column, dialect)
-        return is_empty(text, dialect), *day_number(text, text.re_search(DATE_TEXT))
+        return is_empty(text, dialect), *day_number(text, matches(text, DATE_TEXT, dialect))
     if not (kind.is_date() or kind.is_timestamp()):
         raise DataError(f"Column {name!r} must hold dates to be cut into bins of dates, but holds others.")
     value = column.date() if kind.is_timestamp() else column

@@ -17,6 +17,7 @@ from keepsum.sources.records.failures import attempt
 
 def open_sqlite_file(path: Path, name: str) -> tuple[Any, Callable[[], None]]:
     """A connection that only reads, and a check that what was read is of one moment."""
+    path = path.resolve()  # the log is beside the file itself, not beside a link to it
     log, index = (path.with_name(f"{path.name}-{ending}") for ending in ("wal", "shm"))
     before = _state(path), _state(log)
     alone = _has_log(path) and (before[1] is None or before[1][0] == 0)
@@ -52,6 +53,16 @@ def sqlite_table(backend: Any, connection: Any, table: str) -> Any:
     types = {name: "boolean" if "BOOL" in kind.upper() else "string" for name, kind in declared}
     namespace = ops.Namespace(database="main")
     return ops.DatabaseTable(name=table, schema=ibis.schema(types), source=backend, namespace=namespace).to_expr()
+
+
+def check_text_order(backend: Any, name: str) -> None:
+    """Refuse a database that sorts text by other bytes than UTF-8: it would count other records of a unit."""
+    (encoding,) = backend.con.execute("PRAGMA encoding").fetchone()
+    if encoding != "UTF-8":
+        raise DataError(
+            f"{name} must store text in UTF-8 to bound the records of a unit, because the first ones in the order of "
+            f"its bytes are counted, but stores it in {encoding}. Copy it to a database with PRAGMA encoding = 'UTF-8'."
+        )
 
 
 def _has_log(path: Path) -> bool:

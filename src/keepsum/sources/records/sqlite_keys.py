@@ -20,6 +20,7 @@ from keepsum.sources.records.signs import (
     UNIT_WHOLE,
     WHOLE_TEXT,
     day_number,
+    matches,
     whole,
 )
 
@@ -48,9 +49,9 @@ def bin_parts(column: Any, kind: str) -> tuple[Any, Any, Any]:
     text = ibis.cases((storage == "text", value.concat("")), else_="no text")
     absent = (storage == "null") | (text == "")
     if kind == "date":
-        return absent, *day_number(text, text.re_search(DATE_TEXT))
+        return absent, *day_number(text, matches(text, DATE_TEXT, "sqlite"))
     number = value.cast("float64")
-    as_text = text.re_search(WHOLE_TEXT if kind == "whole" else DECIMAL_TEXT)
+    as_text = matches(text, WHOLE_TEXT if kind == "whole" else DECIMAL_TEXT, "sqlite")
     as_number = whole(number)[0] if kind == "whole" else number.abs() <= LARGEST_FLOAT
     usable = ibis.cases((storage == "text", as_text), (storage.isin(["integer", "real"]), as_number), else_=False)
     return absent, usable, number

@@ -1,0 +1,70 @@
+"""Whether margins of error and exposed cells in a certificate follow from its declarations, or are plausible."""
+
+from __future__ import annotations
+
+import math
+
+from keepsum.accuracy.disclosure import bounded_cells
+from keepsum.accuracy.law import cell_law
+from keepsum.accuracy.margins import FEWEST_WIDE_DRAWS, accuracy
+from keepsum.planning.plan import CompiledPlan
+from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.records import accuracy_record, exposure_record
+from keepsum.tables.released import ReleasedTable
+
+TOLERANCE = 2  # by which the share of cells beyond a simulated margin may be off
+
+
+def least_margin(plan: CompiledPlan, level: float) -> int:
+    """A margin of error that no cell with noise can be below, at that level.
+
+    Let v be the smallest change through a cell, and r the weight of v over that of no noise. For Laplace noise the
+    weight of z + v is at least r times that of z (triangle inequality), so the noise x of the cell has at least the
+    tails of a geometric law: P(|x| > m) >= 2 r^(m+1) / (1 + r). For Gaussian noise the weights of z + v and z - v
+    together are at least 2 r times that of z, so that P(x = 0) <= 1 / (1 + 2 r).
+    """
+    change, scale = plan.blocks.smallest_change, float(plan.mechanism.scale)
+    if plan.mechanism.kind == "gaussian":
+        r = math.exp(-change.length / (2 * scale**2))
+        return int(1 / (1 + 2 * r) < level)
+    exponent = float(change.value) / scale
+    r = math.exp(-exponent)
+    tail = (1 - level) * (1 + r) / 2
+    return 0 if not 0 < tail < 1 or not exponent else max(0, math.ceil(-math.log(tail) / exponent * (1 - 1e-9)) - 1)
+
+
+def _is_computed(plan: CompiledPlan) -> bool:
+    """Whether every margin of error is computed, not simulated."""
+    return cell_law(plan.mechanism) is not None and not any(group.members for group in plan.groups)
+
+
+def accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
+    """Whether the typical margin of error is the computed one, or can have been simulated."""
+    stated = facts.accuracy
+    if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws) < 0:
+        return False
+    if stated.simulated_draws:
+        least = 0 if 2 * len(plan.pinned) >= plan.size else least_margin(plan, 1 - TOLERANCE * (1 - stated.level))
+        if stated.simulated_draws < FEWEST_WIDE_DRAWS or stated.typical_margin < least:
+            return False
+    if released is None or not _is_computed(plan):
+        return released is None or stated.simulated_draws > 0
+    computed = accuracy_record(accuracy(plan.blocks, stated.level))
+    if stated.simulated_draws:  # by a version that could not compute it
+        return abs(stated.typical_margin - computed.typical_margin) <= max(2, computed.typical_margin // 4)
+    return stated == computed
+
+
+def exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
+    """Whether pinned cells follow, and bounded ones where margins of error were computed, not simulated."""
+    stated = facts.exposure
+    pinned = len(plan.pinned)
+    if min(stated.bounded, stated.not_checked) < 0 or pinned + stated.bounded + stated.not_checked > plan.size:
+        return False
+    if released is None or not _is_computed(plan):
+        expected = exposure_record(plan, stated.bounded, stated.not_checked)
+    else:
+        margins = accuracy(plan.blocks, facts.accuracy.level).margins
+        bounds = bounded_cells(plan.structure, released.counts, margins)
+        expected = exposure_record(plan, len(bounds.cells), bounds.not_checked)
+    return stated == expected
