@@ -144,7 +144,6 @@ def test_what_is_not_in_the_encoding(tmp_path, data, encoding, message):
         (b"\xfd7zXZ\0\0\xff", "compressed by xz"),
         (b"7z\xbc\xaf'\x1c\xff", "a 7z archive"),
         (b"Rar!\x1a\x07\x01\0\xff", "a RAR archive"),
-        (b"SQLite format 3\0\xff", "an SQLite database"),
         (b"$FL2@(#) SPSS", "an SPSS file"),
         (b"{\\rtf1\\ansi", "an RTF document"),
         (b"\n<!DOCTYPE html><html>", "a web page"),

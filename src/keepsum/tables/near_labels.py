@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
 from keepsum._text import shown_name
 from keepsum.errors import DataError
 from keepsum.tables.axes import Label
@@ -45,13 +47,16 @@ def _near(column: Coded, parents: list[Coded]) -> tuple[Label, Label] | None:
     groups = [codes for codes in spellings.values() if len(codes) > 1]
     if not parents or not groups:
         return next(((column.values[codes[0]], column.values[codes[1]]) for codes in groups), None)
-    path = combined(parents)
-    for codes in groups:
-        owners = {code: set(path[column.codes == code].tolist()) for code in codes}
-        for second in codes:
-            first = next((code for code in codes if code < second and owners[code] & owners[second]), None)
-            if first is not None:
-                return column.values[first], column.values[second]
+    group_of = {code: group for group, codes in enumerate(groups) for code in codes}
+    may_be_near = np.zeros(len(column.values), dtype=bool)
+    may_be_near[list(group_of)] = True
+    rows = np.flatnonzero(may_be_near[column.codes])
+    path = combined(parents)[rows]
+    first_codes: dict[tuple[int, int], int] = {}
+    for owner, code in dict.fromkeys(zip(path.tolist(), column.codes[rows].tolist(), strict=True)):
+        first = first_codes.setdefault((owner, group_of[code]), code)
+        if first != code:
+            return column.values[first], column.values[code]
     return None
 
 

@@ -33,6 +33,7 @@ from keepsum.tables.labels import match_column_types
 from keepsum.tables.near_labels import refuse_near_labels
 from keepsum.tables.origins import INDEX, Frame, Origin
 from keepsum.tables.records import Records
+from keepsum.tables.reversed_nesting import refuse_reversed_nesting
 from keepsum.tables.source import Source
 from keepsum.tables.traps import refuse_traps
 
@@ -166,6 +167,7 @@ class Table:
             raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
         refuse_traps(columns, within, declared.declared_axes, declared.dense, declared.wide and declared.wide[0])
         refuse_near_labels(columns, within, declared.declared_axes)
+        refuse_reversed_nesting(columns, within, declared.declared_axes)
         cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
         others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
         carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)
