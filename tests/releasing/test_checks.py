@@ -41,6 +41,12 @@ def exact_by(method, document):
     }  # fmt: skip
 
 
+def as_table(document):
+    """A block of 15 independent totals said to be a two-way table with as many, which has an exact sampler."""
+    exact_by("column_splitting", document)
+    document["guarantee"]["blocks"][0]["form"].update(kind="table", shape=[8, 8])
+
+
 FOLLOWS = [
     # What an attack found: a distance said to be unknown, or below ours; methods that cannot be; limits too good.
     ("simulated", at(*FIRST)(lambda old: old | {"any_value": None, "unknown_cells": 1}), "the distances"),
@@ -55,6 +61,7 @@ FOLLOWS = [
     ("rounded", lambda document: exact_by("uniform_compositions", document), "the blocks"),
     ("rounded", at(*BLOCK, "total_variation")(1e-20), "the blocks"),
     ("chains", lambda document: exact_by("independent_cells", document), "the blocks"),
+    ("chains", lambda document: as_table(document), "the blocks"),
     ("chains", at(*SHOWN, "confidence")(1e-12), "the blocks"),
     (
         "chains",

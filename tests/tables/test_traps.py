@@ -27,6 +27,14 @@ NOT_TOTALS = [
     "T",
     "Totem",
     "家計",
+    "Total knee replacement",
+    "Total hip arthroplasty",
+    "Total loss",
+    "Total blindness",
+    "Subtotal thyroidectomy",
+    "Persons",
+    "Both",
+    "Sumo1",
 ]
 
 
@@ -129,10 +137,19 @@ def test_a_total_of_something(word):
 @pytest.mark.parametrize(
     "label",
     ["Grand-Total", "sub_total", "__all__", "Tot.", "All ages", "ALL PERSONS", "Both sexes", "All races combined",
-     "All industries", "男性合計", "总计（人）", "합계(명)"],
+     "All industries", "男性合計", "总计（人）", "합계(명)", "Gesamtergebnis", "总数", "總數", "男女計",
+     "Total¹", "TOTAL1", "Total*", "Total (1)", "Total [a]", "Total 1)", "All ages²", "Ge\u00adsamt", "Итог", "Samtals",
+     "Hele landet", "Вкупно", "Σ", "∑", "Combined", "Total nonfarm", "Total population", "Total Cook", "Total men"],
 )  # fmt: skip
 def test_spellings_of_totals(label):
     assert is_total(label, "x")
+
+
+@pytest.mark.parametrize("label", ["Persons", "Both", "people", "T"])
+def test_totals_of_sexes(label):
+    for axis in ("sex", "SEX", "gender", "sex_code"):
+        assert is_total(label, axis)
+    assert not is_total(label, "place")
 
 
 @pytest.mark.parametrize("label", NOT_TOTALS)

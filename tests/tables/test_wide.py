@@ -54,6 +54,20 @@ class TestWide:
         assert cells(table) == LONG
         assert table.undeclared == ("county", "race")
 
+    @pytest.mark.parametrize("name", ["fips", "County FIPS", "geoid", "county_id", "zip", "id"])
+    def test_a_code_is_no_category(self, tmp_path, name):
+        lines = WIDE.splitlines()
+        coded = [f"{line},{name if k == 0 else 17030 + k}" for k, line in enumerate(lines)]
+        (tmp_path / "in.csv").write_text("\n".join(coded) + "\n")
+        with pytest.raises(ks.DataError, match=f"must be counts, but '{name}' may be codes .*carry=.*drop=.*wide="):
+            ks.read_table(tmp_path / "in.csv", axes=["county"], wide="race")
+        for options in ({"carry": {name: "county"}}, {"drop": [name]}):
+            table = ks.read_table(tmp_path / "in.csv", axes=["county"], wide="race", **options)
+            assert cells(table) == LONG
+        assert cells(ks.read_table(tmp_path / "in.csv", axes=["county"], wide={"race": RACES})) == LONG
+        domain = {"race": [*RACES, name]}
+        assert ks.read_table(tmp_path / "in.csv", axes=["county"], wide="race", domain=domain).domain.size == 8
+
     @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
     def test_the_release_comes_back_wide_and_verifies(self, tmp_path, kind):
         (tmp_path / "in.csv").write_text(WIDE)

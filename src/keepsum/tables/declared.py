@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from keepsum.tables.source import Source
 from keepsum.tables.total_labels import is_total
 
 WITHIN_DIFFERS = "within= must agree with the domain, which already declares the nesting. Leave it out."
+CODES = frozenset({"code", "fips", "geoid", "zip", "zipcode", "postcode"})  # in the names of columns
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Declared:
                     "The axes of a wide table must be named with axes= if its columns of counts are not listed."
                 )
             columns = [name for name in source.names if name not in others]
+            self._refuse_codes(axis, columns)
         for name in columns:
             source.check_column(name, "A column of a wide table")
         if len(columns) < 2:
@@ -168,6 +171,15 @@ class Declared:
                 f"columns. Leave out columns with drop=."
             )
 
+    def _refuse_codes(self, axis: str, columns: Sequence[str]) -> None:
+        """Refuse a column that is a code by its name, but would be a category because no columns are listed."""
+        codes = [] if axis in self.declared_axes else [name for name in columns if _names_code(name)]
+        if codes:
+            raise DataError(
+                f"Columns of a wide table must be counts, but {shown_names(codes)} may be codes by their names. Carry "
+                f"them along with carry=, leave them out with drop=, or list the columns of counts with wide=."
+            )
+
     def _refuse_total_column(self, source: Source, columns: Sequence[str]) -> None:
         """Refuse a column beside those of a wide table that is called a total, with the one sensible way on."""
         if self.axes is not None and self.drop is None:
@@ -179,6 +191,16 @@ class Declared:
                 f"Columns beside the counts of a wide table must be axes, but {shown_names(totals)} may be totals. "
                 f"Leave them out with drop={totals}."
             )
+
+
+def _names_code(column: str) -> bool:
+    """Whether the name of a column says that it holds codes; ID alone may be Idaho.
+
+    >>> [_names_code(name) for name in ("fips", "State FIPS", "county_id", "GEOID", "ID", "white", "decoded")]
+    [True, True, True, True, False, False, False]
+    """
+    words = re.split(r"[\W_]+", column.lower())
+    return not CODES.isdisjoint(words) or (words[-1] == "id" and column != "ID")
 
 
 def _check_carry(carry: Any) -> dict[str, str | None]:

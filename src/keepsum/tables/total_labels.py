@@ -6,20 +6,24 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+# At the end of a label: superscripts, a number or letter in brackets, a digit after a word of four letters or more.
+_FOOTNOTE = re.compile(r"([¹²³⁰⁴-⁹ᵃ-ᶻ]{1,3}|[(\[]\s*([0-9]{1,2}|[a-z])\s*[)\]]|(?<=[^\W\d_]{4})[0-9])\W*\Z")
 # Labels that are totals by themselves.
 TOTALS = {
-    "English and SDMX": "tot, ttl, sum, all, overall, everyone, everybody, all combined, statewide, nationwide, _t",
-    "German": "summe, gesamtsumme, zwischensumme, endsumme, zusammen, alle",
+    "English and SDMX": "tot, ttl, sum, all, overall, everyone, everybody, combined, all combined, statewide, "
+    "nationwide, _t",
+    "German": "gesamtergebnis, summe, gesamtsumme, zwischensumme, endsumme, zusammen, alle",
     "French": "ensemble, ensemble de la population, totaux, somme, tous, toutes, tous sexes, les deux sexes",
     "Spanish and Portuguese": "suma, soma, todos, todas, ambos sexos, ambos os sexos",
     "Italian": "somma, tutti, tutte, complesso, in complesso",
     "Dutch": "som, allemaal",
-    "Danish, Norwegian, Swedish, Finnish": "i alt, ialt, sum i alt, alla, summa, samtliga, kaikki",
+    "Danish, Norwegian, Swedish, Finnish": "i alt, ialt, sum i alt, hele landet, alla, summa, samtliga, "
+    "hela landet, kaikki, koko maa",
     "Polish, Czech, Slovak, Hungarian, Romanian": "suma, wszyscy, součet, spolu, súčet",
-    "Greek, Turkish": "tümü, hepsi",
-    "Russian, Ukrainian, Bulgarian": "все, сумма, оба пола, разом, всичко",
+    "Greek, Turkish": "σ, ∑, tümü, hepsi",
+    "Russian, Ukrainian, Bulgarian": "итог, все, сумма, оба пола, разом, всичко",
     "Arabic, Hebrew, Persian, Hindi, Bengali": "الكل, جمع, جمع کل, סך הכל, סה״כ, योग, सभी",
-    "Chinese, Japanese, Korean": "全部, 全体, 전체, 계, 計, 计",
+    "Chinese, Japanese, Korean": "全部, 全体, 전체, 계, 計, 计, 男女計, 男女计",
     "Vietnamese, Thai, Indonesian, Malay, Swahili": "tổng, tổng cộng, tổng số, รวม, ทั้งหมด, keseluruhan, semua, jumla",
 }
 # Words that make a total of any label which begins or ends with them: "Illinois total", "Total: men", "Grand total".
@@ -27,16 +31,27 @@ ANYWHERE = {
     "English": "total, totals, subtotal, subtotals",
     "German, Dutch": "gesamt, insgesamt, totaal, eindtotaal, subtotaal",
     "Italian, Spanish, Portuguese": "totale, totales, totais, subtotais",
-    "Danish, Norwegian, Swedish, Finnish": "totalt, yhteensä",
+    "Danish, Norwegian, Swedish, Finnish, Icelandic": "totalt, yhteensä, samtals",
     "Polish, Czech, Hungarian": "ogółem, razem, celkem, összesen, mindösszesen",
     "Croatian, Slovenian, Estonian, Latvian, Lithuanian": "ukupno, sveukupno, skupaj, kokku, kopā, pavisam, viso",
     "Greek, Turkish": "σύνολο, toplam",
-    "Russian, Ukrainian, Bulgarian": "итого, всего, усього, всього, общо",
+    "Russian, Ukrainian, Bulgarian, Macedonian": "итого, всего, усього, всього, общо, вкупно",
     "Arabic, Persian, Hindi, Bengali": "المجموع, مجموع, الإجمالي, कुल, মোট",
     "Indonesian, Malay": "jumlah",
 }
 # The same in languages that put no spaces between words.
-ENDINGS = ["合计", "总计", "总和", "小计", "合計", "總計", "總和", "小計", "総計", "総数", "합계", "총계", "소계"]
+ENDINGS = [
+    "合计", "总计", "总和", "总数", "小计", "合計", "總計", "總和", "總數", "小計", "総計", "総数",
+    "합계", "총계", "소계",
+]  # fmt: skip
+# What begins with "total" or "subtotal" and is none, by any of its words, or by their endings.
+NO_TOTALS = (
+    "knee, hip, shoulder, elbow, ankle, joint, replacement, loss, losses, blindness, deafness, hearing, eclipse, "
+    "parenteral, irradiation, cholesterol, bilirubin, protein"
+)
+NO_TOTALS_ENDINGS = ("ectomy", "ectomies", "plasty", "plasties")
+# Labels that are totals on an axis of this name: of sexes, T is Eurostat's.
+OF_SEXES, SEXES = ("sex", "gender"), ("t", "persons", "people", "both")
 # Words before what there are several of: "All ages", "Tous les départements", and what that may be besides the axis.
 ALL = (
     "all, all the, both, alle, beide, tous les, toutes les, todos los, todas las, todos os, todas as, tutti i, tutte le"
@@ -57,6 +72,8 @@ def is_total(label: object, axis: str, parent: object = None) -> bool:
     [True, True, True, True, True]
     >>> [is_total(label, "county") for label in ("All Saints", "Totality", "Sumter", "All others", "合計", 15)]
     [False, False, False, False, True, False]
+    >>> [is_total(label, "procedure") for label in ("Total procedures", "Total¹", "Total knee replacement")]
+    [True, True, False]
     >>> is_total("All Illinois", "county", parent="Illinois"), is_total("Illinois", "county", parent="Illinois")
     (True, False)
     """
@@ -64,9 +81,11 @@ def is_total(label: object, axis: str, parent: object = None) -> bool:
         return False
     words = _words(label)
     first, last = words.partition(" ")[0], words.rpartition(" ")[2]
-    if words in _KNOWN or {first, last} & _ANYWHERE or first.endswith(_ENDINGS) or last.endswith(_ENDINGS):
+    if words in _KNOWN or last in _ANYWHERE or first.endswith(_ENDINGS) or last.endswith(_ENDINGS):
         return True
-    if words == "t" and _words(axis) == "sex":  # of Eurostat
+    if first in _ANYWHERE and not _is_term(words):
+        return True
+    if words in SEXES and not {*_phrases(axis)}.isdisjoint(OF_SEXES):
         return True
     if isinstance(parent, str) and words in (f"all {_words(parent)}", f"{_words(parent)} all"):
         return True
@@ -75,6 +94,11 @@ def is_total(label: object, axis: str, parent: object = None) -> bool:
     several = words.removesuffix(" combined")
     rests = [several.removeprefix(every) for every in _ALL if several.startswith(every)]
     return any(rest in _KINDS or _is_plural(rest, phrase) for rest in rests for phrase in _phrases(axis))
+
+
+def _is_term(words: str) -> bool:
+    """Whether a label that begins with a word such as "total" is a term: "Total hip arthroplasty"."""
+    return any(word in _NO_TOTALS or word.endswith(NO_TOTALS_ENDINGS) for word in words.split()[1:])
 
 
 def may_name_parent(label: object) -> bool:
@@ -102,26 +126,30 @@ def _is_plural(word: str, singular: str) -> bool:
 
 
 def _words(text: str) -> str:
-    """Text in lower case, in the usual forms of characters, without punctuation.
+    r"""Text in lower case, in the usual forms of characters, without punctuation and marks of footnotes.
 
-    >>> _words(" Grand-Total: "), _words("ＴＯＴＡＬ"), _words("sub_total"), _words("_T")
-    ('grand total', 'total', 'sub total', '_t')
+    >>> _words(" Grand-Total: "), _words("ＴＯＴＡＬ"), _words("sub_total"), _words("_T"), _words("∑")
+    ('grand total', 'total', 'sub total', '_t', 'σ')
+    >>> _words("Total¹"), _words("TOTAL1"), _words("All ages (a)"), _words("Sum 41"), _words("Ge\u00adsamt")
+    ('total', 'total', 'all ages', 'sum 41', 'gesamt')
     """
+    text = _FOOTNOTE.sub("", text)
     usual = text.lower() if text.isascii() else _usual(text)
     plain = " ".join(re.sub(r"[\W_]", " ", usual).split())
     return "_t" if plain == "t" and "_" in usual else plain
 
 
 def _usual(text: str) -> str:
-    """Text in lower case without compatibility forms (full width) and vowel signs, which would split words."""
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(character for character in folded if not unicodedata.category(character).startswith("M"))
+    """Text in lower case without compatibility forms (full width), vowel signs and soft hyphens, which split words."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text.replace("∑", "Σ")).casefold())
+    return "".join(character for character in folded if unicodedata.category(character) not in ("Mn", "Mc", "Me", "Cf"))
 
 
 def _list(labels: str) -> tuple[str, ...]:
     return tuple(_words(label) for label in labels.split(", "))
 
 
+_NO_TOTALS = frozenset(_list(NO_TOTALS))
 _ALL, _KINDS = tuple(f"{words} " for words in _list(ALL)), frozenset(_list(KINDS))
 _ANYWHERE = frozenset(word for labels in ANYWHERE.values() for word in _list(labels))
 _ENDINGS = tuple(map(_words, ENDINGS))
