@@ -271,7 +271,7 @@ def test_what_is_noticed_is_data():
     diagonal = [(f"a{k}", f"b{(k + j) % 9}", 1) for k in range(9) for j in range(3)]
     assert found(diagonal, ("x", "y", "n")) == Sparse(81, ("x", "y"))
     numbers = [("Cook", "031", 1), ("Lake", "097", 2)]
-    assert found(numbers, ("county", "fips", "n")) == Numbers("fips", ("county", "fips"))
+    assert found(numbers, ("county", "fips", "n")) == Numbers(("fips",), ("county", "fips"))
     zones = [("IL", "Lake", "north"), ("IL", "Cook", "south"), ("IN", "Lake", "south"), ("IN", "Clay", "north")]
     rows = [(*row, 1) for row in zones]
     names = ("state", "county", "zone", "n")

@@ -220,6 +220,16 @@ class CompiledPlan:
         return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
 
 
+def structure_of(invariants: Invariants) -> Structure:
+    """The regions and blocks of kept totals, which must leave a cell to add noise to."""
+    structure = decompose(invariants.coefficients)
+    if len(structure.pinned) == invariants.size:
+        raise PlanError(
+            "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
+        )
+    return structure
+
+
 def compile_plan(
     invariants: Invariants,
     request: Request | Mechanism,
@@ -234,11 +244,7 @@ def compile_plan(
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     request = as_request(request)
-    structure = others[0].structure if others else decompose(invariants.coefficients)
-    if len(structure.pinned) == invariants.size:
-        raise PlanError(
-            "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
-        )
+    structure = others[0].structure if others else structure_of(invariants)
     groups = tuple(groups_of(structure, request.norm))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)

@@ -1,4 +1,4 @@
-"""What is noticed in the labels of a table of counts, as data: the sentence that refuses it is made from that here.
+"""What is noticed in a file of counts and must be declared, as data, from which the refusing sentence is made here.
 
 ``keepsum init`` makes a question of the same data. No count is in it.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from keepsum._text import MAX_NAMES, has_number, shown_name, shown_names
+from keepsum._text import MAX_NAMES, given, has_number, shown_name, shown_names
 from keepsum.errors import DataError
 from keepsum.tables.axes import Label
 
@@ -116,26 +116,62 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column of numbers that nobody declared, which may be another measure; ``columns`` would all be axes."""
+    """Columns of numbers that nobody declared, which may be other measures, among all that would be axes."""
 
-    column: str
     columns: tuple[str, ...]
+    axes: tuple[str, ...]
 
     @property
     def sentence(self) -> str:
         """What is wrong, and what to do."""
         return (
-            f"Column {self.column!r} must be declared, because it contains numbers: it may be another measure, and an "
-            f"axis is published as it is. Choose the axes with axes=, declare its categories with domain=, publish it "
-            f"along with an axis with carry=, or drop it with drop=."
+            f"Column {self.columns[0]!r} must be declared, because it contains numbers: it may be another measure, and "
+            f"an axis is published as it is. Choose the axes with axes=, declare its categories with domain=, publish "
+            f"it along with an axis with carry=, or drop it with drop=."
         )
 
 
-Finding: TypeAlias = Totals | Nested | Same | Following | Sparse | Numbers
+@dataclass(frozen=True)
+class Sheets:
+    """A workbook of several sheets, none of which is named."""
+
+    file: str
+    names: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and what to do."""
+        choices = ", ".join(map(given, self.names)) if len(self.names) <= MAX_NAMES else f"{len(self.names):,} sheets"
+        return f"File {self.file!r} must have one sheet, or the sheet must be named with sheet=, got {choices}."
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A text file in an encoding that nobody named; ``likely`` is one that it may be in."""
+
+    file: str
+    likely: str
+    has_nulls: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and what to do."""
+        if self.has_nulls:
+            return (
+                f"File {self.file!r} must be text, but it contains null characters. If it is UTF-16, pass "
+                f"encoding={self.likely!r}, else save the table as CSV in UTF-8."
+            )
+        return (
+            f"File {self.file!r} must be UTF-8 text, but it is not. If it comes from Windows, pass "
+            f"encoding={self.likely!r}, else name its encoding, or save it as UTF-8."
+        )
+
+
+Finding: TypeAlias = Totals | Nested | Same | Following | Sparse | Numbers | Sheets | Encoding
 
 
 class NoticedError(DataError):
-    """Something was noticed in the labels that nobody declared; ``finding`` says what, if the error is as raised."""
+    """Something was noticed that nobody declared; ``finding`` says what, if the error is as it was raised."""
 
     def __init__(self, message: str = "", finding: Finding | None = None) -> None:
         super().__init__(message)

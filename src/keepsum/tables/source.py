@@ -148,11 +148,14 @@ class Source:
 
         One number anywhere is enough: the labels decide, never how many rows there are or which ones.
         """
-        for name in axes:
-            if name in known:
-                continue
-            if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values):
-                refuse(Numbers(name, axes))
+        undeclared = [name for name in axes if name not in known]
+        numbers = [
+            name
+            for name in undeclared
+            if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values)
+        ]
+        if numbers:
+            refuse(Numbers(tuple(numbers), axes))
 
     def column_choices(self) -> str:
         """The columns to choose from, for a message; not if they look like a row of data, which may contain a count."""

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from keepsum._arrays import Integers, ranked
-from keepsum._text import has_number
 from keepsum.tables.axes import Label, group_families
 from keepsum.tables.coded import Coded, combined
 from keepsum.tables.findings import Finding, Following, Nested, Same, Sparse, Totals, refuse
@@ -150,7 +149,7 @@ def _same(first: str, second: str, columns: Mapping[str, Coded], within: Mapping
 
     def rank(name: str) -> tuple[bool, bool, int]:
         is_nested = name in within or name in within.values()
-        has_digits = all(has_number(str(label)) for label in columns[name].values)
+        has_digits = all(any(map(str.isdigit, str(label))) for label in columns[name].values)
         return not is_nested, has_digits, list(columns).index(name)
 
     axis, code = sorted((first, second), key=rank)

@@ -21,19 +21,50 @@ from keepsum.sources.records.files import find_files
 from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
 from keepsum.sources.records.sqlite_files import open_sqlite_file, sqlite_table
 
+SERVER = "The database"  # what it is called in a message
 READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
 
 
 def open_address(address: str, table: str | None) -> OpenRecords:
     """The records of a table in the database at an address."""
+    check_address(address)
     if scheme_of(address) in POSTGRES:
         return _postgres(postgres_address(address), _named(table))
-    if scheme_of(address) == "sqlite":
+    return open_sqlite(Path(sqlite_path(address)), table)
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that cannot be opened, or that holds a password; no server is asked."""
+    if scheme_of(address) in POSTGRES:
+        postgres_address(address)
+    elif scheme_of(address) == "sqlite":
         path = Path(sqlite_path(address))
         if find_files(path).format != "sqlite":
             raise DataError(f"File {path.name!r} must be a SQLite database, but is not.")
-        return open_sqlite(path, table)
-    raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
+    else:
+        raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
+
+
+def tables_at(source: str) -> list[str]:
+    """The tables and views of the database at an address or in a file; of Postgres, those in the schema of the user."""
+    import ibis
+
+    if scheme_of(source) in POSTGRES:
+        server = _connected(postgres_address(source))
+        return _listed(server, SERVER)
+    path = Path(sqlite_path(source) if scheme_of(source) == "sqlite" else source)
+    name = f"Database {path.name!r}"
+    if find_files(path).format == "duckdb":
+        return _listed(_connected_duckdb(path, name), name)
+    connection, _ = open_sqlite_file(path, name)
+    return _listed(attempt(lambda: ibis.sqlite.from_connection(connection), name), name)
+
+
+def _listed(backend: Any, name: str) -> list[str]:
+    try:
+        return sorted(attempt(backend.list_tables, name))
+    finally:
+        backend.disconnect()
 
 
 def _named(table: str | None) -> str:
@@ -61,9 +92,14 @@ def open_sqlite(path: Path, table: str | None) -> OpenRecords:
 
 def open_duckdb(path: Path, table: str | None) -> OpenRecords:
     """The records of a table in a DuckDB file."""
-    import ibis
-
     name, wanted = f"Database {path.name!r}", _named(table)
+    backend = _connected_duckdb(path, name)
+    schema, inner = _split(wanted)
+    return opened(backend, lambda: backend.table(inner, database=schema), "duckdb", name)
+
+
+def _connected_duckdb(path: Path, name: str) -> Any:
+    import ibis
 
     def connect() -> Any:
         backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
@@ -71,17 +107,20 @@ def open_duckdb(path: Path, table: str | None) -> OpenRecords:
         backend.con.execute("SET enable_external_access = false")
         return backend
 
-    backend = attempt(connect, name)
-    schema, inner = _split(wanted)
-    return opened(backend, lambda: backend.table(inner, database=schema), "duckdb", name)
+    return attempt(connect, name)
 
 
 def _postgres(address: PostgresAddress, table: str) -> OpenRecords:
+    backend = _connected(address)
+    schema, inner = _split(table)
+    return opened(backend, lambda: backend.table(inner, database=schema), "postgres", SERVER)
+
+
+def _connected(address: PostgresAddress) -> Any:
     import ibis
 
-    name = "The database"
     _check_password_file(address)
-    backend = attempt(
+    return attempt(
         lambda: ibis.postgres.connect(
             host=address.host,
             port=address.port,
@@ -91,10 +130,8 @@ def _postgres(address: PostgresAddress, table: str) -> OpenRecords:
             client_encoding="UTF8",
             **address.options,
         ),
-        name,
+        SERVER,
     )
-    schema, inner = _split(table)
-    return opened(backend, lambda: backend.table(inner, database=schema), "postgres", name)
 
 
 def _check_password_file(address: PostgresAddress) -> None:
