@@ -45,7 +45,8 @@ def answered(tmp_path: Path) -> Callable[..., Any]:
 
     def call(answers: list[str], *arguments: str) -> Any:
         parent, child = pty.openpty()
-        os.write(parent, "".join(f"{answer}\n" for answer in answers).encode())
+        # What is asked after the last answer is met by the end of input, so that nothing waits for another.
+        os.write(parent, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
         command = [KEEPSUM, "init", *arguments]
         done = subprocess.run(command, cwd=tmp_path, stdin=child, capture_output=True, timeout=HANG, check=False)
         os.close(parent)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
 NESTED = "state,county,n\nIL,Cook,1\nIL,Kane,2\nWI,Lake,3\nWI,Dane,4\nWI,Total,7\n"
 

@@ -1,4 +1,4 @@
-"""What ``keepsum init`` asks on a terminal: in the user's own words, again after a wrong answer, and never in a circle."""
+"""What ``keepsum init`` asks on a terminal; a wrong answer is told and asked for again, and never ends it."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_is_not_there_is_told_before_anything_is_asked(answered: Callable[.
 
 
 def test_leaving_in_the_middle_writes_nothing(answered: Callable[..., Any], here: Path) -> None:
-    done = answered(["y", "\x04"], "counts.csv")
+    done = answered(["y"], "counts.csv")
     assert done.returncode != 0
     assert not (here / "keepsum.toml").exists()
 
@@ -129,13 +129,15 @@ def test_nested_records_and_one_record_per_person(
     (here / "people.csv").write_text("county;state\nCook;IL\nLake;WI\n")
     (here / "states.toml").write_text('state = ["IL", "WI"]\n')
     answers = ["n", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", "Cook,Lake"]
-    answers += ["Lake", "", "state", "", "1", "n", "people/"]
+    answers += ["Lake", "", "state", "n", "state", "y", "", "1", "n", "people/"]
     done = answered(answers, "people.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Categories of county in IL, with commas" in said
     assert "Is epsilon to be the privacy loss of one record?" in said
     assert "of one person?" not in said
+    assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
+    assert spec_in(here)["output"] == {"path": "people/", "accept_pinned": ["state=WI, county=Lake"]}
     assert spec_in(here)["axes"] == {
         "within": {"county": "state"}, "domain": "states.toml",
         "categories": {"county": {"IL": ["Cook", "Lake"], "WI": ["Lake"]}},
@@ -231,7 +233,7 @@ def test_records_in_a_sheet_are_refused(answered: Callable[..., Any], here: Path
 
 def test_a_row_of_data_instead_of_a_header_is_not_shown(answered: Callable[..., Any], here: Path) -> None:
     (here / "bare.csv").write_text("A,f,4711\nB,m,4712\n")
-    done = answered(["y", "x", "\x04"], "bare.csv")
+    done = answered(["y", "x"], "bare.csv")
     assert done.returncode != 0
     assert b"471" not in done.stderr
 
@@ -288,7 +290,7 @@ def test_totals_with_any_label(answered: Callable[..., Any], here: Path) -> None
     (here / "totals.csv").write_text('town,n\nRome,1\nUtica,2\n"Total, ""NY"" 4711",3\n')
     done = answered(["", *END], "totals.csv", "--count", "n")
     assert done.returncode == 0, done.stderr
-    assert b"Leave out the rows with 1 labels" not in done.stderr
+    assert b"Leave out the rows with a label of town that looks like a total?" in done.stderr
     assert b"4711" not in done.stderr
     assert spec_in(here)["source"]["drop_rows"] == {"town": ['Total, "NY" 4711']}
 
@@ -305,7 +307,7 @@ def test_options_are_asked_for_until_they_help(answered: Callable[..., Any], her
         "n",  # not nested
         "n",  # nor dense
         "--drop town",  # no such column
-        "--drop county",  # instead of it
+        "--within county:state",  # instead of it
         *END,
     ]
     done = answered(answers, "nested.csv", "--count", "n")
@@ -314,9 +316,8 @@ def test_options_are_asked_for_until_they_help(answered: Callable[..., Any], her
     for words in ("No such option", "got something else", "every quotation mark closed", "has no label 'Totl'"):
         assert words in said
     assert "A column to drop must be one of the columns" in said
-    assert spec_in(here)["source"] == {
-        "data": "nested.csv", "count": "n", "drop": ["county"], "drop_rows": {"county": ["Total"]}
-    }  # fmt: skip
+    assert spec_in(here)["source"] == {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}}
+    assert spec_in(here)["axes"] == {"within": {"county": "state"}}
     assert "other.csv" not in (here / "keepsum.toml").read_text()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import keepsum as ks
+from keepsum._text import MAX_NAMES
 from keepsum.cli import questions
 from keepsum.cli.asking_source import problem_of
 from keepsum.cli.declaration import Declaration
@@ -29,6 +30,7 @@ class Wanted:
     output: str | None = None
     nonnegative: bool = False
     write_categories: bool = False
+    accept_pinned: tuple[str, ...] = ()
 
 
 # -- the table --------------------------------------------------------------------------------------
@@ -97,7 +99,8 @@ def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declar
 
 def asked_about_release(wanted: Wanted, table: ks.Table) -> Wanted:
     """Ask for what must be known to release the table, as far as no option says it."""
-    wanted = replace(wanted, declared=_asked_about_totals_and_noise(wanted.declared, table))
+    declared, accepted = _asked_about_totals_and_noise(wanted.declared, table)
+    wanted = replace(wanted, declared=declared, accept_pinned=accepted)
     if table.undeclared and not wanted.write_categories:
         names = ", ".join(table.undeclared)
         public = questions.confirm(
@@ -120,19 +123,40 @@ def asked_about_release(wanted: Wanted, table: ks.Table) -> Wanted:
     return replace(wanted, output=questions.ask_until("Where do releases go? (a folder or a file)", OUTPUT, placed))
 
 
-def _asked_about_totals_and_noise(declared: Declaration, table: ks.Table) -> Declaration:
-    """Ask for the totals and the noise until a release can be planned with them."""
+def _asked_about_totals_and_noise(declared: Declaration, table: ks.Table) -> tuple[Declaration, tuple[str, ...]]:
+    """Ask for the totals and the noise until a release can be planned with them; also the cells accepted as exact."""
     keeps = bool(declared.keep or declared.keep_total or declared.keep_file)
     has_noise = not (declared.epsilon is None and declared.rho is None and declared.sigma is None)
+    accepted: tuple[str, ...] | None = None
     while True:
-        chosen = declared if keeps else _asked_about_totals(declared, table)
+        chosen = declared
+        if not keeps:
+            while accepted is None:
+                chosen = _asked_about_totals(declared, table)
+                accepted = _accepted(chosen, table)
         chosen = chosen if has_noise else _asked_about_noise(chosen, table)
         problem = _problem_of_plan(chosen, table)
         if problem is None:
-            return chosen
+            return chosen, accepted or ()
         if keeps and has_noise:
             raise PlanError(problem)
         note(problem)
+        accepted = None
+
+
+def _accepted(declared: Declaration, table: ks.Table) -> tuple[str, ...] | None:
+    """The cells that the kept totals determine, if they may be published without noise; None if they may not."""
+    from keepsum.planning.plan import structure_of
+    from keepsum.specs.building import kept_of
+
+    kept = kept_of(declared.options(), table)
+    names = tuple(kept.cell_name(int(cell)) for cell in structure_of(kept).pinned)
+    if not names:
+        return ()
+    shown = "; ".join(names[:MAX_NAMES]) + (" and others" if len(names) > MAX_NAMES else "")
+    cells = "1 cell is" if len(names) == 1 else f"{len(names):,} cells are"
+    note(f"{cells} determined by these totals, and would be published without noise: {shown}.")
+    return names if questions.confirm("Is that acceptable?") else None
 
 
 def _asked_about_totals(declared: Declaration, table: ks.Table) -> Declaration:

@@ -75,7 +75,9 @@ def _without_totals(finding: Totals) -> Proposal:
         return Proposal(f"Leave out {which}, which look like totals?", tuple(f"--drop={name}" for name in names))
     which = ", ".join(f"{finding.axis}={label}" for label in finding.labels)
     if not finding.are_nameable:
-        which = f"{len(finding.labels):,} labels of {finding.axis} that look like totals"
+        several = len(finding.labels) > 1
+        labels = f"{len(finding.labels):,} labels" if several else "a label"
+        which = f"{labels} of {finding.axis} that {'look like totals' if several else 'looks like a total'}"
     return Proposal(f"Leave out the rows with {which}?", (f"--drop-rows={pair(finding.axis, finding.labels)}",))
 
 

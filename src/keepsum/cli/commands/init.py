@@ -149,7 +149,7 @@ def _spec(wanted: Wanted, table: ks.Table, sign: str | None) -> Spec:
         spec,
         keep=replaced(spec.keep, margins=[axes[0] if len(axes) == 1 else axes for axes in margins]),
         mechanism=replaced(spec.mechanism, **numbers),
-        output=Output(path=wanted.output, sign=sign),
+        output=Output(path=wanted.output, sign=sign, accept_pinned=list(wanted.accept_pinned)),
         postprocess=Postprocess(nonnegative=wanted.nonnegative),
     )
     if wanted.write_categories and table.undeclared:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,24 +48,28 @@ def check_address(address: str) -> None:
 
 def tables_at(source: str) -> list[str]:
     """The tables and views of the database at an address or in a file; of Postgres, those in the schema of the user."""
-    import ibis
-
     if scheme_of(source) in POSTGRES:
         server = _connected(postgres_address(source))
-        return _listed(server, SERVER)
+        return _listed(server.list_tables, server.disconnect, SERVER)
     path = Path(sqlite_path(source) if scheme_of(source) == "sqlite" else source)
     name = f"Database {path.name!r}"
     if find_files(path).format == "duckdb":
-        return _listed(_connected_duckdb(path, name), name)
+        backend = _connected_duckdb(path, name)
+        return _listed(lambda: _first(backend.con.execute("SHOW TABLES")), backend.disconnect, name)
     connection, _ = open_sqlite_file(path, name)
-    return _listed(attempt(lambda: ibis.sqlite.from_connection(connection), name), name)
+    tables = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"
+    return _listed(lambda: _first(connection.execute(tables)), connection.close, name)
 
 
-def _listed(backend: Any, name: str) -> list[str]:
+def _first(cursor: Any) -> list[str]:
+    return [row[0] for row in cursor.fetchall()]
+
+
+def _listed(find: Callable[[], list[str]], close: Callable[[], None], name: str) -> list[str]:
     try:
-        return sorted(attempt(backend.list_tables, name))
+        return sorted(attempt(find, name))
     finally:
-        backend.disconnect()
+        close()
 
 
 def _named(table: str | None) -> str:
