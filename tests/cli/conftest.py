@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command import Commands, installed
+from command import KEEPSUM, Commands, installed
+from support import HANG
 
 
 @pytest.fixture(scope="session")
@@ -31,5 +35,22 @@ def run(commands: Commands, tmp_path: Path) -> Callable[..., Any]:
         if options:
             return installed(*arguments, cwd=tmp_path, stdin=stdin, **options)
         return commands.run(*arguments, cwd=tmp_path, stdin=stdin)
+
+    return call
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> Callable[..., Any]:
+    """Run ``keepsum init`` in an empty folder, with answers typed on a terminal."""
+
+    def call(answers: list[str], *arguments: str) -> Any:
+        parent, child = pty.openpty()
+        # What is asked after the last answer is met by the end of input, so that nothing waits for another.
+        os.write(parent, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
+        command = [KEEPSUM, "init", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, stdin=child, capture_output=True, timeout=HANG, check=False)
+        os.close(parent)
+        os.close(child)
+        return done
 
     return call

@@ -1,23 +1,14 @@
-"""``keepsum init`` writes a spec that runs: by options, and by answers on a terminal."""
+"""``keepsum init`` writes a spec that runs, by options alone; what it asks is in ``test_init_questions.py``."""
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
+import sqlite3
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from command import KEEPSUM
-from keepsum.cli.commands.init import with_options
-from keepsum.cli.declaration import Declaration
-from keepsum.cli.questions import advised, likely_count, margins, options
-from keepsum.errors import InputError
-from support import HANG
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
 NESTED = "state,county,n\nIL,Cook,1\nIL,Kane,2\nWI,Lake,3\nWI,Dane,4\nWI,Total,7\n"
@@ -70,6 +61,8 @@ def test_a_spec_elsewhere_and_its_categories(run: Callable[..., Any], here: Path
     assert (here / "out" / "certificate.json").is_file()
 
 
+GIVEN = ["counts.csv", "--count", "n", "--epsilon", "1"]
+RECORDS = ["--by", "county", "--categories", "county=A,B", "--keep-total", "--epsilon", "1"]
 WRONG = {
     "no table": ([], "A table must be given: keepsum init counts.csv"),
     "no file": (["none.csv", "--count", "n"], "File 'none.csv' must be readable"),
@@ -78,6 +71,15 @@ WRONG = {
     "no totals": (["counts.csv", "--count", "n", "--epsilon", "1"], "At least one total must be kept"),
     "a trap": (["nested.csv", "--count", "n", "--epsilon", "1", "--keep-total"], "look like totals"),
     "a choice": (["counts.csv", "--only", "x"], "Option --only must not be given"),
+    "no noise left": ([*GIVEN, "--keep", "county,sex"], "The kept totals determine every cell"),
+    "no place": ([*GIVEN, "--keep-total", "-o", "y"], "Output must be a file such as 'released.csv'"),
+    "onto the table": ([*GIVEN, "--keep-total", "-o", "counts.csv"], "Output must not be the confidential table"),
+    "onto the spec": ([*GIVEN, "--keep-total", "--spec", "s.csv", "-o", "s.csv"], "Output must not be the spec"),
+    "no records": (["none.csv", *RECORDS], "File 'none.csv' must be readable"),
+    "a password": (["postgres://me:secret@host/db", *RECORDS], "must not contain a password"),
+    "a password by keyword": (["host=x password=secret", *RECORDS], "The address of a database must be such as"),
+    "a password in a query": (["postgres://me@host/db?password=secret", *RECORDS], "must not contain a password"),
+    "a password without a scheme": (["me:secret@host/db", *RECORDS], "The address of a database must be such as"),
 }
 
 
@@ -87,102 +89,52 @@ def test_without_a_terminal_options_must_say_everything(what: str, run: Callable
     failed = run("init", *arguments)
     assert failed.returncode == 2
     assert words in failed.stderr.decode()
+    assert b"secret" not in failed.stderr + failed.stdout
     assert not (here / "keepsum.toml").exists()
 
 
 def test_a_spec_is_not_replaced_by_accident(run: Callable[..., Any], here: Path) -> None:
     arguments = ["init", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "1"]
     (here / "keepsum.toml").write_text("mine")
-    assert run(*arguments).returncode == 2
+    failed = run(*arguments)
+    assert failed.returncode == 2
+    assert b"There must be no spec 'keepsum.toml' yet" in failed.stderr
+    assert b"--force" in failed.stderr
     assert (here / "keepsum.toml").read_text() == "mine"
     assert run(*arguments, "--force").returncode == 0
 
 
-def answered(answers: list[str], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run ``keepsum init`` with answers typed on a terminal."""
-    parent, child = pty.openpty()
-    os.write(parent, "".join(f"{answer}\n" for answer in answers).encode())
-    command = [KEEPSUM, "init", *arguments]
-    done = subprocess.run(command, cwd=cwd, stdin=child, capture_output=True, timeout=HANG, check=False)
-    os.close(parent)
-    os.close(child)
-    return done
+def test_a_spec_does_not_replace_what_it_names(run: Callable[..., Any], here: Path) -> None:
+    arguments = ["init", *GIVEN, "--keep-total", "--force"]
+    (here / "link.csv").symlink_to("counts.csv")
+    for spec in ("counts.csv", "./counts.csv", "link.csv"):
+        failed = run(*arguments, "--spec", spec)
+        assert failed.returncode == 2
+        assert b"The spec must not be a file that it names" in failed.stderr
+    (here / "totals.toml").write_text('[[total]]\nname = "a"\ncells = [{county = "A"}]\n')
+    assert run(*arguments, "--keep-file", "totals.toml", "--spec", "totals.toml").returncode == 2
+    assert (here / "counts.csv").read_text() == COUNTS
 
 
-def test_answers_on_a_terminal(run: Callable[..., Any], here: Path) -> None:
-    """What is noticed in the table is met by Enter; a wrong answer is told and asked again."""
-    answers = [
-        "none.csv",  # is not there
-        "nested.csv",
-        "y",  # rows have counts
-        "",  # n, by its name
-        "",  # rows of totals are dropped
-        "",  # counties are nested
-        "town",  # no axis
-        "state total",
-        "y",  # per person
-        "-1",  # no epsilon
-        "0.5",
-        "y",  # the categories are public
-        "n",  # counts may be negative
-        "",  # out/
-    ]
-    done = answered(answers, cwd=here)
+def test_paths_through_a_link_to_a_folder(run: Callable[..., Any], here: Path) -> None:
+    """A folder that leads elsewhere: ".." is the folder above where it leads."""
+    (here / "deep" / "specs").mkdir(parents=True)
+    (here / "specs").symlink_to("deep/specs")
+    done = run("init", *GIVEN, "--keep-total", "--spec", "specs/keepsum.toml", "-o", "out/")
     assert done.returncode == 0, done.stderr
-    said = done.stderr.decode()
-    assert "File 'none.csv' must exist" in said
-    assert "Columns: state, county, n." in said
-    assert "look like totals" in said
-    assert "Options to add [--drop-rows county=Total]" in said
-    assert "Options to add [--within county:state]" in said
-    assert "An axis must be one of 'state', 'county', got 'town'" in said
-    assert "Epsilon must be a positive number, got '-1'" in said
-    assert spec_in(here) == {
-        "source": {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}},
-        "axes": {
-            "within": {"county": "state"},
-            "categories": {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Kane"], "WI": ["Dane", "Lake"]}},
-        },
-        "keep": {"margins": ["state"], "total": True},
-        "mechanism": {"epsilon": 0.5, "per_person": True},
-        "output": {"path": "out/"},
-    }
-    assert run("release", "--yes").returncode == 0
+    written = spec_in(here / "specs")
+    assert (written["source"]["data"], written["output"]["path"]) == ("../../counts.csv", "../../out/")
+    assert run("release", "--spec", "specs/keepsum.toml", "--yes").returncode == 0
+    assert (here / "out" / "certificate.json").is_file()
 
 
-def test_records_on_a_terminal(run: Callable[..., Any], here: Path) -> None:
-    (here / "people.csv").write_text("county,age\nA,3\nB,40\n")
-    answers = ["n", "county,age", "--categories county=A,B --bins 'age=0,18,", "--categories county=A,B"]
-    answers += ["--bins age=0,18,", "county", "n", "1", "n", "people/"]
-    done = answered(answers, "people.csv", cwd=here)
+def test_the_address_of_a_file_is_its_path_seen_from_the_spec(run: Callable[..., Any], here: Path) -> None:
+    (here / "specs").mkdir()
+    with sqlite3.connect(here / "people.db") as database:
+        database.execute("CREATE TABLE people (county TEXT)")
+        database.executemany("INSERT INTO people VALUES (?)", [("A",), ("B",), ("B",)])
+    database.close()
+    done = run("init", "sqlite:///people.db", "--table", "people", *RECORDS, "--spec", "specs/keepsum.toml")
     assert done.returncode == 0, done.stderr
-    assert b"with every quotation mark closed" in done.stderr
-    assert spec_in(here)["records"] == {"by": ["county", "age"], "bins": {"age": ["0", "18", ""]}}
-    assert run("release", "--yes").returncode == 0
-
-
-def test_leaving_in_the_middle_writes_nothing(here: Path) -> None:
-    done = answered(["y", "\x04"], "counts.csv", cwd=here)
-    assert done.returncode != 0
-    assert not (here / "keepsum.toml").exists()
-
-
-def test_more_options_are_added_to_those_there_are() -> None:
-    both = with_options(Declaration(table="x.csv", keep=["a"], count="n"), ["--keep", "b", "--dense", "--count", "m"])
-    assert both == Declaration(table="x.csv", keep=["a", "b"], count="m", dense=True)
-    with pytest.raises(InputError, match="Options must be like --within county:state, but: "):
-        with_options(Declaration(), ["--withn", "a:b"])
-
-
-def test_answers_are_read_as_in_a_shell() -> None:
-    assert margins("county sex,age total") == ["--keep", "county", "--keep", "sex,age", "--keep-total"]
-    assert options("--within 'a b:c'") == ["--within", "a b:c"]
-    for read in (margins, options):
-        with pytest.raises(InputError):
-            read("'")
-    with pytest.raises(InputError, match="At least one total"):
-        margins("")
-    assert likely_count(["a", "N", "b"]) == "N"
-    assert likely_count(["a", "b"]) == "b"
-    assert likely_count([]) is None
-    assert advised("Nothing to add.") is None
+    assert spec_in(here / "specs")["source"] == {"data": "../people.db", "table": "people"}
+    assert run("release", "--spec", "specs/keepsum.toml", "--yes").returncode == 0

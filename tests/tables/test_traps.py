@@ -5,6 +5,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
+from keepsum.tables.findings import Following, Nested, NoticedError, Numbers, Sparse, Totals
 from keepsum.tables.total_labels import ANYWHERE, ENDINGS, TOTALS, is_total
 
 STATES = {"Illinois": ["Cook", "Lake", "Will"], "Iowa": ["Polk", "Linn"], "Ohio": ["Lucas", "Stark", "Summit"]}
@@ -265,3 +266,38 @@ def test_a_bad_option(counties, capsys):
     status, said = plan(capsys, counties, "--drop-rows", "Total")
     assert status == 2
     assert "Option --drop-rows must be" in said
+
+
+# -- as data ----------------------------------------------------------------------------------------
+
+
+def found(rows, names, **options):
+    """What is noticed in a table; its sentence is the refusal's."""
+    with pytest.raises(NoticedError) as caught:
+        read(rows, names, **options)
+    assert caught.value.finding is not None
+    assert str(caught.value) == caught.value.finding.sentence
+    return caught.value.finding
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.CategoriesFromDataWarning")
+def test_what_is_noticed_is_data():
+    assert found([("f", 1), ("m", 2), ("all", 3)], ("sex", "n")) == Totals("sex", ("all",))
+    parents = (("county", "state"),)
+    assert found(places(), ("state", "county", "n")) == Nested(parents, parents)
+    diagonal = [(f"a{k}", f"b{(k + j) % 9}", 1) for k in range(9) for j in range(3)]
+    assert found(diagonal, ("x", "y", "n")) == Sparse(81, ("x", "y"))
+    numbers = [("Cook", "031", 1), ("Lake", "097", 2)]
+    assert found(numbers, ("county", "fips", "n")) == Numbers(("fips",), ("county", "fips"))
+    zones = [("IL", "Lake", "north"), ("IL", "Cook", "south"), ("IN", "Lake", "south"), ("IN", "Clay", "north")]
+    rows = [(*row, 1) for row in zones]
+    names = ("state", "county", "zone", "n")
+    assert found(rows, names, within={"county": "state"}) == Following("county", "zone")
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.CategoriesFromDataWarning")
+@pytest.mark.parametrize("names", [("county", "id", "n"), ("id", "county", "n")])
+def test_the_code_is_the_column_with_digits(names):
+    rows = [{"county": county, "id": f"id {k}", "n": 1} for k, (_, county) in enumerate(PLACES)]
+    same = found([tuple(row[name] for name in names) for row in rows], names)
+    assert (same.axis, same.code) == ("county", "id")

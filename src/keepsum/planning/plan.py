@@ -220,6 +220,16 @@ class CompiledPlan:
         return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
 
 
+def structure_of(invariants: Invariants) -> Structure:
+    """The regions and blocks of kept totals, which must leave a cell to add noise to."""
+    structure = decompose(invariants.coefficients)
+    if len(structure.pinned) == invariants.size:
+        raise PlanError(
+            "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
+        )
+    return structure
+
+
 def compile_plan(
     invariants: Invariants,
     request: Request | Mechanism,
@@ -236,11 +246,7 @@ def compile_plan(
     request = as_request(request)
     if request.neighbours is not None and not others:
         refuse_per_person(records)
-    structure = others[0].structure if others else decompose(invariants.coefficients)
-    if len(structure.pinned) == invariants.size:
-        raise PlanError(
-            "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
-        )
+    structure = others[0].structure if others else structure_of(invariants)
     groups = tuple(groups_of(structure, request.norm))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)

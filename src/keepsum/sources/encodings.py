@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from keepsum._text import given
 from keepsum.errors import DataError, InputError
+from keepsum.tables.findings import Encoding, refuse
 
 CHUNK = 2**24  # bytes decoded at a time
 BYTE_ORDER_MARKS = {  # the longer ones first: that of UTF-32 starts with that of UTF-16
@@ -75,10 +76,7 @@ def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
         return _decoded(data, name, marked)
     start = data[:CHUNK]
     if start.count(b"\0") > len(start) // 10:
-        raise DataError(
-            f"File {name!r} must be text, but it contains null characters. If it is UTF-16, pass "
-            f"encoding='utf-16-{_order(start)}', else save the table as CSV in UTF-8."
-        )
+        refuse(Encoding(name, f"utf-16-{_order(start)}", has_nulls=True))
     is_text = is_utf8(data)
     if not is_text and b"\0" in data:
         raise DataError(
@@ -86,10 +84,7 @@ def to_utf8(data: bytes, name: str, encoding: str | None = None) -> bytes:
             f"Parquet or .xlsx."
         )
     if not is_text:
-        raise DataError(
-            f"File {name!r} must be UTF-8 text, but it is not. If it comes from Windows, pass encoding='windows-1252', "
-            f"else name its encoding, or save it as UTF-8."
-        )
+        refuse(Encoding(name, "windows-1252"))
     return data
 
 

@@ -20,6 +20,7 @@ from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
 from keepsum.sources.csv_files import check_header
 from keepsum.sources.number_formats import UNKNOWN, NumberFormat, formats_by_place
 from keepsum.tables.coded import Coded
+from keepsum.tables.findings import Sheets, refuse
 from keepsum.tables.origins import Text
 from keepsum.tables.source import Source
 
@@ -184,7 +185,7 @@ def _choose(names: Sequence[str], sheet: str | None, name: str) -> str:
     if sheet is not None and sheet not in names:
         raise InputError(f"The sheet of {name!r} must be one of {choices or 'none'}, got {given(sheet)}.")
     if sheet is None and len(names) != 1:
-        raise InputError(f"File {name!r} must have one sheet, or the sheet must be named with sheet=, got {choices}.")
+        refuse(Sheets(name, tuple(names)))
     return names[0] if sheet is None else sheet
 
 

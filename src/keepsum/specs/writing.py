@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from keepsum.sources.records.databases import is_address
+from keepsum.sources.records.databases import is_address, scheme_of, sqlite_path
 from keepsum.specs.spec import PATHS, SECTIONS, Spec
 
 HEAD = """# What to release, for `keepsum release` in this folder. Options override it: keepsum release --epsilon 0.5
@@ -48,9 +48,15 @@ def in_folder_of(spec: Spec, file: Path) -> Spec:
 def _seen_from(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [_seen_from(path, folder) for path in value]
-    if value is None or is_address(value) or value == "-" or folder == Path():
+    if value is None or value == "-":
         return value
-    path = value if Path(value).is_absolute() else os.path.relpath(value, folder)
+    if scheme_of(value) == "sqlite":  # a path is looked for in the folder of the spec, wherever that is used from
+        value = sqlite_path(value)
+    if is_address(value) or folder == Path() or Path(value).is_absolute():
+        return value
+    # Without links, which ".." does not follow back; what the path itself leads to stays its own affair.
+    place = Path(value).parent.resolve() / Path(value).name
+    path = os.path.relpath(place, folder.resolve())
     return path + "/" * (value.endswith("/") and not path.endswith("/"))
 
 

@@ -6,7 +6,7 @@ Messages name the row and the column, never a count.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,7 @@ from keepsum.errors import DataError
 from keepsum.tables.axes import MAX_AXES, check_nesting
 from keepsum.tables.coded import Coded
 from keepsum.tables.counts import is_missing
+from keepsum.tables.findings import Numbers, refuse
 
 DEFAULT_COUNT = "count"  # what the column of counts is called if nobody says otherwise
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # in any script, with thousands separators
@@ -63,7 +64,7 @@ class Source:
         check_nesting(self.names, within)
         if wanted is None:
             known = {*declared, *within, *within.values()}
-            self._refuse_measures(name for name in axes if name not in known)
+            self._refuse_measures(tuple(axes), known)
         if not axes:
             raise DataError("A table must have at least one axis, got only the count column. Add a column of labels.")
         return with_parents(axes, within)
@@ -142,18 +143,19 @@ class Source:
             height=len(rows),
         )
 
-    def _refuse_measures(self, undeclared: Iterable[str]) -> None:
+    def _refuse_measures(self, axes: tuple[str, ...], known: Collection[str]) -> None:
         """Refuse a column of numbers that nobody declared: it may be another measure, which would be published.
 
         One number anywhere is enough: the labels decide, never how many rows there are or which ones.
         """
-        for name in undeclared:
-            if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values):
-                raise DataError(
-                    f"Column {name!r} must be declared, because it contains numbers: it may be another measure, and an "
-                    f"axis is published as it is. Choose the axes with axes=, declare its categories with domain=, "
-                    f"publish it along with an axis with carry=, or drop it with drop=."
-                )
+        undeclared = [name for name in axes if name not in known]
+        numbers = [
+            name
+            for name in undeclared
+            if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values)
+        ]
+        if numbers:
+            refuse(Numbers(tuple(numbers), axes))
 
     def column_choices(self) -> str:
         """The columns to choose from, for a message; not if they look like a row of data, which may contain a count."""

@@ -11,17 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from keepsum._arrays import Integers, ranked
-from keepsum._text import MAX_NAMES, has_number, shown_name, shown_names
-from keepsum.errors import DataError
 from keepsum.tables.axes import Label, group_families
 from keepsum.tables.coded import Coded, combined
+from keepsum.tables.findings import Finding, Following, Nested, Same, Sparse, Totals, refuse
 from keepsum.tables.source import with_parents
 from keepsum.tables.total_labels import is_total, may_name_parent
 
-REST = (
-    "Publish one along with the other with carry=, drop it with drop=, or pass dense=True if every combination is "
-    "meant to be a cell."
-)
 FIRST_ROWS = 10**4  # looked at before all rows: enough to see that a column does not determine another
 
 
@@ -45,43 +40,35 @@ def refuse_traps(
     wide
         The axis whose categories are columns, if there is one.
     """
+    refuse(find_trap(columns, within, declared, dense, wide))
+
+
+def find_trap(
+    columns: Mapping[str, Coded], within: Mapping[str, str], declared: Collection[str], dense: bool, wide: str | None
+) -> Finding | None:
+    """The first thing that looks like a mistake; see ``refuse_traps``."""
     undeclared = [name for name in columns if name not in declared]
     for name in undeclared:
-        _refuse_totals(name, columns, within.get(name), wide)
+        totals = _totals(name, columns, within.get(name))
+        if totals:
+            return Totals(name, tuple(totals), name == wide)
     if dense or not undeclared or not len(next(iter(columns.values()))):
-        return
-    paths = {name: _path(name, columns, within) for name in columns}
-    _refuse_nested(paths, within, undeclared)
-    _refuse_sparse(columns, within)
+        return None
+    return _nested(columns, within, undeclared) or _sparse(columns, within)
 
 
 # -- rows of totals ---------------------------------------------------------------------------------
 
 
-def _refuse_totals(name: str, columns: Mapping[str, Coded], parent: str | None, wide: str | None) -> None:
+def _totals(name: str, columns: Mapping[str, Coded], parent: str | None) -> list[Label]:
+    """The labels of an axis that look like totals."""
     column = columns[name]
     if len(column.values) == 1:  # a column of one label has nothing that could be counted twice
-        return
+        return []
     totals = [label for label in column.values if is_total(label, name)]
     if not totals and parent is not None:
         totals = _totals_of_parents(name, column, columns[parent])
-    if not totals:
-        return
-    nameable = len(totals) <= MAX_NAMES and not any(has_number(str(label)) for label in totals)
-    if name == wide:
-        raise DataError(
-            f"Columns of a wide table must not be totals, which would be counted twice, but "
-            f"{shown_names(totals) if nameable else 'some'} may be. Leave them out with "
-            f"drop={totals if nameable else ''}, or declare the categories of {name!r} with domain= if they are among "
-            f"them."
-        )
-    labels = totals[0] if len(totals) == 1 else totals
-    example = f"{{{name!r}: {labels!r}}}" if nameable else ""
-    raise DataError(
-        f"Rows with the label {shown_name(totals[0])} in column {name!r} look like totals, which would be counted "
-        f"twice. Leave them out with drop_rows={example}, or declare the categories of {name!r} with domain= if it is "
-        f"one of them."
-    )
+    return totals
 
 
 def _totals_of_parents(name: str, column: Coded, parent: Coded) -> list[Label]:
@@ -135,8 +122,9 @@ def follows(a: Integers, b: Integers) -> bool:
     return True
 
 
-def _refuse_nested(paths: Mapping[str, Integers], within: Mapping[str, str], undeclared: Sequence[str]) -> None:
-    """Refuse an undeclared axis whose category determines that of an axis it is not declared to be nested in."""
+def _nested(columns: Mapping[str, Coded], within: Mapping[str, str], undeclared: Sequence[str]) -> Finding | None:
+    """An undeclared axis whose category determines that of an axis it is not declared to be nested in."""
+    paths = {name: _path(name, columns, within) for name in columns}
     sizes = {name: ranked(path)[0] for name, path in paths.items()}
     parents: dict[str, str] = {}
     for child in undeclared:
@@ -146,19 +134,26 @@ def _refuse_nested(paths: Mapping[str, Integers], within: Mapping[str, str], und
             continue
         same = next((name for name in above if sizes[name] == sizes[child]), None)
         if same is not None:
-            raise DataError(
-                f"Columns {same!r} and {child!r} determine each other, so they are no independent axes. {REST}"
-            )
+            return _same(same, child, columns, within)
         if child in within:
-            raise DataError(f"Each {child!r} has one {above[0]!r} in the data, so it is no independent axis. {REST}")
+            return Following(child, above[0])
         parents[child] = max(above, key=lambda name: sizes[name])
-    if parents:
-        child, parent = next(iter(parents.items()))
-        raise DataError(
-            f"Each {child!r} has one {parent!r} in the data, as if nested in it, but they are declared as independent "
-            f"axes. Pass within={ {**within, **parents}!r} to nest {'it' if len(parents) == 1 else 'them'}, or "
-            f"dense=True if every combination is meant to be a cell."
-        )
+    return Nested(tuple(parents.items()), tuple({**within, **parents}.items())) if parents else None
+
+
+def _same(first: str, second: str, columns: Mapping[str, Coded], within: Mapping[str, str]) -> Same:
+    """Two columns that name the same: the code is the one with digits in every label, else the one further right.
+
+    An axis that is nested, or has others within it, is not the code.
+    """
+
+    def rank(name: str) -> tuple[bool, bool, int]:
+        is_nested = name in within or name in within.values()
+        has_digits = all(any(map(str.isdigit, str(label))) for label in columns[name].values)
+        return not is_nested, has_digits, list(columns).index(name)
+
+    axis, code = sorted((first, second), key=rank)
+    return Same(axis, code, (first, second))
 
 
 def _ancestors(name: str, within: Mapping[str, str]) -> Iterator[str]:
@@ -167,8 +162,8 @@ def _ancestors(name: str, within: Mapping[str, str]) -> Iterator[str]:
         yield name
 
 
-def _refuse_sparse(columns: Mapping[str, Coded], within: Mapping[str, str]) -> None:
-    """Refuse a table most of whose cells have no row."""
+def _sparse(columns: Mapping[str, Coded], within: Mapping[str, str]) -> Sparse | None:
+    """A table most of whose cells have no row."""
     families: dict[str, list[str]] = {}
     for name in group_families(list(columns), within):
         root = [name, *_ancestors(name, within)][-1]
@@ -176,9 +171,4 @@ def _refuse_sparse(columns: Mapping[str, Coded], within: Mapping[str, str]) -> N
     sizes = [ranked(combined([columns[name] for name in names]))[0] for names in families.values()]
     cells = math.prod(sizes)
     rows = len(next(iter(columns.values())))
-    if 2 * rows < cells:
-        raise DataError(
-            f"Most of the {cells:,} combinations of categories have no row, and each would become a cell. Pass "
-            f"dense=True if this is meant, name the parent of each nested axis with within=, or declare the categories "
-            f"with domain=."
-        )
+    return Sparse(cells, tuple(columns)) if 2 * rows < cells else None

@@ -5,24 +5,34 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import keepsum as ks
-from keepsum.cli import questions
-from keepsum.cli.completion import header
+from keepsum.cli.asking_release import OUTPUT as OUTPUT_FOLDER
+from keepsum.cli.asking_release import (
+    Wanted,
+    asked_about_release,
+    cells_of,
+    check_output,
+    check_plan,
+    read_asking,
+    refuse_same,
+)
+from keepsum.cli.asking_source import asked_about_source, check_source
 from keepsum.cli.declaration import FILES, Declaration, declares
-from keepsum.cli.screen import done, note, shown
-from keepsum.cli.terms import in_shell_terms
-from keepsum.errors import InputError, KeepsumError
+from keepsum.cli.screen import done, shown
+from keepsum.cli.standard_output import destination
+from keepsum.errors import InputError
 
 if TYPE_CHECKING:
-    from keepsum.specs.spec import Output, Postprocess, Spec
+    from keepsum.specs.spec import Spec
 
 OUTPUT = "The release"
+SPEC_IS_OUTPUT = "Output must not be the spec itself. Choose another name."
 HELP = """Write keepsum.toml, a spec for a release that repeats: `keepsum release` then needs no options.
 
 Examples:
@@ -72,28 +82,33 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing spec.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Write a spec."""
-    from keepsum.sources.atomic import check_new, write_file
+    from keepsum.sources.atomic import write_file
     from keepsum.specs.reading import NAME
-    from keepsum.specs.spec import Output, Postprocess
     from keepsum.specs.writing import in_folder_of, toml_of
 
-    path = Path(declared.spec or NAME)
+    path = Path(NAME if declared.spec is None else declared.spec)
     if declared.only is not None:
         raise InputError("Option --only must not be given: it chooses a table of a spec that there is already.")
-    check_new(path, force)
+    _check_spec(path, declared, sign, force)
+    if declared.table is not None:
+        check_source(declared.table)
     warnings.simplefilter("ignore", ks.CategoriesFromDataWarning)  # asked about below
-    asking = sys.stdin is not None and sys.stdin.isatty()
-    if asking:
-        declared = _asked_about_table(declared)
+    declared = replace(declared, spec=None)
+    wanted = Wanted(declared, output, nonnegative, write_categories)
+    if output is not None:
+        check_output(output, declared)
+    if sys.stdin is not None and sys.stdin.isatty():
+        declared, table = read_asking(asked_about_source(declared))
+        _check_spec(path, declared, sign, force)
+        wanted = asked_about_release(replace(wanted, declared=declared), table)
     elif declared.table is None:
         raise InputError("A table must be given: keepsum init counts.csv --count n ...")
-    declared, table = _read(replace(declared, spec=None), asking)
-    if asking:
-        declared, output, nonnegative, write_categories = _asked_about_release(
-            declared, table, output, nonnegative, write_categories
-        )
-    to = Output(path=output or "out/", sign=sign)
-    spec = _spec(declared, table, to, Postprocess(nonnegative=nonnegative or None), write_categories)
+    else:
+        table = cells_of(declared)
+    wanted = replace(wanted, output=wanted.output or OUTPUT_FOLDER)
+    check_output(str(wanted.output), declared)
+    spec = _spec(wanted, table, sign)
+    refuse_same([str(path)], destination(str(wanted.output), None).files, SPEC_IS_OUTPUT)
     text = toml_of(in_folder_of(spec, path))
     write_file(path, text.encode(), force)
     done(f"The spec is written: {shown(path)!r}.")
@@ -104,28 +119,42 @@ def init(
     )
 
 
-def _spec(declared: Declaration, table: ks.Table, to: Output, postprocess: Postprocess, write_categories: bool) -> Spec:
-    """The spec, if a release could be planned by it."""
+def _check_spec(path: Path, declared: Declaration, sign: str | None, force: bool) -> None:
+    """Refuse to write a spec over another one, unless that is meant, or over a file that it names."""
+    from keepsum.sources.atomic import check_new
+
+    named = [declared.table, declared.domain, declared.structure, sign, *(declared.keep_file or [])]
+    refuse_same(named, [path], "The spec must not be a file that it names, such as the table. Choose another name.")
+    if path.is_file() and not force:
+        raise InputError(
+            f"There must be no spec {shown(path)!r} yet, but there is one. Release by it with keepsum release, replace "
+            f"it with --force, or write another one with --spec FILE."
+        )
+    check_new(path, force)
+
+
+def _spec(wanted: Wanted, table: ks.Table, sign: str | None) -> Spec:
+    """The spec, if a release can be planned by it."""
     import msgspec
 
-    from keepsum.specs.building import kept_of, margin_of, noise_of
+    from keepsum.specs.building import margin_of
+    from keepsum.specs.spec import Output, Postprocess
 
+    check_plan(wanted.declared, table, wanted.nonnegative)
     replaced = msgspec.structs.replace
-    spec = declared.options()
+    spec = wanted.declared.options()
     margins = [margin_of(margin, table.domain.axes) for margin in spec.keep.margins or []]
     numbers = {name: _number(getattr(spec.mechanism, name)) for name in ("epsilon", "delta", "rho", "sigma")}
     spec = replaced(
         spec,
         keep=replaced(spec.keep, margins=[axes[0] if len(axes) == 1 else axes for axes in margins] or None),
         mechanism=replaced(spec.mechanism, **numbers),
-        output=to,
-        postprocess=postprocess,
+        output=Output(path=wanted.output, sign=sign, accept_pinned=list(wanted.accept_pinned) or None),
+        postprocess=Postprocess(nonnegative=wanted.nonnegative or None),
     )
-    noise_of(spec.mechanism)
-    kept_of(spec, table)
-    if write_categories and table.undeclared:
-        categories = (spec.axes.categories or {}) | {name: _categories(table.domain, name) for name in table.undeclared}
-        spec = replaced(spec, axes=replaced(spec.axes, categories=categories))
+    if wanted.write_categories and table.undeclared:
+        taken = {name: _categories(table.domain, name) for name in table.undeclared}
+        spec = replaced(spec, axes=replaced(spec.axes, categories={**(spec.axes.categories or {}), **taken}))
     return spec
 
 
@@ -149,116 +178,3 @@ def _categories(domain: ks.Domain, name: str) -> Any:
     for *path, label in axis.paths():
         by_parent.setdefault(tuple(path), []).append(label)
     return by_parent
-
-
-def _asked_about_table(declared: Declaration) -> Declaration:
-    """What must be known to read the table."""
-    table = declared.table
-    if table is None:
-        table = questions.ask_until("Which file has the table?", None, questions.existing_file)
-        declared = replace(declared, table=table)
-    if declared.by or declared.count is not None or declared.wide is not None:
-        return declared
-    columns = header(Path(table)) if Path(table).is_file() else []
-    if columns:
-        note(f"Columns: {', '.join(columns)}.")
-    if not questions.confirm("Does each row have a count (rather than being one record)?", default=True):
-        by = questions.ask("Columns to count records by, with commas between them")
-        return replace(declared, by=[by])
-    count = questions.ask_until("Column of counts", questions.likely_count(columns), questions.chosen_column(columns))
-    return replace(declared, count=count)
-
-
-def _read(declared: Declaration, asking: bool) -> tuple[Declaration, ks.Table]:
-    """The table, and the declaration with the options that its problems were answered with."""
-    from keepsum.specs.building import table_of
-
-    while True:
-        try:
-            return declared, table_of(declared.options(), counted=False)
-        except KeepsumError as error:
-            problem = in_shell_terms(str(error))
-            if not asking:
-                raise
-        note(problem)
-        more = questions.ask_until("Options to add", questions.advised(problem), questions.options)
-        declared = with_options(declared, more)
-
-
-def _asked_about_release(
-    declared: Declaration, table: ks.Table, output: str | None, nonnegative: bool, write_categories: bool
-) -> tuple[Declaration, str, bool, bool]:
-    """What must be known to release the table."""
-    axes = table.domain.axes
-    if not (declared.keep or declared.keep_total or declared.keep_file):
-
-        def kept(answer: str) -> Declaration:
-            chosen = with_options(declared, questions.margins(answer))
-            _kept(chosen, table)
-            return chosen
-
-        note(f"Axes: {', '.join(axes)}. Kept totals are published exactly, and so not protected.")
-        declared = questions.ask_until("Totals to keep (county sex,age total)", axes[0], kept)
-    if declared.epsilon is None and declared.rho is None and declared.sigma is None:
-
-        def noise(answer: str) -> Declaration:
-            chosen = replace(declared, epsilon=answer)
-            _noise(chosen)
-            return chosen
-
-        if not declared.per_person and questions.confirm("Is epsilon to be the privacy loss of one person?", True):
-            declared = replace(declared, per_person=True)
-        declared = questions.ask_until("Epsilon", "1", noise)
-    if table.undeclared and not write_categories:
-        names = ", ".join(table.undeclared)
-        write_categories = questions.confirm(
-            f"The categories of {names} come from the table. Are they public, whatever the counts are? Then the spec "
-            f"declares them"
-        )
-    nonnegative = nonnegative or questions.confirm("Must counts not be negative?")
-    return declared, output or questions.ask("Where do releases go?", "out/"), nonnegative, write_categories
-
-
-def _kept(declared: Declaration, table: ks.Table) -> None:
-    from keepsum.specs.building import kept_of
-
-    kept_of(declared.options(), table)
-
-
-def _noise(declared: Declaration) -> None:
-    from keepsum.specs.building import noise_of
-
-    noise_of(declared.options().mechanism)
-
-
-def with_options(declared: Declaration, arguments: list[str]) -> Declaration:
-    """The declaration with more options, given as on the command line."""
-    added = _parsed(arguments)
-    values: dict[str, Any] = {}
-    for field in fields(Declaration):
-        before, more = getattr(declared, field.name), getattr(added, field.name)
-        both_lists = isinstance(before, list) and isinstance(more, list)
-        values[field.name] = [*before, *more] if both_lists else (more or before)
-    return Declaration(**values)
-
-
-def _parsed(arguments: list[str]) -> Declaration:
-    """Options of a declaration, parsed as those of a command."""
-    found: list[Declaration] = []
-
-    @declares
-    def command(declared: Declaration) -> None:
-        found.append(declared)
-
-    app = typer.Typer(add_completion=False)
-    app.command()(command)
-    problem = ""
-    try:
-        typer.main.get_command(app).main(arguments, standalone_mode=False)
-    except Exception as error:  # typer's own, which says what is wrong with the call
-        if not hasattr(error, "format_message"):
-            raise
-        problem = str(error.format_message())
-    if problem or not found:
-        raise InputError(f"Options must be like --within county:state, but: {problem or 'nothing was given'}")
-    return found[0]

@@ -144,3 +144,17 @@ def _expanded(raw: BinaryIO, compression: str) -> bytes:
 
     with pyarrow.CompressedInputStream(raw, compression) as stream:
         return bytes(stream.read(LONGEST_HEADER))
+
+
+# -- the header alone -------------------------------------------------------------------------------
+
+
+def header_of(files: RecordFiles) -> list[str]:
+    """The names of the columns of the first file; the delimiter of a CSV file is the one that gives most of them."""
+    path = files.paths[0]
+    if files.format != "csv":
+        return list(attempt(lambda: _schema(path, files.format), f"File {path.name!r}").names)
+    start = start_of(path)
+    compression = next((name for magic, name in COMPRESSIONS.items() if start.startswith(magic)), "none")
+    line = _first_line(path, compression)
+    return max((_split(line, delimiter) for delimiter in DELIMITERS), key=len)

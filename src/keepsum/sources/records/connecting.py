@@ -23,19 +23,49 @@ from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
 from keepsum.sources.records.sqlite_files import open_sqlite_file, sqlite_table
 from keepsum.sources.records.table_names import IN_SCHEMAS, IN_SQLITE, find_table
 
+SERVER = "The database"  # what it is called in a message
 READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
 
 
 def open_address(address: str, table: str | None) -> OpenRecords:
     """The records of a table in the database at an address."""
+    check_address(address)
     if scheme_of(address) in POSTGRES:
         return _postgres(postgres_address(address), table)
-    if scheme_of(address) == "sqlite":
+    return open_sqlite(Path(sqlite_path(address)), table)
+
+
+def check_address(address: str) -> None:
+    """Refuse an address that cannot be opened, or that holds a password; no server is asked."""
+    if scheme_of(address) in POSTGRES:
+        postgres_address(address)
+    elif scheme_of(address) == "sqlite":
         path = Path(sqlite_path(address))
         if find_files(path).format != "sqlite":
             raise DataError(f"File {path.name!r} must be a SQLite database, but is not.")
-        return open_sqlite(path, table)
-    raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
+    else:
+        raise InputError(f"The address of a database must be such as {FORMS}, got one of another kind.")
+
+
+def tables_at(source: str) -> list[str]:
+    """The tables and views of the database at an address or in a file that its user may read."""
+    if scheme_of(source) in POSTGRES:
+        server = _connected(postgres_address(source))
+        return _listed(lambda: server.con.execute(IN_SCHEMAS), server.disconnect, SERVER)
+    path = Path(sqlite_path(source) if scheme_of(source) == "sqlite" else source)
+    name = f"Database {path.name!r}"
+    if find_files(path).format == "duckdb":
+        backend = _connected_duckdb(path, name)
+        return _listed(lambda: backend.con.execute(IN_SCHEMAS), backend.disconnect, name)
+    connection, _ = open_sqlite_file(path, name)
+    return _listed(lambda: connection.execute(IN_SQLITE), connection.close, name)
+
+
+def _listed(ask: Callable[[], Any], close: Callable[[], None], name: str) -> list[str]:
+    try:
+        return sorted(row[0] for row in attempt(lambda: ask().fetchall(), name))
+    finally:
+        close()
 
 
 def open_sqlite(path: Path, table: str | None) -> OpenRecords:
@@ -64,17 +94,8 @@ def open_sqlite(path: Path, table: str | None) -> OpenRecords:
 
 def open_duckdb(path: Path, table: str | None) -> OpenRecords:
     """The records of a table in a DuckDB file."""
-    import ibis
-
     name = f"Database {path.name!r}"
-
-    def connect() -> Any:
-        backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
-        # A view in a database may name other files, or addresses: they are not opened.
-        backend.con.execute("SET enable_external_access = false")
-        return backend
-
-    backend = attempt(connect, name)
+    backend = _connected_duckdb(path, name)
 
     def names() -> Any:
         return backend.con.execute(IN_SCHEMAS).fetchall()
@@ -82,12 +103,33 @@ def open_duckdb(path: Path, table: str | None) -> OpenRecords:
     return opened(backend, lambda: find_table(_in_schema(backend), table, names, name), "duckdb", name)
 
 
-def _postgres(address: PostgresAddress, table: str | None) -> OpenRecords:
+def _connected_duckdb(path: Path, name: str) -> Any:
     import ibis
 
-    name = "The database"
+    def connect() -> Any:
+        backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
+        # A view in a database may name other files, or addresses: they are not opened.
+        backend.con.execute("SET enable_external_access = false")
+        return backend
+
+    return attempt(connect, name)
+
+
+def _postgres(address: PostgresAddress, table: str | None) -> OpenRecords:
+    backend = _connected(address)
+
+    def names() -> Any:
+        backend.con.rollback()  # what failed before
+        return backend.con.execute(IN_SCHEMAS).fetchall()
+
+    return opened(backend, lambda: find_table(_in_schema(backend), table, names, SERVER), "postgres", SERVER)
+
+
+def _connected(address: PostgresAddress) -> Any:
+    import ibis
+
     _check_password_file(address)
-    backend = attempt(
+    return attempt(
         lambda: ibis.postgres.connect(
             host=address.host,
             port=address.port,
@@ -97,14 +139,8 @@ def _postgres(address: PostgresAddress, table: str | None) -> OpenRecords:
             client_encoding="UTF8",
             **address.options,
         ),
-        name,
+        SERVER,
     )
-
-    def names() -> Any:
-        backend.con.rollback()  # what failed before
-        return backend.con.execute(IN_SCHEMAS).fetchall()
-
-    return opened(backend, lambda: find_table(_in_schema(backend), table, names, name), "postgres", name)
 
 
 def _check_password_file(address: PostgresAddress) -> None:

@@ -32,7 +32,7 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
     """Open records for as long as they are counted; ``columns`` are those that will be asked for."""
     if table is not None:
         check_text(table, "The table of a database")
-    _check_installed()
+    check_installed()
     in_database = is_address(source)
     if _is_expression(source):
         records = _expression(source, columns)
@@ -52,7 +52,8 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
         records.close()
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """Refuse to count records without the packages that do it."""
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("ibis", "duckdb", "pyarrow")):

@@ -1,0 +1,156 @@
+"""What ``keepsum init`` asks about records: the columns to count by, their categories, and who a person is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Any
+
+from keepsum.cli import questions
+from keepsum.cli.declaration import Declaration
+from keepsum.cli.more_options import pair, split, with_options
+from keepsum.errors import InputError
+
+BINS, FILE = "bins ", "file "
+
+
+def asked_about_records(declared: Declaration, columns: Sequence[str]) -> Declaration:
+    """Ask how records are counted, as far as no option says it."""
+    if not declared.by:
+        by = questions.ask_until(
+            "Columns to count records by, with commas between them", None, questions.several("A column", columns)
+        )
+        declared = replace(declared, by=by)
+        declared = _asked_about_nesting(declared, by)
+    for column in _by(declared):
+        declared = _asked_about_categories(declared, column)
+    return declared if declared.unit is not None else _asked_about_persons(declared, columns)
+
+
+def _by(declared: Declaration) -> list[str]:
+    """The columns to count by, with parents before their children."""
+    from keepsum.tables.source import with_parents
+
+    spec = declared.options()
+    return with_parents(spec.records.by or [], spec.axes.within or {})
+
+
+def _asked_about_nesting(declared: Declaration, by: Sequence[str]) -> Declaration:
+    if len(by) < 2 or declared.within:
+        return declared
+
+    def read(answer: str) -> Declaration:
+        from keepsum.tables.axes import check_nesting
+
+        if not answer:
+            return declared
+        changed = with_options(declared, [f"--within={one}" for one in split(answer)])
+        check_nesting(by, changed.options().axes.within or {})
+        return changed
+
+    question = f"Is one of them within another? (such as {by[-1]}:{by[0]}, several with a blank between; Enter: no)"
+    return questions.ask_until(question, "", read)
+
+
+def _asked_about_categories(declared: Declaration, column: str) -> Declaration:
+    """Ask for the categories or the bins of a column, if none are declared; those of a nested one by parent."""
+    from keepsum.specs.building import categories_of
+
+    spec = declared.options()
+    categories: Mapping[str, Any] = categories_of(spec) or {}
+    if column in categories or column in (spec.records.bins or {}):
+        return declared
+    parent = (spec.axes.within or {}).get(column)
+    if parent is not None:
+        for path in _paths(categories[parent]):
+            question = f"Categories of {column} in {', '.join(path)}, with commas between them"
+            declared = questions.ask_until(question, None, _categories(declared, column, path))
+        return declared
+    other = f"or: {BINS}0,18,65, for numbers or dates; or: {FILE}categories.toml"
+    question = f"Categories of {column}, with commas between them ({other})"
+    return questions.ask_until(question, None, _declaration_of(declared, column))
+
+
+def _paths(categories: Any) -> list[tuple[str, ...]]:
+    """The categories of an axis, each with its parents, outermost first."""
+    if not isinstance(categories, Mapping):
+        return [tuple(map(str, label)) if isinstance(label, (list, tuple)) else (str(label),) for label in categories]
+    parents = {path if isinstance(path, tuple) else (path,): labels for path, labels in categories.items()}
+    return [(*map(str, path), str(label)) for path, labels in parents.items() for label in labels]
+
+
+def _declaration_of(declared: Declaration, column: str) -> Callable[[str], Declaration]:
+    def read(answer: str) -> Declaration:
+        if answer.startswith(BINS):
+            return _binned(declared, column, answer.removeprefix(BINS).replace(" ", ""))
+        if answer.startswith(FILE):
+            return _from_file(declared, column, answer.removeprefix(FILE).strip())
+        return _categories(declared, column, ())(answer)
+
+    return read
+
+
+def _binned(declared: Declaration, column: str, edges: str) -> Declaration:
+    from keepsum.sources.records.bins import check_bins
+
+    if column in (declared.options().axes.within or {}).values():
+        raise InputError(f"Column {column!r} must have categories, not bins, because another one is within it.")
+    changed = with_options(declared, [f"--bins={column}={edges}"])
+    check_bins({column: edges.split(",")})
+    return changed
+
+
+def _from_file(declared: Declaration, column: str, file: str) -> Declaration:
+    from keepsum.specs.building import categories_of
+
+    if declared.domain is not None:
+        raise InputError("Categories must be in one file, got another. Name them here, or add them to that file.")
+    changed = replace(declared, domain=file)
+    if column not in (categories_of(changed.options()) or {}):
+        raise InputError(f"File {file!r} must have the categories of {column!r}, but has none.")
+    return changed
+
+
+def _categories(declared: Declaration, column: str, path: tuple[str, ...]) -> Callable[[str], Declaration]:
+    def read(answer: str) -> Declaration:
+        from keepsum.tables.domain import Domain
+
+        target = pair(column, [], *path)
+        changed = with_options(declared, [f"--categories={target}{answer}"])
+        categories: Any = (changed.options().axes.categories or {})[column]
+        labels = categories[path] if path else categories
+        Domain({column: labels})  # which refuses what cannot be categories
+        return changed
+
+    return read
+
+
+def _asked_about_persons(declared: Declaration, columns: Sequence[str]) -> Declaration:
+    """Ask who a person is, and how many records of each are counted."""
+    question = (
+        "Can one person have several records? Then which column identifies a person? (Enter: each record is one person)"
+    )
+    by = _by(declared)
+
+    def read(answer: str) -> str:
+        from keepsum.sources.records.declaring import check_unit
+
+        questions.chosen("The column", columns, optional=True)(answer)
+        check_unit(answer or None, 1 if answer else None, by)
+        return answer
+
+    unit = questions.ask_until(question, "", read)
+    if not unit:
+        return declared
+
+    def bounded(answer: str) -> Declaration:
+        from keepsum.sources.records.declaring import check_unit
+
+        if not answer.isdecimal():
+            raise InputError(f"The number of records must be a whole number such as 3, got {answer!r}.")
+        check_unit(unit, int(answer), by)
+        return replace(declared, unit=unit, max_rows_per_unit=int(answer))
+
+    if declared.max_rows_per_unit is not None:
+        return replace(declared, unit=unit)
+    return questions.ask_until("At most how many records of each person are counted?", None, bounded)

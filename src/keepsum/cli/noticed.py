@@ -1,0 +1,153 @@
+"""What is noticed in a table, as questions: each answer changes the declaration by what an option would say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from keepsum.cli.declaration import Declaration
+from keepsum.cli.more_options import pair, split, with_options
+from keepsum.cli.questions import ask_until, chosen, confirm, quoted
+from keepsum.cli.screen import note
+from keepsum.errors import InputError
+from keepsum.tables.findings import Encoding, Finding, Following, Nested, Numbers, Same, Sheets, Sparse, Totals
+
+Problem: TypeAlias = Callable[[Declaration], str | None]  # what stops a declaration, but for what is noticed
+AXIS, CODE, OUT, DENSE = "axis", "code", "out", "dense"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A question that yes answers by more options."""
+
+    question: str
+    options: tuple[str, ...]
+    default: bool = True
+
+
+def settle(finding: Finding, declared: Declaration, problem_of: Problem) -> Declaration | None:
+    """Ask about what was noticed; None if no answer settles it."""
+    if isinstance(finding, (Sheets, Encoding, Sparse)):
+        return _text(finding, declared, problem_of)
+    if isinstance(finding, Numbers):
+        unwritable = any(mark in name for name in finding.axes for mark in ",:")  # as an option takes names
+        return None if unwritable else _numbers(finding, declared, problem_of)
+    for proposal in _proposals(finding):
+        if not confirm(proposal.question, proposal.default):
+            continue
+        changed = with_options(declared, proposal.options)
+        if isinstance(finding, (Same, Following)) and declared.axes:
+            changed = replace(changed, axes=[name for name in _names(declared.axes) if name != finding.code])
+        problem = problem_of(changed)
+        if problem is None:
+            return changed
+        note(problem)
+    return None
+
+
+def _proposals(finding: Totals | Nested | Same | Following) -> list[Proposal]:
+    if isinstance(finding, Totals):
+        return [_without_totals(finding)]
+    if isinstance(finding, Nested):
+        child, parent = finding.parents[0]
+        return [
+            Proposal(f"Is {child} within {parent}?", (f"--within={child}:{parent}",)),
+            _every_combination(child, parent),
+        ]
+    return [
+        Proposal(
+            f"Publish {finding.code} along with {finding.axis}, as it is?", (f"--carry={finding.code}:{finding.axis}",)
+        ),
+        Proposal(f"Leave out {finding.code}?", (f"--drop={finding.code}",)),
+        _every_combination(finding.axis, finding.code),
+    ]
+
+
+def _every_combination(first: str, second: str) -> Proposal:
+    return Proposal(f"Is every combination of {first} and {second} a cell of the table?", ("--dense",), default=False)
+
+
+def _without_totals(finding: Totals) -> Proposal:
+    if finding.are_columns:
+        names = [str(label) for label in finding.labels]
+        which = quoted(names) if finding.are_nameable else f"{len(names):,} columns"
+        return Proposal(f"Leave out {which}, which look like totals?", tuple(f"--drop={name}" for name in names))
+    which = ", ".join(f"{finding.axis}={label}" for label in finding.labels)
+    if not finding.are_nameable:
+        several = len(finding.labels) > 1
+        labels = f"{len(finding.labels):,} labels" if several else "a label"
+        which = f"{labels} of {finding.axis} that {'look like totals' if several else 'looks like a total'}"
+    return Proposal(f"Leave out the rows with {which}?", (f"--drop-rows={pair(finding.axis, finding.labels)}",))
+
+
+def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of: Problem) -> Declaration:
+    """Ask for a text until the table can be read with it."""
+
+    def changed_by(answer: str) -> Declaration:
+        if isinstance(finding, Sheets):
+            return replace(declared, sheet=answer)
+        if isinstance(finding, Encoding):
+            return replace(declared, encoding=answer)
+        if answer == DENSE:
+            return replace(declared, dense=True)
+        return with_options(declared, [f"--within={one}" for one in split(answer)])
+
+    def read(answer: str) -> Declaration:
+        changed = changed_by(answer)
+        problem = problem_of(changed)
+        if problem is not None:
+            raise InputError(problem)
+        return changed
+
+    if isinstance(finding, Sheets):
+        return ask_until(f"Which sheet? ({', '.join(finding.names)})", None, read)
+    if isinstance(finding, Encoding):
+        note(f"File {finding.file!r} is not UTF-8 text.")
+        return ask_until("In which encoding is it?", finding.likely, read)
+    note(f"Most of the {finding.cells:,} combinations of categories have no row. Axes: {quoted(finding.axes)}.")
+    example = f"{finding.axes[-1]}:{finding.axes[0]}"
+    several = f"such as {example}, several with a blank between; {DENSE} if every combination is a cell"
+    return ask_until(f"Which axis is within which? ({several})", None, read)
+
+
+def _numbers(finding: Numbers, declared: Declaration, problem_of: Problem) -> Declaration:
+    """Columns of numbers: all are asked about before any is an axis, because axes are then named."""
+    while True:
+        changed, others = declared, [name for name in finding.axes if name not in finding.columns]
+        axes = list(finding.axes)
+        for column in finding.columns:
+            meaning = _meaning(column, bool(others))
+            if meaning == AXIS:
+                continue
+            axes.remove(column)
+            options = [f"--drop={column}"]
+            if meaning == CODE:
+                options = [f"--carry={column}:{_axis_of(column, finding.axes, others)}"]
+            changed = with_options(changed, options)
+        if set(axes) & set(finding.columns):
+            changed = replace(changed, axes=axes)
+        problem = problem_of(changed)
+        if problem is None:
+            return changed
+        note(problem)
+
+
+def _axis_of(column: str, axes: Sequence[str], others: Sequence[str]) -> str:
+    """The axis that a code follows from; by default the one before it."""
+    before = [name for name in axes[: axes.index(column)] if name in others]
+    question = f"Which axis does {column} follow from? ({', '.join(others)})"
+    return ask_until(question, before[-1] if before else others[0], chosen("The axis", others))
+
+
+def _meaning(column: str, has_others: bool) -> str:
+    choices = [AXIS, *([CODE] if has_others else []), OUT]
+    code = f"{CODE} of an axis, to be published as it is, " if has_others else ""
+    question = (
+        f"{column} has numbers: is it an {AXIS} of the table, a {code}or to be left {OUT}? ({', '.join(choices)})"
+    )
+    return ask_until(question, OUT, chosen("The answer", choices))
+
+
+def _names(texts: Sequence[str]) -> list[str]:
+    return [name for text in texts for name in text.split(",")]

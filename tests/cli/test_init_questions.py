@@ -1,0 +1,357 @@
+"""What ``keepsum init`` asks on a terminal; a wrong answer is told and asked for again, and never ends it."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import openpyxl
+import pytest
+
+from keepsum.cli.declaration import Declaration
+from keepsum.cli.more_options import split, with_options
+from keepsum.cli.questions import are_showable, likely_count, margins
+from keepsum.errors import InputError
+
+COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
+NESTED = "state,county,n\nIL,Cook,1\nIL,Kane,2\nWI,Lake,3\nWI,Dane,4\nWI,Total,7\n"
+END = ["total", "y", "1", "n", "n", "out/"]  # totals, per person, epsilon, categories, negative counts, output
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "counts.csv").write_text(COUNTS)
+    (tmp_path / "nested.csv").write_text(NESTED)
+    return tmp_path
+
+
+def spec_in(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "keepsum.toml").read_text(encoding="utf-8"))
+
+
+def test_answers_on_a_terminal(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
+    """What is noticed in the table is met by Enter; a wrong answer is told and asked again."""
+    answers = [
+        "none.csv",  # is not there
+        "postgres://me:secret@host/db",  # has a password
+        "nested.csv",
+        "y",  # rows have counts
+        "",  # n, by its name
+        "",  # rows of totals are dropped
+        "",  # counties are nested
+        "town",  # no axis
+        "county",  # leaves no noise
+        "state total",
+        "y",  # per person
+        "-1",  # no epsilon
+        "0.5",
+        "y",  # the categories are public
+        "n",  # counts may be negative
+        "y",  # no place
+        "",  # out/
+    ]
+    done = answered(answers)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "File 'none.csv' must be readable" in said
+    assert "must not contain a password" in said
+    assert "secret" not in said
+    assert "Columns: state, county, n." in said
+    assert "Leave out the rows with county=Total? [Y/n]" in said
+    assert "Is county within state? [Y/n]" in said
+    assert "Options to add" not in said
+    assert "Which totals are kept exactly? Axes: state, county, several with a blank between; total for the" in said
+    assert "An axis must be one of 'state', 'county', got 'town'" in said
+    assert "The kept totals determine every cell" in said
+    assert "privacy loss of one person?" in said
+    assert "Epsilon must be a positive number, got '-1'" in said
+    assert "Output must be a file such as 'released.csv' or a folder such as 'out/', got 'y'" in said
+    assert spec_in(here) == {
+        "source": {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}},
+        "axes": {
+            "within": {"county": "state"},
+            "categories": {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Kane"], "WI": ["Dane", "Lake"]}},
+        },
+        "keep": {"margins": ["state"], "total": True},
+        "mechanism": {"epsilon": 0.5, "per_person": True},
+        "output": {"path": "out/"},
+    }
+    assert run("release", "--yes").returncode == 0
+
+
+def test_what_is_not_there_is_told_before_anything_is_asked(answered: Callable[..., Any], here: Path) -> None:
+    for table in ("none.csv", "sqlite:///none.db", "none-*.parquet", "host=x password=secret"):
+        failed = answered(["y"], table)
+        assert failed.returncode == 2
+        assert b"?" not in failed.stderr
+        assert b"secret" not in failed.stderr
+
+
+def test_leaving_in_the_middle_writes_nothing(answered: Callable[..., Any], here: Path) -> None:
+    done = answered(["y"], "counts.csv")
+    assert done.returncode != 0
+    assert not (here / "keepsum.toml").exists()
+
+
+# -- records ----------------------------------------------------------------------------------------
+
+
+def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
+    (here / "visits.csv").write_text("person,clinic,age\n1,North,3\n1,South,3\n2,North,40\n")
+    answers = ["n", "clinic,town", "clinic,age", "", "North,North", "North,South", "bins 18,0", "bins 0,18,"]
+    answers += ["clinic", "person", "some", "1", "", "", "", "n", "visits/"]
+    done = answered(answers, "visits.csv")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "must be one of person, clinic, age, got 'town'" in said
+    assert "Categories of clinic, with commas between them (or: bins 0,18,65," in said
+    assert "must have different labels" in said
+    assert "Can one person have several records? Then which column identifies a person?" in said
+    assert "The column of the unit must not be an axis" in said
+    assert "At most how many records of each person are counted?" in said
+    assert "privacy loss of one person?" in said
+    written = spec_in(here)
+    assert written["records"] == {
+        "by": ["clinic", "age"], "bins": {"age": ["0", "18", ""]}, "unit": "person", "max_rows_per_unit": 1,
+    }  # fmt: skip
+    assert written["axes"] == {"categories": {"clinic": ["North", "South"]}}
+    assert run("release", "--yes").returncode == 0
+
+
+def test_nested_records_and_one_record_per_person(
+    run: Callable[..., Any], answered: Callable[..., Any], here: Path
+) -> None:
+    (here / "people.csv").write_text("county;state\nCook;IL\nLake;WI\n")
+    (here / "states.toml").write_text('state = ["IL", "WI"]\n')
+    answers = ["n", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", "Cook,Lake"]
+    answers += ["Lake", "", "state", "n", "state", "y", "", "1", "n", "people/"]
+    done = answered(answers, "people.csv")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "Categories of county in IL, with commas" in said
+    assert "Is epsilon to be the privacy loss of one record?" in said
+    assert "of one person?" not in said
+    assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
+    assert spec_in(here)["output"] == {"path": "people/", "accept_pinned": ["state=WI, county=Lake"]}
+    assert spec_in(here)["axes"] == {
+        "within": {"county": "state"}, "domain": "states.toml",
+        "categories": {"county": {"IL": ["Cook", "Lake"], "WI": ["Lake"]}},
+    }  # fmt: skip
+    assert run("release", "--yes").returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
+    """Its tables are listed, and its columns."""
+    database: Any = (sqlite3 if kind == "sqlite" else duckdb).connect(str(here / "people.db"))
+    for command in ("CREATE TABLE people (county TEXT)", "CREATE TABLE other (x TEXT)"):
+        database.execute(command)
+    database.execute("INSERT INTO people VALUES ('A'), ('B')")
+    database.commit()
+    database.close()
+    done = answered(["peopl", "people", "town", "county", "A,B", "", "total", "y", "1", "n", "out/"], "people.db")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "Which table of the database? (other, people)" in said
+    assert "it has no such table" in said
+    assert "Columns: county." in said
+    assert "Does each row have a count" not in said
+    assert spec_in(here)["source"] == {"data": "people.db", "table": "people"}
+    assert run("release", "--yes").returncode == 0
+
+
+def test_a_column_of_records_alone(answered: Callable[..., Any], here: Path) -> None:
+    (here / "one.csv").write_text("county\nA\nB\n")
+    done = answered(["county", "A,B", "", *END[:3], "n", "out/"], "one.csv")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["records"] == {"by": ["county"]}
+
+
+# -- files of any kind ------------------------------------------------------------------------------
+
+
+def workbook(path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.title = "Notes"
+    sheet = book.create_sheet("Counts")
+    for line in COUNTS.splitlines():
+        county, sex, n = line.split(",")
+        sheet.append([county, sex, int(n) if n.isdecimal() else n])
+    book.save(path)
+
+
+FILES: dict[str, tuple[Callable[[Path], object], list[str], dict[str, str]]] = {
+    "counts.xlsx": (workbook, ["Totals", "Counts"], {"sheet": "Counts"}),
+    "counts.csv.gz": (lambda path: path.write_bytes(gzip.compress(COUNTS.encode())), [], {}),
+    "old.csv": (
+        lambda path: path.write_bytes(COUNTS.replace("A", "Köln").encode("windows-1252")),
+        ["none", ""],
+        {"encoding": "windows-1252"},
+    ),
+    "half.csv": (
+        lambda path: path.write_bytes(COUNTS.encode("utf-16-le")),
+        [""],
+        {"encoding": "utf-16-le"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_release_reads(name: str, run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
+    write, answers, form = FILES[name]
+    write(here / name)
+    done = answered([*answers, "y", "n", *END], name)
+    assert done.returncode == 0, done.stderr
+    assert "Columns: county, sex, n." in done.stderr.decode()
+    assert spec_in(here)["source"] == {"data": name, "count": "n", **form}
+    assert run("release", "--yes").returncode == 0
+
+
+def test_a_file_that_is_no_table_is_asked_for_again(answered: Callable[..., Any], here: Path) -> None:
+    (here / "photo.csv").write_bytes(bytes(range(256)) * 10)
+    (here / "paper.pdf").write_bytes(b"%PDF-1.4\nx\n")
+    (here / "empty.csv").write_bytes(b"")
+    done = answered(["photo.csv", "paper.pdf", "empty.csv", "counts.csv", "y", "n", *END])
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    for words in ("neither text nor a format that is known", "it is a PDF file", "but it is empty"):
+        assert words in said
+    assert spec_in(here)["source"]["data"] == "counts.csv"
+
+
+def test_records_in_a_sheet_are_refused(answered: Callable[..., Any], here: Path) -> None:
+    workbook(here / "counts.xlsx")
+    done = answered(["n"], "counts.xlsx", "--sheet", "Counts")
+    assert done.returncode == 2
+    assert b"Records must be in a CSV file in UTF-8, a Parquet file or a database" in done.stderr
+
+
+def test_a_row_of_data_instead_of_a_header_is_not_shown(answered: Callable[..., Any], here: Path) -> None:
+    (here / "bare.csv").write_text("A,f,4711\nB,m,4712\n")
+    done = answered(["y", "x"], "bare.csv")
+    assert done.returncode != 0
+    assert b"471" not in done.stderr
+
+
+# -- what is noticed --------------------------------------------------------------------------------
+
+
+def test_a_code_is_published_or_left_out(answered: Callable[..., Any], here: Path) -> None:
+    rows = [f"{county},id-{k},{sex},5\n" for k, county in enumerate("ABC") for sex in "fm"]
+    (here / "coded.csv").write_text("county,code,sex,n\n" + "".join(rows))
+    done = answered(["", *END], "coded.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    assert b"Publish code along with county, as it is? [Y/n]" in done.stderr
+    assert spec_in(here)["source"]["carry"] == {"code": "county"}
+    done = answered(["n", "", *END], "coded.csv", "--count", "n", "--force")
+    assert done.returncode == 0, done.stderr
+    assert b"Leave out code? [Y/n]" in done.stderr
+    assert spec_in(here)["source"]["drop"] == ["code"]
+
+
+def test_columns_of_numbers(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
+    """Enter leaves a column out, because it may be another measure; if that cannot be, it is asked again."""
+    rows = [f"{county},0{k},{year},{k}7,5\n" for k, county in enumerate("ABC") for year in (2020, 2021)]
+    (here / "numbers.csv").write_text("county,fips,year,births,n\n" + "".join(rows))
+    answers = ["code", "", "", "", "code", "", "axis", "", *END]
+    done = answered(answers, "numbers.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "fips has numbers: is it an axis of the table" in said
+    assert "Which axis does fips follow from? (county) [county]" in said
+    written = spec_in(here)
+    assert written["source"] == {
+        "data": "numbers.csv", "count": "n", "drop": ["births"], "carry": {"fips": "county"}
+    }  # fmt: skip
+    assert written["axes"] == {"names": ["county", "year"]}
+    assert run("release", "--yes").returncode == 0
+
+
+def test_a_sparse_table_is_not_dense_by_default(answered: Callable[..., Any], here: Path) -> None:
+    rows = [f"a{k},b{(k + j) % 9},1\n" for k in range(9) for j in range(3)]
+    (here / "sparse.csv").write_text("x,y,n\n" + "".join(rows))
+    done = answered(["", "y:z", "y:x", *END], "sparse.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "Which axis is within which? (such as y:x" in said
+    assert "got 'z'" in said
+    assert spec_in(here)["axes"] == {"within": {"y": "x"}}
+    assert answered(["dense", *END], "sparse.csv", "--count", "n", "--force").returncode == 0
+    assert spec_in(here)["axes"] == {"dense": True}
+
+
+def test_totals_with_any_label(answered: Callable[..., Any], here: Path) -> None:
+    """Labels that an option must quote, and labels with digits, which are not shown."""
+    (here / "totals.csv").write_text('town,n\nRome,1\nUtica,2\n"Total, ""NY"" 4711",3\n')
+    done = answered(["", *END], "totals.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    assert b"Leave out the rows with a label of town that looks like a total?" in done.stderr
+    assert b"4711" not in done.stderr
+    assert spec_in(here)["source"]["drop_rows"] == {"town": ['Total, "NY" 4711']}
+
+
+def test_options_are_asked_for_until_they_help(answered: Callable[..., Any], here: Path) -> None:
+    """Nothing typed ends it or gets it stuck: a wrong option is told, replaced by the right one, or taken back."""
+    answers = [
+        "n",  # the rows of totals stay
+        "--withn a:b",  # unknown
+        "other.csv",  # no option
+        "--drop-rows 'county=Total",  # an open quote
+        "--drop-rows county=Totl",  # no such label
+        "--drop-rows county=Total",  # replaces it
+        "n",  # not nested
+        "n",  # nor dense
+        "--drop town",  # no such column
+        "--within county:state",  # instead of it
+        *END,
+    ]
+    done = answered(answers, "nested.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    for words in ("No such option", "got something else", "every quotation mark closed", "has no label 'Totl'"):
+        assert words in said
+    assert "A column to drop must be one of the columns" in said
+    assert spec_in(here)["source"] == {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}}
+    assert spec_in(here)["axes"] == {"within": {"county": "state"}}
+    assert "other.csv" not in (here / "keepsum.toml").read_text()
+
+
+def test_options_are_taken_back_by_enter(answered: Callable[..., Any], here: Path) -> None:
+    answers = ["n", "--encoding utf-16", "", "--drop-rows county=Total", "", *END]
+    done = answered(answers, "nested.csv", "--count", "n")
+    assert done.returncode == 0, done.stderr
+    assert b"Options to add (Enter: take the last ones back)" in done.stderr
+    assert "encoding" not in spec_in(here)["source"]
+
+
+# -- how answers are read ---------------------------------------------------------------------------
+
+
+def test_more_options_are_added_to_those_there_are() -> None:
+    both = with_options(Declaration(table="x.csv", keep=["a"], count="n"), ["--keep", "b", "--dense", "--count", "m"])
+    assert both == Declaration(table="x.csv", keep=["a", "b"], count="m", dense=True)
+    nested = with_options(Declaration(within=["a:b", "c:d"]), ["--within", "a:e"])
+    assert nested.within == ["c:d", "a:e"]
+    for wrong in (["--withn", "a:b"], ["y.csv"], ["--help"], ["--spec", "x"], ["--max-rows-per-unit", "x"]):
+        with pytest.raises(InputError, match="Options must be like --within county:state"):
+            with_options(Declaration(), wrong)
+
+
+def test_answers_are_read_as_in_a_shell() -> None:
+    assert margins("county sex,age total") == ["--keep=county", "--keep=sex,age", "--keep-total"]
+    assert split("--within 'a b:c'") == ["--within", "a b:c"]
+    for read in (margins, split):
+        with pytest.raises(InputError):
+            read("'")
+    with pytest.raises(InputError, match="At least one total"):
+        margins("")
+    assert likely_count(["a", "N", "b"]) == "N"
+    assert likely_count(["a", "b"]) == "b"
+    assert likely_count([]) is None
+    assert likely_count(["a", "15"]) is None
+    assert not are_showable(["a", "15"])
