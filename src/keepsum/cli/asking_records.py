@@ -117,7 +117,7 @@ def _categories(declared: Declaration, column: str, path: tuple[str, ...]) -> Ca
 
         target = pair(column, [], *path)
         changed = with_options(declared, [f"--categories={target}{answer}"])
-        categories = (changed.options().axes.categories or {})[column]
+        categories: Any = (changed.options().axes.categories or {})[column]
         labels = categories[path] if path else categories
         Domain({column: labels})  # which refuses what cannot be categories
         return changed
