@@ -187,7 +187,7 @@ def workbook(path: Path) -> None:
 
 FILES: dict[str, tuple[Callable[[Path], object], list[str], dict[str, str]]] = {
     "counts.xlsx": (workbook, ["Totals", "Counts"], {"sheet": "Counts"}),
-    "counts.csv.gz": (lambda path: path.write_bytes(gzip.compress(COUNTS.encode())), [], {}),
+    "counts.csv.gz": (lambda path: path.write_bytes(gzip.compress(COUNTS.encode(), mtime=0)), [], {}),
     "old.csv": (
         lambda path: path.write_bytes(COUNTS.replace("A", "Köln").encode("windows-1252")),
         ["none", ""],

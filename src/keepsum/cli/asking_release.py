@@ -19,7 +19,7 @@ from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError, PlanError
 from keepsum.tables.findings import Finding, NoticedError
 
-OUTPUT = "out/"
+OUTPUT_FOLDER = "out/"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,9 @@ def asked_about_release(wanted: Wanted, table: ks.Table) -> Wanted:
         check_output(answer, wanted.declared)
         return answer
 
-    return replace(wanted, output=questions.ask_until("Where do releases go? (a folder or a file)", OUTPUT, placed))
+    return replace(
+        wanted, output=questions.ask_until("Where do releases go? (a folder or a file)", OUTPUT_FOLDER, placed)
+    )
 
 
 def _asked_about_totals_and_noise(declared: Declaration, table: ks.Table) -> tuple[Declaration, tuple[str, ...]]:

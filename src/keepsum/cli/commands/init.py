@@ -12,23 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import keepsum as ks
-from keepsum.cli.asking_release import OUTPUT as OUTPUT_FOLDER
-from keepsum.cli.asking_release import (
-    Wanted,
-    asked_about_release,
-    cells_of,
-    check_output,
-    check_plan,
-    read_asking,
-    refuse_same,
-)
-from keepsum.cli.asking_source import asked_about_source, check_source
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import done, shown
 from keepsum.cli.standard_output import destination
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
+    from keepsum.cli.asking_release import Wanted
     from keepsum.specs.spec import Spec
 
 OUTPUT = "The release"
@@ -82,6 +72,16 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing spec.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Write a spec."""
+    from keepsum.cli.asking_release import (
+        OUTPUT_FOLDER,
+        Wanted,
+        asked_about_release,
+        cells_of,
+        check_output,
+        read_asking,
+        refuse_same,
+    )
+    from keepsum.cli.asking_source import asked_about_source, check_source
     from keepsum.sources.atomic import write_file
     from keepsum.specs.reading import NAME
     from keepsum.specs.writing import in_folder_of, toml_of
@@ -121,6 +121,7 @@ def init(
 
 def _check_spec(path: Path, declared: Declaration, sign: str | None, force: bool) -> None:
     """Refuse to write a spec over another one, unless that is meant, or over a file that it names."""
+    from keepsum.cli.asking_release import refuse_same
     from keepsum.sources.atomic import check_new
 
     named = [declared.table, declared.domain, declared.structure, sign, *(declared.keep_file or [])]
@@ -137,6 +138,7 @@ def _spec(wanted: Wanted, table: ks.Table, sign: str | None) -> Spec:
     """The spec, if a release can be planned by it."""
     import msgspec
 
+    from keepsum.cli.asking_release import check_plan
     from keepsum.specs.building import margin_of
     from keepsum.specs.spec import Output, Postprocess
 
