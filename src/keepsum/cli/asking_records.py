@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Any
+from typing import Any
 
 from keepsum.cli import questions
 from keepsum.cli.declaration import Declaration
