@@ -134,8 +134,9 @@ def test_nested_records_and_one_record_per_person(
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Categories of county in IL, with commas" in said
-    assert "Is epsilon to be the privacy loss of one record?" in said
-    assert "of one person?" not in said
+    assert "(Enter: every record is of another person)" in said
+    assert "Is epsilon to be the privacy loss of one person?" in said
+    assert spec_in(here)["records"] == {"by": ["county", "state"], "max_rows_per_unit": 1}
     assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
     assert spec_in(here)["output"] == {"path": "people/", "accept_pinned": ["state=WI, county=Lake"]}
     assert spec_in(here)["axes"] == {
@@ -169,7 +170,7 @@ def test_a_column_of_records_alone(answered: Callable[..., Any], here: Path) -> 
     (here / "one.csv").write_text("county\nA\nB\n")
     done = answered(["county", "A,B", "", *END[:3], "n", "out/"], "one.csv")
     assert done.returncode == 0, done.stderr
-    assert spec_in(here)["records"] == {"by": ["county"]}
+    assert spec_in(here)["records"] == {"by": ["county"], "max_rows_per_unit": 1}
 
 
 # -- files of any kind ------------------------------------------------------------------------------
@@ -355,3 +356,31 @@ def test_answers_are_read_as_in_a_shell() -> None:
     assert likely_count([]) is None
     assert likely_count(["a", "15"]) is None
     assert not are_showable(["a", "15"])
+
+
+def test_one_problem_after_the_other_is_one_question_after_the_other(answered: Callable[..., Any], here: Path) -> None:
+    """A code, a row of totals with empty labels, and a nesting: each answer settles its own question alone."""
+    rows = ["IL,Cook,17031,f,5", "IL,Cook,17031,m,6", "IL,Kane,17089,f,2", "WI,Dane,55025,f,1", "WI,Dane,55025,m,0"]
+    (here / "coded.csv").write_text("\n".join(["state,county,fips,sex,n", *rows, "Total,Total,,,14", ""]))
+    answers = ["", "", "code", "county", "", "", "state", "y", "1", "n", "n", ""]
+    done = answered(answers, "coded.csv")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "Leave out the rows with state=Total? [Y/n]" in said
+    assert said.count("fips has numbers") == 1
+    source = spec_in(here)["source"]
+    assert (source["carry"], source["drop_rows"]) == ({"fips": "county"}, {"state": ["Total"]})
+
+
+def test_a_problem_of_the_data_is_not_blamed_on_an_answer(answered: Callable[..., Any], here: Path) -> None:
+    """After the sheet is named, a count that is none is told, and the sheet is not asked for for ever."""
+    book = openpyxl.Workbook()
+    book.create_sheet("Notes")
+    for row in (("county", "n"), ("A", 1), ("B", "many")):
+        book.worksheets[0].append(row)
+    book.save(here / "counts.xlsx")
+    done = answered(["Sheet", "", "", "--dense"], "counts.xlsx")
+    assert done.returncode != 0
+    said = done.stderr.decode()
+    assert said.count("Which sheet?") == 1
+    assert "column 'n'" in said

@@ -127,9 +127,7 @@ def _categories(declared: Declaration, column: str, path: tuple[str, ...]) -> Ca
 
 def _asked_about_persons(declared: Declaration, columns: Sequence[str]) -> Declaration:
     """Ask who a person is, and how many records of each are counted."""
-    question = (
-        "Can one person have several records? Then which column identifies a person? (Enter: each record is one person)"
-    )
+    question = "Can one person have several records? Then which column identifies a person? (Enter: every record is of another person)"
     by = _by(declared)
 
     def read(answer: str) -> str:
@@ -141,7 +139,7 @@ def _asked_about_persons(declared: Declaration, columns: Sequence[str]) -> Decla
 
     unit = questions.ask_until(question, "", read)
     if not unit:
-        return declared
+        return replace(declared, max_rows_per_unit=declared.max_rows_per_unit or 1)
 
     def bounded(answer: str) -> Declaration:
         from keepsum.sources.records.declaring import check_unit

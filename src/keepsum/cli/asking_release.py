@@ -18,6 +18,7 @@ from keepsum.cli.screen import note, progress
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError, PlanError
 from keepsum.tables.findings import Finding, NoticedError
+from keepsum.tables.records import subject_of
 
 OUTPUT_FOLDER = "out/"
 
@@ -198,9 +199,9 @@ def _asked_about_noise(declared: Declaration, table: ks.Table) -> Declaration:
 
     needs_delta = declared.mechanism == "gaussian" and declared.delta is None
     checked(replace(declared, epsilon="1", delta="1e-6" if needs_delta else declared.delta))  # else an option is wrong
-    records = table.records
-    whose = "record" if records is not None and records.unit is None else "person"
-    per_person = declared.per_person or questions.confirm(f"Is epsilon to be the privacy loss of one {whose}?", True)
+    of_persons = subject_of(table.records) == "person"  # otherwise a person may have any number of records
+    asked = "Is epsilon to be the privacy loss of one person?"
+    per_person = declared.per_person or (of_persons and questions.confirm(asked, True))
     declared = replace(declared, per_person=per_person)
 
     if needs_delta:

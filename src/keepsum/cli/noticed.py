@@ -11,9 +11,21 @@ from keepsum.cli.more_options import pair, split, with_options
 from keepsum.cli.questions import ask_until, chosen, confirm, quoted
 from keepsum.cli.screen import note
 from keepsum.errors import InputError
-from keepsum.tables.findings import Encoding, Finding, Following, Nested, Numbers, Same, Sheets, Sparse, Totals
+from keepsum.tables.findings import (
+    BlankTotals,
+    Encoding,
+    Finding,
+    Following,
+    Nested,
+    Numbers,
+    Same,
+    Sheets,
+    Sparse,
+    Totals,
+)
 
 Problem: TypeAlias = Callable[[Declaration], str | None]  # what stops a declaration, but for what is noticed
+SAME_CELL = "are the same cell"  # of two rows that a column distinguished
 AXIS, CODE, OUT, DENSE = "axis", "code", "out", "dense"
 
 
@@ -28,6 +40,8 @@ class Proposal:
 
 def settle(finding: Finding, declared: Declaration, problem_of: Problem) -> Declaration | None:
     """Ask about what was noticed; None if no answer settles it."""
+    if isinstance(finding, BlankTotals):
+        finding = finding.totals
     if isinstance(finding, (Sheets, Encoding, Sparse)):
         return _text(finding, declared, problem_of)
     if isinstance(finding, Numbers):
@@ -96,7 +110,7 @@ def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of
     def read(answer: str) -> Declaration:
         changed = changed_by(answer)
         problem = problem_of(changed)
-        if problem is not None:
+        if problem is not None and not _is_settled(finding, answer, problem):
             raise InputError(problem)
         return changed
 
@@ -109,6 +123,13 @@ def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of
     example = f"{finding.axes[-1]}:{finding.axes[0]}"
     several = f"such as {example}, several with a blank between; {DENSE} if every combination is a cell"
     return ask_until(f"Which axis is within which? ({several})", None, read)
+
+
+def _is_settled(finding: Sheets | Encoding | Sparse, answer: str, problem: str) -> bool:
+    """Whether an answer does, although the table has another problem, which is another question."""
+    if isinstance(finding, Sheets):
+        return answer in finding.names
+    return isinstance(finding, Encoding) and not any(word in problem for word in ("encoding", "UTF-8"))
 
 
 def _numbers(finding: Numbers, declared: Declaration, problem_of: Problem) -> Declaration:
@@ -128,8 +149,8 @@ def _numbers(finding: Numbers, declared: Declaration, problem_of: Problem) -> De
         if set(axes) & set(finding.columns):
             changed = replace(changed, axes=axes)
         problem = problem_of(changed)
-        if problem is None:
-            return changed
+        if problem is None or not (SAME_CELL in problem or any(repr(column) in problem for column in finding.columns)):
+            return changed  # another problem is another question
         note(problem)
 
 

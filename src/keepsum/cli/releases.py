@@ -129,6 +129,7 @@ def _check_call(job: Job, call: Call) -> Ed25519PrivateKey | None:
         if place.put_back():
             restored = shown(place.files[0])
             warning(f"A process was killed while it replaced a release; the old one was restored: {restored}.")
+        _check_not_source(place.files, [job])
         place.check(call.force)
         return None if spec.output.sign is None else read_private_key(spec.output.sign)
 

@@ -77,7 +77,9 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
     if isinstance(source.data, list):
         raise InputError("A table of counts must be one file, got a list. Count records with --by, or name one file.")
     if source.data is not None and is_address(source.data):
-        raise InputError("A database must be read with --table, its table, and --by, the columns to count records by.")
+        raise InputError(
+            "A database must be read with --by, the columns to count its records by, and --table, its table."
+        )
     categories = categories_of(spec)
     if source.data is not None:
         return _of_counts(spec, source.data, categories)

@@ -15,13 +15,14 @@ import numpy as np
 
 from keepsum._arrays import IntArray, Integers
 from keepsum._memory import BYTES_A_CELL, check_room
-from keepsum._text import has_number, shown_name, type_of
+from keepsum._text import shown_name, type_of
 from keepsum.errors import DataError, DomainError, InputError
 from keepsum.lattice.matrix import INT64_MAX
 from keepsum.tables.axes import Axis, group_families, quoted
 from keepsum.tables.coded import Coded, combined
 from keepsum.tables.counts import is_missing
 from keepsum.tables.domain import Domain
+from keepsum.tables.findings import BlankTotals, refuse
 from keepsum.tables.labels import as_declared, natural_order
 from keepsum.tables.source import with_parents
 from keepsum.tables.total_labels import is_total
@@ -258,14 +259,8 @@ def _refuse_row_of_totals(row: int, where: Callable[[int], str], name: str, axes
     """Refuse a row with a missing label that is a row of totals by the label of another axis."""
     for axis, column in axes.items():
         label = column.values[column.codes[row]]
-        if not is_total(label, axis):
-            continue
-        example = "" if has_number(label) else f"{{{axis!r}: {label!r}}}"
-        raise DataError(
-            f"Category in {where(row)}, column {name!r}, must not be missing, but the label {shown_name(label)} in "
-            f"column {axis!r} says that this is a row of totals, which would be counted twice. Leave it out with "
-            f"drop_rows={example}."
-        )
+        if is_total(label, axis):
+            refuse(BlankTotals(axis, label, name, where(row)))
 
 
 def _dates_as_text(values: list[Any]) -> list[Any]:

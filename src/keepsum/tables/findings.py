@@ -52,6 +52,31 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class BlankTotals:
+    """A row with a missing label that by the label of another axis is a row of totals."""
+
+    axis: str
+    label: Label
+    column: str
+    row: str
+
+    @property
+    def totals(self) -> Totals:
+        """The rows to leave out."""
+        return Totals(self.axis, (self.label,))
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, and what to do."""
+        example = f"{{{self.axis!r}: {self.label!r}}}" if self.totals.are_nameable else ""
+        return (
+            f"Category in {self.row}, column {self.column!r}, must not be missing, but the label "
+            f"{shown_name(self.label)} in column {self.axis!r} says that this is a row of totals, which would be "
+            f"counted twice. Leave it out with drop_rows={example}."
+        )
+
+
+@dataclass(frozen=True)
 class Nested:
     """Axes each of which determines another, as if nested in it, with all nesting that is declared or looks so."""
 
@@ -167,7 +192,7 @@ class Encoding:
         )
 
 
-Finding: TypeAlias = Totals | Nested | Same | Following | Sparse | Numbers | Sheets | Encoding
+Finding: TypeAlias = Totals | BlankTotals | Nested | Same | Following | Sparse | Numbers | Sheets | Encoding
 
 
 class NoticedError(DataError):
