@@ -127,7 +127,10 @@ def _categories(declared: Declaration, column: str, path: tuple[str, ...]) -> Ca
 
 def _asked_about_persons(declared: Declaration, columns: Sequence[str]) -> Declaration:
     """Ask who a person is, and how many records of each are counted."""
-    question = "Can one person have several records? Then which column identifies a person? (Enter: every record is of another person)"
+    question = (
+        "Can one person have several records? Then which column identifies a person? "
+        "(Enter: every record is of another person)"
+    )
     by = _by(declared)
 
     def read(answer: str) -> str:
