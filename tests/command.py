@@ -49,10 +49,10 @@ class Commands:
                 command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL
             )
 
-    def run(self, *arguments: object, cwd: Path, stdin: bytes | None = None) -> Any:
-        """Run keepsum with these arguments: status, output and errors."""
+    def run(self, *arguments: object, cwd: Path, stdin: bytes | int | None = None) -> Any:
+        """Run keepsum with these arguments: status, output and errors; ``stdin`` is what it reads, or where from."""
         request = {"arguments": list(map(str, arguments)), "cwd": str(cwd), "environment": dict(os.environ)}
-        reading, writing = os.pipe()
+        reading, writing = os.pipe() if not isinstance(stdin, int) else (os.dup(stdin), None)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             handles = array.array("i", [reading, out.fileno(), err.fileno()])
             self.channel.sendmsg(
@@ -75,7 +75,9 @@ class Commands:
         self.server.wait()
 
 
-def _feed(handle: int, data: bytes) -> None:
+def _feed(handle: int | None, data: bytes) -> None:
+    if handle is None:
+        return
     try:
         with os.fdopen(handle, "wb") as pipe:
             pipe.write(data)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import pty
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from command import KEEPSUM, Commands, installed
-from support import HANG
+from command import Commands, installed
 
 
 @pytest.fixture(scope="session")
@@ -40,15 +38,14 @@ def run(commands: Commands, tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def answered(tmp_path: Path) -> Callable[..., Any]:
+def answered(commands: Commands, tmp_path: Path) -> Callable[..., Any]:
     """Run ``keepsum init`` in an empty folder, with answers typed on a terminal."""
 
     def call(answers: list[str], *arguments: str) -> Any:
         parent, child = pty.openpty()
         # What is asked after the last answer is met by the end of input, so that nothing waits for another.
         os.write(parent, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
-        command = [KEEPSUM, "init", *arguments]
-        done = subprocess.run(command, cwd=tmp_path, stdin=child, capture_output=True, timeout=HANG, check=False)
+        done = commands.run("init", *arguments, cwd=tmp_path, stdin=child)
         os.close(parent)
         os.close(child)
         return done

@@ -267,6 +267,7 @@ def test_of_two_savers_at_once_one_is_refused(pair, tmp_path, target, force):
     assert refused > 5
 
 
+@pytest.mark.audit
 def test_many_savers_at_once(pair, tmp_path):
     """Twenty rounds of three processes, as they come: one release, its own certificate, and two that are told."""
     for turn in range(20):

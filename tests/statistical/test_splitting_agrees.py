@@ -12,6 +12,8 @@ from splitting_laws import drawn, entries_law, entry_sums
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
+pytestmark = pytest.mark.audit  # test_splitting.py has a case of each kind in every run
+
 audit = pytest.mark.audit
 TABLES = {
     "6 x 4": (np.ones((6, 4), dtype=int), "1/2", 30_000),

@@ -10,6 +10,8 @@ from splitting_laws import drawn, row_sums, rows_law
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 
+pytestmark = pytest.mark.audit  # test_splitting.py has a case of each kind in every run
+
 audit = pytest.mark.audit
 LONG = [  # shape, epsilon, points of the grid, draws
     ((30, 3), "1/4", 512, 20_000),

@@ -251,6 +251,7 @@ def test_every_record_may_be_declared_to_be_of_another_person(tmp_path):
     assert ks.verify(release.save(tmp_path / "out.csv")).passed
 
 
+@pytest.mark.audit
 def test_no_call_is_recommended_for_a_loss_per_record():
     """It would be refused."""
     frame = pd.DataFrame({"x": ["a"], "y": ["a"], "z": ["a"]})
