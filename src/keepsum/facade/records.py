@@ -73,10 +73,10 @@ def tabulate(
 
     Notes
     -----
-    On two cores, ten million records take about 2 s from Parquet, 3 s with a unit of whole numbers, and 4 s from CSV, of
-    which DuckDB's own grouping takes two thirds (``benchmarks/cases/records.py``). Which records of a unit are counted depends
-    on the records of that unit alone, so that a change of one unit changes at most ``max_rows_per_unit`` counted
-    records.
+    On two cores, ten million records take about 2 s from Parquet, 3 s with a unit of whole numbers, and 4 s from CSV,
+    of which DuckDB's own grouping takes two thirds (``benchmarks/cases/records.py``). Which records of a unit are
+    counted depends on the records of that unit alone, so that a change of one unit changes at most
+    ``max_rows_per_unit`` counted records.
     """
     check_text(count, "The name of the count column")
     cells = declare_cells(
