@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+
+from keepsum.cli import app
 
 COUNTS = "state,sex,n\n" + "".join(f"{state},{sex},{7 + k}\n" for k, state in enumerate(("IL", "WI")) for sex in "fm")
 PEOPLE = "person,sex\n" + "".join(f"{k},{'fm'[k % 2]}\n" for k in range(5))
@@ -163,3 +166,23 @@ def test_sentences_for_what_is_missing(run: Callable[..., Any], here: Path) -> N
     assert "or --spec keepsum.toml to use that spec with this table" in refused(run, "plan", "counts.csv")
     noise = ["--mechanism", "gaussian", "--rho", "1", "--calibration", "tight"]
     assert "Option --calibration requires --epsilon" in refused(run, "plan", "counts.csv", *COUNTED[:4], *noise)
+
+
+def test_a_release_whose_sums_failed_is_told_with_the_way_to_them(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Releasing the spec again would cost privacy, and keepsum marginal does not."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (here / "keepsum.toml").write_text(SPEC + "[[marginal]]\naxes = ['state']\noutput = 'sums.csv'\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("keepsum.facade.marginal.marginal_of", full)
+    assert app.run(["release", "--yes"]) == 3
+    said = capsys.readouterr().err
+    assert "The release is written: 'out/table.csv'" in said
+    assert "The sums failed: No space left on device. keepsum marginal makes them from the release" in said
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert app.run(["verify", "out/"]) == 0

@@ -10,7 +10,7 @@ import pytest
 from keepsum.cli.declaration import Declaration
 from keepsum.errors import InputError
 from keepsum.specs.job import jobs_of, nesting_of
-from keepsum.specs.merging import merged, overridden
+from keepsum.specs.merging import for_columns, merged, overridden
 from keepsum.specs.reading import read_spec
 from keepsum.specs.spec import Axes, Keep, Noise, Output, Postprocess, Records, Source, Spec
 
@@ -174,3 +174,12 @@ def test_options_know_the_nesting_of_the_spec(tmp_path: Path) -> None:
     assert nesting_of(read_spec(path)[0]) == {"county": "state", "town": "county"}
     declared = Declaration(categories=["county:IL=Cook,Lake"])
     assert declared.options({"county": "state"}).axes.categories == {"county": {("IL",): ["Cook", "Lake"]}}
+
+
+def test_the_parents_of_a_column_are_not_forgotten() -> None:
+    """Counted by county alone, a table needs the states that counties are within."""
+    common = Spec(
+        axes=Axes(within={"county": "state", "a": "b"}, categories={"state": ["IL"], "sex": ["f"], "b": ["x"]})
+    )
+    kept = for_columns(common, ["county"]).axes
+    assert kept == Axes(within={"county": "state"}, categories={"state": ["IL"]})

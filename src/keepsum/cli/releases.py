@@ -92,7 +92,8 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
 def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) -> None:
     """Draw and write the releases, then the sums over them, and report each."""
     written: dict[str | None, tuple[Ready, Drawn]] = {}
-    results, problems = [], []
+    results: list[dict[str, Any]] = []
+    problems: list[str] = []
     for one in ready:
         is_last = len(written) == len(ready) - 1
         after = OTHERS_FAILED if not is_last else SUMS_FAILED if marginals else None
@@ -100,13 +101,14 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
         written[one.job.name] = one, released
         problems += [] if problem is None else [problem]
         if call.json:
-            results.append({"name": one.job.name, **as_json(one.prepared, one.place, released)})
+            name = {} if one.job.name is None else {"name": one.job.name}
+            results.append({**name, **as_json(one.prepared, one.place, released)})
         else:
             report(one.place, released)
     sums = [_summed(marginal, *written[marginal.of], call) for marginal in marginals]
     if call.json:
-        (_, *alone), *others = (list(result.items()) for result in results)
-        show_json({**({"tables": results} if others else dict(alone)), **({"marginals": sums} if sums else {})})
+        tables = results[0] if len(results) == 1 else {"tables": results}
+        show_json({**tables, **({"marginals": sums} if sums else {})})
     if problems:
         raise FailedError(f"The release is written as it was drawn, with negative counts: {problems[0]}")
 

@@ -21,9 +21,9 @@ from keepsum.specs.spec import Noise, Spec, asks
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
+from keepsum.tables.source import DEFAULT_COUNT
 from keepsum.tables.table import Table
 
-COUNT = "count"
 OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit")
 
 
@@ -92,7 +92,7 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
         raise InputError(
             "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
         )
-    return _empty(Domain(categories, spec.axes.within or None), source.count or COUNT)
+    return _empty(Domain(categories, spec.axes.within or None), source.count or DEFAULT_COUNT)
 
 
 def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Table:
@@ -102,7 +102,7 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Tabl
         raise InputError("Standard input must be open to read a table from it, but it is closed.")
     named = [name for margin in spec.keep.margins or [] for name in _names_of(margin)]
     declared = Declared.checked(
-        source.count or COUNT,
+        source.count or DEFAULT_COUNT,
         spec.axes.names or None,
         within=spec.axes.within or None,
         domain=categories,
@@ -140,13 +140,13 @@ def _of_records(spec: Spec, counted: bool) -> Table:
         max_rows_per_unit=records.max_rows_per_unit,
     )
     if not counted:
-        return _empty(cells.domain, COUNT, cells.records)
+        return _empty(cells.domain, DEFAULT_COUNT, cells.records)
     source = spec.source
     if source.data is None:
         raise InputError("Records must be given: keepsum release people.parquet --by county,sex ...")
     if source.data == "-":
         raise InputError("Records must be in a file or a database, got standard input. Save them as a file first.")
-    return count_records(source.data, cells, source.table, COUNT)
+    return count_records(source.data, cells, source.table, DEFAULT_COUNT)
 
 
 def _check_records(spec: Spec) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,29 +79,24 @@ class Job:
         others += [spec.output.sign, None if self.lines is None else self.lines.name]
         return [*sources, *(Path(other) for other in others if other is not None)]
 
-    @contextmanager
-    def located_at(self, key: Key) -> Iterator[None]:
+    def located(self, *sections: str) -> AbstractContextManager[None]:
+        """Errors say where in the spec their cause is, if it is there."""
+        return self._told(lambda message: self._where(sections, message))
+
+    def located_at(self, key: Key) -> AbstractContextManager[None]:
         """Errors say that their cause is this key of the spec."""
-        problem: KeepsumError | None = None
-        try:
-            yield
-        except KeepsumError as error:
-            if self.lines is None:
-                raise
-            problem = type(error)(f"{self.lines.at(key)}: {error}")
-        if problem is not None:
-            raise problem
+        return self._told(lambda message: "" if self.lines is None else f"{self.lines.at(key)}: ")
 
     @contextmanager
-    def located(self, *sections: str) -> Iterator[None]:
-        """Errors say where in the spec their cause is, if it is there."""
+    def _told(self, where: Callable[[str], str]) -> Iterator[None]:
+        """Errors begin with a place, which may depend on what they say."""
         problem: KeepsumError | None = None
         try:
             yield
         except KeepsumError as error:
             if self.lines is None:
                 raise
-            problem = type(error)(f"{self._where(sections, str(error))}{error}")
+            problem = type(error)(f"{where(str(error))}{error}")
         if problem is not None:
             raise problem
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from keepsum.specs.spec import SECTIONS, Keep, Noise, Spec
+from keepsum.tables.source import with_parents
 
 P = TypeVar("P", bound=msgspec.Struct)
 PRIVACY = ("epsilon", "delta", "rho", "sigma", "calibration")
@@ -62,11 +63,12 @@ def _without_replaced(base: Noise, over: Noise) -> Noise:
 
 
 def for_columns(common: Spec, by: list[str]) -> Spec:
-    """A spec for a table that counts records by these columns: nothing is said of others."""
+    """A spec for a table that counts records by these columns, with their parents: nothing is said of others."""
+    columns = with_parents(by, common.axes.within or {})
     parts = {}
     for section, keys in BY_COLUMN.items():
         part = getattr(common, section)
         said = {key: getattr(part, key) for key in keys if getattr(part, key) is not None}
-        kept = {key: {column: value for column, value in of.items() if column in by} for key, of in said.items()}
+        kept = {key: {column: value for column, value in of.items() if column in columns} for key, of in said.items()}
         parts[section] = msgspec.structs.replace(part, **kept)
     return msgspec.structs.replace(common, **parts)
