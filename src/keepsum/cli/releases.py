@@ -71,7 +71,7 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
         job.noise()  # what can be refused before a table is read comes first
     if len(jobs) + len(marginals) > 1 and any(job.spec.output.path == STANDARD_OUTPUT for job in jobs):
         raise InputError("Output must be a file or a folder if there are several tables, got standard output.")
-    keys = [_check_call(job, call) for job in jobs]
+    keys = [_check_call(job, jobs, call) for job in jobs]
     _check_places(jobs, marginals, call)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
         warnings.simplefilter("ignore", known)
@@ -113,7 +113,7 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
         raise FailedError(f"The release is written as it was drawn, with negative counts: {problems[0]}")
 
 
-def _check_call(job: Job, call: Call) -> Ed25519PrivateKey | None:
+def _check_call(job: Job, jobs: Sequence[Job], call: Call) -> Ed25519PrivateKey | None:
     """Refuse what can be refused before the table is read; returns the key to sign with."""
     from keepsum.releasing.signing import read_private_key
 
@@ -131,7 +131,7 @@ def _check_call(job: Job, call: Call) -> Ed25519PrivateKey | None:
         if place.put_back():
             restored = shown(place.files[0])
             warning(f"A process was killed while it replaced a release; the old one was restored: {restored}.")
-        _check_not_source(place.files, [job])
+        _check_not_source(_written(place), jobs)
         place.check(call.force)
         return None if spec.output.sign is None else read_private_key(spec.output.sign)
 
@@ -147,28 +147,27 @@ def _check_not_source(files: Iterable[Path], jobs: Sequence[Job]) -> None:
             )
 
 
+def _written(place: Destination) -> Sequence[Path]:
+    """The files that a release may be written to; in a folder, its format is known only once the table is read."""
+    from keepsum.sources.writing import KINDS
+
+    if place.folder is None:
+        return place.files
+    tables = [place.folder / f"{name}{ending}" for name in ("table", "table.unbiased") for ending in KINDS]
+    return [*tables, place.certificate, place.invariants]
+
+
 def _place(job: Job, kind: str = "csv") -> Destination:
     output = job.spec.output
     return destination(str(output.path), None if output.certificate is None else Path(output.certificate), kind)
 
 
 def _check_places(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) -> None:
-    """Refuse outputs that would overwrite one another or what a release is made from, and sums with no place."""
+    """Refuse outputs that would overwrite one another, and sums with no place or over what a release is made from."""
     from keepsum.releasing.destination import check_sums
-    from keepsum.sources.writing import KINDS
 
-    outputs: list[list[Path]] = []
-    for job in jobs:
-        place = _place(job)
-        if place.folder is None:
-            outputs.append(list(place.files))
-            written = place.files
-        else:
-            outputs.append([place.folder])
-            tables = [place.folder / f"{name}{ending}" for name in ("table", "table.unbiased") for ending in KINDS]
-            written = (*tables, place.certificate, place.invariants)
-        with job.located("output"):
-            _check_not_source(written, jobs)
+    places = [_place(job) for job in jobs]
+    outputs = [list(place.files) if place.folder is None else [place.folder] for place in places]
     for k, file in enumerate(Path(marginal.output) for marginal in marginals):
         with jobs[0].located_at(("marginal", k, "output")):
             check_sums(file, call.force)
