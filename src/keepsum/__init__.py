@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keepsum.accuracy.margins import Accuracy
     from keepsum.errors import (
+        BudgetError,
         CategoriesFromDataWarning,
         DataError,
         DomainError,
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
         KeepsumError,
         KeepsumWarning,
         LargeLossWarning,
+        LedgerError,
+        LedgerWarning,
         NoSamplerError,
         PlanError,
     )
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from keepsum.facade.reading import read_release
     from keepsum.facade.records import tabulate
     from keepsum.lattice import Lattice
+    from keepsum.ledger.budget import Budget
+    from keepsum.ledger.ledger import Ledger
     from keepsum.privacy import Gaussian, Laplace
     from keepsum.releasing.verify import Verification, verify
     from keepsum.research import baselines, mcmc
@@ -37,6 +42,8 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Accuracy",
+    "Budget",
+    "BudgetError",
     "CategoriesFromDataWarning",
     "Certificate",
     "DataError",
@@ -50,6 +57,9 @@ __all__ = [
     "Laplace",
     "LargeLossWarning",
     "Lattice",
+    "Ledger",
+    "LedgerError",
+    "LedgerWarning",
     "Marginal",
     "NoSamplerError",
     "Plan",
@@ -73,6 +83,7 @@ __all__ = [
 _HOMES = {
     "keepsum.accuracy.margins": ("Accuracy",),
     "keepsum.errors": (
+        "BudgetError",
         "CategoriesFromDataWarning",
         "DataError",
         "DomainError",
@@ -80,6 +91,8 @@ _HOMES = {
         "KeepsumError",
         "KeepsumWarning",
         "LargeLossWarning",
+        "LedgerError",
+        "LedgerWarning",
         "NoSamplerError",
         "PlanError",
     ),
@@ -90,6 +103,8 @@ _HOMES = {
     "keepsum.facade.reading": ("read_release",),
     "keepsum.facade.records": ("tabulate",),
     "keepsum.lattice": ("Lattice",),
+    "keepsum.ledger.budget": ("Budget",),
+    "keepsum.ledger.ledger": ("Ledger",),
     "keepsum.privacy": ("Gaussian", "Laplace"),
     "keepsum.releasing.verify": ("Verification", "verify"),
     "keepsum.research": ("baselines", "mcmc"),

@@ -5,13 +5,16 @@
     KeepsumError
     ├── InputError (also a ValueError)    an argument is wrong
     │   ├── DomainError                   axes, categories, cells
-    │   └── DataError                     a row or a count of the data; never shows the count
+    │   ├── DataError                     a row or a count of the data; never shows the count
+    │   └── LedgerError                   the file of a ledger cannot be used
     └── PlanError                         the totals and the mechanism do not allow a release
+        ├── BudgetError                   a release costs more than is left of a budget
         ├── NoSamplerError                no sampler covers a block
         └── TooMuchWorkError              working something out takes more than a check may take
 
     KeepsumWarning (also a UserWarning)
     ├── CategoriesFromDataWarning         the list of categories comes from the data and is published
+    ├── LedgerWarning                     a release is charged, but the ledger does not say what became of it
     └── LargeLossWarning                  the per-person privacy loss is so large that it protects little
 
 A message says what is wrong and what to do in one or two sentences, and contains no confidential count. It is one line
@@ -43,8 +46,16 @@ class DataError(InputError):
     """A row or count of the data cannot be used; the message says where it is, never what it is."""
 
 
+class LedgerError(InputError):
+    """The file of a ledger cannot be used: it is missing, in use, read-only, foreign or damaged."""
+
+
 class PlanError(KeepsumError):
     """The kept totals and the mechanism do not allow a meaningful release."""
+
+
+class BudgetError(PlanError):
+    """A release costs more than is left of the budget of its dataset."""
 
 
 class NoSamplerError(PlanError):
@@ -64,6 +75,10 @@ class KeepsumWarning(UserWarning):
 
 class CategoriesFromDataWarning(KeepsumWarning):
     """Categories were taken from the confidential data, so the list of them is published."""
+
+
+class LedgerWarning(KeepsumWarning):
+    """A release is charged to a ledger, which does not say what became of it."""
 
 
 class LargeLossWarning(KeepsumWarning):

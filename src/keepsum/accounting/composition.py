@@ -44,7 +44,8 @@ def compose(costs: Iterable[Cost | Total], same_table: bool = True) -> Total:
     """
     totals = _totals(costs)
     check_flag(same_table, "Argument same_table=")
-    norm: Norm = "l2" if _all_l2(totals) and (same_table or len(totals) == 1) else "l1"
+    several = sum(total.releases for total in totals) > 1
+    norm: Norm = "l2" if _all_l2(totals) and (same_table or not several) else "l1"
     approximate = Approximate(
         _added(total.approximate.epsilon for total in totals),
         _added_deltas(totals),

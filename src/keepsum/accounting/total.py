@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from keepsum._text import type_of
@@ -87,6 +87,29 @@ class Total:
             stated = Approximate(rho=rho) if cost.stated is None else Approximate(cost.stated[0], (cost.stated,))
             losses = (Fraction(0), rho, rho, stated)
         return cls(cost.norm, *losses, cost.error, cost.sampling)
+
+    def times(self, releases: int) -> Total:
+        """The total of so many times these releases.
+
+        >>> Total.of(Cost("l1", Fraction(1, 4))).times(3).epsilon
+        Fraction(3, 4)
+        """
+        if releases == 1:
+            return self
+        approximate = Approximate(
+            self.approximate.epsilon * releases,
+            tuple((growth, delta * releases) for growth, delta in self.approximate.deltas),
+            self.approximate.rho * releases,
+        )
+        return replace(
+            self,
+            epsilon=self.epsilon * releases,
+            rho=self.rho * releases,
+            zcdp=self.zcdp * releases,
+            approximate=approximate,
+            error=min(Fraction(1), self.error * releases),
+            releases=self.releases * releases,
+        )
 
     def at(self, distance: Distance, delta: Fraction | None = None) -> Loss:
         """The loss between datasets at a distance, rounded up.

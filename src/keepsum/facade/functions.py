@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.typing as npt
 from scipy import sparse
@@ -22,6 +23,9 @@ from keepsum.sampling.core.rng import Rng
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.records import LARGEST_BOUND, Records
 from keepsum.tables.table import Table
+
+if TYPE_CHECKING:
+    from keepsum.ledger.ledger import Ledger
 
 Totals: TypeAlias = Invariants | Lattice | npt.ArrayLike | sparse.sparray | sparse.spmatrix
 
@@ -76,6 +80,8 @@ def release(
     accept_delta: Number | None = None,
     rng: Rng | None = None,
     threads: int = 1,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    dataset: str | None = None,
 ) -> Release:
     """Release a table with some totals kept exactly.
 
@@ -97,6 +103,11 @@ def release(
         The source of randomness, by default the operating system's.
     threads
         How many threads to use.
+    ledger
+        The ``Ledger`` to charge, or its file; by default the one that the environment variable ``KEEPSUM_LEDGER``
+        names, if it does. The release is charged before its noise is drawn.
+    dataset
+        Which dataset of the ledger is released; may be omitted if it has only one.
 
     Examples
     --------
@@ -118,5 +129,11 @@ def release(
     else:
         kept = table.keep(*([keep] if isinstance(keep, str) else keep))
     return _plan(kept, mechanism, table.records).release(
-        table, accept_pinned=accept_pinned, accept_delta=accept_delta, rng=rng, threads=threads
+        table,
+        accept_pinned=accept_pinned,
+        accept_delta=accept_delta,
+        rng=rng,
+        threads=threads,
+        ledger=ledger,
+        dataset=dataset,
     )

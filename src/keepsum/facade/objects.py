@@ -8,13 +8,14 @@ from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_flag, check_whole
 from keepsum._arrays import IntArray
 from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.tails import tail_bound
+from keepsum.facade.charging import ledger_of
 from keepsum.facade.marginal import Marginal, marginal_of
 from keepsum.facade.progress import drawing_shown
 from keepsum.planning.durations import seconds_per_draw
@@ -30,6 +31,9 @@ from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import own_kind
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
+
+if TYPE_CHECKING:
+    from keepsum.ledger.ledger import Ledger
 
 UNSAVED = "This release is not saved but still in memory: save it under another name."
 
@@ -123,12 +127,20 @@ class Plan(CompiledPlan):
         accept_delta: Number | None = None,
         rng: Rng | None = None,
         threads: int = 1,
+        ledger: Ledger | str | PathLike[str] | None = None,
+        dataset: str | None = None,
     ) -> Release:
         """Release a table by this plan; see :func:`keepsum.release`."""
         threads = check_whole(threads, "The number of threads", 1)
         seeded = rng is not None and checked_rng(rng).seeded
+        charged_to = ledger_of(ledger, dataset)
         ready = prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta)
-        return Release.of(ready.draw(rng, threads), Plan.of(ready.plan))
+        if charged_to is None:
+            return Release.of(ready.draw(rng, threads), Plan.of(ready.plan))
+        with charged_to.charged(ready.plan, dataset) as receipt:
+            drawn = ready.draw(rng, threads, receipt.record)
+            receipt.released(drawn.certificate.table.sha256)
+        return Release.of(drawn, Plan.of(ready.plan))
 
     def _repr_html_(self) -> str:
         return explain_html(self)

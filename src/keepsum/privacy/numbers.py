@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_UP, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -76,6 +76,18 @@ def shown_briefly(number: Fraction, length: int = 6) -> str:
     """
     text = shown(number)
     return text if len(text) <= length else plain(rounded_up(as_decimal(number), 4))
+
+
+def shown_at_most(number: Fraction, length: int = 8) -> str:
+    """What is left of a budget, or may be spent: rounded down to four digits where its exact form is long.
+
+    >>> shown_at_most(Fraction(7, 20)), shown_at_most(Fraction(10**6, 3 * 10**6 + 1))
+    ('0.35', '0.3333')
+    """
+    text = shown(number)
+    if len(text) <= length:
+        return text
+    return plain(as_decimal(number).normalize(Context(prec=4, rounding=ROUND_FLOOR)))
 
 
 def plain(number: Decimal) -> str:

@@ -101,10 +101,11 @@ def check_labels(table: Table) -> None:
 
 def domain_record(table: Table) -> DomainRecord:
     """The domain of a confidential table, and what of it comes from the data."""
-    return _domain_record(table.domain, table.undeclared, table.rows is not None)
+    return cells_record(table.domain, table.undeclared, table.rows is not None)
 
 
-def _domain_record(domain: Domain, taken: Sequence[str], keeps_file_order: bool) -> DomainRecord:
+def cells_record(domain: Domain, taken: Sequence[str] = (), keeps_file_order: bool = False) -> DomainRecord:
+    """The record of a domain."""
     axes = [
         AxisRecord(
             name=axis.name,
@@ -178,7 +179,7 @@ def domain_of(record: DomainRecord) -> Domain:
             raise InputError("Structural zeros of the certificate must be positions in the grid, in increasing order.")
         domain = Domain.of(map(domain.axis, domain.axes), np.array(places, dtype=np.int64))
     taken = tuple(name for name in domain.axes if name in record.taken_from_data)
-    if _domain_record(domain, taken, record.keeps_file_order) != record:
+    if cells_record(domain, taken, record.keeps_file_order) != record:
         raise InputError("Axes of the certificate must be in the order of their families, each named once.")
     return domain
 
@@ -188,7 +189,7 @@ def domain_of(record: DomainRecord) -> Domain:
 
 def invariants_file(invariants: Invariants) -> bytes | None:
     """The totals that are not margins, if there are any."""
-    parts = [_rows_part(part) for part in invariants.parts if isinstance(part, Rows)]
+    parts = [rows_part(part) for part in invariants.parts if isinstance(part, Rows)]
     if not parts:
         return None
     return _file_bytes(InvariantsFile(schema="keepsum.invariants/2", size=invariants.size, parts=parts))
@@ -198,7 +199,8 @@ def _file_bytes(file: InvariantsFile) -> bytes:
     return msgspec.json.encode(file) + b"\n"
 
 
-def _rows_part(part: Rows) -> RowsPart:
+def rows_part(part: Rows) -> RowsPart:
+    """The record of totals that are not margins."""
     rows = part.rows
     cuts = rows.indptr[1:-1]
     cells = [row.tolist() for row in np.split(rows.indices, cuts)] if part.height else []
@@ -286,10 +288,11 @@ def _rows_parts(sha256: str, file: bytes | None, size: int) -> list[Rows]:
         raise InputError(f"The file of invariants must follow keepsum.invariants/2, but: {problem}.")
     if read.size != size:
         raise InputError(f"The file of invariants must cover {size:,} cells, got {read.size:,}.")
-    return [_rows_again(part, size) for part in read.parts]
+    return [rows_of(part, size) for part in read.parts]
 
 
-def _rows_again(part: RowsPart, size: int) -> Rows:
+def rows_of(part: RowsPart, size: int) -> Rows:
+    """Totals that are not margins, from their record."""
     if any(row != sorted(row) for row in part.cells):
         raise InputError("Cells of a total in the file of invariants must be in increasing order.")
     plain = Invariants.subsets(size, part.cells, part.names).parts[0]

@@ -365,6 +365,14 @@ class RecordsRecord(Record, frozen=True):
     ]
 
 
+class LedgerRecord(Record, frozen=True):
+    """Where the release is charged: before its noise was drawn, the ledger ended with this entry."""
+
+    dataset: Annotated[str, Meta(min_length=1, max_length=200)]
+    entry: Annotated[int, Meta(ge=1)]
+    head: Annotated[Hash, Meta(description="The hash of that entry, which covers all entries before it.")]
+
+
 class ReleaseFacts(Record, frozen=True):
     """All facts of a release."""
 
@@ -384,7 +392,9 @@ class ReleaseFacts(Record, frozen=True):
         list[NonNegativeRecord],
         Meta(description="What was made of the released table before it was published; all else is about the former."),
     ]
-    ledger: str | None
+    ledger: Annotated[
+        LedgerRecord | None, Meta(description="Where the release is charged; null: its loss is not tracked.")
+    ]
     software: dict[str, str]
     signature: SignatureRecord | None
     carried: Annotated[list[CarriedRecord], Meta(description="Columns that follow from an axis.")] = []

@@ -36,7 +36,7 @@ from keepsum.releasing.codec import (
     records_record,
 )
 from keepsum.releasing.compare import exact_instead
-from keepsum.releasing.facts import ExposureRecord, GuaranteeRecord, TableRecord
+from keepsum.releasing.facts import ExposureRecord, GuaranteeRecord, LedgerRecord, TableRecord
 from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
 from keepsum.releasing.statements import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng
@@ -102,8 +102,8 @@ class Prepared:
             raise DataError("Kept totals must fit in 64 bits, and one does not. Use smaller weights.")
         return totals
 
-    def draw(self, rng: Rng | None = None, threads: int = 1) -> Drawn:
-        """Draw the noise. This spends privacy budget."""
+    def draw(self, rng: Rng | None = None, threads: int = 1, ledger: LedgerRecord | None = None) -> Drawn:
+        """Draw the noise. This spends privacy budget, which must be charged already if there is a ledger."""
         source = checked_rng(rng)
         (noise,) = self.plan.blocks.sample(1, source, threads)
         table = self.table
@@ -114,9 +114,9 @@ class Prepared:
             raise KeepsumError("A kept total was not kept, so nothing is released. Please report this as a bug.")
         file = invariants_file(self.plan.invariants)
         sha256, csv = hash_and_file(released)
-        return Drawn(released, self._certificate(sha256, file, source.seeded), file, csv=csv)
+        return Drawn(released, self._certificate(sha256, file, source.seeded, ledger), file, csv=csv)
 
-    def _certificate(self, sha256: str, file: bytes | None, seeded: bool) -> Certificate:
+    def _certificate(self, sha256: str, file: bytes | None, seeded: bool, ledger: LedgerRecord | None) -> Certificate:
         from importlib.metadata import version  # slow to import, and no plan needs it
 
         return Certificate(
@@ -137,7 +137,7 @@ class Prepared:
             accuracy=accuracy_record(self.accuracy),
             randomness="seed" if seeded else "system",
             postprocessing=[],
-            ledger=None,
+            ledger=ledger,
             software={"python": python_version()} | {name: version(name) for name in SOFTWARE},
             signature=None,
             carried=carried_records(self.table),
@@ -189,7 +189,7 @@ def prepare(
     for sentence in loss_concern(plan.guarantee, plan.records):
         warnings.warn(sentence, LargeLossWarning, stacklevel=4)
     carried = carried_records(table)
-    caveats = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded, None, plan.records, carried)
+    caveats = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded, plan.records, carried)
     return Prepared(plan, table, accuracy, bounds, guarantee, exposure, tuple(caveats))
 
 

@@ -11,6 +11,7 @@ from keepsum.releasing.statements import (
     guarantee_lines,
     guarantee_of,
     kept_totals,
+    ledger_words,
     noise,
     warnings_of,
 )
@@ -34,6 +35,7 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
         ("Pinned cells", _pinned(facts)),
         ("Bounded cells", [_bounded(facts)]),
         ("Randomness", [RANDOMNESS[facts.randomness]]),
+        ("Ledger", [ledger_words(facts.ledger)]),
         ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
         ("SHA-256", [facts.table.sha256]),
         ("Signed", ["no" if facts.signature is None else f"by {facts.signature.public_key}"]),

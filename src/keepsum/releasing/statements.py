@@ -26,6 +26,7 @@ from keepsum.releasing.facts import (
     ExposureRecord,
     GuaranteeRecord,
     KeptRecord,
+    LedgerRecord,
     MarginRecord,
     MechanismRecord,
     NonNegativeRecord,
@@ -266,9 +267,7 @@ def warnings_of(facts: ReleaseFacts) -> list[str]:
     seeded, records = facts.randomness == "seed", records_of(facts.records)
     return [
         *(nonnegative(record, facts.table.cells) for record in facts.postprocessing),
-        *concerns(
-            guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, facts.ledger, records, facts.carried
-        ),
+        *concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, records, facts.carried),
     ]
 
 
@@ -292,7 +291,6 @@ def concerns(
     domain: DomainRecord,
     exposure: ExposureRecord,
     seeded: bool,
-    ledger: str | None = None,
     records: Records | None = None,
     carried: Sequence[CarriedRecord] = (),
 ) -> Iterator[str]:
@@ -301,8 +299,6 @@ def concerns(
     yield from records_concern(records)
     if seeded:
         yield "The noise comes from a seed: whoever knows the seed can remove it. Not for publication."
-    if ledger is None:
-        yield "No ledger: this release is not charged to a privacy budget. Losses of releases of the same data add up."
     if guarantee.sampling == "estimated":
         loss = guarantee.person_words
         instead = describe_alternatives(guarantee.mechanism.kind)
@@ -329,6 +325,16 @@ def concerns(
     if exposure.not_checked:
         cells = _count(exposure.not_checked, "cell")
         yield f"Not checked for {cells}: whether kept totals bound them more tightly than the margin of error."
+
+
+def ledger_words(ledger: LedgerRecord | None) -> str:
+    """Whether the loss of a release is added to those of others."""
+    if ledger is None:
+        return "The loss is not tracked in a ledger. Losses of releases of the same data add up."
+    return (
+        f"Charged to dataset {ledger.dataset!r}, entry {ledger.entry:,} of its ledger, before the noise was drawn; the "
+        f"hash of that entry begins {ledger.head[:12]}."
+    )
 
 
 def records_concern(records: Records | None) -> list[str]:

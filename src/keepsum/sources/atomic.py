@@ -34,7 +34,7 @@ from keepsum.sources.replacing import (
 # The files of a release; a folder with any other file is something else.
 RELEASE_FILES = re.compile(r"table(\.unbiased)?\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
 
-PRIVATE = 0o600  # readable by the owner only
+PRIVATE, PUBLIC = 0o600, 0o644  # readable by the owner only, by everybody
 ANYONE_WRITES = 0o222
 
 
@@ -91,10 +91,10 @@ def _check_release_folder(folder: Path, named: Path) -> None:
         raise InputError(f"Folder {str(named)!r} must contain nothing but a release, but contains {foreign[0]!r}.")
 
 
-def write_file(path: Path, data: bytes, force: bool = False) -> None:
+def write_file(path: Path, data: bytes, force: bool = False, mode: int = PUBLIC) -> None:
     """Write one file, completely or not at all."""
     with claimed(path), _temporary(path) as temporary:
-        _write(temporary, data)
+        _write(temporary, data, mode)
         _move_into_place(temporary, path, force)
         _try_to_sync(path.parent)
 
@@ -234,7 +234,7 @@ def _temporary(path: Path) -> Iterator[Path]:
         remove(temporary)
 
 
-def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
+def _write(path: Path, data: bytes, mode: int = PUBLIC) -> None:
     """Write a new file and force it to disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:

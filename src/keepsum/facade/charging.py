@@ -1,0 +1,34 @@
+"""Which ledger a release is charged to."""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from keepsum.errors import InputError
+
+if TYPE_CHECKING:
+    from keepsum.ledger.ledger import Ledger
+
+VARIABLE = "KEEPSUM_LEDGER"  # names a ledger for all releases
+
+
+def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) -> Ledger | None:
+    """The ledger that is given, or that the environment names; None if there is none.
+
+    Raises
+    ------
+    InputError
+        If there is none although a dataset is named, or the dataset is not in it.
+    """
+    named = ledger if ledger is not None else os.environ.get(VARIABLE) or None
+    if named is None:
+        if dataset is not None:
+            raise InputError("A dataset must be named with its ledger: ledger=, or the variable KEEPSUM_LEDGER.")
+        return None
+    from keepsum.ledger.ledger import Ledger  # SQLite, which other releases do not need
+
+    found = named if isinstance(named, Ledger) else Ledger(named)
+    found.dataset(dataset)
+    return found

@@ -1,0 +1,255 @@
+"""Whether a release fits into what is left of a budget, and what it does together with the releases before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from keepsum.accounting.cost import Cost
+from keepsum.accounting.joint import JointDistances
+from keepsum.accounting.total import Total
+from keepsum.errors import BudgetError, InputError, PlanError
+from keepsum.ledger.budget import UNIT, Budget
+from keepsum.ledger.entries import CostRecord, TableEntry, encoded
+from keepsum.ledger.joint import Kept, check_joint, together
+from keepsum.ledger.state import Dataset
+from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.loss import Loss
+from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.numbers import shown_at_most, shown_briefly
+from keepsum.releasing.facts import MechanismRecord
+from keepsum.tables.records import refuse_per_person
+
+UNCHECKED = (
+    "The releases of this dataset are of tables with different cells, so that what their kept totals fix together is "
+    "not checked. Declare the dataset's full cross-classification to have it checked."
+)
+NO_DOMAIN = (
+    "A budget per person must be for tables whose cells can be put together, and these have different cells. Declare "
+    "the dataset's full cross-classification with domain=, or use a budget per unit of distance."
+)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A release that is to be charged: its table and kept totals, its mechanism, and its cost."""
+
+    table: TableEntry
+    mechanism: MechanismRecord
+    cost: CostRecord
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a dataset stands.
+
+    Attributes
+    ----------
+    dataset, budget
+        The dataset and its budget.
+    spent
+        What its releases have cost together, in the currency of the budget; None if it cannot be stated in that.
+    distance
+        At which that holds: l1 distance 1, or one person under the kept totals of all releases.
+    releases
+        How many they are.
+    unchecked
+        Whether what their kept totals fix together is not checked, because their tables have different cells.
+    """
+
+    dataset: str
+    budget: Budget
+    spent: Loss | None
+    distance: Distance
+    releases: int = 0
+    unchecked: bool = False
+
+    @property
+    def left(self) -> Fraction:
+        """The epsilon or rho that is left; 0 if nothing is, or if what was spent cannot be stated."""
+        if self.spent is None:
+            return Fraction(0)
+        return max(Fraction(0), self.budget.limit() - self.budget.amount(self.spent))
+
+    def __str__(self) -> str:
+        """What is spent and left, in a sentence."""
+        if self.spent is None:
+            return f"The budget is {self.budget}; what was spent cannot be stated in it, so nothing is left."
+        symbol = "rho" if self.budget.rho is not None else "epsilon"
+        spent = shown_briefly(self.budget.amount(self.spent), 8)
+        return (
+            f"{symbol} {spent} of {shown_briefly(self.budget.limit(), 8)} {self.budget.unit} spent by "
+            f"{self.releases:,} release{'s' * (self.releases != 1)}, {shown_at_most(self.left)} left."
+        )
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """A release that fits: how its dataset stands before it and after it."""
+
+    before: Standing
+    after: Standing
+
+    @property
+    def needs(self) -> Fraction:
+        """What it adds to what is spent."""
+        return _needs(self.before, self.after)
+
+    @property
+    def lines(self) -> list[str]:
+        """What a curator must know before the release, in sentences."""
+        budget = self.after.budget
+        symbol = "rho" if budget.rho is not None else "epsilon"
+        lines = [
+            f"{self.after.dataset}: this release costs {symbol} {shown_briefly(self.needs, 8)} {budget.unit}, and "
+            f"leaves {shown_at_most(self.after.left)} of {shown_briefly(budget.limit(), 8)}."
+        ]
+        return lines + ([UNCHECKED] if self.after.unchecked else [])
+
+
+def standing(dataset: Dataset) -> Standing:
+    """How a dataset stands."""
+    spent, distance = None, UNIT
+    try:
+        total = dataset.total(same_table=dataset.is_one_table())
+        distance = _distance(dataset, total)
+        spent = dataset.budget.spent(total, distance)
+    except (PlanError, InputError):
+        pass
+    return Standing(dataset.name, dataset.budget, spent, distance, len(dataset.spends), not _comparable(dataset))
+
+
+def assess(dataset: Dataset, charge: Charge) -> Assessment:
+    """Whether a release may be made, and how its dataset stands then.
+
+    Raises
+    ------
+    BudgetError
+        If it costs more than is left, with what is left, what it needs and what would fit.
+    PlanError
+        If its kept totals, with those of earlier releases, determine cells or leave nothing protected.
+    InputError
+        If its table does not fit the declared cross-classification.
+    """
+    more = [] if dataset.number_of(charge.table) is not None else [charge.table]
+    for table in more:
+        _check_totals(dataset, table)
+    before = standing(dataset)
+    total = dataset.total(charge.cost, same_table=dataset.is_one_table(*more))
+    distance = _distance(dataset, total, more)
+    unchecked = not _comparable(dataset, more)
+    spent = dataset.budget.spent(total, distance)
+    after = Standing(dataset.name, dataset.budget, spent, distance, before.releases + 1, unchecked)
+    if not dataset.budget.allows(spent):
+        raise BudgetError(_refusal(dataset, charge, before, after))
+    return Assessment(before, after)
+
+
+def _check_totals(dataset: Dataset, table: TableEntry) -> None:
+    """Refuse totals that do not go with those of earlier releases; what was found is remembered."""
+    if (len(dataset.tables), table) in dataset.checked:
+        return
+    earlier = [
+        Kept.of(known, number, dataset.domain)
+        for number, known in dataset.tables.items()
+        if dataset.domain is not None or known.domain == table.domain
+    ]
+    check_joint(earlier, Kept.of(table, None, dataset.domain))
+    dataset.checked.append((len(dataset.tables), table))
+
+
+def _distance(dataset: Dataset, total: Total | None, more: Sequence[TableEntry] = ()) -> Distance:
+    """At which distance a total counts: 1, or that of one person under the kept totals of all releases."""
+    if total is None or not dataset.budget.per_person:
+        return UNIT
+    key = (total.norm, *dataset.tables, *map(encoded, more))
+    if key not in dataset.distances:
+        person = joint(dataset, total.norm, more).person(Neighbours.of(None, "any value"))
+        dataset.distances[key] = person
+    return dataset.distances[key]
+
+
+def joint(dataset: Dataset, norm: Norm, more: Sequence[TableEntry] = ()) -> JointDistances:
+    """The kept totals of all releases together, and one person's distances under them.
+
+    Raises
+    ------
+    BudgetError
+        If they cannot be put together, or are of different units.
+    """
+    tables = [*dataset.tables.values(), *more]
+    if not _comparable(dataset, more):
+        raise BudgetError(NO_DOMAIN)
+    units = {table.records.unit for table in tables if table.records is not None and table.records.unit is not None}
+    if len(units) > 1:
+        raise BudgetError(
+            "A budget per person must be for records of the same unit, and records of this dataset were bounded by "
+            "different columns. Use the same column, or a budget per unit of distance."
+        )
+    kept = [Kept.of(table, number, dataset.domain) for number, table in dataset.tables.items()]
+    kept += [Kept.of(table, None, dataset.domain) for table in more]
+    for one in kept:
+        refuse_per_person(one.records)
+    return together(kept, norm)
+
+
+def _comparable(dataset: Dataset, more: Sequence[TableEntry] = ()) -> bool:
+    """Whether the kept totals of all tables can be put together."""
+    return dataset.domain is not None or dataset.is_one_table(*more)
+
+
+def _needs(before: Standing, after: Standing) -> Fraction:
+    if after.spent is None:
+        raise AssertionError("what a release costs is known once it is assessed")
+    spent = Fraction(0) if before.spent is None else before.budget.amount(before.spent)
+    return after.budget.amount(after.spent) - spent
+
+
+def _refusal(dataset: Dataset, charge: Charge, before: Standing, after: Standing) -> str:
+    budget = dataset.budget
+    left, limit = shown_at_most(before.left), shown_briefly(budget.limit(), 8)
+    needs = shown_briefly(_needs(before, after), 8)
+    fitting = _fitting(dataset, charge, after.distance)
+    would = "Nothing would fit." if fitting is None else f"{fitting} per unit of distance would fit."
+    return (
+        f"The budget of {dataset.name!r} must allow for the release: {left} of {limit} left; this release needs "
+        f"{needs} {budget.unit}. {would}"
+    )
+
+
+def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None:
+    """The largest parameter of three digits with which the release would fit."""
+    cost = charge.cost.cost()
+    one_table = dataset.is_one_table(charge.table)
+    wanted = cost.epsilon if cost.epsilon is not None else cost.rho
+    if wanted is None:
+        raise AssertionError("a cost has an epsilon or a rho")
+
+    def fits(steps: int) -> bool:
+        parameter = _three_digits(steps)
+        if parameter >= wanted:
+            return False
+        total = dataset.total(CostRecord.of(_with(cost, parameter)), same_table=one_table)
+        return dataset.budget.allows(dataset.budget.spent(total, distance))
+
+    low, high = 0, 24 * 900  # from 1e-12 to 1e12
+    if not fits(low):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    parameter = shown_at_most(_three_digits(low))
+    return f"epsilon {parameter}" if cost.epsilon is not None else f"rho {parameter}"
+
+
+def _three_digits(steps: int) -> Fraction:
+    """The numbers of three digits in order: 1.00e-12, 1.01e-12, ..., 9.99e-12, 1.00e-11, ..."""
+    return Fraction(100 + steps % 900) * Fraction(10) ** (steps // 900 - 14)
+
+
+def _with(cost: Cost, parameter: Fraction) -> Cost:
+    """The same noise with another parameter; Gaussian noise then states its rho alone."""
+    if cost.epsilon is not None:
+        return replace(cost, epsilon=parameter)
+    return replace(cost, rho=parameter, stated=None)

@@ -1,0 +1,181 @@
+"""What the entries of a ledger hold: facts only, none of them a count.
+
+A table and its kept totals (without their values) are an entry of their own, so that a table that is released a
+thousand times is described once.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from keepsum.accounting.cost import Cost
+from keepsum.errors import LedgerError
+from keepsum.ledger.budget import Budget
+from keepsum.releasing.facts import (
+    DomainRecord,
+    Exactness,
+    Hash,
+    MechanismRecord,
+    Parameter,
+    Record,
+    RecordsRecord,
+    RowsPart,
+)
+
+Number: TypeAlias = Annotated[int, Meta(ge=1)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class BudgetRecord(Record, frozen=True):
+    """A budget; quotients are exact."""
+
+    epsilon: Parameter | None = None
+    delta: Parameter | None = None
+    rho: Parameter | None = None
+    per_person: bool = False
+
+    @classmethod
+    def of(cls, budget: Budget) -> BudgetRecord:
+        """The record of a budget."""
+        numbers = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
+        quotients = {name: str(number) for name, number in numbers.items() if number is not None}
+        return cls(**quotients, per_person=budget.per_person)
+
+    def budget(self) -> Budget:
+        """The budget."""
+        return Budget(self.epsilon, self.delta, self.rho, self.per_person)
+
+
+class CostRecord(Record, frozen=True):
+    """What a release costs per unit of distance; quotients are exact."""
+
+    norm: Literal["l1", "l2"]
+    epsilon: Parameter | None = None
+    rho: Parameter | None = None
+    stated: tuple[Parameter, Parameter] | None = None
+    error: Parameter = "0"
+    sampling: Exactness = "exact"
+
+    @classmethod
+    def of(cls, cost: Cost) -> CostRecord:
+        """The record of a cost."""
+        if cost.sampling == "no sampler":
+            raise AssertionError("a cost is that of noise that can be drawn")
+        return cls(
+            norm=cost.norm,
+            epsilon=None if cost.epsilon is None else str(cost.epsilon),
+            rho=None if cost.rho is None else str(cost.rho),
+            stated=None if cost.stated is None else (str(cost.stated[0]), str(cost.stated[1])),
+            error=str(cost.error),
+            sampling=cost.sampling,
+        )
+
+    def cost(self) -> Cost:
+        """The cost."""
+        return Cost(
+            self.norm,
+            None if self.epsilon is None else Fraction(self.epsilon),
+            None if self.rho is None else Fraction(self.rho),
+            None if self.stated is None else (Fraction(self.stated[0]), Fraction(self.stated[1])),
+            Fraction(self.error),
+            self.sampling,
+        )
+
+
+class KeptMargin(Record, frozen=True, tag="margin", tag_field="kind"):
+    """The totals over all combinations of these axes are kept; for no axes, the grand total."""
+
+    axes: list[str]
+
+
+class KeptRows(Record, frozen=True, tag="rows", tag_field="kind"):
+    """Totals of subsets, or weighted ones, are kept."""
+
+    rows: RowsPart
+
+
+class LedgerEntry(Record, frozen=True, tag="ledger", tag_field="entry"):
+    """The first entry."""
+
+    schema: Literal["keepsum.ledger/1"]
+    software: str
+
+
+class DatasetEntry(Record, frozen=True, tag="dataset", tag_field="entry"):
+    """A dataset, its budget, and its full cross-classification if that was declared."""
+
+    dataset: Name
+    budget: BudgetRecord
+    domain: DomainRecord | None = None
+
+
+class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
+    """A budget was changed."""
+
+    dataset: Name
+    budget: BudgetRecord
+
+
+class TableEntry(Record, frozen=True, tag="table", tag_field="entry"):
+    """A table of a dataset, the totals to keep, and the records that it was counted from."""
+
+    dataset: Name
+    domain: DomainRecord
+    kept: list[KeptMargin | KeptRows]
+    records: RecordsRecord | None = None
+
+
+class ImportedRecord(Record, frozen=True):
+    """The release was made before, without this ledger."""
+
+    released: str
+    sha256: Annotated[Hash, Meta(description="Of the released table, as in its certificate.")]
+
+
+class SpendEntry(Record, frozen=True, tag="spend", tag_field="entry"):
+    """A release is charged; written before its noise is drawn."""
+
+    dataset: Name
+    table: Annotated[Number, Meta(description="The entry of the table and its kept totals.")]
+    mechanism: MechanismRecord
+    cost: CostRecord
+    imported: ImportedRecord | None = None
+
+
+class OutcomeEntry(Record, frozen=True, tag="outcome", tag_field="entry"):
+    """What became of a release; without this entry nobody knows."""
+
+    spend: Number
+    outcome: Literal["released", "failed"]
+    sha256: Annotated[Hash | None, Meta(description="Of the released table, as in its certificate.")] = None
+
+
+Entry: TypeAlias = LedgerEntry | DatasetEntry | BudgetEntry | TableEntry | SpendEntry | OutcomeEntry
+
+_DECODER = msgspec.json.Decoder(Entry)
+
+
+def encoded(entry: Entry) -> str:
+    """An entry as JSON."""
+    return msgspec.json.encode(entry).decode()
+
+
+def decoded(number: int, content: str) -> Entry:
+    """The entry in a text.
+
+    Raises
+    ------
+    LedgerError
+        If this version does not understand it.
+    """
+    try:
+        entry: Entry = _DECODER.decode(content)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        pass
+    else:
+        return entry
+    raise LedgerError(f"Entry {number:,} of the ledger must be one that this version knows. Update Keepsum.")

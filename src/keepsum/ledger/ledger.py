@@ -1,0 +1,358 @@
+"""``ks.Ledger``: the file, the datasets in it, and what is charged to them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from keepsum._arguments import check_path, check_text
+from keepsum._text import type_of
+from keepsum.accounting.cost import Cost
+from keepsum.errors import InputError, LedgerError, LedgerWarning
+from keepsum.ledger.assessment import Assessment, Charge, Standing, assess, standing
+from keepsum.ledger.budget import Budget, as_budget
+from keepsum.ledger.chain import Link
+from keepsum.ledger.checking import Check, checked
+from keepsum.ledger.entries import (
+    BudgetEntry,
+    BudgetRecord,
+    CostRecord,
+    DatasetEntry,
+    ImportedRecord,
+    LedgerEntry,
+    OutcomeEntry,
+    SpendEntry,
+    encoded,
+)
+from keepsum.ledger.joint import table_entry
+from keepsum.ledger.state import Dataset, Spend, State
+from keepsum.ledger.store import Store, Transaction
+from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.numbers import Number
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.codec import cells_record, kept_invariants, mechanism_record, records_of
+from keepsum.releasing.facts import LedgerRecord
+from keepsum.releasing.statements import guarantee_of
+from keepsum.tables.domain import Domain
+
+DATASET = "data"  # the name of a dataset that was given none
+
+
+@dataclass
+class Receipt:
+    """A release that is charged: its noise may be drawn."""
+
+    record: LedgerRecord
+    assessment: Assessment
+    sha256: str | None = None  # of the released table, once there is one
+
+    def released(self, sha256: str) -> None:
+        """Say that the release exists."""
+        self.sha256 = sha256
+
+
+class Ledger:
+    """All releases of some datasets, each charged to the budget of its dataset before its noise is drawn.
+
+    Parameters
+    ----------
+    path
+        The file, which is created if there is none.
+    budget
+        A ``Budget``, or an epsilon per unit of l1 distance: declares a dataset with it, if it is not there yet.
+    dataset
+        The name of that dataset; ``"data"`` if omitted.
+    domain
+        The dataset's full cross-classification: what kept totals of different tables fix together is then checked.
+
+    Examples
+    --------
+    >>> import tempfile, keepsum as ks
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = ks.Ledger(f"{folder.name}/ledger.db", budget=1)
+    >>> table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+    >>> plan = ks.plan(table.keep("county"), ks.Laplace(epsilon=0.65))
+    >>> release = plan.release(table, ledger=ledger)
+    >>> print(ledger.standing())
+    epsilon 0.65 of 1 per unit of l1 distance spent by 1 release, 0.35 left.
+    >>> plan.release(table, ledger=ledger)
+    Traceback (most recent call last):
+    ...
+    keepsum.errors.BudgetError: The budget of 'data' must allow for the release: 0.35 of 1 left; this release needs 0.65
+    per unit of l1 distance. epsilon 0.35 per unit of distance would fit.
+    >>> ledger.check().ok
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        budget: Budget | Number | None = None,
+        *,
+        dataset: str | None = None,
+        domain: Domain | None = None,
+    ) -> None:
+        self._store = Store(check_path(path, "The file of a ledger"))
+        self._guard = threading.RLock()  # of what this object knows; the file has its own lock
+        self._state = State()
+        name = DATASET if dataset is None else _checked_name(dataset)
+        if budget is None:
+            if dataset is not None or domain is not None:
+                raise InputError(
+                    "A dataset must be declared with its budget: ks.Ledger(path, budget=..., dataset=...)."
+                )
+            self._state.add(self._store.read())
+            return
+        entry = DatasetEntry(
+            dataset=name, budget=BudgetRecord.of(as_budget(budget)), domain=None if domain is None else _cells(domain)
+        )
+        if not self.path.exists():
+            self._create(entry)
+        self._state.add(self._store.read())
+        known = self._state.datasets.get(name)
+        if known is None:
+            self._declare(entry)
+        elif known.budget != entry.budget.budget() or known.domain_record != entry.domain:
+            raise InputError(
+                f"Dataset {name!r} is in the ledger with another budget or domain. Change the budget with "
+                f"ledger.set_budget; a domain stays as it is."
+            )
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._store.path
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the datasets."""
+        return tuple(self._known().datasets)
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """The number and the hash of the last entry: who keeps them can tell later whether any entry is missing."""
+        last = self._known().last
+        return (0, "") if last is None else (last.number, last.hash)
+
+    def standing(self, dataset: str | None = None) -> Standing:
+        """How a dataset stands: its budget, what is spent, and what is left."""
+        return standing(self._known().dataset(dataset))
+
+    def spends(self, dataset: str | None = None) -> tuple[Spend, ...]:
+        """Every release that was charged to a dataset, with what became of it."""
+        return tuple(self._known().dataset(dataset).spends.values())
+
+    def dataset(self, name: str | None = None) -> Dataset:
+        """All that the ledger knows of a dataset."""
+        return self._known().dataset(name)
+
+    # -- what is declared ---------------------------------------------------------------------------
+
+    def add_dataset(self, name: str, budget: Budget | Number, domain: Domain | None = None) -> None:
+        """Declare another dataset with its budget."""
+        record = None if domain is None else _cells(domain)
+        self._declare(
+            DatasetEntry(dataset=_checked_name(name), budget=BudgetRecord.of(as_budget(budget)), domain=record)
+        )
+
+    def set_budget(self, name: str, budget: Budget | Number) -> None:
+        """Change the budget of a dataset; the old one stays in the ledger."""
+        with self._writing() as (transaction, state):
+            dataset = state.dataset(name)
+            transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=BudgetRecord.of(as_budget(budget)))))
+
+    # -- what is charged ----------------------------------------------------------------------------
+
+    def assess(self, plans: CompiledPlan | Sequence[CompiledPlan], dataset: str | None = None) -> list[Assessment]:
+        """What releases by these plans would cost, one after the other; nothing is charged.
+
+        Raises
+        ------
+        BudgetError
+            If one costs more than is then left.
+        PlanError
+            If its kept totals, with those of earlier releases, fix too much.
+        """
+        state = self._known()
+        return assessed(state.dataset(dataset), [plans] if isinstance(plans, CompiledPlan) else plans)
+
+    @contextlib.contextmanager
+    def charged(self, plan: CompiledPlan, dataset: str | None = None) -> Iterator[Receipt]:
+        """Charge a release, and only then let its noise be drawn.
+
+        Within this context the noise is drawn and the release is made; ``receipt.released`` says that it exists. If it
+        ends without that, the release has failed: it stays charged, and is marked so.
+        """
+        self.assess(plan, dataset)  # what takes long is worked out before the file is locked, and remembered
+        with self._writing() as (transaction, state):
+            known = state.dataset(dataset)
+            charge = charge_of(plan, known.name)
+            assessment = assess(known, charge)
+            link = _append_spend(transaction, known, charge, None)
+        receipt = Receipt(LedgerRecord(dataset=known.name, entry=link.number, head=link.hash), assessment)
+        try:
+            yield receipt
+        finally:
+            self._conclude(receipt)
+
+    def import_release(
+        self, certificate: Certificate, dataset: str | None = None, invariants: bytes | None = None
+    ) -> Standing:
+        """Take in a release that was made before, or without this ledger, from its certificate.
+
+        It is charged even if the budget does not allow for it, because it has happened.
+
+        Parameters
+        ----------
+        certificate
+            The certificate; its file of invariants is needed where it has one.
+        dataset
+            The dataset that was released.
+        invariants
+            The bytes of that file.
+        """
+        if not isinstance(certificate, Certificate):
+            raise InputError(f"A release must be given by its Certificate, got {type_of(certificate)}.")
+        kept = kept_invariants(certificate, invariants)
+        cost = CostRecord.of(Cost.of(guarantee_of(certificate.mechanism, certificate.guarantee)))
+        with self._writing() as (transaction, state):
+            known = state.dataset(dataset)
+            _check_new(certificate, state)
+            charge = Charge(table_entry(known.name, kept, records_of(certificate.records)), certificate.mechanism, cost)
+            past = ImportedRecord(released=certificate.released, sha256=certificate.table.sha256)
+            _append_spend(transaction, known, charge, past)
+        return self.standing(known.name)
+
+    # -- the ledger as a whole ----------------------------------------------------------------------
+
+    def check(self, against: Iterable[Certificate] = ()) -> Check:
+        """Check every entry, and that the ledger has the entries which published certificates name.
+
+        The chain of hashes shows whether an entry was changed, removed or inserted. That the last entries were cut off,
+        or that an older copy was restored, only certificates can show.
+        """
+        return checked(self._store, against)
+
+    def export(self) -> list[dict[str, Any]]:
+        """Every entry with its hashes; ``content`` is the text that is hashed."""
+        return [
+            {"number": link.number, "time": link.time, "content": link.content, "previous": link.previous}
+            | {"hash": link.hash}
+            for link in self._store.read()
+        ]
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r}: {', '.join(map(repr, self.datasets)) or 'no dataset'})"
+
+    # -- internals ----------------------------------------------------------------------------------
+
+    def _create(self, entry: DatasetEntry) -> None:
+        from keepsum import __version__
+
+        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}")
+        try:
+            self._store.create([encoded(first), encoded(entry)])
+        except InputError:
+            if not self.path.exists():
+                raise
+            # Another process has created it meanwhile.
+
+    def _declare(self, entry: DatasetEntry) -> None:
+        with self._writing() as (transaction, state):
+            if entry.dataset in state.datasets:
+                raise InputError(f"Dataset {entry.dataset!r} is in the ledger already. Choose another name.")
+            transaction.append(encoded(entry))
+
+    def _known(self) -> State:
+        """The state, with what others have added meanwhile."""
+        with self._guard:
+            self._state.add(self._store.read(self._state.last))
+            return self._state
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[tuple[Transaction, State]]:
+        """The file's lock, the state at that moment, and afterwards the state with what was added."""
+        with self._guard:
+            with self._store.writing(self._state.last) as transaction:
+                self._state.add(transaction.new)
+                yield transaction, self._state
+            self._state.add(transaction.added)
+
+    def _conclude(self, receipt: Receipt) -> None:
+        """Say what became of a release; it is charged in any case."""
+        released = receipt.sha256 is not None
+        entry = OutcomeEntry(
+            spend=receipt.record.entry, outcome="released" if released else "failed", sha256=receipt.sha256
+        )
+        problem = None
+        try:
+            with self._writing() as (transaction, _):
+                transaction.append(encoded(entry))
+        except LedgerError as error:
+            problem = str(error)
+        if problem is not None and released:
+            warnings.warn(
+                f"The release is made and charged as entry {entry.spend:,}, but the ledger could not be told that it "
+                f"exists: {problem}",
+                LedgerWarning,
+                stacklevel=4,
+            )
+
+
+def charge_of(plan: CompiledPlan, dataset: str) -> Charge:
+    """What a release by this plan is charged as."""
+    cost = CostRecord.of(Cost.of(plan.guarantee))
+    return Charge(table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism), cost)
+
+
+def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment]:
+    """The assessments of releases by these plans, each with those before it."""
+    results = []
+    imagined = dataset
+    for plan in plans:
+        charge = charge_of(plan, dataset.name)
+        results.append(assess(imagined, charge))
+        if len(plans) > 1:
+            imagined = imagined.with_charge(charge.table, charge.cost)
+    return results
+
+
+def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, imported: ImportedRecord | None) -> Link:
+    """Charge a release; a table that is new is described first."""
+    number = dataset.number_of(charge.table)
+    if number is None:
+        number = transaction.append(encoded(charge.table)).number
+    entry = SpendEntry(
+        dataset=dataset.name, table=number, mechanism=charge.mechanism, cost=charge.cost, imported=imported
+    )
+    return transaction.append(encoded(entry))
+
+
+def _check_new(certificate: Certificate, state: State) -> None:
+    """Refuse a certificate that is in the ledger already."""
+    for spend in state.spends.values():
+        if spend.sha256 == certificate.table.sha256:
+            raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
+    charged = certificate.ledger
+    if charged is not None and charged.entry in state.spends and charged.dataset in state.datasets:
+        raise InputError(f"The release was charged to a ledger, where it is entry {charged.entry:,}.")
+
+
+def _checked_name(name: str) -> str:
+    check_text(name, "The name of a dataset")
+    if len(name) > 200 or not name.isprintable() or name != name.strip():
+        raise InputError("The name of a dataset must be at most 200 printable characters, without spaces around it.")
+    return name
+
+
+def _cells(domain: Domain) -> Any:
+    if not isinstance(domain, Domain):
+        raise InputError(f"The cells of a dataset must be given by a Domain, got {type_of(domain)}.")
+    return cells_record(domain)

@@ -1,0 +1,164 @@
+"""What the entries of a ledger amount to: datasets, their budgets, tables and releases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Literal, TypeAlias
+
+from keepsum.accounting.composition import compose
+from keepsum.accounting.total import Total
+from keepsum.errors import InputError, LedgerError
+from keepsum.ledger.budget import Budget
+from keepsum.ledger.chain import Link
+from keepsum.ledger.entries import (
+    BudgetEntry,
+    CostRecord,
+    DatasetEntry,
+    LedgerEntry,
+    OutcomeEntry,
+    SpendEntry,
+    TableEntry,
+    decoded,
+)
+from keepsum.privacy.distance import Distance
+from keepsum.releasing.codec import domain_of
+from keepsum.releasing.facts import DomainRecord
+from keepsum.tables.domain import Domain
+
+Outcome: TypeAlias = Literal["released", "failed", "imported", "unknown"]
+
+
+@dataclass
+class Spend:
+    """A release that was charged, and what became of it; ``unknown`` if it was interrupted, or is under way."""
+
+    number: int
+    time: str
+    entry: SpendEntry
+    outcome: Outcome
+    sha256: str | None = None
+
+
+@dataclass
+class Dataset:
+    """A dataset: its budget, the tables that were released of it, and what that cost."""
+
+    name: str
+    budget: Budget
+    domain_record: DomainRecord | None
+    tables: dict[int, TableEntry] = field(default_factory=dict)
+    spends: dict[int, Spend] = field(default_factory=dict)
+    costs: Counter[CostRecord] = field(default_factory=Counter)
+    distances: dict[tuple[object, ...], Distance] = field(default_factory=dict)  # of one person, once worked out
+    checked: list[tuple[int, TableEntry]] = field(
+        default_factory=list
+    )  # totals found to go with those of so many tables
+
+    @cached_property
+    def domain(self) -> Domain | None:
+        """The full cross-classification, if it was declared."""
+        return None if self.domain_record is None else domain_of(self.domain_record)
+
+    def is_one_table(self, *more: TableEntry) -> bool:
+        """Whether every release is of a table with the same cells, and these too."""
+        tables = [*self.tables.values(), *more]
+        return all(table.domain == tables[0].domain for table in tables[1:])
+
+    def number_of(self, table: TableEntry) -> int | None:
+        """The entry that describes this very table and its kept totals, if there is one."""
+        return next((number for number, known in self.tables.items() if known == table), None)
+
+    def with_charge(self, table: TableEntry, cost: CostRecord) -> Dataset:
+        """The dataset as it would be after another release."""
+        tables = dict(self.tables)
+        if self.number_of(table) is None:
+            tables[-len(tables) - 1] = table  # no entry has such a number
+        return replace(self, tables=tables, costs=self.costs + Counter([cost]))
+
+    def total(self, *more: CostRecord, same_table: bool = True) -> Total | None:
+        """What all releases cost together, and ``more`` with them; None if there are none."""
+        costs = self.costs + Counter(more)
+        if not costs:
+            return None
+        return compose([_total_of(cost).times(times) for cost, times in costs.items()], same_table)
+
+
+@dataclass
+class State:
+    """All datasets of a ledger, from its entries."""
+
+    last: Link | None = None
+    datasets: dict[str, Dataset] = field(default_factory=dict)
+    spends: dict[int, Spend] = field(default_factory=dict)
+
+    def add(self, links: Iterable[Link]) -> None:
+        """Take in further entries.
+
+        Raises
+        ------
+        LedgerError
+            If one makes no sense after those before it.
+        """
+        for link in links:
+            try:
+                self._add(link)
+            except (KeyError, ValueError, ArithmeticError) as error:
+                problem = error if isinstance(error, LedgerError) else None
+            else:
+                self.last = link
+                continue
+            raise problem or LedgerError(f"Entry {link.number:,} of the ledger does not follow from those before it.")
+
+    def dataset(self, name: str | None) -> Dataset:
+        """The dataset with this name, or the only one."""
+        if name is None and len(self.datasets) == 1:
+            (only,) = self.datasets.values()
+            return only
+        if name is None:
+            raise InputError(f"Say which dataset of the ledger is released, with dataset=: {self._names()}.")
+        if name not in self.datasets:
+            raise InputError(
+                f"The dataset must be one of the ledger: {self._names()}. Check the spelling, or add it first."
+            )
+        return self.datasets[name]
+
+    def _names(self) -> str:
+        return ", ".join(map(repr, self.datasets)) or "it has none yet"
+
+    def _add(self, link: Link) -> None:
+        entry = decoded(link.number, link.content)
+        if (link.number == 1) != isinstance(entry, LedgerEntry):
+            raise ValueError
+        match entry:
+            case DatasetEntry():
+                if entry.dataset in self.datasets:
+                    raise ValueError
+                self.datasets[entry.dataset] = Dataset(entry.dataset, entry.budget.budget(), entry.domain)
+            case BudgetEntry():
+                self.datasets[entry.dataset].budget = entry.budget.budget()
+            case TableEntry():
+                self.datasets[entry.dataset].tables[link.number] = entry
+            case SpendEntry():
+                dataset = self.datasets[entry.dataset]
+                if entry.table not in dataset.tables:
+                    raise ValueError
+                _total_of(entry.cost)
+                dataset.costs[entry.cost] += 1
+                imported = entry.imported
+                spend = Spend(link.number, link.time, entry, "unknown" if imported is None else "imported")
+                spend.sha256 = None if imported is None else imported.sha256
+                self.spends[link.number] = dataset.spends[link.number] = spend
+            case OutcomeEntry():
+                spend = self.spends[entry.spend]
+                if spend.outcome != "unknown":
+                    raise ValueError
+                spend.outcome, spend.sha256 = entry.outcome, entry.sha256
+
+
+@cache
+def _total_of(record: CostRecord) -> Total:
+    """A cost, checked; the same few occur again and again."""
+    return Total.of(record.cost())

@@ -1,0 +1,184 @@
+"""One SQLite file with the entries of a ledger, to which nothing but entries is ever added.
+
+Every use opens the file anew. A writer holds the file's lock from reading the entries until its own are on disk, so
+that two processes never decide on the same state: ``begin immediate``, a rollback journal, and every sync that SQLite
+knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from keepsum.errors import LedgerError
+from keepsum.ledger.chain import Link, broken_at
+from keepsum.sources.atomic import PRIVATE, check_new, write_file
+
+APPLICATION = 0x4B53554D  # "KSUM", where SQLite keeps whose file it is
+VERSION = 1
+PATIENCE = 60.0  # seconds to wait for another process
+
+ENTRIES = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, content TEXT NOT NULL, "
+    "previous TEXT NOT NULL, hash TEXT NOT NULL) STRICT"
+)
+ONLY_ADDED = [
+    f"CREATE TRIGGER no_{change} BEFORE {change.upper()} ON entries "
+    f"BEGIN SELECT RAISE(ABORT, 'entries of a ledger are only added'); END"
+    for change in ("update", "delete")
+]
+SELECT = "SELECT number, time, content, previous, hash FROM entries WHERE number > ? ORDER BY number"
+INSERT = "INSERT INTO entries (number, time, content, previous, hash) VALUES (?, ?, ?, ?, ?)"
+
+
+@dataclass
+class Transaction:
+    """What a writer sees and adds while it holds the lock."""
+
+    connection: sqlite3.Connection
+    last: Link | None
+    new: list[Link] = field(default_factory=list)  # what others have added
+    added: list[Link] = field(default_factory=list)
+
+    def append(self, content: str) -> Link:
+        """Add an entry; it is on disk once the transaction has ended."""
+        link = Link.after(self.last, now(), content)
+        self.connection.execute(INSERT, (link.number, link.time, link.content, link.previous, link.hash))
+        self.added.append(link)
+        self.last = link
+        return link
+
+
+@dataclass(frozen=True)
+class Store:
+    """The file of a ledger."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The file, as messages show it."""
+        return repr(str(self.path))
+
+    def create(self, contents: Sequence[str]) -> list[Link]:
+        """Make the file with its first entries; it appears complete, and never replaces anything."""
+        check_new(self.path)
+        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+            for statement in (
+                f"PRAGMA application_id = {APPLICATION}",
+                f"PRAGMA user_version = {VERSION}",
+                ENTRIES,
+                *ONLY_ADDED,
+            ):
+                memory.execute(statement)
+            transaction = Transaction(memory, None)
+            for content in contents:
+                transaction.append(content)
+            write_file(self.path, memory.serialize(), mode=PRIVATE)
+        return transaction.added
+
+    def read(self, known: Link | None = None) -> list[Link]:
+        """The entries after the last known one, by default all, checked to be a chain."""
+        with self._connected("rw" if os.access(self.path, os.W_OK) else "ro") as connection:
+            self._check_kind(connection)
+            return self._after(connection, known)
+
+    @contextlib.contextmanager
+    def writing(self, known: Link | None) -> Iterator[Transaction]:
+        """Hold the lock, from reading the entries after the last known one until one's own are added.
+
+        They are on disk when this ends without an error, and none of them is when it ends with one.
+        """
+        with self._connected("rw") as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            self._check_kind(connection)
+            new = self._after(connection, known)
+            transaction = Transaction(connection, new[-1] if new else known, new)
+            yield transaction
+            connection.execute("COMMIT")
+
+    def _after(self, connection: sqlite3.Connection, known: Link | None) -> list[Link]:
+        """The entries after the last known one, which must still be there, checked to be a chain."""
+        rows = connection.execute(SELECT, (0 if known is None else known.number - 1,)).fetchall()
+        links = [Link(*row) for row in rows]
+        if known is not None:
+            if links[:1] != [known]:
+                raise LedgerError(
+                    f"Ledger {self.name} was replaced or changed while it was in use: entry {known.number:,} is no "
+                    f"longer the same. Check it: ledger.check()."
+                )
+            del links[0]
+        broken = broken_at(links, known)
+        if broken is not None:
+            raise self._damaged(f"entry {broken:,} was changed, removed or inserted")
+        return links
+
+    def _check_kind(self, connection: sqlite3.Connection) -> None:
+        """Whether the file is a ledger that this version understands."""
+        application, version = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        if application != APPLICATION:
+            raise LedgerError(f"Ledger {self.name} must be a ledger of Keepsum, but it is something else.")
+        if version > VERSION:
+            raise LedgerError(f"Ledger {self.name} was written by a later version of Keepsum. Update Keepsum.")
+        found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")}
+        if version != VERSION or found != {ENTRIES, *ONLY_ADDED}:
+            raise self._damaged("its table is not as Keepsum makes it")
+
+    def _damaged(self, how: str) -> LedgerError:
+        return LedgerError(
+            f"Ledger {self.name} is damaged: {how}. Nothing can be charged to it. Find out who changed it, "
+            f"and restore a backup that has every entry: ledger.check(against=certificates)."
+        )
+
+    @contextlib.contextmanager
+    def _connected(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """A connection to the existing file, closed at the end; whatever was not committed is undone."""
+        connection, problem = None, None
+        try:
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=PATIENCE
+            )
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        except sqlite3.Error as error:
+            problem = self._in_words(error)
+        finally:
+            if connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.close()
+        if problem is not None:
+            raise problem
+
+    def _in_words(self, error: sqlite3.Error) -> LedgerError:
+        """What SQLite says, and what to do about it."""
+        name = self.name
+        code = getattr(error, "sqlite_errorname", "")
+        if code.startswith("SQLITE_CANTOPEN"):
+            if not self.path.exists():
+                return LedgerError(f"Ledger {name} does not exist. Create it: ks.Ledger(path, budget=...).")
+            what = "a folder" if self.path.is_dir() else "a file that cannot be opened"
+            return LedgerError(f"Ledger {name} must be a file that can be read, but it is {what}.")
+        if code.startswith("SQLITE_BUSY"):
+            return LedgerError(f"Ledger {name} is in use by another process. Try again.")
+        if code.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+            return LedgerError(f"Ledger {name} must be writable, with its folder, but it is read-only.")
+        if code.startswith("SQLITE_FULL"):
+            return LedgerError(f"Ledger {name} cannot be written: the disk is full. Nothing was charged.")
+        if code.startswith("SQLITE_NOTADB"):
+            return LedgerError(f"Ledger {name} must be a ledger of Keepsum, but it is something else.")
+        if code.startswith(("SQLITE_CORRUPT", "SQLITE_MISMATCH", "SQLITE_CONSTRAINT", "SQLITE_ERROR")):
+            return self._damaged("SQLite cannot read it")
+        return LedgerError(f"Ledger {name} cannot be used: {code or 'SQLite failed'}.")
+
+
+def now() -> str:
+    """The time, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
