@@ -51,8 +51,9 @@ def build() -> typer.Typer:
 
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}").add(app)
-    for command in app.registered_commands:
-        command.cls = Command
+    for group in [app, *(info.typer_instance for info in app.registered_groups)]:
+        for command in [] if group is None else group.registered_commands:
+            command.cls = Command
     return app
 
 

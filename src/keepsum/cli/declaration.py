@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from keepsum.cli import completion
-from keepsum.cli.categories import parse_categories
+from keepsum.cli.categories import parse_categories, parse_nesting
 from keepsum.cli.records import parse_bins, parse_missing
 from keepsum.errors import InputError
 
@@ -298,7 +298,7 @@ class Declaration:
         """What the options say, in addition to the ``nesting`` of a spec; what they do not say is None."""
         from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
 
-        within = self._within()
+        within = parse_nesting(self.within)
         kind: Any = self.mechanism
         if kind not in (None, "laplace", "gaussian"):
             raise InputError(f"Option --mechanism must be laplace or gaussian, got {kind!r}.")
@@ -371,16 +371,6 @@ class Declaration:
             if not name or not equals or flags.setdefault(name, value) != value:
                 raise InputError(f"Option --flag must give an attribute one value, such as OBS_STATUS=A, got {text!r}.")
         return flags
-
-    def _within(self) -> dict[str, str]:
-        nesting: dict[str, str] = {}
-        for text in self.within or []:
-            child, colon, parent = text.partition(":")
-            if not (child and colon and parent):
-                raise InputError(f"Option --within must be CHILD:PARENT such as county:state, got {text!r}.")
-            if nesting.setdefault(child, parent) != parent:
-                raise InputError(f"Option --within must give {child!r} one parent, got two.")
-        return nesting
 
 
 def _names(texts: Sequence[str] | None) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import typer
 import keepsum as ks
 from keepsum._signals import held_back, let_through
 from keepsum.cli.reporting import as_json, report, sections_of
-from keepsum.cli.screen import Done, FailedError, done, pairs_shown, progress, show, show_json, shown, warning
+from keepsum.cli.screen import Done, FailedError, done, note, pairs_shown, progress, show, show_json, shown, warning
 from keepsum.cli.standard_output import (
     STANDARD_OUTPUT,
     check_free,
@@ -30,6 +31,9 @@ from keepsum.errors import InputError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from keepsum.ledger.assessment import Assessment
+    from keepsum.ledger.ledger import Ledger, Receipt
+    from keepsum.planning.plan import CompiledPlan
     from keepsum.privacy.distance import Norm
     from keepsum.releasing.destination import Destination
     from keepsum.releasing.release import Drawn, Prepared
@@ -40,6 +44,7 @@ TOGETHER = (
     "{} releases. Where they are about the same people, their losses add up. A table that is a sum over another one "
     "costs nothing as a [[marginal]] of it, with larger noise."
 )
+STAYS_CHARGED = "The release failed after it was charged, and stays charged: entry {:,} of dataset {!r}."
 OTHERS_FAILED = "{done} What was still to be written failed: {reason}."
 SUMS_FAILED = "{done} The sums failed: {reason}. keepsum marginal makes them from the release, at no further loss."
 
@@ -63,6 +68,8 @@ class Ready:
     key: Ed25519PrivateKey | None
     prepared: Prepared
     nearest_in: Norm | None
+    ledger: Ledger | None = None
+    assessment: Assessment | None = None
 
 
 def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) -> None:
@@ -71,6 +78,7 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
         job.noise()  # what can be refused before a table is read comes first
     if len(jobs) + len(marginals) > 1 and any(job.spec.output.path == STANDARD_OUTPUT for job in jobs):
         raise InputError("Output must be a file or a folder if there are several tables, got standard output.")
+    ledgers = _ledgers(jobs)
     keys = [_check_call(job, jobs, call) for job in jobs]
     _check_places(jobs, marginals, call)
     for known in (ks.CategoriesFromDataWarning, ks.LargeLossWarning):  # shown below, and in the certificate
@@ -80,6 +88,9 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
         for k, marginal in enumerate(marginals):
             with jobs[0].located_at(("marginal", k, "axes")):
                 _check_axes(marginal, ready)
+        if any(ledger is not None for ledger in ledgers):
+            step("comparing with the releases of the ledger")
+            ready = _assessed(ready, ledgers)
     if not call.json:
         show(sections_in_shell_terms(_sections(ready)))
         sys.stdout.flush()  # if it cannot be shown, nothing is released
@@ -87,6 +98,32 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
     if not call.yes and not typer.confirm(question, err=True):
         raise FailedError("Nothing was released.")
     _write(ready, marginals, call)
+
+
+def _ledgers(jobs: Sequence[Job]) -> list[Ledger | None]:
+    """The ledger of each release, each file opened once."""
+    opened: dict[Path, Ledger] = {}
+    ledgers: list[Ledger | None] = []
+    for job in jobs:
+        ledger = job.ledger()
+        ledgers.append(None if ledger is None else opened.setdefault(ledger.path.resolve(), ledger))
+    return ledgers
+
+
+def _assessed(ready: Sequence[Ready], ledgers: Sequence[Ledger | None]) -> list[Ready]:
+    """The releases with what each costs in its ledger; refuses what does not fit, all of them together."""
+    assessed = []
+    earlier: dict[tuple[Path, str], list[CompiledPlan]] = {}
+    for one, ledger in zip(ready, ledgers, strict=True):
+        if ledger is None:
+            assessed.append(one)
+            continue
+        with one.job.located("ledger"):
+            dataset = one.job.spec.ledger.dataset
+            plans = earlier.setdefault((ledger.path.resolve(), ledger.dataset(dataset).name), [])
+            plans.append(one.prepared.plan)
+            assessed.append(replace(one, ledger=ledger, assessment=ledger.assess(plans, dataset)[-1]))
+    return assessed
 
 
 def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) -> None:
@@ -102,9 +139,9 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
         problems += [] if problem is None else [problem]
         if call.json:
             name = {} if one.job.name is None else {"name": one.job.name}
-            results.append({**name, **as_json(one.prepared, one.place, released)})
+            results.append({**name, **as_json(one.prepared, one.place, released, one.ledger)})
         else:
-            report(one.place, released)
+            report(one.place, released, one.ledger)
     sums = [_summed(marginal, *written[marginal.of], call) for marginal in marginals]
     if call.json:
         tables = results[0] if len(results) == 1 else {"tables": results}
@@ -239,7 +276,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
     sections: list[tuple[str, list[str]]] = [] if spec is None else [("Spec", [shown(spec.name)])]
     for one in ready:
         sections += [] if one.job.name is None else [("Release", [one.job.name])]
-        sections += sections_of(one.prepared, one.nearest_in)
+        sections += sections_of(one.prepared, one.nearest_in, one.assessment)
     return sections + ([("Together", [TOGETHER.format(len(ready))])] if len(ready) > 1 else [])
 
 
@@ -251,19 +288,40 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
     place = one.place
     check_reader()
     with place.claimed(call.force) as orphan:  # of two processes that would write there, only one draws
-        with let_through(), progress() as step:
-            step("drawing the noise")
-            rng = None if call.seed is None else ks.rng(seed=call.seed)
-            drawn = one.prepared.draw(rng, threads=_threads())
-            released, problem = _published(drawn, one, step)
-        file = put(released, place, one.key, call.force, orphan)
-        record_release(place)
+        with _charged(one) as receipt:
+            with let_through(), progress() as step:
+                step("drawing the noise")
+                rng = None if call.seed is None else ks.rng(seed=call.seed)
+                drawn = one.prepared.draw(rng, _threads(), None if receipt is None else receipt.record)
+                released, problem = _published(drawn, one, step)
+            file = put(released, place, one.key, call.force, orphan)
+            record_release(place, released.certificate.ledger)
+            if receipt is not None:
+                receipt.released(released.certificate.table.sha256)
         if before is not None or after is not None:
             done(" ".join(filter(None, [before, Done.words])), cut_off=after or Done.cut_off)
-    deliver_release(place, file)
+    deliver_release(place, file, released.certificate.ledger)
     if orphan:
         warning(f"A certificate without a table, left by an interrupted release, was replaced: {place.certificate}.")
     return released, problem
+
+
+@contextmanager
+def _charged(one: Ready) -> Iterator[Receipt | None]:
+    """Charge a release to its ledger, if it has one; whatever fails then, it stays charged, and that is said."""
+    if one.ledger is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        with one.job.located("ledger"):
+            dataset = one.job.spec.ledger.dataset
+            receipt = stack.enter_context(one.ledger.charged(one.prepared.plan, dataset))
+        try:
+            yield receipt
+        except BaseException:
+            if receipt.sha256 is None:
+                note(STAYS_CHARGED.format(receipt.record.entry, receipt.record.dataset))
+            raise
 
 
 def _published(drawn: Drawn, one: Ready, step: Callable[[str], None]) -> tuple[Drawn, str | None]:
@@ -292,14 +350,14 @@ def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict
     file = Path(marginal.output)
     projected = released.unbiased is not None
     sums = marginal_of(released.unbiased or released.table, one.prepared.plan, marginal.axes, projected)
-    note = sums.note
+    words = sums.note
     with held_back():
         write_file(file, table_bytes(sums.table, kind_of(file)), call.force)
         done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=SUMS_FAILED)
     if not call.json:
         typer.echo(f"Margin       {shown(file)}")
-        typer.echo(f"             {note}")
-    return {"table": shown(file), "axes": list(sums.axes), "kept": sums.kept, "note": note}
+        typer.echo(f"             {words}")
+    return {"table": shown(file), "axes": list(sums.axes), "kept": sums.kept, "note": words}
 
 
 def norm_of(nonnegative: bool, norm: str | None) -> Norm | None:

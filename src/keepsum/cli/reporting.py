@@ -9,6 +9,8 @@ import typer
 from keepsum.cli.screen import Done, abandon_streams, note, shown
 
 if TYPE_CHECKING:
+    from keepsum.ledger.assessment import Assessment
+    from keepsum.ledger.ledger import Ledger
     from keepsum.privacy.distance import Norm
     from keepsum.releasing.destination import Destination
     from keepsum.releasing.release import Drawn, Prepared
@@ -20,15 +22,19 @@ PUBLISHED_NEAREST = (
 )
 
 
-def sections_of(ready: Prepared, nearest_in: Norm | None) -> list[tuple[str, list[str]]]:
+def sections_of(
+    ready: Prepared, nearest_in: Norm | None, assessment: Assessment | None = None
+) -> list[tuple[str, list[str]]]:
     """What the curator must know before any budget is spent."""
     from keepsum.releasing.explain import topics
+    from keepsum.releasing.statements import ledger_words
 
     return [
         *topics(ready.plan),
         ("Accuracy", [str(ready.accuracy)]),
         ("Bounded cells", _bounded(ready)),
         *([("Published", [PUBLISHED_NEAREST.format(nearest_in)])] if nearest_in is not None else []),
+        ("Ledger", [ledger_words(None)] if assessment is None else assessment.lines),
         *(("Warning", [sentence]) for sentence in ready.warnings),
     ]
 
@@ -52,7 +58,7 @@ def _bounded(ready: Prepared) -> list[str]:
     ]
 
 
-def report(place: Destination, released: Drawn) -> None:
+def report(place: Destination, released: Drawn, ledger: Ledger | None = None) -> None:
     """Where the release is; if standard output was closed, standard error shows it instead."""
     try:
         typer.echo(f"Released     {'to standard output' if place.is_stream else shown(place.table)}")
@@ -61,12 +67,15 @@ def report(place: Destination, released: Drawn) -> None:
         typer.echo(f"Certificate  {shown(place.certificate)}")
         if released.invariants is not None:
             typer.echo(f"Invariants   {shown(place.invariants)}")
+        charged = released.certificate.ledger
+        if ledger is not None and charged is not None:
+            typer.echo(f"Ledger       {shown(ledger.path)}, entry {charged.entry:,} of dataset {charged.dataset!r}")
     except BrokenPipeError:
         note(str(Done.words))
         abandon_streams()
 
 
-def as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, object]:
+def as_json(ready: Prepared, place: Destination, released: Drawn, ledger: Ledger | None = None) -> dict[str, object]:
     """A release as JSON."""
     from keepsum.accuracy.disclosure import listed
     from keepsum.releasing.statements import PersonStatements, kept_totals
@@ -96,5 +105,6 @@ def as_json(ready: Prepared, place: Destination, released: Drawn) -> dict[str, o
                 for cell, low, high in listed(ready.bounds, SHOWN_BOUNDED_JSON)
             ],
         },
+        "ledger": None if ledger is None else {"file": shown(ledger.path), "charged": certificate.ledger},
         "warnings": certificate.warnings,
     }

@@ -17,6 +17,7 @@ from keepsum.errors import InputError
 
 if TYPE_CHECKING:
     from keepsum.releasing.destination import Destination
+    from keepsum.releasing.facts import LedgerRecord
 
 STANDARD_OUTPUT = "-"
 INCOMPLETE = "The table on standard output may be incomplete: {reason}. {done}"
@@ -100,20 +101,25 @@ def deliver(table: bytes) -> None:
         os.fsync(number)  # some file systems notice only now that they are full
 
 
-def record_release(place: Destination, cost: str = SPENT) -> None:
+def record_release(place: Destination, charged: LedgerRecord | None = None, cost: str = SPENT) -> None:
     """Record, when the files of a release are written, what is true even if its table cannot be delivered."""
-    certificate = repr(shown(place.certificate))
+    certificate, ledger = repr(shown(place.certificate)), _ledger(charged)
     if place.is_stream:
-        done(CERTIFICATE_STAYS.format(certificate, cost), cut_off=INCOMPLETE)
+        done(CERTIFICATE_STAYS.format(certificate, cost) + ledger, cut_off=INCOMPLETE)
     else:
-        done(f"The release is written: {shown(place.table)!r} with its certificate {certificate}.")
+        done(f"The release is written: {shown(place.table)!r} with its certificate {certificate}.{ledger}")
 
 
-def deliver_release(place: Destination, table: bytes) -> None:
+def deliver_release(place: Destination, table: bytes, charged: LedgerRecord | None = None) -> None:
     """Write the table of a release that goes to standard output."""
     if place.is_stream:
         deliver(table)
-        done(f"The release is written: its table to standard output, its certificate to {shown(place.certificate)!r}.")
+        written = f"its table to standard output, its certificate to {shown(place.certificate)!r}."
+        done(f"The release is written: {written}{_ledger(charged)}")
+
+
+def _ledger(charged: LedgerRecord | None) -> str:
+    return "" if charged is None else f" It is charged as entry {charged.entry:,} of the ledger."
 
 
 def _number() -> int | None:

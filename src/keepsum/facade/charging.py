@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 VARIABLE = "KEEPSUM_LEDGER"  # names a ledger for all releases
 
 
+def ledger_path(path: str | None) -> str | None:
+    """The file of the ledger that is named, or that the environment names."""
+    return path if path is not None else os.environ.get(VARIABLE) or None
+
+
 def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) -> Ledger | None:
     """The ledger that is given, or that the environment names; None if there is none.
 
@@ -22,7 +27,7 @@ def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) 
     InputError
         If there is none although a dataset is named, or the dataset is not in it.
     """
-    named = ledger if ledger is not None else os.environ.get(VARIABLE) or None
+    named = ledger if ledger is not None else ledger_path(None)
     if named is None:
         if dataset is not None:
             raise InputError("A dataset must be named with its ledger: ledger=, or the variable KEEPSUM_LEDGER.")

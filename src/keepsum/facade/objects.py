@@ -20,6 +20,7 @@ from keepsum.facade.marginal import Marginal, marginal_of
 from keepsum.facade.progress import drawing_shown
 from keepsum.planning.durations import seconds_per_draw
 from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
 from keepsum.releasing.codec import plan_of
@@ -33,6 +34,8 @@ from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
 if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
     from keepsum.ledger.ledger import Ledger
 
 UNSAVED = "This release is not saved but still in memory: save it under another name."
@@ -238,6 +241,24 @@ class Release:
         deviation about 2.52.
         """
         return marginal_of(self.unbiased, self.plan, axes, self.unbiased is not self.table)
+
+    def dp_event(self, distance: int = 1) -> DpEvent:
+        """The release as an event of ``dp_accounting``, for accountants that add it to others.
+
+        Needs the extra ``keepsum[accounting]``. It stands for the worst pair of tables with the same kept totals at
+        this l1 distance, and the accountant's *one record replaced* means such a pair.
+
+        Parameters
+        ----------
+        distance
+            The l1 distance; 1 gives the loss per unit.
+        """
+        from keepsum.accounting.cost import Cost
+        from keepsum.accounting.events import event_of
+
+        length = check_whole(distance, "The distance", 1)
+        guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
+        return event_of(Cost.of(guarantee), Distance("l1", length))
 
     def save(
         self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None, force: bool = False

@@ -240,7 +240,7 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     parameter = shown_at_most(_three_digits(low))
-    return f"epsilon {parameter}" if cost.epsilon is not None else f"rho {parameter}"
+    return f"Epsilon {parameter}" if cost.epsilon is not None else f"Rho {parameter}"
 
 
 def _three_digits(steps: int) -> Fraction:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keepsum._arguments import check_path, check_text
+from keepsum._arguments import check_path, check_text, check_whole
 from keepsum._text import type_of
 from keepsum.accounting.cost import Cost
+from keepsum.accounting.events import composed_event
 from keepsum.errors import InputError, LedgerError, LedgerWarning
 from keepsum.ledger.assessment import Assessment, Charge, Standing, assess, standing
 from keepsum.ledger.budget import Budget, as_budget
@@ -34,12 +35,16 @@ from keepsum.ledger.joint import table_entry
 from keepsum.ledger.state import Dataset, Spend, State
 from keepsum.ledger.store import Store, Transaction
 from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import cells_record, kept_invariants, mechanism_record, records_of
 from keepsum.releasing.facts import LedgerRecord
 from keepsum.releasing.statements import guarantee_of
 from keepsum.tables.domain import Domain
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
 
 DATASET = "data"  # the name of a dataset that was given none
 
@@ -85,7 +90,7 @@ class Ledger:
     Traceback (most recent call last):
     ...
     keepsum.errors.BudgetError: The budget of 'data' must allow for the release: 0.35 of 1 left; this release needs 0.65
-    per unit of l1 distance. epsilon 0.35 per unit of distance would fit.
+    per unit of l1 distance. Epsilon 0.35 per unit of distance would fit.
     >>> ledger.check().ok
     True
     >>> folder.cleanup()
@@ -239,6 +244,17 @@ class Ledger:
         or that an older copy was restored, only certificates can show.
         """
         return checked(self._store, against)
+
+    def dp_event(self, dataset: str | None = None, distance: int = 1) -> DpEvent:
+        """All releases of a dataset as one event of ``dp_accounting``, between datasets at an l1 distance.
+
+        Needs the extra ``keepsum[accounting]``. It holds between datasets that agree on the kept totals of all releases.
+        """
+        known = self._known().dataset(dataset)
+        costs = [spend.entry.cost.cost() for spend in known.spends.values()]
+        if not costs:
+            raise InputError(f"Dataset {known.name!r} must have a release to be an event, and has none.")
+        return composed_event(costs, Distance("l1", check_whole(distance, "The distance", 1)), same_table=False)
 
     def export(self) -> list[dict[str, Any]]:
         """Every entry with its hashes; ``content`` is the text that is hashed."""

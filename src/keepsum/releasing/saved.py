@@ -8,7 +8,7 @@ from pathlib import Path
 from keepsum._arguments import check_path
 from keepsum.errors import InputError
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.destination import belongs_to
+from keepsum.releasing.destination import belongs_to, beside_certificate
 from keepsum.releasing.verify import read_bytes
 
 
@@ -16,6 +16,12 @@ def read_certificate(path: str | PathLike[str]) -> Certificate:
     """The certificate in a file, in the folder of a release, or beside a released table."""
     given = check_path(path, "The certificate")
     return Certificate.from_json(read_bytes(_certificate_file(given)))
+
+
+def read_invariants(path: str | PathLike[str]) -> bytes | None:
+    """The file of invariants beside that certificate, if there is one."""
+    invariants, _ = beside_certificate(_certificate_file(check_path(path, "The certificate")))
+    return read_bytes(invariants) if invariants.is_file() else None
 
 
 def _certificate_file(path: Path) -> Path:

@@ -8,18 +8,24 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from keepsum.errors import InputError, KeepsumError
+from keepsum.facade.charging import ledger_of, ledger_path
 from keepsum.privacy.mechanism import Request
 from keepsum.sources.records.databases import is_address, scheme_of, sqlite_path
 from keepsum.specs.building import kept_of, noise_of, table_of
 from keepsum.specs.lines import Key
 from keepsum.specs.merging import for_columns, merged, overridden
 from keepsum.specs.reading import Lines
-from keepsum.specs.spec import SECTIONS, Marginal, Spec, SpecFile, asks
+from keepsum.specs.spec import SECTIONS, Charged, Marginal, Spec, SpecFile, asks
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
+
+if TYPE_CHECKING:
+    from keepsum.ledger.ledger import Ledger
 
 TABLE = ("source", "axes", "records")
 UNRELATED = 3
@@ -67,6 +73,11 @@ class Job:
         with self.located("keep"):
             return kept_of(self.spec, table)
 
+    def ledger(self) -> Ledger | None:
+        """The ledger to charge, if one is named here or by the environment."""
+        with self.located("ledger"):
+            return ledger_of(self.spec.ledger.path, self.spec.ledger.dataset)
+
     def inputs(self) -> list[Path]:
         """The files and folders that the release is made from."""
         spec = self.spec
@@ -76,7 +87,7 @@ class Job:
             matching = [] if Path(source).exists() else glob.glob(source, recursive=True)  # noqa: PTH207
             sources += map(Path, matching or [source])
         others = [spec.source.structure, spec.axes.domain, *(spec.keep.files or []), spec.output.totals]
-        others += [spec.output.sign, None if self.lines is None else self.lines.name]
+        others += [spec.output.sign, ledger_path(spec.ledger.path), None if self.lines is None else self.lines.name]
         return [*sources, *(Path(other) for other in others if other is not None)]
 
     def located(self, *sections: str) -> AbstractContextManager[None]:
@@ -155,7 +166,7 @@ def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None
     names = [table.name for table in file.table]
     if only is not None and only not in names:
         raise InputError(f"Option --only must be a table of {lines.name!r} ({', '.join(names)}), got {only!r}.")
-    if only is None and options != Spec():
+    if only is None and msgspec.structs.replace(options, ledger=Charged()) != Spec():
         raise InputError(
             f"Options that say what to release must be used with --only NAME, because {lines.name!r} has several "
             f"tables ({', '.join(names)})."

@@ -117,6 +117,13 @@ class Output(Part, frozen=True):
     accept_delta: Number | None = None
 
 
+class Charged(Part, frozen=True):
+    """The ledger that the release is charged to, and the dataset in it."""
+
+    path: str | None = None
+    dataset: str | None = None
+
+
 class Spec(Part, frozen=True):
     """One release."""
 
@@ -127,6 +134,7 @@ class Spec(Part, frozen=True):
     mechanism: Noise = Noise()
     postprocess: Postprocess = Postprocess()
     output: Output = Output()
+    ledger: Charged = Charged()
 
 
 class Table(Spec, frozen=True, kw_only=True):
@@ -157,6 +165,7 @@ PATHS = {
     "axes": ("domain",),
     "keep": ("files",),
     "output": ("path", "certificate", "sign", "totals"),
+    "ledger": ("path",),
 }
 
 

@@ -24,6 +24,7 @@ COMMENTS = {
     "mechanism": "The noise.",
     "postprocess": "What is made of the release.",
     "output": "Where the release goes.",
+    "ledger": "The ledger that it is charged to.",
 }
 WIDTH = 100  # of a line, beyond which a list has a line per item
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

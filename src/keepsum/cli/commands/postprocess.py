@@ -112,7 +112,7 @@ def postprocess(
         if replaces:
             _check_unchanged(before, place)
         file = put(after, place, private, force, orphan)
-        record_release(place, WITH_FORCE)
+        record_release(place, cost=WITH_FORCE)
     deliver_release(place, file)
     if before.certificate.signature is not None and sign is None:
         warning("The new certificate is not signed: the signature is of the certificate of the unbiased table alone.")

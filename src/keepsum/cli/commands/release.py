@@ -115,6 +115,19 @@ def release(
         str | None,
         typer.Option("--sign", help="Sign the certificate with this key.", metavar="KEY", rich_help_panel=OUTPUT),
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger",
+            help="Charge the release to this ledger (keepsum ledger init), before its noise is drawn.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", help="The dataset of the ledger.", metavar="NAME", rich_help_panel=OUTPUT),
+    ] = None,
     seed: Annotated[
         str | None,
         typer.Option("--seed", help="Reproducible noise, not for publication.", metavar="SEED", rich_help_panel=OUTPUT),
@@ -126,7 +139,7 @@ def release(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
-    from keepsum.specs.spec import Output, Postprocess
+    from keepsum.specs.spec import Charged, Output, Postprocess
 
     norm: Any = nonnegative_norm
     jobs, marginals = declared.jobs(
@@ -140,6 +153,7 @@ def release(
             accept_pinned=accept_pinned or None,
             accept_delta=accept_delta,
         ),
+        ledger=Charged(path=ledger, dataset=dataset),
     )
     to_stream = any(job.spec.output.path == STANDARD_OUTPUT for job in jobs)
     with reserved() if to_stream else nullcontext():
