@@ -38,7 +38,7 @@ def test_the_whole_job(tmp_path):
         "per-person epsilon 1 (l1 distance 4: two people swap cells)",
         "margin of error ±6",
         "Bounded cells   none",
-        "No ledger",
+        "The loss is not tracked in a ledger.",
     ):
         assert words in out
     table = pl.read_csv(tmp_path / "released.csv")

@@ -20,14 +20,14 @@ def test_a_certificate_in_plain_words(run, output, named):
     lines = done.stdout.decode().splitlines()
     titles = [line.split("  ")[0] for line in lines if not line.startswith(" ")]
     assert titles[:4] == ["Released", "Table", "Kept exactly", "Noise"]
-    assert titles[-2:] == ["Warning", "Warning"]
+    assert titles[-2:] == ["Not verified", "Warning"]
     text = " ".join(done.stdout.decode().split())
     for words in (
         "county 4, education 4: 16 cells, counts in 'n'",
         "4 totals of county 4 totals, published exactly; whatever follows from them is not protected",
         "per-person epsilon 1 (l1 distance 4: two people swap cells)",
         "Only the certificate was read. Run keepsum verify to check it and its table.",
-        "No ledger",
+        "The loss is not tracked in a ledger.",
     ):
         assert words in text
 

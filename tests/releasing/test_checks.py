@@ -169,8 +169,7 @@ FOLLOWS = [
     ("computed", at("accuracy", "typical_margin")(lambda old: old - 1), "the accuracy"),
     ("computed", at("accuracy", "level")(0.99), "the accuracy"),
     ("simulated", at("accuracy", "simulated_draws")(0), "the accuracy"),
-    ("simulated", at("postprocessing")([NONNEGATIVE, NONNEGATIVE]), "postprocessing and ledger"),
-    ("simulated", at("ledger")("paid"), "postprocessing and ledger"),
+    ("simulated", at("postprocessing")([NONNEGATIVE, NONNEGATIVE]), "postprocessing"),
 ]
 
 
