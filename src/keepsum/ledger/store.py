@@ -164,8 +164,9 @@ class Store:
         if code.startswith("SQLITE_CANTOPEN"):
             if not self.path.exists():
                 return LedgerError(f"Ledger {name} does not exist. Create it: ks.Ledger(path, budget=...).")
-            what = "a folder" if self.path.is_dir() else "a file that cannot be opened"
-            return LedgerError(f"Ledger {name} must be a file that can be read, but it is {what}.")
+            if self.path.is_dir():
+                return LedgerError(f"Ledger {name} must be a file, but it is a folder.")
+            return LedgerError(f"Ledger {name} must be readable and writable, with its folder, but it is not.")
         if code.startswith("SQLITE_BUSY"):
             return LedgerError(f"Ledger {name} is in use by another process. Try again.")
         if code.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
