@@ -72,11 +72,11 @@ class Dataset:
         return next((number for number, known in self.tables.items() if known == table), None)
 
     def with_charge(self, table: TableEntry, cost: CostRecord) -> Dataset:
-        """The dataset as it would be after another release."""
+        """The dataset as it would be after another release; what is found out about it is remembered there only."""
         tables = dict(self.tables)
         if self.number_of(table) is None:
             tables[-len(tables) - 1] = table  # no entry has such a number
-        return replace(self, tables=tables, costs=self.costs + Counter([cost]))
+        return replace(self, tables=tables, costs=self.costs + Counter([cost]), distances={}, checked=[])
 
     def total(self, *more: CostRecord, same_table: bool = True) -> Total | None:
         """What all releases cost together, and ``more`` with them; None if there are none."""
