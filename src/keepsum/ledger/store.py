@@ -68,6 +68,12 @@ class Store:
     def create(self, contents: Sequence[str]) -> list[Link]:
         """Make the file with its first entries; it appears complete, and never replaces anything."""
         check_new(self.path)
+        for ending in ("-journal", "-wal"):  # SQLite would write what they hold into the new file
+            if os.path.lexists(f"{self.path}{ending}"):
+                raise LedgerError(
+                    f"Ledger {self.name} must be new, but {self.path.name + ending!r} is left of another that was "
+                    f"there. Put that one back, or move the file away."
+                )
         with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
             for statement in (
                 f"PRAGMA application_id = {APPLICATION}",
@@ -79,7 +85,7 @@ class Store:
             transaction = Transaction(memory, None)
             for content in contents:
                 transaction.append(content)
-            write_file(self.path, memory.serialize(), mode=PRIVATE)
+            write_file(self.path, memory.serialize(), mode=PRIVATE, patience=PATIENCE)
         return transaction.added
 
     def read(self, known: Link | None = None) -> list[Link]:
@@ -113,6 +119,8 @@ class Store:
                     f"longer the same. Check it: ledger.check()."
                 )
             del links[0]
+        elif not links:
+            raise self._damaged("it has no entry")
         broken = broken_at(links, known)
         if broken is not None:
             raise self._damaged(f"entry {broken:,} was changed, removed or inserted")
@@ -162,7 +170,7 @@ class Store:
         name = self.name
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith("SQLITE_CANTOPEN"):
-            if not self.path.exists():
+            if not os.path.lexists(self.path):
                 return LedgerError(f"Ledger {name} does not exist. Create it: ks.Ledger(path, budget=...).")
             what = "a folder" if self.path.is_dir() else "a file that cannot be opened"
             return LedgerError(f"Ledger {name} must be a file that can be read, but it is {what}.")
@@ -172,6 +180,8 @@ class Store:
             return LedgerError(f"Ledger {name} must be writable, with its folder, but it is read-only.")
         if code.startswith("SQLITE_FULL"):
             return LedgerError(f"Ledger {name} cannot be written: the disk is full. Nothing was charged.")
+        if code.startswith("SQLITE_IOERR"):
+            return LedgerError(f"Ledger {name} cannot be read or written: the disk reports an error ({code}).")
         if code.startswith("SQLITE_NOTADB"):
             return LedgerError(f"Ledger {name} must be a ledger of Keepsum, but it is something else.")
         if code.startswith(("SQLITE_CORRUPT", "SQLITE_MISMATCH", "SQLITE_CONSTRAINT", "SQLITE_ERROR")):
