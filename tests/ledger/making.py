@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
 import keepsum as ks
 from keepsum.ledger.chain import Link
 from keepsum.ledger.store import INSERT, ONLY_ADDED, SELECT
+from keepsum.sampling.core.rng import Stream
 
 DOMAIN = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
 TABLE = ks.Table.from_array([[15, 1], [20, 10]], axes=DOMAIN)
@@ -35,6 +36,28 @@ def made(path: Path, releases: int = 3, budget: object = 1) -> ks.Ledger:
     for _ in range(releases):
         TENTH.release(TABLE, ledger=ledger)
     return ledger
+
+
+class Watched(ks.Rng):
+    """Randomness that does something before it is used."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.__dict__.update(ks.rng(seed=1).__dict__)
+        self.act = act
+
+    def stream(self, *arguments: int) -> Stream:
+        self.act()
+        return super().stream(*arguments)
+
+
+class Undrawn(Watched):
+    """Randomness that must not be used."""
+
+    def __init__(self) -> None:
+        super().__init__(self.refuse)
+
+    def refuse(self) -> None:
+        raise AssertionError("noise was drawn")
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import pytest
 import keepsum as ks
 from faults import Fork
 from keepsum.ledger.store import APPLICATION
-from ledger.making import TABLE, TENTH, charge, links_of, made
+from ledger.making import TABLE, TENTH, Undrawn, charge, links_of, made, tampered
 from test_arguments import check_message
 
 NOBODY = 65534
@@ -46,19 +46,6 @@ def refused(path, problem: str, creates: bool = False) -> None:
             way()
         check_message(caught.value)
     assert not path.parent.is_dir() or contents(path.parent) == before
-
-
-class Undrawn(ks.Rng):
-    """Randomness that must not be used."""
-
-    def __init__(self) -> None:
-        made = ks.rng(seed=1)
-        self.__dict__.update(made.__dict__)
-
-    def stream(self, *arguments):
-        raise AssertionError("noise was drawn")
-
-    streams = stream
 
 
 def test_a_missing_file(tmp_path):
@@ -144,8 +131,6 @@ def test_a_schema_that_is_not_ours(path, damage):
 
 
 def test_text_that_is_none(path):
-    from ledger.making import tampered
-
     with tampered(path) as connection:
         connection.execute("UPDATE entries SET time = CAST(x'ff' AS TEXT) WHERE number = 3")
     refused(path, "is damaged: SQLite cannot read it")

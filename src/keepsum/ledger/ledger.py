@@ -263,7 +263,7 @@ class Ledger:
         ]
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r}: {', '.join(map(repr, self.datasets)) or 'no dataset'})"
+        return f"Ledger({str(self.path)!r}: {', '.join(map(repr, list(self._state.datasets))) or 'no dataset'})"
 
     # -- internals ----------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class Ledger:
                 f"The release is made and charged as entry {entry.spend:,}, but the ledger could not be told that it "
                 f"exists: {problem}",
                 LedgerWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
