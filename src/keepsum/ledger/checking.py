@@ -40,8 +40,8 @@ class Check:
         return not self.problems
 
 
-def checked(store: Store, certificates: Iterable[Certificate]) -> Check:
-    """Check every entry of a file, and that it has the entries that these certificates name."""
+def checked(store: Store, certificates: Iterable[Certificate], known: Link | None = None) -> Check:
+    """Check every entry of a file, and that it has the entries that these certificates name, and one that was seen."""
     state = State()
     try:
         links = store.read()
@@ -49,6 +49,8 @@ def checked(store: Store, certificates: Iterable[Certificate]) -> Check:
     except LedgerError as error:
         return Check(0, None, (str(error),))
     problems: list[str] = []
+    if known is not None and known not in links[known.number - 1 : known.number]:
+        problems.append(f"Entry {known.number:,} is no longer what it was when the ledger was opened: it was replaced.")
     tables: dict[int, str] = {}
     several = list(certificates)
     for certificate in several:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from keepsum.accounting.cost import Cost
-from keepsum.errors import LedgerError
+from keepsum.errors import InputError, LedgerError
 from keepsum.ledger.budget import Budget
 from keepsum.releasing.facts import (
     DomainRecord,
@@ -160,8 +160,20 @@ _DECODER = msgspec.json.Decoder(Entry)
 
 
 def encoded(entry: Entry) -> str:
-    """An entry as JSON."""
-    return msgspec.json.encode(entry).decode()
+    """An entry as JSON.
+
+    Raises
+    ------
+    InputError
+        If it could not be read again: a ledger with such an entry would be of no use any more.
+    """
+    try:
+        text = msgspec.json.encode(entry).decode()
+        if _DECODER.decode(text) == entry:
+            return text
+    except (ValueError, OverflowError, msgspec.MsgspecError):
+        pass
+    raise InputError("An entry of a ledger must have shorter numbers and names: this one could not be read again.")
 
 
 def decoded(number: int, content: str) -> Entry:

@@ -137,6 +137,14 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
         cells = np.flatnonzero(table.fixed(after.structure) & ~table.fixed(known.structure))
         if len(cells):
             raise PlanError(_pinned(table, cells, new, earlier))
+    known_cells = np.union1d(alone.structure.pinned, before.structure.pinned)
+    cells = np.setdiff1d(after.structure.pinned, known_cells)  # which may be in no table by themselves
+    if len(cells):
+        names, count = _named(new.domain, cells)
+        raise PlanError(
+            f"The totals kept by {_entries(earlier)} and by this release together determine {count} of the dataset "
+            f"exactly: {names}. Keep fewer totals."
+        )
     protected = {
         attribute.axis
         for distances in (alone, before)
@@ -152,18 +160,23 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
 
 
 def _pinned(table: Kept, cells: npt.NDArray[np.int64], new: Kept, earlier: Sequence[Kept]) -> str:
-    names = [table.cells.name(int(cell)) for cell in cells[:SHOWN_CELLS]]
-    more = f" and {len(cells) - SHOWN_CELLS:,} more" if len(cells) > SHOWN_CELLS else ""
-    count = f"{len(cells):,} cell{'s' * (len(cells) != 1)}"
+    names, count = _named(table.cells, cells)
     if table is new:
         return (
             f"The totals kept by {_entries(earlier)} and by this release together determine {count} of this table "
-            f"exactly, whatever noise is drawn: {quoted(names)}{more}. Keep fewer totals."
+            f"exactly, whatever noise is drawn: {names}. Keep fewer totals."
         )
     return (
         f"The totals kept by this release and by {_entries(earlier)} together determine {count} of the table of "
-        f"{table.shown}, which was released with noise: {quoted(names)}{more}. Keep fewer totals."
+        f"{table.shown}, which was released with noise: {names}. Keep fewer totals."
     )
+
+
+def _named(domain: Domain, cells: npt.NDArray[np.int64]) -> tuple[str, str]:
+    """The first of some cells by name, and how many they are."""
+    names = [domain.name(int(cell)) for cell in cells[:SHOWN_CELLS]]
+    more = f" and {len(cells) - SHOWN_CELLS:,} more" if len(cells) > SHOWN_CELLS else ""
+    return f"{quoted(names)}{more}", f"{len(cells):,} cell{'s' * (len(cells) != 1)}"
 
 
 def _entries(tables: Sequence[Kept]) -> str:

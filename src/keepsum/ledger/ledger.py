@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,15 +32,15 @@ from keepsum.ledger.entries import (
     SpendEntry,
     encoded,
 )
-from keepsum.ledger.joint import table_entry
+from keepsum.ledger.joint import Kept, table_entry
 from keepsum.ledger.state import Dataset, Spend, State
 from keepsum.ledger.store import Store, Transaction
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.codec import cells_record, kept_invariants, mechanism_record, records_of
-from keepsum.releasing.facts import LedgerRecord
+from keepsum.releasing.codec import cells_record, check_axes, kept_invariants, mechanism_record, records_of
+from keepsum.releasing.facts import DomainRecord, LedgerRecord
 from keepsum.releasing.statements import guarantee_of
 from keepsum.tables.domain import Domain
 
@@ -118,13 +119,15 @@ class Ledger:
         entry = DatasetEntry(
             dataset=name, budget=BudgetRecord.of(as_budget(budget)), domain=None if domain is None else _cells(domain)
         )
-        if not self.path.exists():
+        if not os.path.lexists(self.path):
             self._create(entry)
         self._state.add(self._store.read())
-        known = self._state.datasets.get(name)
-        if known is None:
-            self._declare(entry)
-        elif known.budget != entry.budget.budget() or known.domain_record != entry.domain:
+        if name not in self._state.datasets:
+            with self._writing() as (transaction, state):
+                if name not in state.datasets:  # nor has another process declared it meanwhile
+                    transaction.append(encoded(entry))
+        known = self._state.datasets[name]
+        if known.budget != entry.budget.budget() or known.domain_record != entry.domain:
             raise InputError(
                 f"Dataset {name!r} is in the ledger with another budget or domain. Change the budget with "
                 f"ledger.set_budget; a domain stays as it is."
@@ -138,7 +141,8 @@ class Ledger:
     @property
     def datasets(self) -> tuple[str, ...]:
         """The names of the datasets."""
-        return tuple(self._known().datasets)
+        with self._guard:
+            return tuple(self._known().datasets)
 
     @property
     def head(self) -> tuple[int, str]:
@@ -148,11 +152,13 @@ class Ledger:
 
     def standing(self, dataset: str | None = None) -> Standing:
         """How a dataset stands: its budget, what is spent, and what is left."""
-        return standing(self._known().dataset(dataset))
+        with self._guard:
+            return standing(self._known().dataset(dataset))
 
     def spends(self, dataset: str | None = None) -> tuple[Spend, ...]:
         """Every release that was charged to a dataset, with what became of it."""
-        return tuple(self._known().dataset(dataset).spends.values())
+        with self._guard:
+            return tuple(self._known().dataset(dataset).spends.values())
 
     def dataset(self, name: str | None = None) -> Dataset:
         """All that the ledger knows of a dataset."""
@@ -163,9 +169,11 @@ class Ledger:
     def add_dataset(self, name: str, budget: Budget | Number, domain: Domain | None = None) -> None:
         """Declare another dataset with its budget."""
         record = None if domain is None else _cells(domain)
-        self._declare(
-            DatasetEntry(dataset=_checked_name(name), budget=BudgetRecord.of(as_budget(budget)), domain=record)
-        )
+        entry = DatasetEntry(dataset=_checked_name(name), budget=BudgetRecord.of(as_budget(budget)), domain=record)
+        with self._writing() as (transaction, state):
+            if entry.dataset in state.datasets:
+                raise InputError(f"Dataset {entry.dataset!r} is in the ledger already. Choose another name.")
+            transaction.append(encoded(entry))
 
     def set_budget(self, name: str, budget: Budget | Number) -> None:
         """Change the budget of a dataset; the old one stays in the ledger."""
@@ -185,8 +193,11 @@ class Ledger:
         PlanError
             If its kept totals, with those of earlier releases, fix too much.
         """
-        state = self._known()
-        return assessed(state.dataset(dataset), [plans] if isinstance(plans, CompiledPlan) else plans)
+        several = [plans] if isinstance(plans, CompiledPlan) else plans
+        if not isinstance(several, Sequence) or not all(isinstance(plan, CompiledPlan) for plan in several):
+            raise InputError(f"Releases must be assessed by their plans, got {type_of(plans)}.")
+        with self._guard:
+            return assessed(self._known().dataset(dataset), several)
 
     @contextlib.contextmanager
     def charged(self, plan: CompiledPlan, dataset: str | None = None) -> Iterator[Receipt]:
@@ -231,6 +242,7 @@ class Ledger:
             known = state.dataset(dataset)
             _check_new(certificate, state)
             charge = Charge(table_entry(known.name, kept, records_of(certificate.records)), certificate.mechanism, cost)
+            Kept.of(charge.table, None, known.domain)  # which refuses a table of another dataset
             past = ImportedRecord(released=certificate.released, sha256=certificate.table.sha256)
             _append_spend(transaction, known, charge, past)
         return self.standing(known.name)
@@ -243,7 +255,9 @@ class Ledger:
         The chain of hashes shows whether an entry was changed, removed or inserted. That the last entries were cut off,
         or that an older copy was restored, only certificates can show.
         """
-        return checked(self._store, against)
+        if isinstance(against, Certificate) or not isinstance(against, Iterable):
+            raise InputError(f"A ledger must be checked against a list of certificates, got {type_of(against)}.")
+        return checked(self._store, against, self._state.last)
 
     def dp_event(self, dataset: str | None = None, distance: int = 1) -> DpEvent:
         """All releases of a dataset as one event of ``dp_accounting``, between datasets at an l1 distance.
@@ -265,7 +279,7 @@ class Ledger:
         ]
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r}: {', '.join(map(repr, self.datasets)) or 'no dataset'})"
+        return f"Ledger({str(self.path)!r}: {', '.join(map(repr, list(self._state.datasets))) or 'no dataset'})"
 
     # -- internals ----------------------------------------------------------------------------------
 
@@ -273,18 +287,15 @@ class Ledger:
         from keepsum import __version__
 
         first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}")
+        problem = None
         try:
             self._store.create([encoded(first), encoded(entry)])
-        except InputError:
-            if not self.path.exists():
-                raise
-            # Another process has created it meanwhile.
-
-    def _declare(self, entry: DatasetEntry) -> None:
-        with self._writing() as (transaction, state):
-            if entry.dataset in state.datasets:
-                raise InputError(f"Dataset {entry.dataset!r} is in the ledger already. Choose another name.")
-            transaction.append(encoded(entry))
+        except InputError as error:
+            problem = str(error)
+        except OSError as error:
+            problem = f"Ledger {self._store.name} must be in a folder that can be used, but: {error.strerror}."
+        if problem is not None and not os.path.lexists(self.path):  # nor has another process created it meanwhile
+            raise LedgerError(problem)
 
     def _known(self) -> State:
         """The state, with what others have added meanwhile."""
@@ -318,7 +329,7 @@ class Ledger:
                 f"The release is made and charged as entry {entry.spend:,}, but the ledger could not be told that it "
                 f"exists: {problem}",
                 LedgerWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 
@@ -353,12 +364,10 @@ def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, im
 
 def _check_new(certificate: Certificate, state: State) -> None:
     """Refuse a certificate that is in the ledger already."""
+    head = None if certificate.ledger is None else certificate.ledger.head
     for spend in state.spends.values():
-        if spend.sha256 == certificate.table.sha256:
+        if certificate.table.sha256 == spend.sha256 or spend.hash == head:
             raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
-    charged = certificate.ledger
-    if charged is not None and charged.entry in state.spends and charged.dataset in state.datasets:
-        raise InputError(f"The release was charged to a ledger, where it is entry {charged.entry:,}.")
 
 
 def _checked_name(name: str) -> str:
@@ -368,7 +377,8 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _cells(domain: Domain) -> Any:
+def _cells(domain: Domain) -> DomainRecord:
     if not isinstance(domain, Domain):
         raise InputError(f"The cells of a dataset must be given by a Domain, got {type_of(domain)}.")
+    check_axes(domain)
     return cells_record(domain)

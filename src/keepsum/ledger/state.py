@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
+from keepsum._arguments import check_text
 from keepsum.accounting.composition import compose
 from keepsum.accounting.total import Total
 from keepsum.errors import InputError, LedgerError
@@ -33,10 +34,14 @@ Outcome: TypeAlias = Literal["released", "failed", "imported", "unknown"]
 
 @dataclass
 class Spend:
-    """A release that was charged, and what became of it; ``unknown`` if it was interrupted, or is under way."""
+    """A release that was charged, and what became of it; ``unknown`` if it was interrupted, or is under way.
+
+    ``hash`` is that of the entry, which its certificate names.
+    """
 
     number: int
     time: str
+    hash: str
     entry: SpendEntry
     outcome: Outcome
     sha256: str | None = None
@@ -72,11 +77,11 @@ class Dataset:
         return next((number for number, known in self.tables.items() if known == table), None)
 
     def with_charge(self, table: TableEntry, cost: CostRecord) -> Dataset:
-        """The dataset as it would be after another release."""
+        """The dataset as it would be after another release; what is found out about it is remembered there only."""
         tables = dict(self.tables)
         if self.number_of(table) is None:
             tables[-len(tables) - 1] = table  # no entry has such a number
-        return replace(self, tables=tables, costs=self.costs + Counter([cost]))
+        return replace(self, tables=tables, costs=self.costs + Counter([cost]), distances={}, checked=[])
 
     def total(self, *more: CostRecord, same_table: bool = True) -> Total | None:
         """What all releases cost together, and ``more`` with them; None if there are none."""
@@ -119,6 +124,7 @@ class State:
             return only
         if name is None:
             raise InputError(f"Say which dataset of the ledger is released, with dataset=: {self._names()}.")
+        check_text(name, "The name of a dataset")
         if name not in self.datasets:
             raise InputError(
                 f"The dataset must be one of the ledger: {self._names()}. Check the spelling, or add it first."
@@ -148,7 +154,8 @@ class State:
                 _total_of(entry.cost)
                 dataset.costs[entry.cost] += 1
                 imported = entry.imported
-                spend = Spend(link.number, link.time, entry, "unknown" if imported is None else "imported")
+                outcome: Outcome = "unknown" if imported is None else "imported"
+                spend = Spend(link.number, link.time, link.hash, entry, outcome)
                 spend.sha256 = None if imported is None else imported.sha256
                 self.spends[link.number] = dataset.spends[link.number] = spend
             case OutcomeEntry():

@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from keepsum.errors import LedgerError
 from keepsum.ledger.chain import Link, broken_at
 from keepsum.sources.atomic import PRIVATE, check_new, write_file
+
+T = TypeVar("T")
 
 APPLICATION = 0x4B53554D  # "KSUM", where SQLite keeps whose file it is
 VERSION = 1
@@ -40,6 +43,7 @@ INSERT = "INSERT INTO entries (number, time, content, previous, hash) VALUES (?,
 class Transaction:
     """What a writer sees and adds while it holds the lock."""
 
+    store: Store
     connection: sqlite3.Connection
     last: Link | None
     new: list[Link] = field(default_factory=list)  # what others have added
@@ -48,7 +52,8 @@ class Transaction:
     def append(self, content: str) -> Link:
         """Add an entry; it is on disk once the transaction has ended."""
         link = Link.after(self.last, now(), content)
-        self.connection.execute(INSERT, (link.number, link.time, link.content, link.previous, link.hash))
+        row = (link.number, link.time, link.content, link.previous, link.hash)
+        self.store.asked(lambda: self.connection.execute(INSERT, row))
         self.added.append(link)
         self.last = link
         return link
@@ -68,6 +73,12 @@ class Store:
     def create(self, contents: Sequence[str]) -> list[Link]:
         """Make the file with its first entries; it appears complete, and never replaces anything."""
         check_new(self.path)
+        for ending in ("-journal", "-wal"):  # SQLite would write what they hold into the new file
+            if os.path.lexists(f"{self.path}{ending}"):
+                raise LedgerError(
+                    f"Ledger {self.name} must be new, but {self.path.name + ending!r} is left of another that was "
+                    f"there. Put that one back, or move the file away."
+                )
         with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
             for statement in (
                 f"PRAGMA application_id = {APPLICATION}",
@@ -76,17 +87,17 @@ class Store:
                 *ONLY_ADDED,
             ):
                 memory.execute(statement)
-            transaction = Transaction(memory, None)
+            transaction = Transaction(self, memory, None)
             for content in contents:
                 transaction.append(content)
-            write_file(self.path, memory.serialize(), mode=PRIVATE)
+            write_file(self.path, memory.serialize(), mode=PRIVATE, patience=PATIENCE)
         return transaction.added
 
     def read(self, known: Link | None = None) -> list[Link]:
         """The entries after the last known one, by default all, checked to be a chain."""
-        with self._connected("rw" if os.access(self.path, os.W_OK) else "ro") as connection:
-            self._check_kind(connection)
-            return self._after(connection, known)
+        mode = "rw" if os.access(self.path, os.W_OK) else "ro"
+        with contextlib.closing(self._opened(mode)) as connection:
+            return self.asked(lambda: self._after(connection, known))
 
     @contextlib.contextmanager
     def writing(self, known: Link | None) -> Iterator[Transaction]:
@@ -94,16 +105,35 @@ class Store:
 
         They are on disk when this ends without an error, and none of them is when it ends with one.
         """
-        with self._connected("rw") as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            self._check_kind(connection)
-            new = self._after(connection, known)
-            transaction = Transaction(connection, new[-1] if new else known, new)
-            yield transaction
-            connection.execute("COMMIT")
+        with contextlib.closing(self._opened("rw")) as connection:  # whatever is not committed by then is undone
+            self.asked(lambda: connection.execute("BEGIN IMMEDIATE"))
+            new = self.asked(lambda: self._after(connection, known))
+            yield Transaction(self, connection, new[-1] if new else known, new)
+            self.asked(lambda: connection.execute("COMMIT"))
+
+    def asked(self, work: Callable[[], T]) -> T:
+        """What SQLite answers; an error of ours, by itself, if it fails."""
+        try:
+            return work()
+        except (sqlite3.Error, UnicodeError) as error:  # of a damaged file even the message may be no text
+            problem = self._in_words(error)
+        raise problem
+
+    def _opened(self, mode: str) -> sqlite3.Connection:
+        """A connection to the existing file."""
+        name = f"{self.path.absolute().as_uri()}?mode={mode}"
+        connection = self.asked(lambda: sqlite3.connect(name, uri=True, isolation_level=None, timeout=PATIENCE))
+        try:
+            self.asked(lambda: connection.execute("PRAGMA synchronous = EXTRA"))
+            self.asked(lambda: connection.execute("PRAGMA trusted_schema = OFF"))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _after(self, connection: sqlite3.Connection, known: Link | None) -> list[Link]:
         """The entries after the last known one, which must still be there, checked to be a chain."""
+        self._check_kind(connection)
         rows = connection.execute(SELECT, (0 if known is None else known.number - 1,)).fetchall()
         links = [Link(*row) for row in rows]
         if known is not None:
@@ -113,6 +143,8 @@ class Store:
                     f"longer the same. Check it: ledger.check()."
                 )
             del links[0]
+        elif not links:
+            raise self._damaged("it has no entry")
         broken = broken_at(links, known)
         if broken is not None:
             raise self._damaged(f"entry {broken:,} was changed, removed or inserted")
@@ -137,32 +169,12 @@ class Store:
             f"and restore a backup that has every entry: ledger.check(against=certificates)."
         )
 
-    @contextlib.contextmanager
-    def _connected(self, mode: str) -> Iterator[sqlite3.Connection]:
-        """A connection to the existing file, closed at the end; whatever was not committed is undone."""
-        connection, problem = None, None
-        try:
-            connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, timeout=PATIENCE
-            )
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA trusted_schema = OFF")
-            yield connection
-        except sqlite3.Error as error:
-            problem = self._in_words(error)
-        finally:
-            if connection is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    connection.close()
-        if problem is not None:
-            raise problem
-
-    def _in_words(self, error: sqlite3.Error) -> LedgerError:
+    def _in_words(self, error: Exception) -> LedgerError:
         """What SQLite says, and what to do about it."""
         name = self.name
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith("SQLITE_CANTOPEN"):
-            if not self.path.exists():
+            if not os.path.lexists(self.path):
                 return LedgerError(f"Ledger {name} does not exist. Create it: ks.Ledger(path, budget=...).")
             if self.path.is_dir():
                 return LedgerError(f"Ledger {name} must be a file, but it is a folder.")
@@ -173,11 +185,15 @@ class Store:
             return LedgerError(f"Ledger {name} must be writable, with its folder, but it is read-only.")
         if code.startswith("SQLITE_FULL"):
             return LedgerError(f"Ledger {name} cannot be written: the disk is full. Nothing was charged.")
+        if code.startswith("SQLITE_IOERR"):
+            return LedgerError(f"Ledger {name} cannot be read or written: the disk reports an error ({code}).")
         if code.startswith("SQLITE_NOTADB"):
             return LedgerError(f"Ledger {name} must be a ledger of Keepsum, but it is something else.")
         if code.startswith(("SQLITE_CORRUPT", "SQLITE_MISMATCH", "SQLITE_CONSTRAINT", "SQLITE_ERROR")):
             return self._damaged("SQLite cannot read it")
-        return LedgerError(f"Ledger {name} cannot be used: {code or 'SQLite failed'}.")
+        if not code:  # text that is none
+            return self._damaged("SQLite cannot read it")
+        return LedgerError(f"Ledger {name} cannot be used: {code}.")
 
 
 def now() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -89,8 +89,16 @@ def records_of(record: RecordsRecord | None) -> Records | None:
 
 def check_labels(table: Table) -> None:
     """Refuse labels that a certificate cannot hold."""
-    columns = [(f"Labels of axis {name!r}", table.domain.axis(name).labels) for name in table.domain.axes]
-    columns += [(f"Values of column {column.name!r}", column.values) for column in table.carried]
+    check_axes(table.domain)
+    _check_integers((f"Values of column {column.name!r}", column.values) for column in table.carried)
+
+
+def check_axes(domain: Domain) -> None:
+    """Refuse labels of axes that a certificate cannot hold."""
+    _check_integers((f"Labels of axis {name!r}", domain.axis(name).labels) for name in domain.axes)
+
+
+def _check_integers(columns: Iterable[tuple[str, Sequence[Any]]]) -> None:
     for what, labels in columns:
         if any(isinstance(label, int) and abs(label) > LARGEST_INTEGER for label in labels):
             raise DataError(

@@ -91,9 +91,9 @@ def _check_release_folder(folder: Path, named: Path) -> None:
         raise InputError(f"Folder {str(named)!r} must contain nothing but a release, but contains {foreign[0]!r}.")
 
 
-def write_file(path: Path, data: bytes, force: bool = False, mode: int = PUBLIC) -> None:
-    """Write one file, completely or not at all."""
-    with claimed(path), _temporary(path) as temporary:
+def write_file(path: Path, data: bytes, force: bool = False, mode: int = PUBLIC, patience: float = 0) -> None:
+    """Write one file, completely or not at all, after waiting so many seconds for another process that writes it."""
+    with claimed(path, patience=patience), _temporary(path) as temporary:
         _write(temporary, data, mode)
         _move_into_place(temporary, path, force)
         _try_to_sync(path.parent)

@@ -36,7 +36,7 @@ def name_digest(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def claimed(path: Path, busy: str = BUSY, shown: Path | None = None) -> Iterator[None]:
+def claimed(path: Path, busy: str = BUSY, shown: Path | None = None, patience: float = 0) -> Iterator[None]:
     """Hold the lock of a destination, with signals deferred (``_signals.let_through``) so that it is released.
 
     ``shown`` is the name of the destination in messages, if the lock is named after another of its files.
@@ -44,12 +44,12 @@ def claimed(path: Path, busy: str = BUSY, shown: Path | None = None) -> Iterator
     Raises
     ------
     InputError
-        Immediately, if another process holds the lock; ``busy`` says what to do.
+        If another process holds the lock, immediately or after so many seconds; ``busy`` says what to do.
     """
     place = canonical_path(path)
     file = place.with_name(f".keepsum-{name_digest(place)}.lock")
     with held_back():
-        lock = _lock(file, path if shown is None else shown, busy)
+        lock = _lock(file, path if shown is None else shown, busy, patience)
         try:
             yield
         finally:
@@ -59,11 +59,11 @@ def claimed(path: Path, busy: str = BUSY, shown: Path | None = None) -> Iterator
                 lock.release()
 
 
-def _lock(file: Path, path: Path, busy: str) -> BaseFileLock:
+def _lock(file: Path, path: Path, busy: str, patience: float) -> BaseFileLock:
     try:
         # Everyone who can write to the folder may take a lock left behind by another user's killed process.
         mode = stat.S_IMODE(file.parent.stat().st_mode) & 0o666 | 0o600
-        lock = FileLock(file, mode=mode, blocking=False)
+        lock = FileLock(file, mode=mode, timeout=patience)
         if _acquired(lock):
             return lock
         if not file.exists():
