@@ -124,8 +124,9 @@ def test_a_release_that_fails_after_it_was_charged_stays_charged(here, ledger, m
 
 
 def test_a_release_whose_report_cannot_be_printed_is_in_the_ledger_and_says_so(run, ledger, here):
+    (here / "beside").mkdir()  # from which the command is run
     command = [*RELEASE, "--keep", "county", "--epsilon", "0.25", "-o", "r.csv", "--json"]
-    found = Fork(in_shell(command, here, stdout="/dev/full"), here).wait()
+    found = Fork(in_shell(command, here / "beside", stdout="/dev/full"), here).wait()
     assert found.error is None, found.error
     status, _, complaints = found.result
     assert status == 3

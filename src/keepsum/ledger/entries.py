@@ -134,6 +134,12 @@ class ImportedRecord(Record, frozen=True):
 
     released: str
     sha256: Annotated[Hash, Meta(description="Of the released table, as in its certificate.")]
+    certificate: Annotated[
+        Hash,
+        Meta(
+            description="SHA-256 of the certificate in canonical form (RFC 8785), without signature and postprocessing."
+        ),
+    ]
 
 
 class SpendEntry(Record, frozen=True, tag="spend", tag_field="entry"):

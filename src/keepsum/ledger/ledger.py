@@ -8,9 +8,12 @@ import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from keepsum._arguments import check_path, check_text, check_whole
 from keepsum._text import type_of
@@ -38,6 +41,7 @@ from keepsum.ledger.store import Store, Transaction
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
+from keepsum.releasing.canonical import canonical
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import cells_record, check_axes, kept_invariants, mechanism_record, records_of
 from keepsum.releasing.facts import DomainRecord, LedgerRecord
@@ -243,7 +247,9 @@ class Ledger:
             _check_new(certificate, state)
             charge = Charge(table_entry(known.name, kept, records_of(certificate.records)), certificate.mechanism, cost)
             Kept.of(charge.table, None, known.domain)  # which refuses a table of another dataset
-            past = ImportedRecord(released=certificate.released, sha256=certificate.table.sha256)
+            past = ImportedRecord(
+                released=certificate.released, sha256=certificate.table.sha256, certificate=_digest(certificate)
+            )
             _append_spend(transaction, known, charge, past)
         return self.standing(known.name)
 
@@ -364,10 +370,17 @@ def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, im
 
 def _check_new(certificate: Certificate, state: State) -> None:
     """Refuse a certificate that is in the ledger already."""
-    head = None if certificate.ledger is None else certificate.ledger.head
+    head, digest = None if certificate.ledger is None else certificate.ledger.head, _digest(certificate)
     for spend in state.spends.values():
-        if certificate.table.sha256 == spend.sha256 or spend.hash == head:
+        imported = spend.entry.imported
+        if spend.hash == head or (imported is not None and imported.certificate == digest):
             raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
+
+
+def _digest(certificate: Certificate) -> str:
+    """What tells one release from another, even if both tables are the same by chance; signed later, it is the same."""
+    facts = msgspec.to_builtins(msgspec.structs.replace(certificate, signature=None, postprocessing=[]))
+    return sha256(canonical(facts)).hexdigest()
 
 
 def _checked_name(name: str) -> str:

@@ -37,6 +37,18 @@ ONLY_ADDED = [
 ]
 SELECT = "SELECT number, time, content, previous, hash FROM entries WHERE number > ? ORDER BY number"
 INSERT = "INSERT INTO entries (number, time, content, previous, hash) VALUES (?, ?, ?, ?, ?)"
+DAMAGED = ("SQLITE_CORRUPT", "SQLITE_MISMATCH", "SQLITE_CONSTRAINT", "SQLITE_ERROR")
+READ_ONLY = "must be writable, with its folder, but it is read-only"
+PROBLEMS = {  # what SQLite says
+    "SQLITE_CANTOPEN": "must be readable and writable, with its folder, but it is not",
+    "SQLITE_BUSY": "is in use by another process. Try again",
+    "SQLITE_READONLY": READ_ONLY,
+    "SQLITE_PERM": READ_ONLY,
+    "SQLITE_AUTH": READ_ONLY,
+    "SQLITE_FULL": "cannot be written: the disk is full. Nothing was charged",
+    "SQLITE_IOERR": "cannot be read or written: the disk reports an error",
+    "SQLITE_NOTADB": "must be a ledger of Keepsum, but it is something else",
+}
 
 
 @dataclass
@@ -171,29 +183,15 @@ class Store:
 
     def _in_words(self, error: Exception) -> LedgerError:
         """What SQLite says, and what to do about it."""
-        name = self.name
         code = getattr(error, "sqlite_errorname", "")
-        if code.startswith("SQLITE_CANTOPEN"):
-            if not os.path.lexists(self.path):
-                return LedgerError(f"Ledger {name} does not exist. Create it: ks.Ledger(path, budget=...).")
-            if self.path.is_dir():
-                return LedgerError(f"Ledger {name} must be a file, but it is a folder.")
-            return LedgerError(f"Ledger {name} must be readable and writable, with its folder, but it is not.")
-        if code.startswith("SQLITE_BUSY"):
-            return LedgerError(f"Ledger {name} is in use by another process. Try again.")
-        if code.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
-            return LedgerError(f"Ledger {name} must be writable, with its folder, but it is read-only.")
-        if code.startswith("SQLITE_FULL"):
-            return LedgerError(f"Ledger {name} cannot be written: the disk is full. Nothing was charged.")
-        if code.startswith("SQLITE_IOERR"):
-            return LedgerError(f"Ledger {name} cannot be read or written: the disk reports an error ({code}).")
-        if code.startswith("SQLITE_NOTADB"):
-            return LedgerError(f"Ledger {name} must be a ledger of Keepsum, but it is something else.")
-        if code.startswith(("SQLITE_CORRUPT", "SQLITE_MISMATCH", "SQLITE_CONSTRAINT", "SQLITE_ERROR")):
+        kind = "_".join(code.split("_")[:2])
+        if not code or kind in DAMAGED:  # no code: text that is none
             return self._damaged("SQLite cannot read it")
-        if not code:  # text that is none
-            return self._damaged("SQLite cannot read it")
-        return LedgerError(f"Ledger {name} cannot be used: {code}.")
+        if kind == "SQLITE_CANTOPEN" and not os.path.lexists(self.path):
+            return LedgerError(f"Ledger {self.name} does not exist. Create it: ks.Ledger(path, budget=...).")
+        if kind == "SQLITE_CANTOPEN" and self.path.is_dir():
+            return LedgerError(f"Ledger {self.name} must be a file, but it is a folder.")
+        return LedgerError(f"Ledger {self.name} {PROBLEMS.get(kind, f'cannot be used: {code}')}.")
 
 
 def now() -> str:
