@@ -1,23 +1,18 @@
-"""The law of the noise of single cells in closed form: variances and intervals, without drawing any."""
+"""The law of the noise of single cells in closed form: variances and margins, without drawing any."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from keepsum._arguments import check_number
 from keepsum._arrays import Floats
 from keepsum._text import given
 from keepsum.errors import InputError
-from keepsum.lattice.structure import FORCED, FREE, Structure
 from keepsum.privacy.mechanism import Kind, Mechanism
-from keepsum.tables.axes import Label
-from keepsum.tables.invariants import Invariants
 
 # Floating-point sums err by far less than this; intervals cover their level with this much to spare.
 MARGIN = 1e-9
@@ -88,60 +83,6 @@ def cell_law(mechanism: Mechanism) -> CellLaw | None:
         "gaussian": GaussianCells(float(mechanism.scale)),
     }
     return laws.get(mechanism.kind)
-
-
-class Noise:
-    """The law of the noise of a plan, cell by cell.
-
-    Made by ``plan.noise``. It covers l1 Laplace and Gaussian noise in cells under no total and in cells whose regions
-    have forced sums, which is every hierarchy of totals; elsewhere ``plan.accuracy`` simulates.
-
-    Examples
-    --------
-    >>> import keepsum as ks
-    >>> plan = ks.plan(ks.Invariants.subsets(102, [range(102)]), ks.Laplace(epsilon=0.25))
-    >>> round(plan.noise.variance(0), 3), plan.noise.interval(0, level=0.95)
-    (31.058, (-12, 12))
-    """
-
-    def __init__(self, invariants: Invariants, structure: Structure, mechanism: Mechanism) -> None:
-        self._invariants, self._structure, self._mechanism = invariants, structure, mechanism
-
-    def variance(self, cell: int | Mapping[str, Label]) -> float:
-        """The variance of one cell's noise; its mean is 0."""
-        law, size = self._law_of(cell)
-        return 0.0 if size == 1 else law.variance(size)
-
-    def interval(self, cell: int | Mapping[str, Label], level: float = 0.95) -> tuple[int, int]:
-        """The shortest interval around 0 that holds one cell's noise with at least this probability."""
-        level = check_number(level, "Level", 0, 1)
-        reach = margin(*self._law_of(cell), level)
-        return -reach, reach
-
-    def _law_of(self, cell: int | Mapping[str, Label]) -> tuple[CellLaw, int]:
-        """The law of a cell and the size of its region, 0 for a cell under no total."""
-        law = cell_law(self._mechanism)
-        if law is None:
-            raise InputError(f"The noise must be l1 Laplace or Gaussian, got {self._mechanism!r}. Use plan.accuracy().")
-        index = self._index_of(cell)
-        region = self._structure.region[index]
-        part = self._structure.part[region]
-        if part not in (FREE, FORCED):
-            raise InputError(
-                f"The noise of {self._invariants.cell_name(index)} has no closed form, because totals overlap there. "
-                f"Use plan.accuracy()."
-            )
-        return law, 0 if part == FREE else int(self._structure.sizes[region])
-
-    def _index_of(self, cell: Any) -> int:
-        domain, size = self._invariants.domain, self._invariants.size
-        if isinstance(cell, Mapping):
-            if domain is None:
-                raise InputError("These cells have no names. Give a cell by its number.")
-            return domain.index(cell)
-        if isinstance(cell, bool) or not isinstance(cell, (int, np.integer)) or not 0 <= cell < size:
-            raise InputError(f"A cell must be a number from 0 to {size - 1:,}, or a mapping, got {given(cell)}.")
-        return int(cell)
 
 
 def margin(law: CellLaw, size: int, level: float) -> int:
@@ -246,11 +187,11 @@ def gaussian_weights(size: int, sigma: float) -> Floats:
     points = 2 ** math.ceil(math.log2(2 * (len(ks) + 12 * deviation + 20)))
     angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
     with np.errstate(divide="ignore"):
-        logs = (size - 1) * np.log(_gaussian_characteristic(angles, sigma))
+        logs = (size - 1) * np.log(gaussian_characteristic(angles, sigma))
     return np.asarray(of_cell * np.maximum(np.fft.irfft(np.exp(logs), points)[: len(ks)], 0.0))
 
 
-def _gaussian_characteristic(angles: Floats, sigma: float) -> Floats:
+def gaussian_characteristic(angles: Floats, sigma: float) -> Floats:
     """That of the discrete Gaussian, by whichever of two series is short."""
     if sigma >= 0.5:
         turns = 2 * math.pi * np.arange(-3, 4)[:, None]

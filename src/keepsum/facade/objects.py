@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_flag, check_whole
 from keepsum._arrays import IntArray
-from keepsum.accuracy.law import Noise
 from keepsum.accuracy.margins import Accuracy, accuracy
+from keepsum.accuracy.noise import Noise
 from keepsum.accuracy.tails import tail_bound
 from keepsum.facade.charging import ledger_of
 from keepsum.facade.marginal import Marginal, marginal_of
@@ -72,8 +72,8 @@ class Plan(CompiledPlan):
 
     @cached_property
     def noise(self) -> Noise:
-        """The law of the noise: variances and intervals of single cells."""
-        return Noise(self.invariants, self.structure, self.mechanism)
+        """The law of the noise: variances, probabilities and intervals of cells, sums and other queries."""
+        return Noise(self.blocks, self.invariants)
 
     def accuracy(self, level: float = 0.95) -> Accuracy:
         """The margin of error of every cell of a release, without spending any budget."""

@@ -1,0 +1,331 @@
+"""The law of the noise of one piece of a query: its variance, its transform, and a bound on its moments.
+
+Let phi be the characteristic function of the noise of a free cell, and M(h) = E[exp(h z)] its moments. Cells under no
+total are independent. The cells of a region are so given that their noise adds up to 0: with a weight w for each of its
+n cells (0 for most) and X the weighted sum,
+
+    E[cos(t X)] = mean over u of  prod of phi(w t + u)  /  mean over u of  phi(u)^n,
+
+where u runs over a turn. Means over L equally spaced u add what folds over, the chance of sums that are multiples of L,
+which is negligible. Few u matter, as phi(u)^m falls off fast for the m cells of weight 0, and few t: with
+s = sin(x/2)^2,
+
+    l1 Laplace  -ln phi(x) = ln(1 + c s),  c = 4 a/(1 - a)^2,
+    Gaussian    -ln phi(x) >= k s,  k = 2 variance  (Jacobi's product: each factor of phi is 1 - 4 r s/(1 + r)^2),
+
+and sin(x/2)^2 + sin(y/2)^2 >= 1 - |cos((x - y)/2)|. So m cells of one weight and m of another that differs by d have
+together at most exp(-m f(1 - |cos(d t/2)|)), f(s) = ln(1 + c s) or k s, whatever u is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from keepsum._arrays import Floats, IntArray
+from keepsum.accuracy.law import GaussianCells, LaplaceCells, gaussian_characteristic
+from keepsum.accuracy.queries import Piece
+
+NEGLIGIBLE = 36.0  # what has probability below e^-36 is left out of a law
+
+
+class FreeCell(Protocol):
+    """The noise of a cell under no total."""
+
+    @property
+    def variance(self) -> float:
+        """Its variance."""
+
+    def in_region(self, size: int) -> float:
+        """The variance of a cell of a region of this size, whose noise adds up to 0."""
+
+    def fall(self, angles: Floats) -> Floats:
+        """-ln phi."""
+
+    def least_fall(self, sines: Floats) -> Floats:
+        """The f of the module's docstring, at values of s."""
+
+    def farthest(self, fall: float) -> float:
+        """An s beyond which -ln phi is larger than this; at most 1."""
+
+    def span(self, cells: int) -> float:
+        """How far a sum of so many cells reaches, up to a negligible chance."""
+
+    def log_moment(self, h: Floats) -> Floats:
+        """Ln M(h), infinite where there is none, or an upper bound."""
+
+    def turned_moment(self, at: Floats, angles: Floats) -> npt.NDArray[np.complex128]:
+        """ln M(x + i u)/M(x), which in size falls off with u at least as fast as phi."""
+
+    @property
+    def largest_tilt(self) -> float:
+        """M is finite below this."""
+
+
+@dataclass(frozen=True)
+class LaplaceCell:
+    """l1 Laplace noise of a free cell."""
+
+    epsilon: float
+
+    @property
+    def _c(self) -> float:
+        return 4 * math.exp(-self.epsilon) / math.expm1(-self.epsilon) ** 2
+
+    @cached_property
+    def variance(self) -> float:
+        """Its variance."""
+        return LaplaceCells(self.epsilon).variance(0)
+
+    def in_region(self, size: int) -> float:
+        """The variance of a cell of a region."""
+        return LaplaceCells(self.epsilon).variance(size)
+
+    def fall(self, angles: Floats) -> Floats:
+        """-ln phi."""
+        return np.asarray(np.log1p(self._c * np.sin(angles / 2) ** 2))
+
+    def least_fall(self, sines: Floats) -> Floats:
+        """ln(1 + c s)."""
+        return np.asarray(np.log1p(self._c * sines))
+
+    def farthest(self, fall: float) -> float:
+        """Where ln(1 + c s) is as large as this."""
+        return min(1.0, math.expm1(min(fall, 700.0)) / self._c)
+
+    def span(self, cells: int) -> float:
+        """How far a sum reaches: P(S >= x) <= M(h)^n exp(-h x)."""
+        h = np.geomspace(1e-4, 0.95, 40) * self.epsilon
+        return float(((cells * self.log_moment(h) + NEGLIGIBLE) / h).min())
+
+    def log_moment(self, h: Floats) -> Floats:
+        """-ln(1 - c sinh(h/2)^2)."""
+        inside = 1 - self._c * np.sinh(np.clip(h, -self.epsilon, self.epsilon) / 2) ** 2
+        finite = (np.abs(h) < self.epsilon) & (inside > 0)
+        return np.asarray(np.where(finite, -np.log(np.where(finite, inside, 1.0)), np.inf))
+
+    def turned_moment(self, at: Floats, angles: Floats) -> npt.NDArray[np.complex128]:
+        """With D(x) = 1 - c sinh(x/2)^2 and M = 1/D: |D(x + i u)| >= D(x) + c cosh(x) sin(u/2)^2."""
+        flat = 1 - self._c * np.sinh(at / 2) ** 2
+        return np.asarray(np.log(flat) - np.log(1 - self._c * np.sinh((at + 1j * angles) / 2) ** 2))
+
+    @property
+    def largest_tilt(self) -> float:
+        """M is finite below this."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class GaussianCell:
+    """Gaussian noise of a free cell; M(h) is at most that of the continuous one (Micciancio and Peikert 2012)."""
+
+    sigma: float
+
+    @cached_property
+    def variance(self) -> float:
+        """Its variance."""
+        return GaussianCells(self.sigma).variance(0)
+
+    def in_region(self, size: int) -> float:
+        """The variance of a cell of a region."""
+        return GaussianCells(self.sigma).variance(size)
+
+    def fall(self, angles: Floats) -> Floats:
+        """-ln phi."""
+        turned = np.abs((angles + math.pi) % (2 * math.pi) - math.pi)
+        if self.sigma > 6:  # other turns add less than e^-170
+            return np.asarray(self.sigma**2 * turned**2 / 2)
+        values = gaussian_characteristic(turned.ravel(), self.sigma).reshape(turned.shape)
+        return np.asarray(-np.log(np.maximum(values, 1e-300)))
+
+    def least_fall(self, sines: Floats) -> Floats:
+        """K s."""
+        return np.asarray(2 * self.variance * sines)
+
+    def farthest(self, fall: float) -> float:
+        """Where k s is as large as this."""
+        return min(1.0, fall / (2 * self.variance))
+
+    def span(self, cells: int) -> float:
+        """How far a sum reaches."""
+        return math.sqrt(2 * NEGLIGIBLE * cells) * self.sigma + 1
+
+    def log_moment(self, h: Floats) -> Floats:
+        """An upper bound on ln M(h)."""
+        return np.asarray((h * self.sigma) ** 2 / 2)
+
+    def turned_moment(self, at: Floats, angles: Floats) -> npt.NDArray[np.complex128]:
+        """Not needed: the bound of a Gaussian holds for regions too."""
+        raise AssertionError("moments of regions follow from their squares")
+
+    @property
+    def largest_tilt(self) -> float:
+        """M is finite everywhere."""
+        return math.inf
+
+
+class PieceLaw(Protocol):
+    """The law of a piece, which is symmetric around 0."""
+
+    @property
+    def variance(self) -> float:
+        """Its variance, or an upper bound."""
+
+    @property
+    def largest_tilt(self) -> float:
+        """E[exp(h X)] is finite below this."""
+
+    def log_moments(self, tilts: Floats) -> Floats:
+        """Upper bounds on ln E[exp(h X)], infinite where there is none."""
+
+    def least_fall(self, angles: Floats) -> Floats | None:
+        """A lower bound on -ln |E[cos(t X)]|; None where only moments are known."""
+
+    def transform(self, angles: Floats) -> Floats:
+        """E[cos(t X)]."""
+
+
+def squares(piece: Piece) -> float:
+    """The squared length of a piece, less that of its mean over the region, which has no noise."""
+    total = sum(n * w * w for w, n in piece.classes)
+    mean = sum(n * w for w, n in piece.classes)
+    return float(total) if piece.size == 0 else float(total * piece.size - mean * mean) / piece.size
+
+
+@dataclass(frozen=True)
+class FreePiece:
+    """A cell under no total, with a weight."""
+
+    piece: Piece
+    cell: FreeCell
+
+    @property
+    def _weight(self) -> int:
+        return self.piece.classes[0][0]
+
+    @property
+    def variance(self) -> float:
+        """Its variance."""
+        return self._weight**2 * self.cell.variance
+
+    @property
+    def largest_tilt(self) -> float:
+        """E[exp(h X)] is finite below this."""
+        return self.cell.largest_tilt / abs(self._weight)
+
+    def log_moments(self, tilts: Floats) -> Floats:
+        """Upper bounds on ln E[exp(h X)]."""
+        return self.cell.log_moment(self._weight * tilts)
+
+    def least_fall(self, angles: Floats) -> Floats | None:
+        """-ln |E[cos(t X)]|, at least."""
+        return self.cell.least_fall(np.sin(self._weight * angles / 2) ** 2)
+
+    def transform(self, angles: Floats) -> Floats:
+        """E[cos(t X)]."""
+        return np.asarray(np.exp(-self.cell.fall(self._weight * angles)))
+
+
+@dataclass(frozen=True)
+class RegionPiece:
+    """Cells of a region whose noise adds up to 0, with weights."""
+
+    piece: Piece
+    cell: FreeCell
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """The weights of all cells, that of most cells, 0, first."""
+        return np.array([0, *(w for w, _ in self.piece.classes)], dtype=np.float64)
+
+    @cached_property
+    def _counts(self) -> Floats:
+        counts = [n for _, n in self.piece.classes]
+        return np.array([self.piece.size - sum(counts), *counts], dtype=np.float64)
+
+    @cached_property
+    def variance(self) -> float:
+        """Exchangeable cells whose sum is 0 have covariance -v/(n - 1)."""
+        n = self.piece.size
+        return self.cell.in_region(n) * squares(self.piece) * n / (n - 1)
+
+    @property
+    def largest_tilt(self) -> float:
+        """All weights may be shifted alike: what counts is half their range."""
+        return 2 * self.cell.largest_tilt / float(self._weights.max() - self._weights.min())
+
+    def log_moments(self, tilts: Floats) -> Floats:
+        """Upper bounds on ln E[exp(h X)]: the mean over u of the product of M(w h + k + i u), at a shift k near the best.
+
+        A shift is lost in a sum that is 0. For real h what folds over is positive, so that means bound from above.
+        """
+        limit = self.cell.largest_tilt
+        if math.isinf(limit):
+            return self.cell.log_moment(tilts) * squares(self.piece)
+        at = self._weights[:, None, None] * tilts[:, None]  # by weight, tilt, and shift or angle
+        low, high = -limit - at.min(axis=0), limit - at.max(axis=0)
+        shifts = low + (high - low) * np.arange(1, 32) / 32
+        with np.errstate(invalid="ignore"):
+            real = (self._counts[:, None, None] * self.cell.log_moment(at + shifts)).sum(axis=0)
+        best = np.argmin(real, axis=1)
+        rows = np.arange(len(tilts))
+        turned = self.cell.turned_moment(at + shifts[rows, best][:, None], self._turn[0])
+        means = np.exp((self._counts[:, None, None] * turned).sum(axis=0)).real.sum(axis=1) / self._turn[1]
+        return np.asarray(real[rows, best] + np.log(np.maximum(means, 0) + math.exp(-NEGLIGIBLE)) - self._log_zero)
+
+    @cached_property
+    def _turn(self) -> tuple[Floats, float]:
+        """The u that matter, and how many equally spaced ones a turn has."""
+        points = 2 ** math.ceil(math.log2(2 * self.cell.span(self.piece.size) + 8))
+        end = 2 * math.asin(math.sqrt(self.cell.farthest((NEGLIGIBLE + math.log(points)) / float(self._counts[0]))))
+        most = min(points // 2, math.ceil(end * points / (2 * math.pi)) + 1)
+        steps = np.arange(-most, most + (0 if 2 * most == points else 1))
+        return steps * (2 * math.pi / points), float(points)
+
+    @cached_property
+    def _log_zero(self) -> float:
+        """The logarithm of the chance that the noise of all cells adds up to 0."""
+        angles, points = self._turn
+        return math.log(float(np.exp(-self.piece.size * self.cell.fall(angles)).sum()) / points)
+
+    def least_fall(self, angles: Floats) -> Floats | None:
+        """-ln |E[cos(t X)]|, at least: from pairs of cells of weight 0 and of each other weight."""
+        bounds = [
+            min(m, float(self._counts[0])) * self.cell.least_fall(1 - np.abs(np.cos(w * angles / 2)))
+            for w, m in self.piece.classes
+        ]
+        return np.asarray(np.max(bounds, axis=0) + self._log_zero)
+
+    def transform(self, angles: Floats) -> Floats:
+        """E[cos(t X)]."""
+        turn, points = self._turn
+        result = np.empty(len(angles))
+        at_zero = self._counts[0] * self.cell.fall(turn)
+        batch = max(1, 2**20 // len(turn))
+        for start in range(0, len(angles), batch):
+            some = angles[start : start + batch, None]
+            falls = sum(n * self.cell.fall(w * some + turn) for w, n in self.piece.classes)
+            result[start : start + batch] = np.exp(-(at_zero + falls)).sum(axis=1)
+        return np.asarray(result / points * math.exp(-self._log_zero))
+
+
+def piece_law(piece: Piece, cell: FreeCell) -> PieceLaw:
+    """The law of a piece."""
+    return FreePiece(piece, cell) if piece.size == 0 else RegionPiece(piece, cell)
+
+
+def relevant(pieces: list[tuple[PieceLaw, int]], points: int, unit: int) -> IntArray | None:
+    """The k for which E[cos(2 pi k X / (points unit))] is not negligible; None where only moments are known."""
+    angles: Floats = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / points / unit)
+    fall = np.zeros(len(angles))
+    for piece, times in pieces:
+        least = piece.least_fall(angles)
+        if least is None:
+            return None
+        fall += times * np.maximum(least, 0.0)
+    return np.flatnonzero(fall <= NEGLIGIBLE + math.log(points))

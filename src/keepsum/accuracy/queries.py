@@ -1,0 +1,165 @@
+"""Linear queries over the cells of a table: a cell, a sum of cells by their labels, or whole weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from keepsum._arrays import IntArray
+from keepsum._text import given
+from keepsum.errors import InputError
+from keepsum.lattice.determined import determined
+from keepsum.lattice.matrix import as_integers, as_matrix
+from keepsum.lattice.structure import FORCED, FREE, Structure
+from keepsum.tables.axes import Label
+from keepsum.tables.invariants import Invariants
+
+LARGEST_WEIGHT = 2**31  # so that sums of a few million counts with such weights fit 64 bits
+Query: TypeAlias = int | Mapping[str, Any] | npt.ArrayLike | sparse.sparray | sparse.spmatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """A query as the cells that it concerns, in order, and their weights, none of them 0."""
+
+    size: int
+    cells: IntArray
+    weights: IntArray
+
+    def of(self, counts: IntArray) -> int:
+        """The value of the query on a table."""
+        return sum(w * c for w, c in zip(self.weights.tolist(), counts[self.cells].tolist(), strict=True))
+
+    def __add__(self, other: Weights) -> Weights:
+        both = np.zeros(self.size, dtype=np.int64)
+        both[self.cells] = self.weights
+        both[other.cells] += other.weights
+        return _nonzero(both)
+
+    def __sub__(self, other: Weights) -> Weights:
+        return self + Weights(other.size, other.cells, -other.weights)
+
+
+def as_weights(query: Query, invariants: Invariants) -> Weights:
+    """A query as weights of cells.
+
+    Raises
+    ------
+    InputError
+        If it is not a cell, labels, or a vector of whole numbers, one for each cell.
+    """
+    if isinstance(query, Weights):
+        return query
+    size = invariants.size
+    if isinstance(query, Mapping):
+        return _labelled(query, invariants)
+    if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
+        if not 0 <= query < size:
+            raise InputError(f"A cell must be a number from 0 to {size - 1:,}, or a mapping, got {given(query)}.")
+        return Weights(size, np.array([int(query)]), np.ones(1, dtype=np.int64))
+    if sparse.issparse(query):
+        vector = as_matrix(query, "A query").toarray().reshape(-1)
+    elif isinstance(query, (list, tuple, np.ndarray)):
+        vector = as_integers(query, "A query").reshape(-1)
+    else:
+        raise InputError(f"A cell must be a number from 0 to {size - 1:,}, or a mapping, got {given(query)}.")
+    if len(vector) != size:
+        raise InputError(f"A query must have a whole number for each of the {size:,} cells, got {len(vector):,}.")
+    if len(vector) and np.abs(vector).max() > LARGEST_WEIGHT:
+        raise InputError(f"Weights of a query must be at most {LARGEST_WEIGHT:,} in size. Scale it down.")
+    return _nonzero(vector)
+
+
+def _labelled(labels: Mapping[str, Label], invariants: Invariants) -> Weights:
+    """The sum over all cells with these labels; axes that are left out are summed over."""
+    if invariants.domain is None:
+        raise InputError("These cells have no names. Give a cell by its number.")
+    chosen = np.flatnonzero(invariants.domain.matching(labels))
+    if not len(chosen):
+        raise InputError("A query must match at least one cell, and no cell has all of these labels.")
+    return Weights(invariants.size, chosen, np.ones(len(chosen), dtype=np.int64))
+
+
+def _nonzero(vector: IntArray) -> Weights:
+    cells = np.flatnonzero(vector)
+    return Weights(len(vector), cells, vector[cells])
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a query whose noise is independent of the rest.
+
+    Attributes
+    ----------
+    size
+        The number of cells of the region, whose noise adds up to 0; 0 for a cell under no total.
+    classes
+        (weight, cells): weights in increasing order with the number of cells that have them; in a region less the
+        weight of most of its cells, because all cells together have no noise, and without those.
+    """
+
+    size: int
+    classes: tuple[tuple[int, int], ...]
+
+
+def pieces_of(query: Weights, structure: Structure) -> tuple[dict[Piece, int], Weights]:
+    """The pieces of a query where sums are forced or cells are free, each with how many there are; and the rest.
+
+    The rest lies in blocks where totals overlap; what the kept totals determine there is left out.
+    """
+    region = structure.region[query.cells]
+    part = structure.part[region]
+    pieces: dict[Piece, int] = {}
+    for weight, count in zip(*np.unique(np.abs(query.weights[part == FREE]), return_counts=True), strict=True):
+        pieces[Piece(0, ((int(weight), 1),))] = int(count)
+    forced = part == FORCED
+    for piece in _forced_pieces(region[forced], query.weights[forced], structure):
+        pieces[piece] = pieces.get(piece, 0) + 1
+    return pieces, _overlapping(query, part, structure)
+
+
+def _forced_pieces(region: IntArray, weights: IntArray, structure: Structure) -> list[Piece]:
+    """One piece for each region that is touched, unless all of its cells have the same weight."""
+    if not len(region):
+        return []
+    order = np.lexsort((weights, region))
+    region, weights = region[order], weights[order]
+    new = np.concatenate([[True], (np.diff(region) != 0) | (np.diff(weights) != 0)])
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.concatenate([starts, [len(region)]]))
+    by_region: dict[int, list[tuple[int, int]]] = {}
+    for r, w, n in zip(region[starts].tolist(), weights[starts].tolist(), counts.tolist(), strict=True):
+        by_region.setdefault(r, []).append((w, n))
+    pieces = []
+    for r, classes in by_region.items():
+        size = int(structure.sizes[r])
+        rest = size - sum(n for _, n in classes)
+        everything = [*classes, *([(0, rest)] if rest else [])]
+        if len(everything) > 1:
+            pieces.append(_canonical(size, everything))
+    return pieces
+
+
+def _canonical(size: int, classes: list[tuple[int, int]]) -> Piece:
+    """Weights less that of most cells; of a piece and its mirror image, which has the same law, one is chosen."""
+    base = max(classes, key=lambda item: (item[1], -item[0]))[0]
+    relative = sorted((w - base, n) for w, n in classes if w != base)
+    mirrored = sorted((-w, n) for w, n in relative)
+    return Piece(size, tuple(max(relative, mirrored)))
+
+
+def _overlapping(query: Weights, part: IntArray, structure: Structure) -> Weights:
+    """What of a query lies in blocks; nothing if the kept totals determine that."""
+    inside = (part != FREE) & (part != FORCED)
+    rest = Weights(query.size, query.cells[inside], query.weights[inside])
+    if len(rest.cells):
+        indptr = np.array([0, len(rest.cells)])
+        row = sparse.csr_array((rest.weights, rest.cells, indptr), shape=(1, query.size))
+        if determined(structure, row)[0]:
+            return Weights(query.size, rest.cells[:0], rest.weights[:0])
+    return rest

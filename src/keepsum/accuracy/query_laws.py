@@ -1,0 +1,234 @@
+"""The law of the noise of a query: computed, bounded, or estimated from simulated draws; each says which it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from keepsum._arguments import check_number
+from keepsum._arrays import Floats, IntArray
+from keepsum.accuracy.piece_laws import NEGLIGIBLE, PieceLaw, relevant
+from keepsum.errors import InputError
+
+Basis: TypeAlias = Literal["exact", "conservative", "estimated"]
+SPARE = 1e-9  # floating-point sums err by far less; intervals cover their level with this much to spare
+LARGEST_GRID, MOST_ANGLES = 2**23, 2**16
+STANDARD_ERRORS = 3
+
+
+class QueryLaw(Protocol):
+    """The law of the noise of a query, which is symmetric around 0."""
+
+    basis: Basis
+
+    @property
+    def variance(self) -> float:
+        """The variance, or an upper bound; the mean is 0."""
+
+    def reach(self, level: float) -> int:
+        """A margin that holds the noise with at least this probability."""
+
+    def quantile(self, p: float) -> int:
+        """The smallest value that the noise does not exceed with at least this probability."""
+
+
+@dataclass(frozen=True)
+class ExactLaw:
+    """A law that was computed: the probabilities of multiples of ``unit``, in floating point.
+
+    Attributes
+    ----------
+    unit
+        The noise is a multiple of it.
+    masses
+        The probabilities of 0, unit, 2 unit, ...; those of negative values are the same.
+    variance
+        The variance.
+    """
+
+    unit: int
+    masses: Floats
+    variance: float
+    basis: Basis = "exact"
+
+    @cached_property
+    def _beyond(self) -> Floats:
+        """The probability of more than k units, for k = 0, 1, ..."""
+        tails = np.cumsum(self.masses[::-1])[::-1]
+        return np.append(tails[1:], 0.0)
+
+    def pmf(self, value: int) -> float:
+        """The probability of a value."""
+        steps, rest = divmod(abs(value), self.unit)
+        return 0.0 if rest or steps >= len(self.masses) else float(self.masses[steps])
+
+    def cdf(self, value: int) -> float:
+        """The probability of at most this value."""
+        if value < 0:
+            return self._more(-value - 1)
+        return 1.0 - self._more(value)
+
+    def cdfs(self, values: IntArray) -> Floats:
+        """The probabilities of at most each of these values."""
+        magnitude = np.where(values < 0, -values - 1, values) // self.unit
+        more = self._beyond[np.minimum(magnitude, len(self._beyond) - 1)]
+        return np.asarray(np.where(values < 0, more, 1.0 - more))
+
+    def _more(self, value: int) -> float:
+        """The probability of more than a value of 0 or more."""
+        return float(self._beyond[min(value // self.unit, len(self._beyond) - 1)])
+
+    def reach(self, level: float) -> int:
+        """The smallest margin that holds the noise with at least this probability."""
+        return self._first(2 * self._beyond, 1 - level)
+
+    def quantile(self, p: float) -> int:
+        """The smallest value that the noise does not exceed with at least this probability."""
+        if p > 0.5:
+            return self._first(self._beyond, 1 - p)
+        # P(X <= -k) >= p, as P(X <= -k) = P(X > k - unit).
+        enough = np.flatnonzero(self._beyond >= p + SPARE)
+        return -self.unit * int(enough[-1] + 1) if len(enough) else 0
+
+    def _first(self, tails: Floats, allowed: float) -> int:
+        reached = np.flatnonzero(tails <= allowed - SPARE)
+        if not len(reached) or allowed <= 2 * SPARE:
+            raise InputError(f"Level must be at most {1 - 4 * SPARE} for a computed law. Choose a smaller one.")
+        return self.unit * int(reached[0])
+
+
+@dataclass(frozen=True, eq=False)
+class BoundLaw:
+    """A law of which only bounds are known: P(X >= x) <= E[exp(h X)] exp(-h x) for every h (Chernoff)."""
+
+    unit: int
+    pieces: Sequence[tuple[PieceLaw, int]]
+    variance: float
+    basis: Basis = "conservative"
+
+    @cached_property
+    def moments(self) -> list[tuple[float, float]]:
+        """Some h, and ln E[exp(h X)] at each."""
+        return log_moments(self.pieces, self.variance)
+
+    def reach(self, level: float) -> int:
+        """A margin that holds the noise with at least this probability."""
+        return self._beyond((1 - level) / 2)
+
+    def quantile(self, p: float) -> int:
+        """A value that is exceeded with at most 1 - p; for p up to 1/2, one that is fallen short of with at most p."""
+        return self._beyond(1 - p) if p > 0.5 else -self._beyond(p)
+
+    def _beyond(self, chance: float) -> int:
+        """A value that is exceeded with at most this probability."""
+        end = min((moment - math.log(chance)) / h for h, moment in self.moments)
+        return max(0, math.ceil(end * (1 + 1e-9) / self.unit) - 1) * self.unit
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedLaw:
+    """A law of which a part was simulated: the noise is that part plus an independent one that was computed.
+
+    Attributes
+    ----------
+    drawn
+        The simulated part, a value for each draw.
+    rest
+        The law of the computed part; None if there is none.
+    """
+
+    drawn: IntArray
+    rest: ExactLaw | None
+    basis: Basis = "estimated"
+
+    @property
+    def draws(self) -> int:
+        """The number of simulated draws."""
+        return len(self.drawn)
+
+    @property
+    def variance(self) -> float:
+        """The mean square of the draws, with the variance of the computed part."""
+        return float((self.drawn.astype(np.float64) ** 2).mean()) + (0.0 if self.rest is None else self.rest.variance)
+
+    @property
+    def variance_error(self) -> float:
+        """The standard error of the variance."""
+        return float((self.drawn.astype(np.float64) ** 2).std(ddof=1) / math.sqrt(self.draws))
+
+    def reach(self, level: float) -> int:
+        """A margin that holds the noise with at least this probability, three standard errors allowed for."""
+        return self._smallest(lambda x: self._chances(x) + self._chances(-x - 1, below=True), 1 - level)
+
+    def quantile(self, p: float) -> int:
+        """As that of a bound, with three standard errors allowed for."""
+        return self._smallest(self._chances, 1 - p) if p > 0.5 else -self._smallest(self._chances, p)
+
+    def _chances(self, value: int, below: bool = False) -> Floats:
+        """For each draw, the probability of more than a value; or of at most it."""
+        rest = ExactLaw(1, np.ones(1), 0.0) if self.rest is None else self.rest
+        at_most = rest.cdfs(value - self.drawn)
+        return at_most if below else 1.0 - at_most
+
+    def _smallest(self, chances: Callable[[int], Floats], allowed: float) -> int:
+        least = math.sqrt(allowed * (1 - allowed) / self.draws)
+        low, high = -1, 1
+        while not self._within(chances(high), allowed, least):
+            low, high = high, 2 * high + 1
+            if high > 2**61:
+                raise InputError(f"Level must be smaller for a law from {self.draws:,} draws.")
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._within(chances(middle), allowed, least) else (middle, high)
+        return high
+
+    def _within(self, chances: Floats, allowed: float, least: float) -> bool:
+        error = max(least, float(chances.std(ddof=1)) / math.sqrt(self.draws))
+        return float(chances.mean()) + STANDARD_ERRORS * error <= allowed
+
+
+def log_moments(pieces: Sequence[tuple[PieceLaw, int]], variance: float) -> list[tuple[float, float]]:
+    """Some h of use, up to the largest with finite moments, and ln E[exp(h X)] at each.
+
+    For a Gaussian with this variance the best h for a chance of e^-c is (2 c / variance)^(1/2).
+    """
+    top = min(piece.largest_tilt for piece, _ in pieces)
+    tilts = np.geomspace(0.3, 10, 16) / math.sqrt(variance)
+    tilts = np.unique(np.minimum(tilts, 0.98 * top))
+    found = sum(times * piece.log_moments(tilts) for piece, times in pieces)
+    return [
+        (h, moment)
+        for h, moment in zip(tilts.tolist(), np.asarray(found).tolist(), strict=True)
+        if math.isfinite(moment)
+    ]
+
+
+def sum_law(pieces: list[tuple[PieceLaw, int]], unit: int) -> ExactLaw | BoundLaw:
+    """The law of a sum of independent pieces: computed if it is not too wide for that, else bounded."""
+    if not pieces:
+        return ExactLaw(1, np.ones(1), 0.0)
+    variance = sum(times * piece.variance for piece, times in pieces)
+    bound = BoundLaw(unit, pieces, variance)
+    reach = min(((moment + NEGLIGIBLE) / h for h, moment in bound.moments), default=math.inf) / unit
+    if not 2 * reach + 4 <= LARGEST_GRID:
+        return bound
+    points = 2 ** math.ceil(math.log2(2 * reach + 4))
+    where = relevant(pieces, points, unit)
+    if where is None or len(where) > MOST_ANGLES:
+        return bound
+    product = np.zeros(points // 2 + 1)
+    product[where] = 1.0
+    for piece, times in pieces:
+        product[where] *= piece.transform(where * (2 * math.pi / points / unit)) ** times
+    masses = np.maximum(np.fft.irfft(product, points)[: points // 2], 0.0)
+    return ExactLaw(unit, masses / (2 * masses.sum() - masses[0]), variance)
+
+
+def check_level(level: float) -> float:
+    """A level of an interval."""
+    return check_number(level, "Level", 0, 1)
