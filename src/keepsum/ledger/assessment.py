@@ -117,7 +117,7 @@ def standing(dataset: Dataset) -> Standing:
         spent = dataset.budget.spent(total, distance)
     except (PlanError, InputError):
         pass
-    return Standing(dataset.name, dataset.budget, spent, distance, len(dataset.spends), not _comparable(dataset))
+    return Standing(dataset.name, dataset.budget, spent, distance, dataset.costs.total(), not _comparable(dataset))
 
 
 def assess(dataset: Dataset, charge: Charge) -> Assessment:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from keepsum.accounting.joint import JointDistances, joint_distances
 from keepsum.errors import InputError, PlanError
-from keepsum.lattice.determined import determined
+from keepsum.lattice.determined import can_change, determined
 from keepsum.lattice.matrix import frozen
 from keepsum.lattice.structure import Structure
 from keepsum.ledger.entries import KeptMargin, KeptRows, TableEntry
@@ -145,17 +145,13 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
             f"The totals kept by {_entries(earlier)} and by this release together determine {count} of the dataset "
             f"exactly: {names}. Keep fewer totals."
         )
-    protected = {
-        attribute.axis
-        for distances in (alone, before)
-        for attribute in distances.by_attribute
-        if attribute.any_value is not None
-    }
-    for attribute in after.by_attribute:
-        if attribute.any_value is None and not attribute.unknown and attribute.axis in protected:
+    for axis in new.domain.axes:
+        values = new.domain.codes(axis)
+        protected = any(can_change(distances.structure, values) for distances in (alone, before))
+        if protected and not can_change(after.structure, values):
             raise PlanError(
                 f"Together with the totals kept by {_entries(earlier)}, the totals of this release allow no change of "
-                f"{attribute.axis!r} any more, so that nothing would protect it. Keep fewer totals."
+                f"{axis!r} any more, so that nothing would protect it. Keep fewer totals."
             )
 
 
