@@ -47,7 +47,8 @@ class BudgetRecord(Record, frozen=True):
 
     def budget(self) -> Budget:
         """The budget."""
-        return Budget(self.epsilon, self.delta, self.rho, self.per_person)
+        epsilon, delta, rho = (None if n is None else Fraction(n) for n in (self.epsilon, self.delta, self.rho))
+        return Budget(epsilon, delta, rho, self.per_person)
 
 
 class CostRecord(Record, frozen=True):
