@@ -100,10 +100,11 @@ class KeptRows(Record, frozen=True, tag="rows", tag_field="kind"):
 
 
 class LedgerEntry(Record, frozen=True, tag="ledger", tag_field="entry"):
-    """The first entry."""
+    """The first entry; its random number tells ledgers apart that were made alike."""
 
     schema: Literal["keepsum.ledger/1"]
     software: str
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class DatasetEntry(Record, frozen=True, tag="dataset", tag_field="entry"):
@@ -135,6 +136,7 @@ class ImportedRecord(Record, frozen=True):
 
     released: str
     sha256: Annotated[Hash, Meta(description="Of the released table, as in its certificate.")]
+    head: Annotated[Hash | None, Meta(description="Of the entry of another ledger that it was charged to.")] = None
 
 
 class SpendEntry(Record, frozen=True, tag="spend", tag_field="entry"):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from keepsum._arguments import check_path, check_text
@@ -235,10 +236,10 @@ class Ledger:
         cost = CostRecord.of(Cost.of(guarantee_of(certificate.mechanism, certificate.guarantee)))
         with self._writing() as (transaction, state):
             known = state.dataset(dataset)
-            _check_new(certificate, state)
+            past = _past(certificate)
+            _check_new(certificate, past, state)
             charge = Charge(table_entry(known.name, kept, records_of(certificate.records)), certificate.mechanism, cost)
             Kept.of(charge.table, None, known.domain)  # which refuses a table of another dataset
-            past = ImportedRecord(released=certificate.released, sha256=certificate.table.sha256)
             _append_spend(transaction, known, charge, past)
         return self.standing(known.name)
 
@@ -270,7 +271,7 @@ class Ledger:
     def _create(self, entry: DatasetEntry) -> None:
         from keepsum import __version__
 
-        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}")
+        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}", id=token_hex(16))
         problem = None
         try:
             self._store.create([encoded(first), encoded(entry)])
@@ -346,11 +347,16 @@ def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, im
     return transaction.append(encoded(entry))
 
 
-def _check_new(certificate: Certificate, state: State) -> None:
-    """Refuse a certificate that is in the ledger already."""
+def _past(certificate: Certificate) -> ImportedRecord:
     head = None if certificate.ledger is None else certificate.ledger.head
+    return ImportedRecord(released=certificate.released, sha256=certificate.table.sha256, head=head)
+
+
+def _check_new(certificate: Certificate, past: ImportedRecord, state: State) -> None:
+    """Refuse a certificate that is in the ledger already; two releases may well have the same table."""
     for spend in state.spends.values():
-        if certificate.table.sha256 == spend.sha256 or spend.hash == head:
+        again = spend.entry.imported == past and spend.entry.mechanism == certificate.mechanism
+        if again or spend.hash == past.head:
             raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
 
 
