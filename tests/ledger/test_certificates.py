@@ -2,6 +2,7 @@
 
 import shutil
 from fractions import Fraction
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,8 +10,9 @@ import pytest
 import keepsum as ks
 from keepsum.ledger.chain import Link
 from ledger.making import DOMAIN, ROWS, TABLE, TENTH, charge, laplace, links_of, made, rewritten, tampered
-from support import ROUNDED, table_over
 from test_arguments import check_message
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -67,20 +69,19 @@ def test_totals_in_a_file_of_their_own(ledger):
         charge(ledger, laplace("1/10", ks.Invariants.subsets(4, [[0, 1]]).over(DOMAIN)))
 
 
-def test_sampling_that_is_not_exact(tmp_path):
-    kept, laplace_noise = ROUNDED
-    table = table_over(kept)
-    certificate = ks.plan(kept, laplace_noise).release(table).certificate
-    assert certificate.guarantee.sampling.exactness == "rounded"
+@pytest.mark.parametrize(("name", "exactness"), [("rounded", "rounded"), ("chains", "estimated")])
+def test_sampling_that_is_not_exact(tmp_path, name, exactness):
+    certificate = ks.Certificate.from_json((TESTS / "certificates" / name / "certificate.json").read_bytes())
+    epsilon = Fraction(certificate.mechanism.parameters["epsilon"])
     pure, approximate = (
-        ks.Ledger(tmp_path / name, budget=budget)
-        for name, budget in (("pure.db", ks.Budget(1)), ("delta.db", ks.Budget(1, "1e-6")))
+        ks.Ledger(tmp_path / file, budget=budget)
+        for file, budget in (("pure.db", ks.Budget(1)), ("delta.db", ks.Budget(1, "1/10")))
     )
     assert pure.import_release(certificate).spent is None
-    standing = approximate.import_release(certificate)
-    assert standing.spent.epsilon == Fraction(1, 4)
-    assert Fraction(approximate.spends()[0].entry.cost.error) > 0
-    assert approximate.spends()[0].entry.cost.sampling == certificate.guarantee.sampling.exactness
+    assert approximate.import_release(certificate).spent.epsilon <= epsilon
+    cost = approximate.spends()[0].entry.cost
+    assert (cost.sampling, Fraction(cost.epsilon)) == (exactness, epsilon)
+    assert Fraction(cost.error) >= Fraction(certificate.guarantee.sampling.total_variation)
 
 
 def test_a_release_that_was_charged_to_this_ledger(ledger):
@@ -136,6 +137,24 @@ def test_a_release_that_was_cut_off_can_be_taken_in_again(ledger):
         again.import_release(certificate)
     refused(again, certificates[0], "already")
     assert again.standing().spent.epsilon == Fraction(3, 10)
+
+
+def test_every_kind_of_certificate_that_was_published(tmp_path):
+    """Noise by chains, whose error is a confidence limit, records, files of totals, and all the others."""
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(rho=1, delta="1/2"))
+    folders = sorted(path.parent for path in (TESTS / "certificates").glob("*/certificate.json"))
+    for folder in folders:
+        certificate = ks.Certificate.from_json((folder / "certificate.json").read_bytes())
+        file = folder / "invariants.json"
+        totals = file.read_bytes() if file.exists() else None
+        before = ledger.standing().spent.rho
+        ledger.import_release(certificate, invariants=totals)
+        assert ledger.standing().spent.rho > before
+        refused(ledger, certificate, "already", invariants=totals)
+    costs = {folder.name: spend.entry.cost for folder, spend in zip(folders, ledger.spends(), strict=True)}
+    assert (costs["chains"].sampling, costs["rounded"].sampling) == ("estimated", "rounded")
+    assert Fraction(costs["chains"].error) > 0
+    assert ks.Ledger(ledger.path).standing() == ledger.standing()
 
 
 @pytest.mark.parametrize("wrong", [None, "certificate.json", b"{}", 5, TABLE])

@@ -269,9 +269,9 @@ class Ledger:
     # -- internals ----------------------------------------------------------------------------------
 
     def _create(self, entry: DatasetEntry) -> None:
-        from keepsum import __version__
+        from importlib.metadata import version  # slow to import, and needed once
 
-        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}", id=token_hex(16))
+        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {version('keepsum')}", id=token_hex(16))
         problem = None
         try:
             self._store.create([encoded(first), encoded(entry)])
