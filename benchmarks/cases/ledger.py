@@ -17,7 +17,7 @@ from keepsum.ledger.ledger import charge_of
 from keepsum.ledger.store import ENTRIES, INSERT, Store
 
 ENTRIES_MANY, QUICK_ENTRIES = 100_000, 10_000
-MOST_INSERTS = 12  # times as long as plain inserts: two of them, with the state of the ledger read in between
+MOST_INSERTS = 4  # times as long as plain inserts: two of them, with the state of the ledger read in between
 ENTRY_LOOPS, CHECK_LOOPS = 0.02, 3  # calibration loops, of about a second each
 
 
@@ -91,10 +91,11 @@ def long_ledger(bench: Bench, path: Path) -> None:
     opened = ks.Ledger(path)
     assert opened.head[0] >= entries
     assert opened.check().ok
+    plan = plan_of("1/10")
     works = {
         "opened": Work(lambda: ks.Ledger(path).standing()),
         "checked": Work(lambda: opened.check()),
-        "charged": Work(lambda: charged(opened, plan_of("1/10"))),
+        "charged": Work(lambda: charged(opened, plan)),
         "loop": CALIBRATION,
     }
     times = by_turns(works, bench.pick(7, 5))

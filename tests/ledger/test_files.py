@@ -150,7 +150,7 @@ def test_bytes_changed_at_random(path, original, seed):
     random_bytes, good = random.Random(seed), original.read_bytes()
     entries = links_of(original)
     found = 0
-    for _ in range(150):
+    for _ in range(100):
         data = bytearray(good)
         start = random_bytes.choice([random_bytes.randrange(len(data)), random_bytes.randrange(120)])
         length = random_bytes.choice([1, 1, 4, 100, 4096])
@@ -168,7 +168,7 @@ def test_bytes_changed_at_random(path, original, seed):
             found += 1
         for ending in ("-journal", "-wal", "-shm"):
             Path(f"{path}{ending}").unlink(missing_ok=True)
-    assert found > 40
+    assert found > 30
 
 
 def test_names_that_a_uri_would_take_apart(tmp_path):
