@@ -117,7 +117,7 @@ def standing(dataset: Dataset) -> Standing:
         spent = dataset.budget.spent(total, distance)
     except (PlanError, InputError):
         pass
-    return Standing(dataset.name, dataset.budget, spent, distance, len(dataset.spends), not _comparable(dataset))
+    return Standing(dataset.name, dataset.budget, spent, distance, dataset.costs.total(), not _comparable(dataset))
 
 
 def assess(dataset: Dataset, charge: Charge) -> Assessment:
@@ -160,12 +160,18 @@ def _check_totals(dataset: Dataset, table: TableEntry) -> None:
 
 
 def _distance(dataset: Dataset, total: Total | None, more: Sequence[TableEntry] = ()) -> Distance:
-    """At which distance a total counts: 1, or that of one person under the kept totals of all releases."""
+    """At which distance a total counts: 1, or that of one person under the kept totals of all releases.
+
+    That is a distance between datasets. In a table with fewer cells it is no larger in l1, but it may be in l2.
+    """
     if total is None or not dataset.budget.per_person:
         return UNIT
-    key = (total.norm, *dataset.tables, *map(encoded, more))
+    tables = [*dataset.tables.values(), *more]
+    whole = dataset.domain is None or all(table.domain == dataset.domain_record for table in tables)
+    norm: Norm = total.norm if whole else "l1"
+    key = (norm, *dataset.tables, *map(encoded, more))
     if key not in dataset.distances:
-        person = joint(dataset, total.norm, more).person(Neighbours.of(None, "any value"))
+        person = joint(dataset, norm, more).person(Neighbours.of(None, "any value"))
         dataset.distances[key] = person
     return dataset.distances[key]
 

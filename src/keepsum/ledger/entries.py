@@ -47,7 +47,8 @@ class BudgetRecord(Record, frozen=True):
 
     def budget(self) -> Budget:
         """The budget."""
-        return Budget(self.epsilon, self.delta, self.rho, self.per_person)
+        epsilon, delta, rho = (None if n is None else Fraction(n) for n in (self.epsilon, self.delta, self.rho))
+        return Budget(epsilon, delta, rho, self.per_person)
 
 
 class CostRecord(Record, frozen=True):
@@ -99,10 +100,11 @@ class KeptRows(Record, frozen=True, tag="rows", tag_field="kind"):
 
 
 class LedgerEntry(Record, frozen=True, tag="ledger", tag_field="entry"):
-    """The first entry."""
+    """The first entry; its random number tells ledgers apart that were made alike."""
 
     schema: Literal["keepsum.ledger/1"]
     software: str
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class DatasetEntry(Record, frozen=True, tag="dataset", tag_field="entry"):

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from keepsum.accounting.joint import JointDistances, joint_distances
 from keepsum.errors import InputError, PlanError
-from keepsum.lattice.determined import determined
+from keepsum.lattice.determined import can_change, determined
 from keepsum.lattice.matrix import frozen
 from keepsum.lattice.structure import Structure
 from keepsum.ledger.entries import KeptMargin, KeptRows, TableEntry
@@ -133,8 +133,11 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
     alone, before = together([new], "l1"), together(earlier, "l1")
     after = together([*earlier, new], "l1")
     for table in [*earlier, new]:
-        known = before if table is not new else alone
-        cells = np.flatnonzero(table.fixed(after.structure) & ~table.fixed(known.structure))
+        known = table.fixed((alone if table is new else before).structure)
+        if any(other.cells == table.cells for other in ([new] if table is not new else earlier)):
+            # Pinned cells of the same table, which the curator has accepted.
+            known |= table.fixed((before if table is new else alone).structure)
+        cells = np.flatnonzero(table.fixed(after.structure) & ~known)
         if len(cells):
             raise PlanError(_pinned(table, cells, new, earlier))
     known_cells = np.union1d(alone.structure.pinned, before.structure.pinned)
@@ -145,17 +148,13 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
             f"The totals kept by {_entries(earlier)} and by this release together determine {count} of the dataset "
             f"exactly: {names}. Keep fewer totals."
         )
-    protected = {
-        attribute.axis
-        for distances in (alone, before)
-        for attribute in distances.by_attribute
-        if attribute.any_value is not None
-    }
-    for attribute in after.by_attribute:
-        if attribute.any_value is None and not attribute.unknown and attribute.axis in protected:
+    for axis in new.domain.axes:
+        values = new.domain.codes(axis)
+        protected = any(can_change(distances.structure, values) for distances in (alone, before))
+        if protected and not can_change(after.structure, values):
             raise PlanError(
                 f"Together with the totals kept by {_entries(earlier)}, the totals of this release allow no change of "
-                f"{attribute.axis!r} any more, so that nothing would protect it. Keep fewer totals."
+                f"{axis!r} any more, so that nothing would protect it. Keep fewer totals."
             )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -244,12 +245,10 @@ class Ledger:
         cost = CostRecord.of(Cost.of(guarantee_of(certificate.mechanism, certificate.guarantee)))
         with self._writing() as (transaction, state):
             known = state.dataset(dataset)
-            _check_new(certificate, state)
+            past = _past(certificate)
+            _check_new(certificate, past, state)
             charge = Charge(table_entry(known.name, kept, records_of(certificate.records)), certificate.mechanism, cost)
             Kept.of(charge.table, None, known.domain)  # which refuses a table of another dataset
-            past = ImportedRecord(
-                released=certificate.released, sha256=certificate.table.sha256, certificate=_digest(certificate)
-            )
             _append_spend(transaction, known, charge, past)
         return self.standing(known.name)
 
@@ -290,9 +289,9 @@ class Ledger:
     # -- internals ----------------------------------------------------------------------------------
 
     def _create(self, entry: DatasetEntry) -> None:
-        from keepsum import __version__
+        from importlib.metadata import version  # slow to import, and needed once
 
-        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}")
+        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {version('keepsum')}", id=token_hex(16))
         problem = None
         try:
             self._store.create([encoded(first), encoded(entry)])
@@ -368,19 +367,20 @@ def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, im
     return transaction.append(encoded(entry))
 
 
-def _check_new(certificate: Certificate, state: State) -> None:
-    """Refuse a certificate that is in the ledger already."""
-    head, digest = None if certificate.ledger is None else certificate.ledger.head, _digest(certificate)
-    for spend in state.spends.values():
-        imported = spend.entry.imported
-        if spend.hash == head or (imported is not None and imported.certificate == digest):
-            raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
-
-
-def _digest(certificate: Certificate) -> str:
+def _past(certificate: Certificate) -> ImportedRecord:
     """What tells one release from another, even if both tables are the same by chance; signed later, it is the same."""
     facts = msgspec.to_builtins(msgspec.structs.replace(certificate, signature=None, postprocessing=[]))
-    return sha256(canonical(facts)).hexdigest()
+    digest = sha256(canonical(facts)).hexdigest()
+    return ImportedRecord(released=certificate.released, sha256=certificate.table.sha256, certificate=digest)
+
+
+def _check_new(certificate: Certificate, past: ImportedRecord, state: State) -> None:
+    """Refuse a certificate that is in the ledger already."""
+    head = None if certificate.ledger is None else certificate.ledger.head
+    for spend in state.spends.values():
+        imported = spend.entry.imported
+        if spend.hash == head or (imported is not None and imported.certificate == past.certificate):
+            raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
 
 
 def _checked_name(name: str) -> str:

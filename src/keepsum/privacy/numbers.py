@@ -92,7 +92,9 @@ def shown_at_most(number: Fraction, length: int = 8) -> str:
 
 def plain(number: Decimal) -> str:
     """A decimal in plain digits, or with an exponent where it would start with many zeros."""
-    if not number or -4 <= number.adjusted() < 16:
+    if not number:
+        return "0"
+    if -4 <= number.adjusted() < 16:
         return f"{number.normalize(Context(prec=50)):f}"
     return f"{number.normalize(Context(prec=50)):e}".replace("e+", "e")
 
