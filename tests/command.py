@@ -147,7 +147,10 @@ def import_everything() -> None:
     for module in pkgutil.walk_packages(keepsum.__path__, "keepsum."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure"):
+    for name in (
+        *("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "pyarrow.dataset", "matplotlib.figure"),
+        *("ibis.backends.duckdb", "ibis.backends.sqlite"),  # a second, for every command that counts records
+    ):
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("typer._adapters")  # what typer imports at its first option, where it does
