@@ -42,6 +42,12 @@ def plan(table):
     return ks.plan(table.keep(*CYCLE), ks.Laplace(epsilon=1))
 
 
+@pytest.fixture(scope="module")
+def certified(plan):
+    """The plan with what 500 pairs of its chains showed."""
+    return plan.certify(pairs=500)
+
+
 @pytest.fixture
 def fresh(plan):
     """The same plan, of whose chains nothing has been shown."""
@@ -179,9 +185,8 @@ def test_at_large_epsilon_the_cheaper_chain_is_taken():
 # -- releases ----------------------------------------------------------------------------------------
 
 
-def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp_path):
-    plan = plan.certify(pairs=500)
-    out = plan.release(table, accept_delta="0.99")
+def test_a_release_by_chains_is_certified_recorded_and_verified(certified, table, tmp_path):
+    out = certified.release(table, accept_delta="0.99")
     record = out.certificate.guarantee
     assert record.sampling.exactness == "estimated"
     (block,) = record.blocks
@@ -198,12 +203,12 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(plan, table, tmp
     path = out.save(tmp_path / "out.csv")
     assert ks.verify(path), ks.verify(path)
     again = ks.Certificate.from_json((tmp_path / "out.certificate.json").read_bytes()).plan()
-    assert str(again.guarantee) == str(plan.guarantee)
+    assert str(again.guarantee) == str(certified.guarantee)
 
 
-def test_a_delta_from_sampling_must_be_accepted(plan, table):
+def test_a_delta_from_sampling_must_be_accepted(certified, table):
     """A limit of 0.02 is nothing to publish unasked; the sentence names it, says what it is, and what is exact."""
-    plan = plan.certify(pairs=500)
+    plan = certified
     delta = plan.guarantee.sampling_delta(plan.person)
     assert delta > Fraction(1, 10**6)
     with pytest.raises(ks.PlanError) as refused:
@@ -239,17 +244,16 @@ def test_what_cannot_be_accepted_is_refused_before_it_is_measured(fresh, table, 
         fresh.release(table, accept_delta="0.99")
 
 
-def test_the_plan_names_what_is_exact_and_says_what_is_proved(plan):
-    plan = plan.certify(pairs=500)
-    text = " ".join(plan.explain().split())
+def test_the_plan_names_what_is_exact_and_says_what_is_proved(certified):
+    text = " ".join(certified.explain().split())
     assert "The loss is proved for the target; the confidence limit and the extrapolation are not." in text
     assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in text
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
-    monkeypatch.setattr(observing, "DEFAULT_PAIRS", 1_000)
+    monkeypatch.setattr(observing, "DEFAULT_PAIRS", 500)
     out = fresh.release(table, accept_delta="0.99")
-    assert out.certificate.guarantee.blocks[0].convergence.pairs == 1_000
+    assert out.certificate.guarantee.blocks[0].convergence.pairs == 500
 
 
 def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
@@ -259,19 +263,18 @@ def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
             fresh.with_convergence(Convergence(groups, 0.0, 0.95))
 
 
-def test_rounding_is_in_every_figure(fresh, table, tmp_path):
+def test_rounding_is_in_every_figure(certified, table, tmp_path):
     """Pairs are made of the same floats and cannot see them: they come on top of the limit and of the extrapolation."""
     plain, rounded = (BlockConvergence(1, 50, 10, 1_000, ((1, 4_000),), 0, 0.95, 0.0, f) for f in (0.0, 1e-7))
     assert rounded.upper == pytest.approx(plain.upper + 1e-7, rel=1e-12)
     assert rounded.extrapolated == pytest.approx(plain.extrapolated + 1e-7, rel=1e-12)
-    shown = fresh.certify(pairs=1_000)
-    found = shown.convergence
+    found = certified.convergence
     (group,) = found.chains
-    assert 0 < group.rounding == fresh.samplers[0].chain.rounding
+    assert 0 < group.rounding == certified.samplers[0].chain.rounding
     assert group.extrapolated >= 1e-9 + group.rounding
     assert group.upper > group.bound.upper
     assert found.error.extrapolated == group.extrapolated
-    out = shown.release(table, accept_delta="0.99")
+    out = certified.release(table, accept_delta="0.99")
     record = out.certificate.guarantee.blocks[0].convergence
     assert (record.rounding, record.extrapolated) == (group.rounding, group.extrapolated)
     assert ks.verify(out.save(tmp_path / "out.csv"))
