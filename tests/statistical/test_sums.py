@@ -57,6 +57,10 @@ def test_other_sums(total):
     assert_drawn_from(found, sum_law(3, 0.5, total, reach=8))
 
 
+# Draws with short words, each of which is settled in ball arithmetic: wide noise has more bins, and takes more.
+SHORT_WORDS = {"0.1": 40_000, "0.5": 40_000, "1": 20_000, "3": 40_000}
+
+
 @pytest.mark.parametrize(
     ("epsilon", "word_bits"),
     [
@@ -66,7 +70,7 @@ def test_other_sums(total):
 )
 def test_short_words(epsilon, word_bits):
     """Ties everywhere, and still the law; against ties that are rounded the power is 1 to six digits (below)."""
-    found = draws(sampler(epsilon, 3, word_bits=word_bits), 40_000)
+    found = draws(sampler(epsilon, 3, word_bits=word_bits), SHORT_WORDS[epsilon])
     assert_drawn_from(found, sum_law(3, float(epsilon), reach=12))
 
 
@@ -82,10 +86,10 @@ def test_short_words_without_the_fallback_fail(monkeypatch, wrong, epsilon):
         monkeypatch.setattr(AliasTable, "settle", to_the_other)
     else:
         monkeypatch.setattr(SumLaw, "accept", lambda *_: 1)
-    found = draws(sampler(epsilon, 3, word_bits=4), 40_000)
+    found = draws(sampler(epsilon, 3, word_bits=4), SHORT_WORDS[epsilon])
     law = sum_law(3, float(epsilon), reach=12)
     assert_not_drawn_from(found, law)
-    assert power(found, law, 40_000) > 1 - 1e-6
+    assert power(found, law, SHORT_WORDS[epsilon]) > 1 - 1e-6
 
 
 def test_a_biased_coin_fails():
