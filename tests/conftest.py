@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that fork come first: a fork of a process with the tables of all the others takes three times as long."""
+    """Tests that fork come first, while the process is small: the larger it is, the longer a fork takes."""
     items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "Fork"))
 
 
