@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keepsum.errors import InputError
@@ -70,15 +70,3 @@ def _values(text: str, separator: str, end: str) -> tuple[list[str], int]:
         if match[2] != separator:
             return values, position if match[2] == end else 0
     return values, 0
-
-
-def parse_nesting(pairs: Sequence[str] | None) -> dict[str, str]:
-    """The parent of each nested axis, from the option --within."""
-    nesting: dict[str, str] = {}
-    for text in pairs or []:
-        child, colon, parent = text.partition(":")
-        if not (child and colon and parent):
-            raise InputError(f"Option --within must be CHILD:PARENT such as county:state, got {text!r}.")
-        if nesting.setdefault(child, parent) != parent:
-            raise InputError(f"Option --within must give {child!r} one parent, got two.")
-    return nesting

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import keepsum as ks
-from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.declaration import Declaration, declares
+from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import done, shown
 from keepsum.cli.standard_output import destination
 from keepsum.errors import InputError

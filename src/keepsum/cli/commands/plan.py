@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import keepsum as ks
-from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.declaration import Declaration, declares
+from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.cli.terms import sections_in_shell_terms
 
