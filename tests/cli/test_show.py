@@ -19,7 +19,7 @@ def test_a_certificate_in_plain_words(run, output, named):
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().splitlines()
     titles = [line.split("  ")[0] for line in lines if not line.startswith(" ")]
-    assert titles[:4] == ["Released", "Table", "Kept exactly", "Noise"]
+    assert titles[:5] == ["Released", "Table", "In plain words", "Kept exactly", "Noise"]
     assert titles[-2:] == ["Not verified", "Warning"]
     text = " ".join(done.stdout.decode().split())
     for words in (

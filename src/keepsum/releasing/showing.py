@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
+from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.statements import (
     NOT_PROTECTED,
     RANDOMNESS,
@@ -26,6 +27,7 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
     return [
         ("Released", [facts.released]),
         ("Table", [f"{_axes(facts.domain)}: {_count(facts.table.cells, 'cell')}, counts in {facts.table.count!r}"]),
+        (TITLE, plain_words(person, _height(facts), len(facts.exposure.pinned), facts.randomness == "seed")),
         ("Kept exactly", _kept(facts)),
         ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
         ("Blocks", block_lines(facts.guarantee.blocks)),
@@ -58,10 +60,14 @@ def _axis(axis: AxisRecord) -> str:
 
 
 def _kept(facts: ReleaseFacts) -> list[str]:
-    height = sum(len(part.totals) for part in facts.kept.parts)
+    height = _height(facts)
     if not height:
         return ["nothing: every cell has independent noise"]
     return [kept_totals(facts.kept, facts.domain), f"{_count(height, 'total')}, {NOT_PROTECTED[height == 1]}"]
+
+
+def _height(facts: ReleaseFacts) -> int:
+    return sum(len(part.totals) for part in facts.kept.parts)
 
 
 def _accuracy(facts: ReleaseFacts) -> str:
