@@ -10,6 +10,7 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.compare import compare
+from keepsum.releasing.counted import totals_of
 from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.records import person_record
 from keepsum.releasing.sections import as_html, as_text
@@ -56,7 +57,7 @@ def _kept(plan: CompiledPlan) -> list[str]:
     height, rank = plan.invariants.height, plan.structure.rank
     if not height:
         return ["nothing: every cell has independent noise"]
-    count = f"{height:,} total{'s' * (height != 1)}"
+    count = f"{height:,} total{'s' * (height != 1)}{totals_of(plan.records)}"
     independent = "" if rank == height else f", {rank:,} of them independent"
     return [plan.invariants.describe(), f"{count}{independent}, {NOT_PROTECTED[height == 1]}"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from keepsum.releasing.codec import records_of
+from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
 from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.statements import (
@@ -33,7 +35,7 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
         ("Blocks", block_lines(facts.guarantee.blocks)),
         ("Guarantee", guarantee_lines(guarantee)),
         (person.title, [person.headline(), *(f"  {person.attribute(record)}" for record in person.person.attributes)]),
-        ("Accuracy", [_accuracy(facts)]),
+        ("Accuracy", [_accuracy(facts), *margin_lines(person.records)]),
         ("Pinned cells", _pinned(facts)),
         ("Bounded cells", [_bounded(facts)]),
         ("Randomness", [RANDOMNESS[facts.randomness]]),
@@ -63,7 +65,8 @@ def _kept(facts: ReleaseFacts) -> list[str]:
     height = _height(facts)
     if not height:
         return ["nothing: every cell has independent noise"]
-    return [kept_totals(facts.kept, facts.domain), f"{_count(height, 'total')}, {NOT_PROTECTED[height == 1]}"]
+    count = _count(height, "total") + totals_of(records_of(facts.records))
+    return [kept_totals(facts.kept, facts.domain), f"{count}, {NOT_PROTECTED[height == 1]}"]
 
 
 def _height(facts: ReleaseFacts) -> int:

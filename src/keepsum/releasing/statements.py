@@ -17,6 +17,7 @@ from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
 from keepsum.releasing.codec import records_of, stated_mechanism
+from keepsum.releasing.counted import is_bounded, records_concern
 from keepsum.releasing.facts import (
     AttributeRecord,
     BlockRecord,
@@ -146,7 +147,7 @@ class PersonStatements:
     @property
     def bounded(self) -> bool:
         """Whether only so many records of each person were counted, so that some may have been left out."""
-        return self.records is not None and self.records.max_rows is not None and not self.records.one_each
+        return is_bounded(self.records)
 
     @property
     def several_change(self) -> bool:
@@ -354,30 +355,6 @@ def ledger_words(ledger: LedgerRecord | None) -> str:
         f"Charged to dataset {ledger.dataset!r}, entry {ledger.entry:,} of its ledger, before the noise was drawn; the "
         f"hash of that entry begins {ledger.head[:12]}."
     )
-
-
-def records_concern(records: Records | None) -> list[str]:
-    """A sentence on whom the guarantee protects, if the table was counted from records."""
-    if records is None:
-        return []
-    if records.max_rows is None:
-        return [
-            "The guarantee is per record: one person may own several records, and is then protected less. Losses of a "
-            "person's records add up."
-        ]
-    if records.one_each:
-        return [
-            "Every record was declared to be of another person, and nobody checked that: whoever has several is "
-            "protected less, because the losses of a person's records add up."
-        ]
-    named = "" if records.unit is None else f" (column {records.unit!r})"
-    return [
-        f"At most {_count(records.max_rows, 'record')} of each person{named} "
-        f"{'was' if records.max_rows == 1 else 'were'} counted, the first in the order of their labels, so totals of "
-        f"late labels lose most; kept totals are those of the counted records, not of all. The loss is for a change of "
-        f"one attribute of each counted record; a change that lets other records be counted can change every "
-        f"attribute, and kept totals too."
-    ]
 
 
 def loss_concern(guarantee: Guarantee, records: Records | None = None) -> list[str]:

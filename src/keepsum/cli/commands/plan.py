@@ -73,14 +73,18 @@ def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
 
 
 def _sections(made: ks.Plan, accuracy: ks.Accuracy | None) -> list[tuple[str, list[str]]]:
+    from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
 
-    margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
-    return [*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in _warnings(made))]
+    margin = ["not known: a block has no sampler"]
+    if accuracy is not None:
+        margin = [str(accuracy), *margin_lines(made.records)]
+    return [*topics(made), ("Accuracy", margin), *(("Warning", [sentence]) for sentence in _warnings(made))]
 
 
 def _warnings(made: ks.Plan) -> list[str]:
-    from keepsum.releasing.statements import loss_concern, records_concern
+    from keepsum.releasing.counted import records_concern
+    from keepsum.releasing.statements import loss_concern
 
     return [*loss_concern(made.guarantee, made.records), *records_concern(made.records)]
 
