@@ -38,7 +38,9 @@ def test_readme_example_prints_what_it_shows():
     assert output_of(example) in blocks(readme, "")
 
 
-@pytest.mark.parametrize("name", [pytest.param("mcmc.md", marks=pytest.mark.audit), "general.md", "accounting.md", "ledger.md"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("mcmc.md", marks=pytest.mark.audit), "general.md", "accounting.md", "ledger.md"]
+)
 def test_pages_print_what_they_show(name):
     """The examples run one after the other, as a reader would type them; each one's output stands below it."""
     page = (REPO / "docs" / name).read_text(encoding="utf-8")
