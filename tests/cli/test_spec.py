@@ -28,6 +28,10 @@ path = "out/"
 """
 OPTIONS = ["counts.csv", "--count", "n", "--keep", "county", "--epsilon", "0.5"]
 PEOPLE = "person,county,sex,age\n1,A,f,3\n1,A,f,4\n2,B,m,40\n3,B,f,80\n"
+TOGETHER = (
+    "Together Where the 2 tables are about the same people, their losses add up. 2 releases together: {} distance. "
+    "This holds between datasets that agree on the kept totals of all of these releases"
+)
 SEVERAL = """
 [source]
 data = "people.csv"
@@ -128,7 +132,7 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
     assert done.returncode == 0, done.stderr
     words = done.stdout.decode()
     assert words.index("Release         county by sex") < words.index("Release         age")
-    assert "2 releases. Where they are about the same people, their losses add up." in words
+    assert TOGETHER.format("epsilon 3 per unit of l1") in " ".join(words.split())
     for place in ("county_sex/", "age.csv"):
         assert run("verify", place).returncode == 0
     again = run("marginal", "county_sex/", "--axes", "sex", "-o", "again.csv")
@@ -137,6 +141,23 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
     facts = certificate(here / "age.certificate.json")
     assert facts["records"] == {"unit": "person", "max_rows_per_unit": 2}
     assert facts["mechanism"]["parameters"]["epsilon"] == "2"
+
+
+@pytest.mark.parametrize(("second", "norm"), [("", "l2"), ('records.by = ["county"]', "l1")], ids=["same", "other"])
+def test_a_plan_of_several_tables_states_their_total(
+    run: Callable[..., Any], here: Path, second: str, norm: str
+) -> None:
+    """Per unit of l2 distance only where all noise is of that norm and all tables have the same cells."""
+    common = SEVERAL.split("[[table]]")[0].replace("epsilon = 1", "kind = 'gaussian'\nrho = 0.25")
+    common = common.replace("[records]", "[records]\nby = ['county', 'sex']")
+    tables = f"[[table]]\nname = 'a'\noutput.path = 'a/'\n[[table]]\nname = 'b'\noutput.path = 'b/'\n{second}\n"
+    (here / "keepsum.toml").write_text(common + tables)
+    done = run("plan")
+    assert done.returncode == 0, done.stderr
+    square = f"rho 0.5 (zCDP) at {norm} distance 1, growing with the square of the {norm}"
+    words = " ".join(done.stdout.decode().split())
+    assert TOGETHER.format(square) in words
+    assert ("Distance is measured in l1" in words) == (norm == "l1")
 
 
 def test_one_of_several_tables(run: Callable[..., Any], here: Path) -> None:

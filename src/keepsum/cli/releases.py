@@ -26,6 +26,7 @@ from keepsum.cli.standard_output import (
     record_release,
 )
 from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.cli.together import together
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
     from keepsum.specs.job import Job
     from keepsum.specs.spec import Marginal
 
-TOGETHER = (
-    "{} releases. Where they are about the same people, their losses add up. A table that is a sum over another one "
-    "costs nothing as a [[marginal]] of it, with larger noise."
-)
 STAYS_CHARGED = "The release failed after it was charged, and stays charged: entry {:,} of dataset {!r}."
 OTHERS_FAILED = "{done} What was still to be written failed: {reason}."
 SUMS_FAILED = "{done} The sums failed: {reason}. keepsum marginal makes them from the release, at no further loss."
@@ -277,7 +274,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
     for one in ready:
         sections += [] if one.job.name is None else [("Release", [one.job.name])]
         sections += sections_of(one.prepared, one.nearest_in, one.assessment)
-    return sections + ([("Together", [TOGETHER.format(len(ready))])] if len(ready) > 1 else [])
+    return sections + together([(one.job, one.prepared.plan) for one in ready])
 
 
 def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | None]:

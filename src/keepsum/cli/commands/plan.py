@@ -10,6 +10,7 @@ import keepsum as ks
 from keepsum.cli.declaration import FILES, Declaration, declares
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.cli.together import together
 
 if TYPE_CHECKING:
     from keepsum.specs.job import Job
@@ -43,14 +44,17 @@ def plan(
     jobs, _ = declared.jobs()
     for job in jobs:
         job.noise()
-    results = []
+    results, plans = [], []
     for job in jobs:
         made, accuracy = _made(job)
+        plans.append(made)
         if json:
             results.append(({} if job.name is None else {"name": job.name}) | _as_json(made, accuracy))
         else:
             name = [] if job.name is None else [("Release", [job.name])]
             show(sections_in_shell_terms([*name, *_sections(made, accuracy)]))
+    if len(jobs) > 1 and not json:
+        show(together(list(zip(jobs, plans, strict=True))))
     if json:
         show_json(results[0] if len(jobs) == 1 else results)
 
