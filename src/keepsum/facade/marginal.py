@@ -19,7 +19,7 @@ from keepsum.lattice.structure import decompose
 from keepsum.planning.plan import CompiledPlan
 from keepsum.tables.domain import Domain
 from keepsum.tables.first_rows import FirstRows
-from keepsum.tables.invariants import Invariants, Margin, describe_margin
+from keepsum.tables.invariants import Margin, describe_margin
 from keepsum.tables.released import ReleasedTable
 
 GRAND_TOTAL = "grand total"
@@ -120,13 +120,20 @@ def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str]
         name = "margin" if released.count == "total" else "total"
         table = ReleasedTable(Domain({name: [GRAND_TOTAL]}), totals, released.count)
     cells = np.bincount(sums, minlength=margin.height)
-    return Marginal(table, margin.axes, cells, _is_kept(margin, plan.invariants), plan, sums, beside)
+    return Marginal(table, margin.axes, cells, _is_kept(margin, sums, plan), plan, sums, beside)
 
 
-def _is_kept(margin: Margin, kept: Invariants) -> bool:
-    """Whether every total of a margin follows from the kept totals: a finer margin is kept, or the rank says so."""
+def _is_kept(margin: Margin, sums: IntArray, plan: CompiledPlan) -> bool:
+    """Whether every total of a margin follows from the kept totals: a finer margin is kept, or the rank says so.
+
+    Cells of one region are in the same kept totals, so where they are in different totals of the margin it does not.
+    """
+    kept, region = plan.invariants, plan.structure.region
     if any(isinstance(part, Margin) and set(margin.axes) <= set(part.axes) for part in kept.parts):
         return True
-    rows = kept.coefficients
-    both = sparse.csr_array(sparse.vstack([rows, margin.coefficients()], format="csr"))
-    return decompose(both).rank == decompose(rows).rank
+    of_region = np.zeros(len(plan.structure.sizes), dtype=np.int64)
+    of_region[region] = sums
+    if (of_region[region] != sums).any():
+        return False
+    both = sparse.csr_array(sparse.vstack([kept.coefficients, margin.coefficients()], format="csr"))
+    return decompose(both).rank == plan.structure.rank
