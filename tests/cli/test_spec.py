@@ -200,6 +200,35 @@ def test_what_is_written_is_told_if_a_later_table_fails(run: Callable[..., Any],
     assert run("release", "--only", "age", "--yes").returncode == 0
 
 
+SUMS = '[[marginal]]\naxes = ["sex"]\noutput = "sex.csv"\n'
+
+
+@pytest.mark.parametrize(
+    ("output", "sums"),
+    [("december/", "december.sex.csv"), ("d.csv", "d.sex.csv"), ("m/d.csv", "m/d.sex.csv")],
+)
+def test_sums_go_with_a_release_that_is_put_elsewhere(
+    run: Callable[..., Any], here: Path, output: str, sums: str
+) -> None:
+    """Next month's release does not meet the sums of this month's."""
+    (here / "keepsum.toml").write_text(SPEC + SUMS)
+    (here / "m").mkdir()
+    assert run("release", "--yes").returncode == 0
+    before = (here / "sex.csv").read_bytes()
+    done = run("release", "-o", output, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (here / sums).is_file()
+    assert (here / "sex.csv").read_bytes() == before
+    assert max(map(len, done.stdout.decode().splitlines())) <= 100
+
+
+def test_sums_are_not_for_standard_output(run: Callable[..., Any], here: Path) -> None:
+    (here / "keepsum.toml").write_text(SPEC + SUMS)
+    done = run("release", "-o", "-", "--certificate", "c.json", "--yes")
+    assert done.returncode == 2
+    assert b"if the spec has sums over it ([[marginal]]), got standard output." in done.stderr
+
+
 NOTHING_WRITTEN = {
     "the same place twice": (SEVERAL.replace("age.csv", "county_sex/"), "Outputs must be different places"),
     "within another": (SEVERAL.replace("age.csv", "county_sex/age.csv"), "Outputs must be different places"),

@@ -163,7 +163,7 @@ def test_a_margin_of_a_table_without_negative_counts_is_of_the_unbiased_one(tmp_
         assert margin.table.counts.tolist() == release.marginal(["age"]).table.counts.tolist()
         assert "a sum of 2 counts of the unbiased table, so its noise" in margin.note
         assert margin.note.endswith(
-            "Sums of the published table, which has no negative counts, may differ, and are biased."
+            "It may be negative. Sums of the published table, which has no negative counts, may differ, and are biased."
         )
         assert published.marginal(["county"]).note == release.marginal(["county"]).note
     assert "unbiased" not in release.marginal(["age"]).note

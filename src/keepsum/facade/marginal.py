@@ -81,7 +81,10 @@ class Marginal:
         )
         if not self.beside:
             return sentence
-        return f"{sentence} Sums of the published table, which has no negative counts, may differ, and are biased."
+        return (
+            f"{sentence} It may be negative. Sums of the published table, which has no negative counts, may differ, "
+            f"and are biased."
+        )
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The totals as a data frame; see ``ReleasedTable.to_frame``."""

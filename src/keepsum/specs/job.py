@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -162,7 +163,9 @@ def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None
     if not file.table:
         if only is not None:
             raise InputError(f"Option --only requires a spec with several tables, and {lines.name!r} has one.")
-        return [Job(overridden(common, options), None, options, lines)], file.marginal
+        return [Job(overridden(common, options), None, options, lines)], [
+            _moved(marginal, options.output.path) for marginal in file.marginal
+        ]
     names = [table.name for table in file.table]
     if only is not None and only not in names:
         raise InputError(f"Option --only must be a table of {lines.name!r} ({', '.join(names)}), got {only!r}.")
@@ -177,7 +180,20 @@ def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None
             by = table.records.by or common.records.by
             spec = overridden(merged(for_columns(common, by) if by else common, table), options)
             jobs.append(Job(spec, table.name, options, lines, place))
-    return jobs, [marginal for marginal in file.marginal if only in (None, marginal.of)]
+    marginals = [marginal for marginal in file.marginal if only in (None, marginal.of)]
+    return jobs, [_moved(marginal, options.output.path) for marginal in marginals]
+
+
+def _moved(marginal: Marginal, output: str | None) -> Marginal:
+    """Sums over a release whose place an option names: beside it and named after it, so that others stay as they are.
+
+    Sums 'states.csv' over a release in 'december/' or 'december.csv' go to 'december.states.csv'.
+    """
+    if output is None or not Path(output).name:
+        return marginal
+    place = Path(output)
+    stem = place.name if output.endswith(("/", os.sep)) else place.stem
+    return msgspec.structs.replace(marginal, output=str(place.with_name(f"{stem}.{Path(marginal.output).name}")))
 
 
 def nesting_of(file: SpecFile) -> dict[str, str]:
