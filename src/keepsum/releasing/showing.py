@@ -16,6 +16,7 @@ from keepsum.releasing.statements import (
     kept_totals,
     ledger_words,
     noise,
+    nonnegative,
     warnings_of,
 )
 
@@ -43,6 +44,7 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
         ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
         ("SHA-256", [facts.table.sha256]),
         ("Signed", ["no" if facts.signature is None else f"by {facts.signature.public_key}"]),
+        *(("Published", [nonnegative(r, facts.table.cells)]) for r in facts.postprocessing if not r.cells_changed),
         *notes,
         *(("Warning", [sentence]) for sentence in warnings_of(facts)),
     ]

@@ -286,7 +286,7 @@ def warnings_of(facts: ReleaseFacts) -> list[str]:
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
     seeded, records = facts.randomness == "seed", records_of(facts.records)
     return [
-        *(nonnegative(record, facts.table.cells) for record in facts.postprocessing),
+        *(nonnegative(record, facts.table.cells) for record in facts.postprocessing if record.cells_changed),
         *concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, records, facts.carried),
     ]
 
