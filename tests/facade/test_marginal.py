@@ -167,3 +167,15 @@ def test_a_margin_of_a_table_without_negative_counts_is_of_the_unbiased_one(tmp_
         )
         assert published.marginal(["county"]).note == release.marginal(["county"]).note
     assert "unbiased" not in release.marginal(["age"]).note
+
+
+def test_a_margin_is_saved_as_the_shell_does(release, tmp_path):
+    margin = release.marginal(["county"])
+    path = margin.save(tmp_path / "county.csv")
+    assert pd.read_csv(path)["n"].tolist() == margin.table.counts.tolist()
+    with pytest.raises(ks.InputError, match=r"already exists\. Choose another name, or replace it with force=True\."):
+        margin.save(path)
+    assert margin.save(path, force=True) == path
+    release.save(tmp_path / "r.csv")
+    with pytest.raises(ks.InputError, match="must not be beside a certificate of that name"):
+        margin.save(tmp_path / "r.csv", force=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from keepsum._arguments import check_flag, check_path
 from keepsum._arrays import Floats, IntArray
 from keepsum._text import printable
 from keepsum.accuracy.sums import sum_deviations
@@ -89,6 +92,32 @@ class Marginal:
     def to_frame(self, backend: str | None = None) -> Any:
         """The totals as a data frame; see ``ReleasedTable.to_frame``."""
         return self.table.to_frame(backend)
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the totals to a file, as ``keepsum marginal`` does, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            A file such as ``"states.csv"`` (or .parquet, .arrow).
+        force
+            Replace an existing file.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        # Locks and signatures, which sums do not need.
+        from keepsum.releasing.destination import check_sums
+        from keepsum.sources.atomic import write_file
+        from keepsum.sources.writing import kind_of, table_bytes
+
+        check_flag(force, "force=")
+        file = check_path(path, "The file of sums")
+        check_sums(file, force)
+        write_file(file, table_bytes(self.table, kind_of(file)), force)
+        return file
 
     def __repr__(self) -> str:
         words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
