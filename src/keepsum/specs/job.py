@@ -22,6 +22,7 @@ from keepsum.specs.lines import Key
 from keepsum.specs.merging import for_columns, merged, overridden
 from keepsum.specs.reading import Lines
 from keepsum.specs.spec import SECTIONS, Charged, Marginal, Spec, SpecFile, asks
+from keepsum.specs.terms import in_spec_terms
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
 
 TABLE = ("source", "axes", "records")
-UNRELATED = 3
+UNRELATED = 5
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,8 @@ class Job:
         except KeepsumError as error:
             if self.lines is None:
                 raise
-            problem = type(error)(f"{where(str(error))}{error}")
+            place = where(str(error))
+            problem = type(error)(f"{place}{in_spec_terms(str(error))}" if place else str(error))
         if problem is not None:
             raise problem
 
@@ -138,19 +140,27 @@ class Job:
 
 
 def _rank(message: str, key: str, value: Any) -> int:
-    """How closely a message is about a key: it repeats its value, names its option, or has its name as a word."""
-    if _quotes(message, value):
+    """How closely a message is about a key: it is to go, its value is wrong, repeated, or it has its name as a word."""
+    option = key.replace("_", "-")
+    if re.search(rf"\bLeave out (--{option}\b(?!-)|{key}=)", message):
         return 0
-    if re.search(rf"--{key.replace('_', '-')}\b(?!-)", message):
+    wrong = re.search(r"(?:\bgot|\bhas no label) ('[^']*'|\"[^\"]*\")", message)
+    if wrong is not None and _quotes(wrong[1], value):
         return 1
+    if not isinstance(value, dict) and _quotes(message, value):
+        return 2
+    if re.search(rf"--{option}\b(?!-)|\b{key}=", message):
+        return 3
     words = {word.lower() for word in re.findall(r"\w+", message)}
-    return 2 if key in words else UNRELATED
+    return 4 if key in words else UNRELATED
 
 
 def _quotes(message: str, value: Any) -> bool:
     """Whether a message repeats a text of a value in quotes."""
     if isinstance(value, str):
         return repr(value) in message
+    if isinstance(value, dict):
+        return any(_quotes(message, item) for pair in value.items() for item in pair)
     return isinstance(value, list) and any(_quotes(message, item) for item in value)
 
 
