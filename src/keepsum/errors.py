@@ -6,6 +6,7 @@
     ├── InputError (also a ValueError)    an argument is wrong
     │   ├── DomainError                   axes, categories, cells
     │   ├── DataError                     a row or a count of the data; never shows the count
+    │   │   └── NoticedError              labels that must be declared first (``tables/findings.py``)
     │   └── LedgerError                   the file of a ledger cannot be used
     └── PlanError                         the totals and the mechanism do not allow a release
         ├── BudgetError                   a release costs more than is left of a budget

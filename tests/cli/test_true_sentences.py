@@ -178,9 +178,12 @@ def test_python_names_calls_and_the_shell_names_options():
 
 
 def test_labels_are_not_translated():
-    sections = [("Bounded cells", ["county=with force: from 0 to 3"]), ("Warning", ["replace it with force."])]
+    sections = [
+        ("Bounded cells", ["county=with force=True: from 0 to 3"]),
+        ("Warning", ["replace it with force=True."]),
+    ]
     bounded, warned = sections_in_shell_terms(sections)
-    assert bounded == ("Bounded cells", ["county=with force: from 0 to 3"])
+    assert bounded == ("Bounded cells", ["county=with force=True: from 0 to 3"])
     assert warned == ("Warning", ["replace it with --force."])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,19 @@ import typer
 import keepsum as ks
 from keepsum._signals import held_back, let_through
 from keepsum.cli.reporting import as_json, report, sections_of
-from keepsum.cli.screen import Done, FailedError, done, note, pairs_shown, progress, show, show_json, shown, warning
+from keepsum.cli.screen import (
+    Done,
+    FailedError,
+    done,
+    note,
+    pairs_shown,
+    progress,
+    show,
+    show_json,
+    shown,
+    warning,
+    wrapped,
+)
 from keepsum.cli.standard_output import (
     STANDARD_OUTPUT,
     check_free,
@@ -26,6 +39,7 @@ from keepsum.cli.standard_output import (
     record_release,
 )
 from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.cli.together import together
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,10 +54,6 @@ if TYPE_CHECKING:
     from keepsum.specs.job import Job
     from keepsum.specs.spec import Marginal
 
-TOGETHER = (
-    "{} releases. Where they are about the same people, their losses add up. A table that is a sum over another one "
-    "costs nothing as a [[marginal]] of it, with larger noise."
-)
 STAYS_CHARGED = "The release failed after it was charged, and stays charged: entry {:,} of dataset {!r}."
 OTHERS_FAILED = "{done} What was still to be written failed: {reason}."
 SUMS_FAILED = "{done} The sums failed: {reason}. keepsum marginal makes them from the release, at no further loss."
@@ -77,7 +87,8 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
     for job in jobs:
         job.noise()  # what can be refused before a table is read comes first
     if len(jobs) + len(marginals) > 1 and any(job.spec.output.path == STANDARD_OUTPUT for job in jobs):
-        raise InputError("Output must be a file or a folder if there are several tables, got standard output.")
+        why = "there are several tables" if len(jobs) > 1 else "the spec has sums over it ([[marginal]])"
+        raise InputError(f"Output must be a file or a folder if {why}, got standard output.")
     ledgers = _ledgers(jobs)
     keys = [_check_call(job, jobs, call) for job in jobs]
     _check_places(jobs, marginals, call)
@@ -277,7 +288,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
     for one in ready:
         sections += [] if one.job.name is None else [("Release", [one.job.name])]
         sections += sections_of(one.prepared, one.nearest_in, one.assessment)
-    return sections + ([("Together", [TOGETHER.format(len(ready))])] if len(ready) > 1 else [])
+    return sections + together([(one.job, one.prepared.plan) for one in ready])
 
 
 def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | None]:
@@ -356,7 +367,7 @@ def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict
         done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=SUMS_FAILED)
     if not call.json:
         typer.echo(f"Margin       {shown(file)}")
-        typer.echo(f"             {words}")
+        typer.echo(textwrap.indent(wrapped(words, 13), " " * 13))
     return {"table": shown(file), "axes": list(sums.axes), "kept": sums.kept, "note": words}
 
 

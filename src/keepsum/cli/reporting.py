@@ -26,12 +26,13 @@ def sections_of(
     ready: Prepared, nearest_in: Norm | None, assessment: Assessment | None = None
 ) -> list[tuple[str, list[str]]]:
     """What the curator must know before any budget is spent."""
+    from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
     from keepsum.releasing.statements import ledger_words
 
     return [
         *topics(ready.plan),
-        ("Accuracy", [str(ready.accuracy)]),
+        ("Accuracy", [str(ready.accuracy), *margin_lines(ready.plan.records)]),
         ("Bounded cells", _bounded(ready)),
         *([("Published", [PUBLISHED_NEAREST.format(nearest_in)])] if nearest_in is not None else []),
         ("Ledger", [ledger_words(None)] if assessment is None else assessment.lines),

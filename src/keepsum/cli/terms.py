@@ -42,7 +42,7 @@ IN_SHELL = {
     "plan.explain()": "keepsum plan",
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
-    "with force": "with --force",
+    "with force=True": "with --force",
     "Pass patient=True": "Pass --patient",
     "with bins=": "with --bins",
     "by bins=": "by --bins",

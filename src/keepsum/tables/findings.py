@@ -78,19 +78,24 @@ class BlankTotals:
 
 @dataclass(frozen=True)
 class Nested:
-    """Axes each of which determines another, as if nested in it, with all nesting that is declared or looks so."""
+    """Axes each of which determines another, as if nested in it, with all nesting that is declared or looks so.
+
+    If ``nearly``, most of its labels do: places in two states may have one name.
+    """
 
     parents: tuple[tuple[str, str], ...]
     within: tuple[tuple[str, str], ...]
+    nearly: bool = False
 
     @property
     def sentence(self) -> str:
         """What is wrong, and what to do."""
         child, parent = self.parents[0]
+        each = f"Most labels of {child!r} have" if self.nearly else f"Each {child!r} has"
+        nest = f"within={dict(self.within)!r} to nest {'it' if len(self.parents) == 1 else 'them'}"
         return (
-            f"Each {child!r} has one {parent!r} in the data, as if nested in it, but they are declared as independent "
-            f"axes. Pass within={dict(self.within)!r} to nest {'it' if len(self.parents) == 1 else 'them'}, or "
-            f"dense=True if every combination is meant to be a cell."
+            f"{each} one {parent!r} in the data, as if nested in it, but they are declared as independent axes. Pass "
+            f"{nest}, or dense=True if every combination is meant to be a cell."
         )
 
 

@@ -9,7 +9,7 @@ import typer
 
 import keepsum as ks
 from keepsum._signals import held_back
-from keepsum.cli.screen import done, progress, show_json, shown
+from keepsum.cli.screen import done, progress, show_json, shown, wrapped
 from keepsum.cli.standard_output import FREE, INCOMPLETE, STANDARD_OUTPUT, check_free, deliver
 from keepsum.errors import InputError
 
@@ -101,4 +101,4 @@ def marginal(
         )
         return
     typer.echo(f"Margin  {'to standard output' if is_stream else shown(output)}")
-    typer.echo(note)
+    typer.echo(wrapped(note))

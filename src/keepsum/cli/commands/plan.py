@@ -11,6 +11,7 @@ from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.cli.together import together
 
 if TYPE_CHECKING:
     from keepsum.specs.job import Job
@@ -44,14 +45,17 @@ def plan(
     jobs, _ = declared.jobs()
     for job in jobs:
         job.noise()
-    results = []
+    results, plans = [], []
     for job in jobs:
         made, accuracy = _made(job)
+        plans.append(made)
         if json:
             results.append(({} if job.name is None else {"name": job.name}) | _as_json(made, accuracy))
         else:
             name = [] if job.name is None else [("Release", [job.name])]
             show(sections_in_shell_terms([*name, *_sections(made, accuracy)]))
+    if len(jobs) > 1 and not json:
+        show(together(list(zip(jobs, plans, strict=True))))
     if json:
         show_json(results[0] if len(jobs) == 1 else results)
 
@@ -74,14 +78,18 @@ def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
 
 
 def _sections(made: ks.Plan, accuracy: ks.Accuracy | None) -> list[tuple[str, list[str]]]:
+    from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
 
-    margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
-    return [*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in _warnings(made))]
+    margin = ["not known: a block has no sampler"]
+    if accuracy is not None:
+        margin = [str(accuracy), *margin_lines(made.records)]
+    return [*topics(made), ("Accuracy", margin), *(("Warning", [sentence]) for sentence in _warnings(made))]
 
 
 def _warnings(made: ks.Plan) -> list[str]:
-    from keepsum.releasing.statements import loss_concern, records_concern
+    from keepsum.releasing.counted import records_concern
+    from keepsum.releasing.statements import loss_concern
 
     return [*loss_concern(made.guarantee, made.records), *records_concern(made.records)]
 
