@@ -104,14 +104,16 @@ def test_leaving_in_the_middle_writes_nothing(answered: Callable[..., Any], here
 def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
     (here / "visits.csv").write_text("person,clinic,age\n1,North,3\n1,South,3\n2,North,40\n")
     answers = ["n", "clinic,town", "clinic,age", "", "North,North", "North,South", "bins 18,0", "bins 0,18,"]
-    answers += ["clinic", "person", "some", "1", "", "", "", "n", "visits/"]
+    answers += ["", "maybe", "y", "clinic", "person", "some", "1", "", "", "", "n", "visits/"]
     done = answered(answers, "visits.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "must be one of person, clinic, age, got 'town'" in said
     assert "Categories of clinic, with commas between them (or: bins 0,18,65," in said
     assert "must have different labels" in said
-    assert "Can one person have several records? Then which column identifies a person?" in said
+    assert said.count("Can one person have several records? [y/n]") == 3  # Enter is no answer
+    assert said.count("The answer must be y for yes or n for no.") == 2
+    assert "Which column identifies a person? (- if none does: the guarantee is then for one record" in said
     assert "The column of the unit must not be an axis" in said
     assert "At most how many records of each person are counted?" in said
     assert "privacy loss of one person?" in said
@@ -129,12 +131,11 @@ def test_nested_records_and_one_record_per_person(
     (here / "people.csv").write_text("county;state\nCook;IL\nLake;WI\n")
     (here / "states.toml").write_text('state = ["IL", "WI"]\n')
     answers = ["n", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", "Cook,Lake"]
-    answers += ["Lake", "", "state", "n", "state", "y", "", "1", "n", "people/"]
+    answers += ["Lake", "n", "state", "n", "state", "y", "", "1", "n", "people/"]
     done = answered(answers, "people.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Categories of county in IL, with commas" in said
-    assert "(Enter: every record is of another person)" in said
     assert "Is epsilon to be the privacy loss of one person?" in said
     assert spec_in(here)["records"] == {"by": ["county", "state"], "max_rows_per_unit": 1}
     assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
@@ -155,7 +156,7 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
     database.execute("INSERT INTO people VALUES ('A'), ('B')")
     database.commit()
     database.close()
-    done = answered(["peopl", "people", "town", "county", "A,B", "", "total", "y", "1", "n", "out/"], "people.db")
+    done = answered(["peopl", "people", "town", "county", "A,B", "n", "total", "y", "1", "n", "out/"], "people.db")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Which table of the database? (other, people)" in said
@@ -168,9 +169,25 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
 
 def test_a_column_of_records_alone(answered: Callable[..., Any], here: Path) -> None:
     (here / "one.csv").write_text("county\nA\nB\n")
-    done = answered(["county", "A,B", "", *END[:3], "n", "out/"], "one.csv")
+    done = answered(["county", "A,B", "n", *END[:3], "n", "out/"], "one.csv")
     assert done.returncode == 0, done.stderr
     assert spec_in(here)["records"] == {"by": ["county"], "max_rows_per_unit": 1}
+
+
+def test_several_records_of_persons_whom_no_column_identifies(answered: Callable[..., Any], here: Path) -> None:
+    """Then nothing is claimed per person; a bound that options give is not asked for again."""
+    (here / "one.csv").write_text("county,person\nA,x\nB,x\n")
+    by = ["one.csv", "--by", "county", "--categories", "county=A,B"]
+    done = answered(["y", "-", "total", "1", "n", "out/"], *by)
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["records"] == {"by": ["county"]}
+    assert b"privacy loss of one person" not in done.stderr
+    done = answered(["-", "person", "total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "2", "--force")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(here)["records"] == {"by": ["county"], "unit": "person", "max_rows_per_unit": 2}
+    done = answered(["total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "1", "--force")
+    assert done.returncode == 0, done.stderr
+    assert b"several records" not in done.stderr
 
 
 # -- files of any kind ------------------------------------------------------------------------------

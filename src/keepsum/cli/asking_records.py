@@ -12,6 +12,7 @@ from keepsum.cli.more_options import pair, split, with_options
 from keepsum.errors import InputError
 
 BINS, FILE = "bins ", "file "
+NONE = "-"  # the answer that no column does
 
 
 def asked_about_records(declared: Declaration, columns: Sequence[str]) -> Declaration:
@@ -126,23 +127,34 @@ def _categories(declared: Declaration, column: str, path: tuple[str, ...]) -> Ca
 
 
 def _asked_about_persons(declared: Declaration, columns: Sequence[str]) -> Declaration:
-    """Ask who a person is, and how many records of each are counted."""
-    question = (
-        "Can one person have several records? Then which column identifies a person? "
-        "(Enter: every record is of another person)"
-    )
+    """Ask whether a person may have several records, and if so who a person is, and how many of them are counted.
+
+    Nothing is assumed: that every record is of another person is a claim that only the curator can make.
+    """
+    if declared.max_rows_per_unit == 1:  # which alone declares that every record is of another person
+        return declared
+    if declared.max_rows_per_unit is None and not questions.confirm("Can one person have several records?", None):
+        return replace(declared, max_rows_per_unit=1)
     by = _by(declared)
 
-    def read(answer: str) -> str:
+    def read(answer: str) -> str | None:
         from keepsum.sources.records.declaring import check_unit
 
-        questions.chosen("The column", columns, optional=True)(answer)
-        check_unit(answer or None, 1 if answer else None, by)
+        if answer == NONE and declared.max_rows_per_unit is None:
+            return None
+        if answer == NONE:
+            raise InputError("A column must identify a person, because --max-rows-per-unit bounds the records of each.")
+        questions.chosen("The column", columns)(answer)
+        check_unit(answer, 1, by)
         return answer
 
-    unit = questions.ask_until(question, "", read)
-    if not unit:
-        return replace(declared, max_rows_per_unit=declared.max_rows_per_unit or 1)
+    without = f" ({NONE} if none does: the guarantee is then for one record, not for one person)"
+    question = f"Which column identifies a person?{without if declared.max_rows_per_unit is None else ''}"
+    unit = questions.ask_until(question, None, read)
+    if unit is None:
+        return declared
+    if declared.max_rows_per_unit is not None:
+        return replace(declared, unit=unit)
 
     def bounded(answer: str) -> Declaration:
         from keepsum.sources.records.declaring import check_unit
@@ -152,6 +164,4 @@ def _asked_about_persons(declared: Declaration, columns: Sequence[str]) -> Decla
         check_unit(unit, int(answer), by)
         return replace(declared, unit=unit, max_rows_per_unit=int(answer))
 
-    if declared.max_rows_per_unit is not None:
-        return replace(declared, unit=unit)
     return questions.ask_until("At most how many records of each person are counted?", None, bounded)

@@ -16,6 +16,7 @@ from keepsum.errors import InputError, KeepsumError
 from keepsum.tables.source import DEFAULT_COUNT
 
 T = TypeVar("T")
+YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False}
 COUNT_NAMES = (DEFAULT_COUNT, "n", "counts", "population", "pop", "total", "value")
 
 
@@ -35,9 +36,18 @@ def ask_until(question: str, default: str | None, read: Callable[[str], T]) -> T
         note(in_shell_terms(problem))
 
 
-def confirm(question: str, default: bool = False) -> bool:
-    """Ask a question that is answered by yes or no."""
-    return bool(typer.confirm(printable(question), default=default, err=True))
+def confirm(question: str, default: bool | None = False) -> bool:
+    """Ask a question that is answered by yes or no; by Enter only if there is a default."""
+
+    def read(answer: str) -> bool:
+        if not answer and default is not None:
+            return default
+        if answer.lower() not in YES_OR_NO:
+            raise InputError("The answer must be y for yes or n for no. Ctrl-C leaves, and nothing is written.")
+        return YES_OR_NO[answer.lower()]
+
+    choices = {None: "y/n", True: "Y/n", False: "y/N"}[default]
+    return ask_until(f"{question} [{choices}]", "", read)
 
 
 def chosen(what: str, choices: Sequence[str], optional: bool = False) -> Callable[[str], str]:
