@@ -15,7 +15,7 @@ import pytest
 
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.more_options import split, with_options
-from keepsum.cli.questions import are_showable, likely_count, margins
+from keepsum.cli.questions import are_showable, likely_count, margins, nestings
 from keepsum.errors import InputError
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
@@ -363,9 +363,9 @@ def test_more_options_are_added_to_those_there_are() -> None:
 def test_answers_are_read_as_in_a_shell() -> None:
     assert margins("county sex,age total") == ["--keep=county", "--keep=sex,age", "--keep-total"]
     assert split("--within 'a b:c'") == ["--within", "a b:c"]
-    for read in (margins, split):
+    for read, wrong in ((margins, 'a "b'), (margins, "a,"), (nestings, "a:b:c"), (split, "'")):
         with pytest.raises(InputError):
-            read("'")
+            read(wrong)
     with pytest.raises(InputError, match="At least one total"):
         margins("")
     assert likely_count(["a", "N", "b"]) == "N"

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from keepsum.cli import questions
+from keepsum.cli.categories import joined, listed, pair
 from keepsum.cli.declaration import Declaration
-from keepsum.cli.more_options import pair, split, with_options
+from keepsum.cli.more_options import with_options
 from keepsum.errors import InputError
 
 BINS, FILE = "bins ", "file "
@@ -21,7 +22,7 @@ def asked_about_records(declared: Declaration, columns: Sequence[str]) -> Declar
         by = questions.ask_until(
             "Columns to count records by, with commas between them", None, questions.several("A column", columns)
         )
-        declared = replace(declared, by=by)
+        declared = replace(declared, by=[listed(by)])
         declared = _asked_about_nesting(declared, by)
     for column in _by(declared):
         declared = _asked_about_categories(declared, column)
@@ -45,11 +46,13 @@ def _asked_about_nesting(declared: Declaration, by: Sequence[str]) -> Declaratio
 
         if not answer:
             return declared
-        changed = with_options(declared, [f"--within={one}" for one in split(answer)])
+        changed = with_options(declared, [f"--within={joined(*one)}" for one in questions.nestings(answer, by)])
         check_nesting(by, changed.options().axes.within or {})
         return changed
 
-    question = f"Is one of them within another? (such as {by[-1]}:{by[0]}, several with a blank between; Enter: no)"
+    question = (
+        f"Is one of them within another? (such as {joined(by[-1], by[0])}, several with a blank between; Enter: no)"
+    )
     return questions.ask_until(question, "", read)
 
 

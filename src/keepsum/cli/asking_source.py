@@ -52,7 +52,7 @@ def asked_about_source(declared: Declaration) -> Declaration:
     if declared.count is not None or declared.wide is not None:
         return declared
     if questions.are_showable(columns):
-        note(f"Columns: {', '.join(columns)}.")
+        note(f"Columns: {questions.shown_list(columns)}.")
     if not _has_counts(declared, columns):
         return asked_about_records(declared, columns)
     count = questions.ask_until(
@@ -140,7 +140,7 @@ def _table_of_database(declared: Declaration) -> tuple[Declaration, list[str]]:
         changed = replace(declared, database_table=answer)
         return changed, _columns(changed)
 
-    choices = f" ({', '.join(names)})" if names else ""
+    choices = f" ({questions.shown_list(names)})" if names else ""
     return questions.ask_until(f"Which table of the database?{choices}", names[0] if len(names) == 1 else None, read)
 
 

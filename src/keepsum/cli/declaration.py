@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from keepsum.cli import completion
-from keepsum.cli.categories import parse_categories, parse_nesting
+from keepsum.cli.categories import parse_carried, parse_categories, parse_margin, parse_name, parse_names, parse_nesting
 from keepsum.cli.records import parse_bins, parse_missing
 from keepsum.errors import InputError
 
@@ -25,6 +25,8 @@ FILES = """Categories:
     --categories 'education=Low,Medium,High,Very High' --categories 'town="Rome, NY",Utica'
 
     --within county:state --categories 'county:IL=Cook,Lake' --categories 'county:WI=Lake'
+
+A name or label with a comma or a colon in it is put in double quotes: --drop '"Region, state",Age group'
 
 The rows of a release are in the order of the declared categories, or in the natural order of the labels (5-9 before
 10-14) where none are declared, whatever the order of the file, unless --keep-order declares that order public.
@@ -306,10 +308,10 @@ class Declaration:
             source=Source(
                 data=self.table,
                 table=self.database_table,
-                count=self.count,
-                drop=_names(self.drop) or None,
+                count=parse_name(self.count),
+                drop=parse_names(self.drop, "Option --drop") or None,
                 drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows") or None,
-                carry=self._carry() or None,
+                carry=parse_carried(self.carry) or None,
                 wide=self._wide(),
                 keep_order=self.keep_order or None,
                 sheet=self.sheet,
@@ -318,21 +320,23 @@ class Declaration:
                 flags=self._flags() or None,
             ),
             records=Records(
-                by=_names(self.by) or None,
+                by=parse_names(self.by, "Option --by") or None,
                 bins={column: [*edges] for column, edges in parse_bins(self.bins or []).items()} or None,
                 missing=parse_missing(self.missing or []) or None,
-                unit=self.unit,
+                unit=parse_name(self.unit),
                 max_rows_per_unit=self.max_rows_per_unit,
             ),
             axes=Axes(
-                names=_names(self.axes) or None,
+                names=parse_names(self.axes, "Option --axes") or None,
                 within=within or None,
                 domain=self.domain,
                 dense=self.dense or None,
                 categories=parse_categories(self.categories or [], {**(nesting or {}), **within}) or None,
             ),
             keep=Keep(
-                margins=[*(self.keep or [])] or None, total=self.keep_total or None, files=self.keep_file or None
+                margins=[parse_margin(text) for text in self.keep or []] or None,
+                total=self.keep_total or None,
+                files=self.keep_file or None,
             ),
             mechanism=Noise(
                 kind=kind,
@@ -342,21 +346,11 @@ class Declaration:
                 sigma=self.sigma,
                 norm=self.norm,
                 per_person=self.per_person or None,
-                attributes=_names(self.attributes) or None,
+                attributes=parse_names(self.attributes, "Option --attributes") or None,
                 to=self.to,
                 calibration=self.calibration,
             ),
         )
-
-    def _carry(self) -> list[str] | dict[str, str]:
-        """Columns to carry, each with its axis if one of them has one."""
-        pairs = [name.partition(":") for name in _names(self.carry)]
-        if not any(colon for _, colon, _ in pairs):
-            return [name for name, _, _ in pairs]
-        for name, _, axis in pairs:
-            if not name or not axis:
-                raise InputError(f"Option --carry must be COLUMN:AXIS such as fips:county, got {name!r}.")
-        return {name: axis for name, _, axis in pairs}
 
     def _wide(self) -> str | dict[str, Any] | None:
         if self.wide is None or "=" not in self.wide:
@@ -371,10 +365,6 @@ class Declaration:
             if not name or not equals or flags.setdefault(name, value) != value:
                 raise InputError(f"Option --flag must give an attribute one value, such as OBS_STATUS=A, got {text!r}.")
         return flags
-
-
-def _names(texts: Sequence[str] | None) -> list[str]:
-    return [name for text in texts or [] for name in text.split(",")]
 
 
 def declares(command: Callable[..., None]) -> Callable[..., None]:

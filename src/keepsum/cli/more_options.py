@@ -71,28 +71,3 @@ def _parsed(arguments: Sequence[str]) -> Declaration:
     if problem or not parsed:
         raise InputError(f"Options must be like --within county:state, but: {problem or 'nothing was given'}")
     return parsed[0]
-
-
-def listed(labels: Sequence[Any]) -> str:
-    """Labels with commas between them, as options take them.
-
-    >>> listed(["Cook", "Rome, NY", '5" pipe', " x"])
-    'Cook,"Rome, NY","5"" pipe"," x"'
-    """
-    return ",".join(_quoted(str(label), ',"') for label in labels)
-
-
-def pair(axis: str, labels: Sequence[Any], *path: str) -> str:
-    """A column and labels, as ``--drop-rows`` and ``--categories`` take them; ``path`` are the parents of the labels.
-
-    >>> pair("town", ["Total"]), pair("a=b", ["Total"]), pair("county", ["Cook", "Lake"], "IL")
-    ('town=Total', '"a=b"=Total', 'county:IL=Cook,Lake')
-    """
-    return f"{':'.join(_quoted(part, ':=' + chr(34)) for part in (axis, *path))}={listed(labels)}"
-
-
-def _quoted(text: str, special: str) -> str:
-    if text == text.strip() and not any(mark in text for mark in special):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'
