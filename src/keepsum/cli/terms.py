@@ -26,6 +26,7 @@ IN_SHELL = {
     "its ledger: ledger=, or": "its ledger: --ledger, or",
     "with axes=": "with --axes",
     "with drop=": "with --drop",
+    "with wide=": "with --wide",
     "within=": "--within",
     "keep_order=True": "--keep-order",
     "dense=True": "--dense",
