@@ -93,7 +93,7 @@ def test_records_are_asked_about_by_such_names(answered: Callable[..., Any], her
         "n",
         "",
     ]
-    done = answered(["n", *answers], "records.csv")
+    done = answered(["y", *answers], "records.csv")
     assert done.returncode == 0, done.stderr
     assert 'Columns: "Person: id", "Region, state", Visit.' in done.stderr.decode()
     records = spec_in(here)["records"]

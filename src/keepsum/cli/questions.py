@@ -13,12 +13,10 @@ from keepsum.cli.categories import parse_name, parse_names, quoted
 from keepsum.cli.screen import note
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError
-from keepsum.tables.source import DEFAULT_COUNT
 
 T = TypeVar("T")
 GRAND_TOTAL = "total"
 YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False}
-COUNT_NAMES = (DEFAULT_COUNT, "n", "counts", "population", "pop", "total", "value")
 
 
 def ask(question: str, default: str | None = None) -> str:
@@ -85,14 +83,6 @@ def _one_of(choices: Sequence[str]) -> str:
 def are_showable(names: Sequence[str]) -> bool:
     """Whether the names of columns may be shown: a row of data in their place must not appear on a screen."""
     return not any(has_number(name) or not name.isprintable() for name in names)
-
-
-def likely_count(columns: Sequence[str]) -> str | None:
-    """The column that by its name is the count, or the last one."""
-    if not are_showable(columns):
-        return None
-    by_name = {name.lower(): name for name in columns}
-    return next((by_name[name] for name in COUNT_NAMES if name in by_name), columns[-1] if columns else None)
 
 
 def margins(answer: str, axes: Sequence[str] = ()) -> list[str]:
