@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from keepsum.cli.categories import joined, listed, pair, parse_names
+from keepsum.cli.categories import joined, listed, pair, parse_categories, parse_names
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.more_options import with_options
 from keepsum.cli.questions import ask_until, chosen, confirm, nestings, shown_list
@@ -47,25 +47,32 @@ def settle(finding: Finding, declared: Declaration, problem_of: Problem) -> Decl
         return _text(finding, declared, problem_of)
     if isinstance(finding, Numbers):
         return _numbers(finding, declared, problem_of)
-    for proposal in _proposals(finding):
+    for proposal in _proposals(finding, declared):
         if not confirm(proposal.question, proposal.default):
             continue
         changed = with_options(declared, proposal.options)
         if isinstance(finding, (Same, Following)) and declared.axes:
-            changed = replace(
-                changed,
-                axes=[listed([name]) for name in parse_names(declared.axes, "Option --axes") if name != finding.code],
-            )
+            others = [name for name in parse_names(declared.axes, "Option --axes") if name != finding.code]
+            changed = replace(changed, axes=[listed(others)])
         problem = problem_of(changed)
-        if problem is None:
+        if problem is None or _is_of_data(problem, finding, declared, problem_of):
             return changed
         note(problem)
     return None
 
 
-def _proposals(finding: Totals | Nested | Same | Following) -> list[Proposal]:
+def _is_of_data(problem: str, finding: Finding, declared: Declaration, problem_of: Problem) -> bool:
+    """Whether a problem is not that of an answer: then the answer stays, and the problem is another question.
+
+    Rows and columns that look like totals can always be left out. Otherwise the problem is one of the data if it is
+    the same however the finding is answered.
+    """
+    return isinstance(finding, Totals) or problem == problem_of(replace(declared, dense=True))
+
+
+def _proposals(finding: Totals | Nested | Same | Following, declared: Declaration) -> list[Proposal]:
     if isinstance(finding, Totals):
-        return [_without_totals(finding)]
+        return [_without_totals(finding, declared)]
     if isinstance(finding, Nested):
         child, parent = finding.parents[0]
         return [
@@ -86,7 +93,7 @@ def _every_combination(first: str, second: str) -> Proposal:
     return Proposal(f"Is every combination of {first} and {second} a cell of the table?", ("--dense",), default=False)
 
 
-def _without_totals(finding: Totals) -> Proposal:
+def _without_totals(finding: Totals, declared: Declaration) -> Proposal:
     if finding.are_columns:
         names = [str(label) for label in finding.labels]
         which = shown_list(names) if finding.are_nameable else f"{len(names):,} columns"
@@ -96,7 +103,10 @@ def _without_totals(finding: Totals) -> Proposal:
         several = len(finding.labels) > 1
         labels = f"{len(finding.labels):,} labels" if several else "a label"
         which = f"{labels} of {finding.axis} that {'look like totals' if several else 'looks like a total'}"
-    return Proposal(f"Leave out the rows with {which}?", (f"--drop-rows={pair(finding.axis, finding.labels)}",))
+    # The option replaces what was dropped by this column before.
+    dropped = parse_categories(declared.drop_rows or [], {}, "--drop-rows").get(finding.axis, [])
+    option = f"--drop-rows={pair(finding.axis, [*dropped, *finding.labels])}"
+    return Proposal(f"Leave out the rows with {which}?", (option,))
 
 
 def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of: Problem) -> Declaration:
