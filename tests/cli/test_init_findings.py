@@ -52,3 +52,27 @@ def test_totals_of_one_column_are_dropped_together(
     assert done.stderr.count(b"county=Total") == 1
     assert spec_in(tmp_path)["source"]["drop_rows"] == {"county": ["Total", "All Illinois"]}
     assert run("release", "--yes").returncode == 0
+
+
+# -- the way on -------------------------------------------------------------------------------------
+
+
+def test_enter_is_told_what_is_wrong_and_how_to_leave(answered: Callable[..., Any], tmp_path: Path) -> None:
+    write(tmp_path / "x.csv", "town,n", "Lake,1", "lake ,2", "Rome,3")
+    done = answered([""], "x.csv", "--count", "n")
+    assert done.returncode != 0
+    said = done.stderr.decode()
+    assert said.count("differ only in spaces or case") == 2
+    assert "Type the options, as in a shell. Ctrl-C leaves, and nothing is written." in said
+    done = answered(["", "x.csv"])
+    assert b"An answer is needed. Ctrl-C leaves, and nothing is written." in done.stderr
+
+
+def test_a_single_cell_is_told_before_totals_are_asked_for(answered: Callable[..., Any], tmp_path: Path) -> None:
+    """No total could be kept of it, so the question would have no answer."""
+    write(tmp_path / "x.csv", "town", "Rome")
+    answers = ["town", "Rome", "n", "--categories town=Rome,Utica", "total", "y", "1", "n", "out/"]
+    done = answered(answers, "x.csv")
+    assert done.returncode == 0, done.stderr
+    assert b"A table must have more than one cell, because any kept total determines a single one." in done.stderr
+    assert spec_in(tmp_path)["axes"]["categories"] == {"town": ["Rome", "Utica"]}

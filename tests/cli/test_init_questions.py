@@ -331,7 +331,12 @@ def test_options_are_asked_for_until_they_help(answered: Callable[..., Any], her
     done = answered(answers, "nested.csv", "--count", "n")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
-    for words in ("No such option", "got something else", "every quotation mark closed", "has no label 'Totl'"):
+    for words in (
+        "No such option",
+        "got 'other.csv' as well. Leave out 'other.csv'.",
+        "every quotation mark closed",
+        "has no label 'Totl'",
+    ):
         assert words in said
     assert "A column to drop must be one of the columns" in said
     assert spec_in(here)["source"] == {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}}

@@ -50,7 +50,7 @@ def read_asking(declared: Declaration) -> tuple[Declaration, ks.Table]:
     while True:
         finding = None
         try:
-            return declared, cells_of(declared)
+            return declared, _several_cells(declared)
         except NoticedError as error:
             finding, problem = error.finding, str(error)
         except KeepsumError as error:
@@ -65,7 +65,18 @@ def read_asking(declared: Declaration) -> tuple[Declaration, ks.Table]:
 
 
 def _problem_of_cells(declared: Declaration) -> str | None:
-    return problem_of(declared, cells_of)
+    return problem_of(declared, _several_cells)
+
+
+def _several_cells(declared: Declaration) -> ks.Table:
+    """The table, if there is an answer to which totals are kept: those of a single cell would determine it."""
+    table = cells_of(declared)
+    if table.domain.size == 1:
+        raise InputError(
+            "A table must have more than one cell, because any kept total determines a single one. Declare more "
+            "categories with --categories, or another axis."
+        )
+    return table
 
 
 def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declaration]) -> Declaration:
@@ -80,6 +91,8 @@ def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declar
     def read(answer: str) -> Declaration:
         if not answer and earlier:
             return earlier.pop()
+        if not answer:
+            raise InputError(f"{problem} Type the options, as in a shell. {questions.LEAVING}")
         options = split(answer)
         together = with_options(declared, options)
         if _problem_of_cells(together) != problem:
@@ -91,7 +104,7 @@ def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declar
                 return instead
         raise InputError(problem)
 
-    return questions.ask_until(question, "" if earlier else None, read)
+    return questions.ask_until(question, "", read)
 
 
 # -- the release ------------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ def split(answer: str) -> list[str]:
 def with_options(declared: Declaration, arguments: Sequence[str]) -> Declaration:
     """The declaration with more options, given as on the command line; a later value for a column counts."""
     added = _parsed(arguments)
-    for name in ("table", "spec", "only"):
+    for name, typed in (("table", added.table), ("spec", "--spec"), ("only", "--only")):
         if getattr(added, name) is not None:
-            raise InputError("Options must be like --within county:state, got something else. Leave it out.")
+            raise InputError(f"Options must be like --within county:state, got {typed!r} as well. Leave out {typed!r}.")
     values: dict[str, Any] = {}
     for field in fields(Declaration):
         before, more = getattr(declared, field.name), getattr(added, field.name)

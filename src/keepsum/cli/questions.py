@@ -16,20 +16,28 @@ from keepsum.errors import InputError, KeepsumError
 
 T = TypeVar("T")
 GRAND_TOTAL = "total"
+LEAVING = "Ctrl-C leaves, and nothing is written."
 YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False}
 
 
 def ask(question: str, default: str | None = None) -> str:
-    """Ask for a text; an empty default means that there need not be an answer."""
-    answer: str = typer.prompt(printable(question), default=default, show_default=bool(default), err=True)
+    """Ask for a text; Enter answers by the default, or by nothing."""
+    answer: str = typer.prompt(printable(question), default=default or "", show_default=bool(default), err=True)
     return answer.strip()
 
 
 def ask_until(question: str, default: str | None, read: Callable[[str], T]) -> T:
-    """Ask until the answer can be read; what is wrong with it is said before it is asked again."""
+    """Ask until the answer can be read; what is wrong with it is said before it is asked again.
+
+    Without a default there must be an answer; an empty default means that there need not be one.
+    """
     while True:
+        answer = ask(question, default)
+        if default is None and not answer:
+            note(f"An answer is needed. {LEAVING}")
+            continue
         try:
-            return read(ask(question, default))
+            return read(answer)
         except KeepsumError as error:
             problem = str(error)
         note(in_shell_terms(problem))
@@ -42,7 +50,7 @@ def confirm(question: str, default: bool | None = False) -> bool:
         if not answer and default is not None:
             return default
         if answer.lower() not in YES_OR_NO:
-            raise InputError("The answer must be y for yes or n for no. Ctrl-C leaves, and nothing is written.")
+            raise InputError(f"The answer must be y for yes or n for no. {LEAVING}")
         return YES_OR_NO[answer.lower()]
 
     choices = {None: "y/n", True: "Y/n", False: "y/N"}[default]
