@@ -68,7 +68,7 @@ def test_dates_and_identifiers_are_not_proposed(answered: Callable[..., Any], tm
     """Records are asked about first, and can still be said to be such where a column is asked for."""
     visits = [("person_id", "county", "visit"), (1, "A", date(2026, 1, 2)), (2, "B", date(2026, 1, 3))]
     write(tmp_path / "visits.csv", visits)
-    records = ["county", "A,B", "n", "total", "y", "1", "n", "out/"]
+    records = ["county", "A,B", "", "n", "total", "y", "1", "n", "out/"]
     for answers in (["y"], ["", "n", "-"]):
         done = answered([*answers, *records], "visits.csv", "--force")
         assert done.returncode == 0, done.stderr
@@ -81,7 +81,7 @@ def test_dates_and_identifiers_are_not_proposed(answered: Callable[..., Any], tm
 
 def test_a_column_called_a_count_may_be_none(answered: Callable[..., Any], tmp_path: Path) -> None:
     write(tmp_path / "x.csv", [("county", "n"), ("A", 1), ("B", 2)])
-    done = answered(["", "-", "county", "A,B", "n", "total", "y", "1", "n", "out/"], "x.csv")
+    done = answered(["", "-", "county", "A,B", "", "n", "total", "y", "1", "n", "out/"], "x.csv")
     assert done.returncode == 0, done.stderr
     assert b"Which column has the counts? (- if each row is a record) [n]" in done.stderr
 

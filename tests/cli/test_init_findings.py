@@ -71,7 +71,7 @@ def test_enter_is_told_what_is_wrong_and_how_to_leave(answered: Callable[..., An
 def test_a_single_cell_is_told_before_totals_are_asked_for(answered: Callable[..., Any], tmp_path: Path) -> None:
     """No total could be kept of it, so the question would have no answer."""
     write(tmp_path / "x.csv", "town", "Rome")
-    answers = ["town", "Rome", "n", "--categories town=Rome,Utica", "total", "y", "1", "n", "out/"]
+    answers = ["town", "Rome", "", "n", "--categories town=Rome,Utica", "total", "y", "1", "n", "out/"]
     done = answered(answers, "x.csv")
     assert done.returncode == 0, done.stderr
     assert b"A table must have more than one cell, because any kept total determines a single one." in done.stderr

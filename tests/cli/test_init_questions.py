@@ -103,8 +103,8 @@ def test_leaving_in_the_middle_writes_nothing(answered: Callable[..., Any], here
 
 def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
     (here / "visits.csv").write_text("person,clinic,age\n1,North,3\n1,South,3\n2,North,40\n")
-    answers = ["y", "clinic,town", "clinic,age", "", "North,North", "North,South", "bins 18,0", "bins 0,18,"]
-    answers += ["", "maybe", "y", "clinic", "person", "some", "1", "", "", "", "n", "visits/"]
+    answers = ["y", "clinic,town", "clinic,age", "", "North,North", "North,South", "", "bins 18,0", "bins 0,18,"]
+    answers += ["n", "", "", "maybe", "y", "clinic", "person", "some", "1", "", "", "", "n", "visits/"]
     done = answered(answers, "visits.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
@@ -130,8 +130,8 @@ def test_nested_records_and_one_record_per_person(
 ) -> None:
     (here / "people.csv").write_text("county;state\nCook;IL\nLake;WI\n")
     (here / "states.toml").write_text('state = ["IL", "WI"]\n')
-    answers = ["y", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", "Cook,Lake"]
-    answers += ["Lake", "n", "state", "n", "state", "y", "", "1", "n", "people/"]
+    answers = ["y", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", ""]
+    answers += ["Cook,Lake", "Lake", "", "n", "state", "n", "state", "y", "", "1", "n", "people/"]
     done = answered(answers, "people.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
@@ -156,7 +156,7 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
     database.execute("INSERT INTO people VALUES ('A'), ('B')")
     database.commit()
     database.close()
-    done = answered(["peopl", "people", "town", "county", "A,B", "n", "total", "y", "1", "n", "out/"], "people.db")
+    done = answered(["peopl", "people", "town", "county", "A,B", "", "n", "total", "y", "1", "n", "out/"], "people.db")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Which table of the database? (other, people)" in said
@@ -169,25 +169,9 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
 
 def test_a_column_of_records_alone(answered: Callable[..., Any], here: Path) -> None:
     (here / "one.csv").write_text("county\nA\nB\n")
-    done = answered(["county", "A,B", "n", *END[:3], "n", "out/"], "one.csv")
+    done = answered(["county", "A,B", "", "n", *END[:3], "n", "out/"], "one.csv")
     assert done.returncode == 0, done.stderr
     assert spec_in(here)["records"] == {"by": ["county"], "max_rows_per_unit": 1}
-
-
-def test_several_records_of_persons_whom_no_column_identifies(answered: Callable[..., Any], here: Path) -> None:
-    """Then nothing is claimed per person; a bound that options give is not asked for again."""
-    (here / "one.csv").write_text("county,person\nA,x\nB,x\n")
-    by = ["one.csv", "--by", "county", "--categories", "county=A,B"]
-    done = answered(["y", "-", "total", "1", "n", "out/"], *by)
-    assert done.returncode == 0, done.stderr
-    assert spec_in(here)["records"] == {"by": ["county"]}
-    assert b"privacy loss of one person" not in done.stderr
-    done = answered(["-", "person", "total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "2", "--force")
-    assert done.returncode == 0, done.stderr
-    assert spec_in(here)["records"] == {"by": ["county"], "unit": "person", "max_rows_per_unit": 2}
-    done = answered(["total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "1", "--force")
-    assert done.returncode == 0, done.stderr
-    assert b"several records" not in done.stderr
 
 
 # -- files of any kind ------------------------------------------------------------------------------

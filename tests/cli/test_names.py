@@ -79,20 +79,8 @@ def test_answers_take_names_in_double_quotes(run: Callable[..., Any], answered: 
 
 
 def test_records_are_asked_about_by_such_names(answered: Callable[..., Any], here: Path) -> None:
-    answers = [
-        'Visit,"Region, state"',
-        "",
-        "x",
-        '"Rome, NY",Utica',
-        "y",
-        '"Person: id"',
-        "1",
-        "total",
-        "y",
-        "1",
-        "n",
-        "",
-    ]
+    answers = ['Visit,"Region, state"', "", "x", "", '"Rome, NY",Utica', "", "y", '"Person: id"', "1"]
+    answers += ["total", "y", "1", "n", ""]
     done = answered(["y", *answers], "records.csv")
     assert done.returncode == 0, done.stderr
     assert 'Columns: "Person: id", "Region, state", Visit.' in done.stderr.decode()
