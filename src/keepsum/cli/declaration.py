@@ -367,13 +367,13 @@ class Declaration:
         return flags
 
 
-def declares(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the Declaration parameter of a command by options, one per field."""
+def declares(command: Callable[..., None], **changed: Any) -> Callable[..., None]:
+    """Replace the Declaration parameter of a command by options, one per field; ``changed`` are shown otherwise."""
     command_parameters = dict(inspect.signature(command).parameters)
     hints = get_type_hints(command, include_extras=True)
     replaced = next(name for name in command_parameters if hints[name] is Declaration)
     del command_parameters[replaced]
-    shared = get_type_hints(Declaration, include_extras=True)
+    shared = get_type_hints(Declaration, include_extras=True) | changed
     defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(Declaration)}
     parameters = [(name, shared[name], defaults[name]) for name in shared]
     parameters += [(name, hints[name], parameter.default) for name, parameter in command_parameters.items()]
