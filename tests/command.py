@@ -13,6 +13,7 @@ import gc
 import io
 import json
 import os
+import pty
 import runpy
 import socket
 import subprocess
@@ -69,6 +70,16 @@ class Commands:
             err.seek(0)
             status = json.loads(answer)
             return subprocess.CompletedProcess(["keepsum", *request["arguments"]], status, out.read(), err.read())
+
+    def answered(self, answers: list[str], *arguments: object, cwd: Path) -> Any:
+        """Run ``keepsum init`` with answers typed on a terminal."""
+        parent, child = pty.openpty()
+        # What is asked after the last answer is met by the end of input, so that nothing waits for another.
+        os.write(parent, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
+        done = self.run("init", *arguments, cwd=cwd, stdin=child)
+        os.close(parent)
+        os.close(child)
+        return done
 
     def close(self) -> None:
         """End the process that commands are forked from."""

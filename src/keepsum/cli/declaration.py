@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from keepsum.cli import completion
-from keepsum.cli.categories import parse_categories
-from keepsum.cli.columns import parse_carry, parse_flags, parse_names, parse_wide, parse_within
+from keepsum.cli.categories import parse_carried, parse_categories, parse_margin, parse_name, parse_names, parse_nesting
+from keepsum.cli.columns import parse_flags, parse_wide
 from keepsum.cli.records import parse_bins, parse_missing
 from keepsum.errors import InputError
 
@@ -267,7 +267,7 @@ class Declaration:
         """What the options say, in addition to the ``nesting`` of a spec; what they do not say is None."""
         from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec
 
-        within = parse_within(self.within or [])
+        within = parse_nesting(self.within)
         kind: Any = self.mechanism
         if kind not in (None, "laplace", "gaussian"):
             raise InputError(f"Option --mechanism must be laplace or gaussian, got {kind!r}.")
@@ -275,10 +275,10 @@ class Declaration:
             source=Source(
                 data=self.table,
                 table=self.database_table,
-                count=self.count,
-                drop=parse_names(self.drop) or None,
+                count=parse_name(self.count),
+                drop=parse_names(self.drop, "Option --drop") or None,
                 drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows") or None,
-                carry=parse_carry(self.carry) or None,
+                carry=parse_carried(self.carry) or None,
                 wide=parse_wide(self.wide),
                 keep_order=self.keep_order or None,
                 sheet=self.sheet,
@@ -287,21 +287,23 @@ class Declaration:
                 flags=parse_flags(self.flag or []) or None,
             ),
             records=Records(
-                by=parse_names(self.by) or None,
+                by=parse_names(self.by, "Option --by") or None,
                 bins={column: [*edges] for column, edges in parse_bins(self.bins or []).items()} or None,
                 missing=parse_missing(self.missing or []) or None,
-                unit=self.unit,
+                unit=parse_name(self.unit),
                 max_rows_per_unit=self.max_rows_per_unit,
             ),
             axes=Axes(
-                names=parse_names(self.axes) or None,
+                names=parse_names(self.axes, "Option --axes") or None,
                 within=within or None,
                 domain=self.domain,
                 dense=self.dense or None,
                 categories=parse_categories(self.categories or [], {**(nesting or {}), **within}) or None,
             ),
             keep=Keep(
-                margins=[*(self.keep or [])] or None, total=self.keep_total or None, files=self.keep_file or None
+                margins=[parse_margin(text) for text in self.keep or []] or None,
+                total=self.keep_total or None,
+                files=self.keep_file or None,
             ),
             mechanism=Noise(
                 kind=kind,
@@ -311,20 +313,20 @@ class Declaration:
                 sigma=self.sigma,
                 norm=self.norm,
                 per_person=self.per_person or None,
-                attributes=parse_names(self.attributes) or None,
+                attributes=parse_names(self.attributes, "Option --attributes") or None,
                 to=self.to,
                 calibration=self.calibration,
             ),
         )
 
 
-def declares(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the Declaration parameter of a command by options, one per field."""
+def declares(command: Callable[..., None], **changed: Any) -> Callable[..., None]:
+    """Replace the Declaration parameter of a command by options, one per field; ``changed`` are shown otherwise."""
     command_parameters = dict(inspect.signature(command).parameters)
     hints = get_type_hints(command, include_extras=True)
     replaced = next(name for name in command_parameters if hints[name] is Declaration)
     del command_parameters[replaced]
-    shared = get_type_hints(Declaration, include_extras=True)
+    shared = get_type_hints(Declaration, include_extras=True) | changed
     defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(Declaration)}
     parameters = [(name, shared[name], defaults[name]) for name in shared]
     parameters += [(name, hints[name], parameter.default) for name, parameter in command_parameters.items()]

@@ -8,6 +8,8 @@ FILES = """Categories:
 
     --within county:state --categories 'county:IL=Cook,Lake' --categories 'county:WI=Lake'
 
+A name or label with a comma or a colon in it is put in double quotes: --drop '"Region, state",Age group'
+
 The rows of a release are in the order of the declared categories, or in the natural order of the labels (5-9 before
 10-14) where none are declared, whatever the order of the file, unless --keep-order declares that order public.
 

@@ -17,6 +17,8 @@ REST = (
     "meant to be a cell."
 )
 
+WIDE = " If the counts are in several columns, one for each category of an axis, name them with wide=."
+
 
 @dataclass(frozen=True)
 class Totals:
@@ -146,10 +148,14 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Columns of numbers that nobody declared, which may be other measures, among all that would be axes."""
+    """Columns of numbers that nobody declared, which may be other measures, among all that would be axes.
+
+    If several are of whole numbers, the table may be wide.
+    """
 
     columns: tuple[str, ...]
     axes: tuple[str, ...]
+    may_be_wide: bool = False
 
     @property
     def sentence(self) -> str:
@@ -157,7 +163,7 @@ class Numbers:
         return (
             f"Column {self.columns[0]!r} must be declared, because it contains numbers: it may be another measure, and "
             f"an axis is published as it is. Choose the axes with axes=, declare its categories with domain=, publish "
-            f"it along with an axis with carry=, or drop it with drop=."
+            f"it along with an axis with carry=, or drop it with drop=.{WIDE if self.may_be_wide else ''}"
         )
 
 

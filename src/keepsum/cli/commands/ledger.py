@@ -289,11 +289,11 @@ def _budget(epsilon: str | None, delta: str | None, rho: str | None, per_person:
 
 
 def _domain(file: str | None, within: list[str] | None) -> Domain | None:
-    from keepsum.cli.columns import parse_within
+    from keepsum.cli.categories import parse_nesting
     from keepsum.sources.declarations import read_domain
     from keepsum.tables.domain import Domain
 
-    nesting = parse_within(within or [])
+    nesting = parse_nesting(within)
     if file is None:
         if nesting:
             raise InputError("Option --within must be given with --domain.")
