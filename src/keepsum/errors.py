@@ -15,7 +15,7 @@
 
     KeepsumWarning (also a UserWarning)
     ├── CategoriesFromDataWarning         the list of categories comes from the data and is published
-    ├── LedgerWarning                     a release is charged, but the ledger does not say what became of it
+    ├── LedgerWarning                     a release is charged, but something about it is not as it should be
     └── LargeLossWarning                  the per-person privacy loss is so large that it protects little
 
 A message says what is wrong and what to do in one or two sentences, and contains no confidential count. It is one line
@@ -79,7 +79,7 @@ class CategoriesFromDataWarning(KeepsumWarning):
 
 
 class LedgerWarning(KeepsumWarning):
-    """A release is charged to a ledger, which does not say what became of it."""
+    """A release is charged to a ledger, which does not say what became of it, or whose totals disclose cells."""
 
 
 class LargeLossWarning(KeepsumWarning):

@@ -56,7 +56,7 @@ def test_every_change_of_the_declarations_fails(released, tmp_path):
         (lambda d: d.update(released="9999-99-99T99:99:99Z"), "certificate"),
         (lambda d: d.update(postprocessing=["rounded"]), "certificate"),
         (lambda d: d.update(postprocessing=[NONNEGATIVE]), "unbiased table"),
-        (lambda d: d.update(ledger="paid"), "statement"),
+        (lambda d: d.update(ledger="paid"), "certificate"),
     ):
         edit(certificate, change)
         assert check in failures(path)

@@ -78,7 +78,7 @@ def test_dates_are_labels_as_text(tmp_path: Path) -> None:
     assert spec.records.bins == {"born": ["", "2000-01-01", ""]}
 
 
-SECTIONS = "source, records, axes, keep, mechanism, postprocess, output, table, marginal"
+SECTIONS = "source, records, axes, keep, mechanism, postprocess, output, ledger, table, marginal"
 NOISE = "kind, epsilon, delta, rho, sigma, norm, per_person, attributes, to, calibration"
 TWO = "[[table]]\nname = 'a'\n[[table]]\nname = "
 WRONG = {

@@ -40,7 +40,7 @@ from keepsum.cli.standard_output import (
 )
 from keepsum.cli.terms import sections_in_shell_terms
 from keepsum.cli.together import together
-from keepsum.errors import InputError
+from keepsum.errors import InputError, KeepsumError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -129,12 +129,26 @@ def _assessed(ready: Sequence[Ready], ledgers: Sequence[Ledger | None]) -> list[
         if ledger is None:
             assessed.append(one)
             continue
-        with one.job.located("ledger"):
+        with one.job.located("ledger"), _named(one.job, len(ready)):
             dataset = one.job.spec.ledger.dataset
             plans = earlier.setdefault((ledger.path.resolve(), ledger.dataset(dataset).name), [])
             plans.append(one.prepared.plan)
             assessed.append(replace(one, ledger=ledger, assessment=ledger.assess(plans, dataset)[-1]))
     return assessed
+
+
+@contextmanager
+def _named(job: Job, releases: int) -> Iterator[None]:
+    """Of several releases, say which one does not fit, after those before it."""
+    problem: KeepsumError | None = None
+    try:
+        yield
+    except KeepsumError as error:
+        if job.name is None or releases == 1:
+            raise
+        problem = type(error)(f"Table {job.name!r}, after the tables before it: {error}")
+    if problem is not None:
+        raise problem
 
 
 def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) -> None:
@@ -299,7 +313,7 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
     place = one.place
     check_reader()
     with place.claimed(call.force) as orphan:  # of two processes that would write there, only one draws
-        with _charged(one) as receipt:
+        with _charged(one, call.seed is not None) as receipt:
             with let_through(), progress() as step:
                 step("drawing the noise")
                 rng = None if call.seed is None else ks.rng(seed=call.seed)
@@ -318,7 +332,7 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
 
 
 @contextmanager
-def _charged(one: Ready) -> Iterator[Receipt | None]:
+def _charged(one: Ready, seeded: bool) -> Iterator[Receipt | None]:
     """Charge a release to its ledger, if it has one; whatever fails then, it stays charged, and that is said."""
     if one.ledger is None:
         yield None
@@ -326,7 +340,7 @@ def _charged(one: Ready) -> Iterator[Receipt | None]:
     with ExitStack() as stack:
         with one.job.located("ledger"):
             dataset = one.job.spec.ledger.dataset
-            receipt = stack.enter_context(one.ledger.charged(one.prepared.plan, dataset))
+            receipt = stack.enter_context(one.ledger.charged(one.prepared.plan, dataset, seeded))
         try:
             yield receipt
         except BaseException:

@@ -62,7 +62,13 @@ IN_SHELL = {
     "max_rows_per_unit=1 alone": "--max-rows-per-unit 1 alone",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
-SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them
+SPOKEN = (
+    "Guarantee",
+    "Other noise",
+    "Warning",
+    "Spent",
+    "Ledger",
+)  # may name calls, and have no label in them
 _NESTING, _ROWS = re.compile(r"within=(\{[^{}]*\})"), re.compile(r"drop_rows=(\{[^{}]*\})")
 _CARRY = re.compile(r"carry=(\{[^{}]*\})")
 _DROP = re.compile(r"with drop=(\[[^\[\]]*\])")

@@ -12,14 +12,16 @@ from keepsum.accounting.total import Total
 from keepsum.errors import BudgetError, InputError, PlanError
 from keepsum.ledger.budget import UNIT, Budget
 from keepsum.ledger.entries import CostRecord, TableEntry, encoded
-from keepsum.ledger.joint import Kept, check_joint, together
+from keepsum.ledger.joint import Kept, check_joint, table_entry, together
 from keepsum.ledger.state import Dataset
+from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance, Norm
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown_at_most, shown_briefly
+from keepsum.releasing.codec import mechanism_record
 from keepsum.releasing.facts import MechanismRecord
-from keepsum.tables.records import refuse_per_person
+from keepsum.tables.records import subject_of
 
 UNCHECKED = (
     "The releases of this dataset are of tables with different cells, so that what their kept totals fix together is "
@@ -38,6 +40,7 @@ class Charge:
     table: TableEntry
     mechanism: MechanismRecord
     cost: CostRecord
+    seeded: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Standing:
     distance: Distance
     releases: int = 0
     unchecked: bool = False
+    problem: str | None = None  # why what was spent cannot be stated
 
     @property
     def left(self) -> Fraction:
@@ -75,12 +79,15 @@ class Standing:
     def __str__(self) -> str:
         """What is spent and left, in a sentence."""
         if self.spent is None:
-            return f"The budget is {self.budget}; what was spent cannot be stated in it, so nothing is left."
+            unknown = f"The budget is {self.budget}; what was spent cannot be stated in it, so nothing is left."
+            return f"{unknown} {self.problem}"
         symbol = "rho" if self.budget.rho is not None else "epsilon"
         spent = shown_briefly(self.budget.amount(self.spent), 8)
+        excess = self.budget.amount(self.spent) - self.budget.limit()
+        left = f"{shown_at_most(self.left)} left" if excess <= 0 else f"{shown_briefly(excess, 8)} too much, 0 left"
         return (
             f"{symbol} {spent} of {shown_briefly(self.budget.limit(), 8)} {self.budget.unit} spent by "
-            f"{self.releases:,} release{'s' * (self.releases != 1)}, {shown_at_most(self.left)} left."
+            f"{self.releases:,} release{'s' * (self.releases != 1)}, {left}."
         )
 
 
@@ -105,19 +112,25 @@ class Assessment:
             f"{self.after.dataset}: this release costs {symbol} {shown_briefly(self.needs, 8)} {budget.unit}, and "
             f"leaves {shown_at_most(self.after.left)} of {shown_briefly(budget.limit(), 8)}."
         ]
+        if budget.per_person and self.before.releases:
+            lines.append(
+                f"One person's change has {self.after.distance.norm} distance {self.after.distance} under the kept "
+                f"totals of all {self.after.releases:,} releases together, and what all of them lose counts at it."
+            )
         return lines + ([UNCHECKED] if self.after.unchecked else [])
 
 
 def standing(dataset: Dataset) -> Standing:
     """How a dataset stands."""
-    spent, distance = None, UNIT
+    spent, distance, problem = None, UNIT, None
     try:
         total = dataset.total(same_table=dataset.is_one_table())
         distance = _distance(dataset, total)
         spent = dataset.budget.spent(total, distance)
-    except (PlanError, InputError):
-        pass
-    return Standing(dataset.name, dataset.budget, spent, distance, dataset.costs.total(), not _comparable(dataset))
+    except (PlanError, InputError) as error:
+        problem = str(error)
+    unchecked = not _comparable(dataset)
+    return Standing(dataset.name, dataset.budget, spent, distance, dataset.costs.total(), unchecked, problem)
 
 
 def assess(dataset: Dataset, charge: Charge) -> Assessment:
@@ -133,8 +146,8 @@ def assess(dataset: Dataset, charge: Charge) -> Assessment:
         If its table does not fit the declared cross-classification.
     """
     more = [] if dataset.number_of(charge.table) is not None else [charge.table]
-    for table in more:
-        _check_totals(dataset, table)
+    if more or dataset.has_imports:  # a table that was charged has been checked; an imported one may have changed that
+        check_totals(dataset, charge.table)
     before = standing(dataset)
     total = dataset.total(charge.cost, same_table=dataset.is_one_table(*more))
     distance = _distance(dataset, total, more)
@@ -146,14 +159,32 @@ def assess(dataset: Dataset, charge: Charge) -> Assessment:
     return Assessment(before, after)
 
 
-def _check_totals(dataset: Dataset, table: TableEntry) -> None:
+def charge_of(plan: CompiledPlan, dataset: str) -> Charge:
+    """What a release by this plan is charged as."""
+    cost = CostRecord.of(Cost.of(plan.guarantee))
+    return Charge(table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism), cost)
+
+
+def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment]:
+    """The assessments of releases by these plans, each with those before it."""
+    results = []
+    imagined = dataset
+    for plan in plans:
+        charge = charge_of(plan, dataset.name)
+        results.append(assess(imagined, charge))
+        if len(plans) > 1:
+            imagined = imagined.with_charge(charge.table, charge.cost)
+    return results
+
+
+def check_totals(dataset: Dataset, table: TableEntry) -> None:
     """Refuse totals that do not go with those of earlier releases; what was found is remembered."""
     if (len(dataset.tables), table) in dataset.checked:
         return
     earlier = [
         Kept.of(known, number, dataset.domain)
         for number, known in dataset.tables.items()
-        if dataset.domain is not None or known.domain == table.domain
+        if known != table and (dataset.domain is not None or known.domain == table.domain)
     ]
     check_joint(earlier, Kept.of(table, None, dataset.domain))
     dataset.checked.append((len(dataset.tables), table))
@@ -195,8 +226,12 @@ def joint(dataset: Dataset, norm: Norm, more: Sequence[TableEntry] = ()) -> Join
         )
     kept = [Kept.of(table, number, dataset.domain) for number, table in dataset.tables.items()]
     kept += [Kept.of(table, None, dataset.domain) for table in more]
-    for one in kept:
-        refuse_per_person(one.records)
+    if any(subject_of(one.records) == "record" for one in kept):
+        raise BudgetError(
+            "A budget per person must be for records that are bounded per person, and a person may have any number of "
+            "the records of this dataset. Count with unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if "
+            "every record is of another person, or use a budget per unit of distance."
+        )
     return together(kept, norm)
 
 

@@ -28,6 +28,7 @@ from keepsum.releasing.facts import (
 
 Number: TypeAlias = Annotated[int, Meta(ge=1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+Note: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1000, description="Who decided it, and why.")]
 
 
 class BudgetRecord(Record, frozen=True):
@@ -113,6 +114,7 @@ class DatasetEntry(Record, frozen=True, tag="dataset", tag_field="entry"):
     dataset: Name
     budget: BudgetRecord
     domain: DomainRecord | None = None
+    note: Note | None = None
 
 
 class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
@@ -120,6 +122,7 @@ class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
 
     dataset: Name
     budget: BudgetRecord
+    note: Note | None = None
 
 
 class TableEntry(Record, frozen=True, tag="table", tag_field="entry"):
@@ -136,6 +139,7 @@ class ImportedRecord(Record, frozen=True):
 
     released: str
     sha256: Annotated[Hash, Meta(description="Of the released table, as in its certificate.")]
+    verified: Annotated[bool, Meta(description="Whether it was verified, with its table, when it was imported.")]
     certificate: Annotated[
         Hash,
         Meta(
@@ -152,6 +156,7 @@ class SpendEntry(Record, frozen=True, tag="spend", tag_field="entry"):
     mechanism: MechanismRecord
     cost: CostRecord
     imported: ImportedRecord | None = None
+    seeded: Annotated[bool, Meta(description="Whether the noise comes from a seed: not for publication.")] = False
 
 
 class OutcomeEntry(Record, frozen=True, tag="outcome", tag_field="entry"):

@@ -158,6 +158,22 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
             )
 
 
+def newly_fixed(tables: Sequence[Kept]) -> list[str]:
+    """Which cells the kept totals of all tables determine, though those of their own table do not, in sentences."""
+    after = together(tables, "l1")
+    sentences = []
+    for table in tables:
+        own = together([other for other in tables if other.cells == table.cells], "l1")
+        cells = np.flatnonzero(table.fixed(after.structure) & ~table.fixed(own.structure))
+        if len(cells):
+            names, count = _named(table.cells, cells)
+            sentences.append(
+                f"The kept totals of all releases together determine {count} of the table of {table.shown}, whatever "
+                f"noise was drawn: {names}."
+            )
+    return sentences
+
+
 def _pinned(table: Kept, cells: npt.NDArray[np.int64], new: Kept, earlier: Sequence[Kept]) -> str:
     names, count = _named(table.cells, cells)
     if table is new:

@@ -47,13 +47,23 @@ class Spend:
     sha256: str | None = None
 
 
+@dataclass(frozen=True)
+class Decided:
+    """A budget that was decided on, in which entry, when, and by whom or why, if that was said."""
+
+    number: int
+    time: str
+    budget: Budget
+    note: str | None
+
+
 @dataclass
 class Dataset:
     """A dataset: its budget, the tables that were released of it, and what that cost."""
 
     name: str
-    budget: Budget
     domain_record: DomainRecord | None
+    budgets: list[Decided] = field(default_factory=list)
     tables: dict[int, TableEntry] = field(default_factory=dict)
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
@@ -61,6 +71,16 @@ class Dataset:
     checked: list[tuple[int, TableEntry]] = field(
         default_factory=list
     )  # totals found to go with those of so many tables
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that holds now."""
+        return self.budgets[-1].budget
+
+    @property
+    def has_imports(self) -> bool:
+        """Whether a release was taken in that nobody could refuse."""
+        return any(spend.outcome == "imported" for spend in self.spends.values())
 
     @cached_property
     def domain(self) -> Domain | None:
@@ -123,7 +143,7 @@ class State:
             (only,) = self.datasets.values()
             return only
         if name is None:
-            raise InputError(f"Say which dataset of the ledger is released, with dataset=: {self._names()}.")
+            raise InputError(f"Say which dataset of the ledger is meant, with dataset=: {self._names()}.")
         check_text(name, "The name of a dataset")
         if name not in self.datasets:
             raise InputError(
@@ -142,9 +162,11 @@ class State:
             case DatasetEntry():
                 if entry.dataset in self.datasets:
                     raise ValueError
-                self.datasets[entry.dataset] = Dataset(entry.dataset, entry.budget.budget(), entry.domain)
+                budget = Decided(link.number, link.time, entry.budget.budget(), entry.note)
+                self.datasets[entry.dataset] = Dataset(entry.dataset, entry.domain, [budget])
             case BudgetEntry():
-                self.datasets[entry.dataset].budget = entry.budget.budget()
+                budget = Decided(link.number, link.time, entry.budget.budget(), entry.note)
+                self.datasets[entry.dataset].budgets.append(budget)
             case TableEntry():
                 self.datasets[entry.dataset].tables[link.number] = entry
             case SpendEntry():

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,8 +77,10 @@ class Job:
 
     def ledger(self) -> Ledger | None:
         """The ledger to charge, if one is named here or by the environment."""
-        with self.located("ledger"):
-            return ledger_of(self.spec.ledger.path, self.spec.ledger.dataset)
+        charged = self.spec.ledger
+        named_here = charged.path is not None or charged.dataset is not None  # and not only by the environment
+        with self.located("ledger") if named_here else nullcontext():
+            return ledger_of(charged.path, charged.dataset)
 
     def inputs(self) -> list[Path]:
         """The files and folders that the release is made from."""
