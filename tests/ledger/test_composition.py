@@ -82,7 +82,7 @@ def test_a_third_release_of_either(tmp_path):
 @pytest.mark.parametrize("delta", ["1e-3", "1e-6"])
 def test_laplace_and_gaussian_noise_at_a_delta(tmp_path, delta):
     """The hockey-stick divergence at the epsilon that the ledger states is at most its delta."""
-    plans = laplace(1), ks.plan(COLUMNS, ks.Gaussian(sigma=2))
+    plans = ks.plan(COLUMNS, ks.Gaussian(sigma=2)), laplace(1)  # the first decides that all is counted as zCDP
     unit, person = charged(tmp_path, *plans, epsilon=100, delta=delta)
     first, second = outputs(ROWS_KEPT, l1_laplace(1), SWAP, 24), outputs(COLUMNS_KEPT, gaussian(2), SWAP, 26)
     pair = together(grouped(first), grouped(second))

@@ -38,8 +38,8 @@ class Told(ks.Ledger):
         os.write(self.pipe, f"{record.entry} {record.head}\n".encode())
 
     @contextlib.contextmanager
-    def charged(self, plan, dataset=None) -> Iterator[Receipt]:
-        with super().charged(plan, dataset) as receipt:
+    def charged(self, plan, dataset=None, seeded=False) -> Iterator[Receipt]:
+        with super().charged(plan, dataset, seeded) as receipt:
             self.tell(receipt.record)
             yield receipt
 

@@ -26,7 +26,7 @@ def spellings(number: int) -> list[bytes]:
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(5, "1e-6"), domain=DOMAIN)
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(rho=5), domain=DOMAIN)
     weighted = ks.Invariants.matrix([[1, 0, 0, 3]], names=["weighted"]).over(DOMAIN)
     for kept in (TABLE.keep("county"), weighted):
         ks.plan(kept, ks.Laplace("1/10")).release(TABLE, ledger=ledger)

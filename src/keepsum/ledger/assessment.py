@@ -13,13 +13,13 @@ from keepsum.errors import BudgetError, InputError, PlanError
 from keepsum.ledger.budget import UNIT, Budget
 from keepsum.ledger.entries import CostRecord, TableEntry, encoded
 from keepsum.ledger.joint import Kept, check_joint, table_entry, together
-from keepsum.ledger.state import Dataset
+from keepsum.ledger.state import Dataset, cells_key
 from keepsum.planning.plan import CompiledPlan
-from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown_at_most, shown_briefly
-from keepsum.releasing.codec import mechanism_record
+from keepsum.releasing.codec import domain_of, mechanism_record
 from keepsum.releasing.facts import MechanismRecord
 from keepsum.tables.records import subject_of
 
@@ -126,7 +126,7 @@ def standing(dataset: Dataset) -> Standing:
     try:
         total = dataset.total(same_table=dataset.is_one_table())
         distance = _distance(dataset, total)
-        spent = dataset.budget.spent(total, distance)
+        spent = dataset.budget.spent(total, distance, dataset.gaussian)
     except (PlanError, InputError) as error:
         problem = str(error)
     unchecked = not _comparable(dataset)
@@ -152,7 +152,7 @@ def assess(dataset: Dataset, charge: Charge) -> Assessment:
     total = dataset.total(charge.cost, same_table=dataset.is_one_table(*more))
     distance = _distance(dataset, total, more)
     unchecked = not _comparable(dataset, more)
-    spent = dataset.budget.spent(total, distance)
+    spent = dataset.budget.spent(total, distance, dataset.with_charge(charge.table, charge.cost).gaussian)
     after = Standing(dataset.name, dataset.budget, spent, distance, before.releases + 1, unchecked)
     if not dataset.budget.allows(spent):
         raise BudgetError(_refusal(dataset, charge, before, after))
@@ -181,42 +181,48 @@ def check_totals(dataset: Dataset, table: TableEntry) -> None:
     """Refuse totals that do not go with those of earlier releases; what was found is remembered."""
     if (len(dataset.tables), table) in dataset.checked:
         return
+    key, base = cells_key(table.domain), dataset.domain or domain_of(table.domain)
     earlier = [
-        Kept.of(known, number, dataset.domain)
+        Kept.of(known, number, base)
         for number, known in dataset.tables.items()
-        if known != table and (dataset.domain is not None or known.domain == table.domain)
+        if known != table and (dataset.domain is not None or cells_key(known.domain) == key)
     ]
-    check_joint(earlier, Kept.of(table, None, dataset.domain))
+    check_joint(earlier, Kept.of(table, None, base))
     dataset.checked.append((len(dataset.tables), table))
 
 
 def _distance(dataset: Dataset, total: Total | None, more: Sequence[TableEntry] = ()) -> Distance:
-    """At which distance a total counts: 1, or that of one person under the kept totals of all releases.
+    """At which distance a total counts: 1, or the largest of one person under the kept totals of the releases so far.
 
-    That is a distance between datasets. In a table with fewer cells it is no larger in l1, but it may be in l2.
+    Totals that make the longest changes impossible must not give a budget back: the largest over all stages counts. It
+    is a distance between datasets; in a table with fewer cells it is no larger in l1, but it may be in l2.
     """
     if total is None or not dataset.budget.per_person:
         return UNIT
     tables = [*dataset.tables.values(), *more]
-    whole = dataset.domain is None or all(table.domain == dataset.domain_record for table in tables)
+    key = None if dataset.domain_record is None else cells_key(dataset.domain_record)
+    whole = key is None or all(cells_key(table.domain) == key for table in tables)
     norm: Norm = total.norm if whole else "l1"
-    key = (norm, *dataset.tables, *map(encoded, more))
+    return farthest([_person(dataset, norm, tables[: k + 1]) for k in range(len(tables))])
+
+
+def _person(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> Distance:
+    """The distance of one person under the kept totals of these tables; what was found is remembered."""
+    key = (norm, *map(encoded, tables))
     if key not in dataset.distances:
-        person = joint(dataset, norm, more).person(Neighbours.of(None, "any value"))
-        dataset.distances[key] = person
+        dataset.distances[key] = joint(dataset, norm, tables).person(Neighbours.of(None, "any value"))
     return dataset.distances[key]
 
 
-def joint(dataset: Dataset, norm: Norm, more: Sequence[TableEntry] = ()) -> JointDistances:
-    """The kept totals of all releases together, and one person's distances under them.
+def joint(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> JointDistances:
+    """The kept totals of these tables together, and one person's distances under them.
 
     Raises
     ------
     BudgetError
         If they cannot be put together, or are of different units.
     """
-    tables = [*dataset.tables.values(), *more]
-    if not _comparable(dataset, more):
+    if dataset.domain is None and len({cells_key(table.domain) for table in tables}) > 1:
         raise BudgetError(NO_DOMAIN)
     units = {table.records.unit for table in tables if table.records is not None and table.records.unit is not None}
     if len(units) > 1:
@@ -224,8 +230,8 @@ def joint(dataset: Dataset, norm: Norm, more: Sequence[TableEntry] = ()) -> Join
             "A budget per person must be for records of the same unit, and records of this dataset were bounded by "
             "different columns. Use the same column, or a budget per unit of distance."
         )
-    kept = [Kept.of(table, number, dataset.domain) for number, table in dataset.tables.items()]
-    kept += [Kept.of(table, None, dataset.domain) for table in more]
+    base = dataset.domain or domain_of(tables[0].domain)
+    kept = [Kept.of(table, None, base) for table in tables]
     if any(subject_of(one.records) == "record" for one in kept):
         raise BudgetError(
             "A budget per person must be for records that are bounded per person, and a person may have any number of "
@@ -263,6 +269,7 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
     """The largest parameter of three digits with which the release would fit."""
     cost = charge.cost.cost()
     one_table = dataset.is_one_table(charge.table)
+    gaussian = dataset.with_charge(charge.table, charge.cost).gaussian
     wanted = cost.epsilon if cost.epsilon is not None else cost.rho
     if wanted is None:
         raise AssertionError("a cost has an epsilon or a rho")
@@ -272,7 +279,7 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
         if parameter >= wanted:
             return False
         total = dataset.total(CostRecord.of(_with(cost, parameter)), same_table=one_table)
-        return dataset.budget.allows(dataset.budget.spent(total, distance))
+        return dataset.budget.allows(dataset.budget.spent(total, distance, gaussian))
 
     low, high = 0, 24 * 900  # from 1e-12 to 1e12
     if not fits(low):

@@ -15,6 +15,7 @@ from msgspec import Meta
 from keepsum.accounting.cost import Cost
 from keepsum.errors import InputError, LedgerError
 from keepsum.ledger.budget import Budget
+from keepsum.privacy.calibration import ceiling
 from keepsum.releasing.facts import (
     DomainRecord,
     Exactness,
@@ -26,6 +27,7 @@ from keepsum.releasing.facts import (
     RowsPart,
 )
 
+LONG = 10**18  # the largest denominator that is kept
 Number: TypeAlias = Annotated[int, Meta(ge=1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 Note: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1000, description="Who decided it, and why.")]
@@ -69,10 +71,10 @@ class CostRecord(Record, frozen=True):
             raise AssertionError("a cost is that of noise that can be drawn")
         return cls(
             norm=cost.norm,
-            epsilon=None if cost.epsilon is None else str(cost.epsilon),
-            rho=None if cost.rho is None else str(cost.rho),
-            stated=None if cost.stated is None else (str(cost.stated[0]), str(cost.stated[1])),
-            error=str(cost.error),
+            epsilon=None if cost.epsilon is None else _short(cost.epsilon),
+            rho=None if cost.rho is None else _short(cost.rho),
+            stated=None if cost.stated is None else (_short(cost.stated[0]), _short(cost.stated[1])),
+            error=_short(cost.error) if cost.error else "0",
             sampling=cost.sampling,
         )
 
@@ -86,6 +88,11 @@ class CostRecord(Record, frozen=True):
             Fraction(self.error),
             self.sampling,
         )
+
+
+def _short(number: Fraction) -> str:
+    """An exact quotient, or twelve digits, rounded up: sums of many long quotients would have endless digits."""
+    return str(number if number.denominator <= LONG else ceiling(number))
 
 
 class KeptMargin(Record, frozen=True, tag="margin", tag_field="kind"):

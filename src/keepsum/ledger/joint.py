@@ -107,7 +107,7 @@ class Kept:
 
     def fixed(self, structure: Structure) -> npt.NDArray[np.bool_]:
         """For each of the table's cells, whether these totals determine it."""
-        if self.cells is self.domain:
+        if self.cells == self.domain:
             fixed = np.zeros(self.cells.size, dtype=bool)
             fixed[structure.pinned] = True
             return fixed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -373,7 +374,7 @@ def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, im
 
 
 def _checked_name(name: str) -> str:
-    check_text(name, "The name of a dataset")
+    name = unicodedata.normalize("NFC", check_text(name, "The name of a dataset"))  # which look alike, and are alike
     if len(name) > 200 or not name.isprintable() or name != name.strip():
         raise InputError("The name of a dataset must be at most 200 printable characters, without spaces around it.")
     return name

@@ -12,6 +12,8 @@ from keepsum.ledger.assessment import UNCHECKED, joint, standing
 from keepsum.ledger.entries import KeptMargin, TableEntry
 from keepsum.ledger.joint import Kept, newly_fixed
 from keepsum.ledger.state import Dataset, Outcome, Spend
+from keepsum.planning.distances import AttributeDistance
+from keepsum.privacy.distance import Norm
 from keepsum.privacy.loss import Loss
 from keepsum.releasing.codec import domain_of, stated_mechanism
 from keepsum.tables.invariants import ROWS
@@ -67,7 +69,8 @@ def _budgets(dataset: Dataset) -> list[str]:
 def _person(dataset: Dataset, total: Total) -> list[str]:
     """What all releases together tell about one person, by attribute."""
     try:
-        attributes = joint(dataset, "l1" if dataset.domain is not None else total.norm).by_attribute
+        norm: Norm = "l1" if dataset.domain is not None else total.norm
+        attributes = joint(dataset, norm, list(dataset.tables.values())).by_attribute
     except (PlanError, InputError) as error:
         return [f"not stated: {str(error)[0].lower()}{str(error)[1:]}"]
     delta = dataset.budget.delta if total.rho else None
@@ -78,8 +81,16 @@ def _person(dataset: Dataset, total: Total) -> list[str]:
             continue
         loss = total.at(attribute.any_value, delta)
         distance = f"{attribute.any_value.norm} distance {attribute.any_value}"
-        lines.append(f"a change of {attribute.axis}: {loss}{_factor(loss)} ({distance})")
+        lines.append(f"a change of {attribute.axis}: {loss}{_factor(loss)} ({distance}){_except(attribute)}")
     return lines or ["not stated: no attribute has more than one category"]
+
+
+def _except(attribute: AttributeDistance) -> str:
+    """What the kept totals of all releases leave unprotected."""
+    cells, values = attribute.unprotected + attribute.unknown, attribute.fixed_values
+    parts = [f"in {cells:,} cell{'s' * (cells != 1)} not to every value"] if cells else []
+    parts += [f"{values:,} value{'s' * (values != 1)} fixed"] if values else []
+    return f"; not protected: {', '.join(parts)}" if parts else ""
 
 
 def _factor(loss: Loss) -> str:
@@ -142,12 +153,10 @@ def _disclosed(dataset: Dataset) -> list[str]:
     """Cells that the kept totals of all releases determine, though those of their own release do not."""
     if not dataset.has_imports:  # others would have been refused
         return []
-    kept = [
-        Kept.of(table, number, dataset.domain)
-        for number, table in dataset.tables.items()
-        if dataset.domain is not None or dataset.is_one_table()
-    ]
-    return newly_fixed(kept) if len(kept) > 1 else []
+    if len(dataset.tables) < 2 or not (dataset.domain is not None or dataset.is_one_table()):
+        return []
+    base = dataset.domain or domain_of(next(iter(dataset.tables.values())).domain)
+    return newly_fixed([Kept.of(table, number, base) for number, table in dataset.tables.items()])
 
 
 def dataset_facts(dataset: Dataset) -> dict[str, object]:

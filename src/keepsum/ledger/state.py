@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from hashlib import sha256
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from keepsum._arguments import check_text
 from keepsum.accounting.composition import compose
@@ -67,6 +70,7 @@ class Dataset:
     tables: dict[int, TableEntry] = field(default_factory=dict)
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
+    first: CostRecord | None = None  # of the first release
     distances: dict[tuple[object, ...], Distance] = field(default_factory=dict)  # of one person, once worked out
     checked: list[tuple[int, TableEntry]] = field(
         default_factory=list
@@ -76,6 +80,11 @@ class Dataset:
     def budget(self) -> Budget:
         """The budget that holds now."""
         return self.budgets[-1].budget
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the first release had Gaussian noise, so that a budget with a delta counts all as zCDP."""
+        return self.first is not None and self.first.rho is not None
 
     @property
     def has_imports(self) -> bool:
@@ -89,8 +98,7 @@ class Dataset:
 
     def is_one_table(self, *more: TableEntry) -> bool:
         """Whether every release is of a table with the same cells, and these too."""
-        tables = [*self.tables.values(), *more]
-        return all(table.domain == tables[0].domain for table in tables[1:])
+        return len({cells_key(table.domain) for table in (*self.tables.values(), *more)}) <= 1
 
     def number_of(self, table: TableEntry) -> int | None:
         """The entry that describes this very table and its kept totals, if there is one."""
@@ -101,7 +109,8 @@ class Dataset:
         tables = dict(self.tables)
         if self.number_of(table) is None:
             tables[-len(tables) - 1] = table  # no entry has such a number
-        return replace(self, tables=tables, costs=self.costs + Counter([cost]), distances={}, checked=[])
+        costs = self.costs + Counter([cost])
+        return replace(self, tables=tables, costs=costs, first=self.first or cost, distances={}, checked=[])
 
     def total(self, *more: CostRecord, same_table: bool = True) -> Total | None:
         """What all releases cost together, and ``more`` with them; None if there are none."""
@@ -175,6 +184,7 @@ class State:
                     raise ValueError
                 _total_of(entry.cost)
                 dataset.costs[entry.cost] += 1
+                dataset.first = dataset.first or entry.cost
                 imported = entry.imported
                 outcome: Outcome = "unknown" if imported is None else "imported"
                 spend = Spend(link.number, link.time, link.hash, entry, outcome)
@@ -191,3 +201,29 @@ class State:
 def _total_of(record: CostRecord) -> Total:
     """A cost, checked; the same few occur again and again."""
     return Total.of(record.cost())
+
+
+@cache
+def _key(encoded: bytes) -> str:
+    """The cells, whatever the order of axes and categories: what two tables must share to have the same cells."""
+    record = msgspec.json.decode(encoded, type=DomainRecord)
+    axes = {axis.name: axis for axis in record.axes}
+    paths: dict[str, list[tuple[object, ...]]] = {}
+    for axis in record.axes:
+        above = paths.get(axis.parent or "", [])
+        parents = axis.parents or []
+        paths[axis.name] = [
+            (*(above[parents[k]] if axis.parent is not None else ()), label) for k, label in enumerate(axis.labels)
+        ]
+    zeros: list[str] = []
+    if record.structural_zeros:
+        domain = domain_of(record)
+        whole = Domain.of(map(domain.axis, domain.axes))
+        zeros = sorted(repr(sorted(whole.cell(k).items())) for k in record.structural_zeros)
+    cells = [(name, axes[name].parent, sorted(map(repr, paths[name]))) for name in sorted(axes)]
+    return sha256(repr((cells, zeros)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def cells_key(record: DomainRecord) -> str:
+    """A text that tables share if they have the same cells, whatever the order of their axes and categories."""
+    return _key(msgspec.json.encode(record))

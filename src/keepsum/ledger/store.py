@@ -107,9 +107,9 @@ class Store:
 
     def rows(self) -> list[Link]:
         """All entries as they are, whether or not they are a chain."""
-        with self._connected("rw" if os.access(self.path, os.W_OK) else "ro") as connection:
-            self._check_kind(connection)
-            return [Link(*row) for row in connection.execute(SELECT, (0,)).fetchall()]
+        mode = "rw" if os.access(self.path, os.W_OK) else "ro"
+        with contextlib.closing(self._opened(mode)) as connection:
+            return self.asked(lambda: [Link(*row) for row in connection.execute(SELECT, (0,)).fetchall()])
 
     def read(self, known: Link | None = None) -> list[Link]:
         """The entries after the last known one, by default all, checked to be a chain."""

@@ -77,7 +77,7 @@ The release must verify, with its table; --unverified takes the word of a certif
 charged even if the budget does not allow for it, because it has happened.
 """
 
-NOT_COVERED = "Entries cut off at the end do not show here: compare with --against certificates, or a noted --head."
+NOT_COVERED = "An end that was cut off or rewritten shows only --against certificates, or a noted --head."
 
 LedgerFile = Annotated[Path, typer.Argument(help="The file of the ledger.", metavar="LEDGER", show_default=False)]
 DatasetName = Annotated[str | None, typer.Option("--dataset", help="The dataset.", metavar="NAME", show_default=False)]
@@ -256,7 +256,7 @@ def check(
         show_json({**facts, "certificates": result.compared, "problems": problems})
     else:
         if result.entries:
-            typer.echo(f"ok      {result.entries:,} entries, none changed, removed or inserted")
+            typer.echo(f"ok      {result.entries:,} entries, each with the hash of the one before it")
         for problem in problems:
             typer.echo(f"FAILED  {problem}")
         if certificates and result.ok:
@@ -285,6 +285,8 @@ def export(
     from keepsum.ledger.store import Store
     from keepsum.sources.atomic import check_new, write_file
 
+    if str(output) == "-":
+        output = None
     if output is not None:
         check_new(output, force)
         if output.resolve() == ledger.resolve():
@@ -320,19 +322,23 @@ def import_(
     json: AsJson = False,
 ) -> None:
     """Import releases that were made before."""
+    from keepsum.ledger.importing import charge_for, published
     from keepsum.ledger.ledger import Ledger
     from keepsum.releasing.saved import read_certificate, read_invariants
 
     opened = Ledger(ledger)
     name = opened.dataset(dataset).name
-    imported = []
+    imported: list[str] = []
+    for path in releases:  # what does not verify or fit is refused before any is charged
+        certificate, invariants, _ = published(path, None) if not unverified else _at_its_word(path)
+        charge_for(certificate, invariants, opened.dataset(name))
     for path in releases:
         if unverified:
             opened.import_release(read_certificate(path), name, read_invariants(path))
         else:
             opened.import_release(path, name)
         imported.append(shown(path))
-        done(f"Charged: {', '.join(map(repr, imported))}.")
+        done(f"Charged: {', '.join(map(repr, imported))}.", cut_off="{done} The others were not charged: {reason}.")
         if not json:
             typer.echo(f"Imported  {shown(path)}")
     standing = opened.standing(name)
@@ -340,6 +346,12 @@ def import_(
         show_json({"imported": imported, "dataset": name, "spent": str(standing)})
     else:
         typer.echo(f"Spent     {standing}")
+
+
+def _at_its_word(path: Path) -> tuple[Any, bytes | None, bool]:
+    from keepsum.releasing.saved import read_certificate, read_invariants
+
+    return read_certificate(path), read_invariants(path), False
 
 
 def _help(context: typer.Context) -> None:
