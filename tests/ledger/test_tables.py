@@ -214,3 +214,28 @@ def test_rows_kept_and_not_kept_are_tables_apart(ledger):
     assert sum(kind.startswith('{"entry":"table"') for kind in kinds) == 2
     assert {spend.entry.table for spend in ledger.spends()} == {3, 6}
     assert ROWS.domain == TABLE.domain
+
+
+def test_further_totals_give_no_budget_back(tmp_path):
+    """They may make the longest changes impossible, so that one person is nearer; what was spent stays spent."""
+    domain = ks.Domain({"x": list("abcde")})
+    table = ks.Table.from_array([100, 200, 300, 400, 500], axes=domain)
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(4, per_person=True))
+
+    def released(epsilon: str, *sums: list[int]) -> Fraction:
+        kept = ks.Invariants.subsets(5, sums).over(domain)
+        ks.plan(kept, ks.Laplace(epsilon)).release(table, ledger=ledger)
+        return ledger.standing().spent.epsilon
+
+    first = released("1/2", [0, 1, 2, 3], [1, 3, 4], [2, 3])
+    assert first == Fraction(7, 2)
+    assert released("1/100", [0, 3]) == 7 * Fraction(51, 100)
+    with pytest.raises(ks.BudgetError, match="per person"):
+        released("3/20", [0, 3])
+
+
+def test_many_long_quotients_do_not_make_a_ledger_useless(tmp_path):
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=1)
+    for k in range(8):
+        charge(ledger, laplace(Fraction(1, 10**950 + 2 * k + 1) + Fraction(1, 100)))
+    assert str(ks.Ledger(ledger.path).standing()).startswith("epsilon 0.08")
