@@ -380,3 +380,15 @@ def test_help_without_a_command(run, here):
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 def test_a_ledger_is_readable_by_its_owner_only(ledger):
     assert ledger.stat().st_mode & 0o077 == 0
+
+
+def test_a_plan_says_what_it_would_cost(run, ledger):
+    plan = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--ledger", "l.db"]
+    assert "pop: this release costs epsilon 0.25 per unit of l1 distance, and leaves 0.75 of 1." in words(
+        run(*plan, "--epsilon", "0.25")
+    )
+    before = ledger.read_bytes()
+    assert "It would be refused: The budget of 'pop'" in words(run(*plan, "--epsilon", "2"))
+    facts = json.loads(run(*plan, "--epsilon", "0.25", "--json").stdout)
+    assert facts["ledger"][0].startswith("pop: this release costs")
+    assert ledger.read_bytes() == before

@@ -164,7 +164,7 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
         problems += [] if problem is None else [problem]
         if call.json:
             name = {} if one.job.name is None else {"name": one.job.name}
-            results.append({**name, **as_json(one.prepared, one.place, released, one.ledger)})
+            results.append({**name, **as_json(one.prepared, one.place, released, one.ledger, one.assessment)})
         else:
             report(one.place, released, one.ledger)
     sums = [_summed(marginal, *written[marginal.of], call) for marginal in marginals]

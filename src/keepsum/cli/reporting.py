@@ -76,7 +76,13 @@ def report(place: Destination, released: Drawn, ledger: Ledger | None = None) ->
         abandon_streams()
 
 
-def as_json(ready: Prepared, place: Destination, released: Drawn, ledger: Ledger | None = None) -> dict[str, object]:
+def as_json(
+    ready: Prepared,
+    place: Destination,
+    released: Drawn,
+    ledger: Ledger | None = None,
+    assessment: Assessment | None = None,
+) -> dict[str, object]:
     """A release as JSON."""
     from keepsum.accuracy.disclosure import listed
     from keepsum.releasing.statements import PersonStatements, kept_totals
@@ -106,6 +112,12 @@ def as_json(ready: Prepared, place: Destination, released: Drawn, ledger: Ledger
                 for cell, low, high in listed(ready.bounds, SHOWN_BOUNDED_JSON)
             ],
         },
-        "ledger": None if ledger is None else {"file": shown(ledger.path), "charged": certificate.ledger},
+        "ledger": None
+        if ledger is None
+        else {
+            "file": shown(ledger.path),
+            "charged": certificate.ledger,
+            "words": None if assessment is None else assessment.lines,
+        },
         "warnings": certificate.warnings,
     }
