@@ -10,8 +10,10 @@ import array
 import atexit
 import contextlib
 import gc
+import io
 import json
 import os
+import pty
 import runpy
 import socket
 import subprocess
@@ -68,6 +70,16 @@ class Commands:
             err.seek(0)
             status = json.loads(answer)
             return subprocess.CompletedProcess(["keepsum", *request["arguments"]], status, out.read(), err.read())
+
+    def answered(self, answers: list[str], *arguments: object, cwd: Path) -> Any:
+        """Run ``keepsum init`` with answers typed on a terminal."""
+        parent, child = pty.openpty()
+        # What is asked after the last answer is met by the end of input, so that nothing waits for another.
+        os.write(parent, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
+        done = self.run("init", *arguments, cwd=cwd, stdin=child)
+        os.close(parent)
+        os.close(child)
+        return done
 
     def close(self) -> None:
         """End the process that commands are forked from."""
@@ -137,17 +149,28 @@ def import_everything() -> None:
     import pkgutil
 
     from numba import njit
+    from typer.main import get_command
 
     import keepsum
+    from keepsum.cli import app
+    from keepsum.sampling.core import compiling, forking
 
     for module in pkgutil.walk_packages(keepsum.__path__, "keepsum."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "matplotlib.figure"):
+    for name in (
+        *("scipy.stats", "scipy.optimize", "pyarrow.csv", "pyarrow.parquet", "pyarrow.dataset", "matplotlib.figure"),
+        *("ibis.backends.duckdb", "ibis.backends.sqlite"),  # a second, for every command that counts records
+    ):
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("typer._adapters")  # what typer imports at its first option, where it does
     njit(lambda: 0)()
+    compiling.text_of_kernels()  # read from the files of the package, and kept
+    with contextlib.redirect_stdout(io.StringIO()):  # no command prints to a terminal here
+        program = get_command(app.build())
+    app.build = lambda: program  # reading the options of every command takes longer than most commands
+    forking._free_properties = lambda: None  # a command is no fork in a shell; no lock is held here, so none is freed
     gc.collect()
     gc.freeze()  # else the end of each fork would look through all of it
 

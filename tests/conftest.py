@@ -27,6 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.run([sys.executable, HERE / "compiling.py"], check=False)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that fork come first, while the process is small: the larger it is, the longer a fork takes."""
+    items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "Fork"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What chains showed is kept apart from the user's own cache, and the tests of a worker share it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 import json
 import os
@@ -18,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from keepsum.sampling.core import forking
 
 # Python tells an audit hook of each of these before it happens.
 CHANGES = {"os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir"}
@@ -63,8 +66,9 @@ class Fork:
         self, work: Callable[[], Any], folder: Path, moment: int = 0, fault: Callable[[], None] = lambda: None
     ) -> None:
         read, write = os.pipe()
-        self._child = os.fork()
+        self._child = _fork()
         if self._child == 0:
+            gc.freeze()  # else a collection would go through all that the parent has, and copy it
             os.close(read)
             try:
                 found = _worked(work, str(folder), moment, fault)
@@ -81,6 +85,15 @@ class Fork:
             text = answer.read()
         os.waitpid(self._child, 0)
         return Outcome(*json.loads(text)) if text else Outcome(None, None, [])
+
+
+def _fork() -> int:
+    """Fork without freeing the locks of properties: no thread holds one here, and all classes would be looked at."""
+    free, forking._free_properties = forking._free_properties, lambda: None
+    try:
+        return os.fork()
+    finally:
+        forking._free_properties = free
 
 
 def _worked(

@@ -4,7 +4,9 @@ import inspect
 from collections.abc import Callable, Hashable
 from fractions import Fraction
 from functools import partial
+from itertools import count
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,7 +55,7 @@ OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
-    encoding sheet structure
+    encoding sheet structure ledger budget per_person
 """.split()  # noqa: SIM905
 
 
@@ -66,6 +68,11 @@ def check_message(error: BaseException, name: str = "", wrong: object = None) ->
         assert str(SECRET) not in str(error)
     assert str(error).isprintable()
     assert str(error).endswith((".", "?")), str(error)
+
+
+def charged(ledger, plan, dataset) -> None:
+    with ledger.charged(plan, dataset):
+        pass
 
 
 class Calls:
@@ -89,6 +96,9 @@ class Calls:
         source = ks.rng(seed=1)
         numbers = ks.mcmc.Draws(source.stream())
         certificate = released.certificate.to_json()
+        ledger = ks.Ledger(folder / "ledger.db", budget=ks.Budget(10**6, "1e-6"))
+        datasets = ks.Ledger(folder / "datasets.db", budget=1)
+        numbered = count()
         self.all: list[tuple[Callable, dict]] = [
             (
                 ks.read_table,
@@ -172,6 +182,39 @@ class Calls:
             (read_private_key, {"path": folder / "key.pem"}),
             (read_public_key, {"path": folder / "key.pub.pem"}),
             (make_keys, {"private": folder / "k.pem", "public": folder / "k.pub.pem", "force": True}),
+            (ks.Budget, {"epsilon": 1, "delta": "1e-6", "per_person": False}),
+            (lambda rho: ks.Budget(rho=rho), {"rho": 1}),
+            (ks.Ledger, {"path": folder / "ledger.db", "budget": None}),
+            (
+                ks.Ledger,
+                {"path": folder / "other.db", "budget": 1, "dataset": "data", "domain": domain},
+            ),
+            (ledger.standing, {"dataset": "data"}),
+            (ledger.spends, {"dataset": "data"}),
+            (ledger.dataset, {"name": "data"}),
+            (
+                lambda name, budget, domain: datasets.add_dataset(
+                    f"{name}{next(numbered)}" if isinstance(name, str) else name, budget, domain
+                ),
+                {"name": "more", "budget": 1, "domain": domain},
+            ),
+            (ledger.set_budget, {"name": "data", "budget": 10**6}),
+            (ledger.assess, {"plans": [plan], "dataset": "data"}),
+            (lambda plan, dataset: charged(ledger, plan, dataset), {"plan": plan, "dataset": "data"}),
+            (
+                lambda certificate, dataset, invariants: ledger.import_release(
+                    msgspec.structs.replace(certificate, released=f"{next(numbered) + 2000}-01-01T00:00:00Z")
+                    if isinstance(certificate, Certificate)
+                    else certificate,
+                    dataset,
+                    invariants,
+                ),
+                {"certificate": released.certificate, "dataset": "data", "invariants": None},
+            ),
+            (lambda against: ledger.check(against), {"against": []}),
+            (lambda certificate: ledger.check([certificate]), {"certificate": released.certificate}),
+            (partial(plan.release, table), {"ledger": ledger, "dataset": "data"}),
+            (partial(ks.release, table, ["a"], laplace), {"ledger": folder / "ledger.db", "dataset": "data"}),
             (ks.rng, {"seed": 1}),
             (source.below, {"n": 7}),
             (source.bernoulli, {"p": Fraction(1, 2)}),

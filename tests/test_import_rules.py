@@ -12,7 +12,7 @@ ROOT, SHELL = Path(keepsum.__file__).parent, Path(keepsum_shell.__file__).parent
 LIST = """
     keepsum_shell.stopping _text errors _arguments _arrays _memory _signals _work _cache _progress
     lattice sampling.core sampling.l1 sampling.gaussian sampling.general sampling
-    tables privacy sources convergence planning accuracy projection accounting releasing facade research specs
+    tables privacy sources convergence planning accuracy projection accounting releasing ledger facade research specs
     report spark app __init__ cli keepsum_shell
 """
 HOUSE = LIST.split()
@@ -58,6 +58,7 @@ def test_the_rule_can_fail():
     assert not allowed("keepsum.tables.table", "keepsum.sources.reading")
     assert not allowed("keepsum.releasing.release", "keepsum.cli.app")
     assert not allowed("keepsum.planning.plan", "keepsum")
+    assert not allowed("keepsum.releasing.release", "keepsum.ledger.ledger")
 
 
 def circle(arrows: dict[str, set[str]]) -> list[str]:

@@ -1,4 +1,16 @@
-"""Keepsum: tables of counts under differential privacy, with the declared totals kept exactly."""
+"""Keepsum: tables of counts under differential privacy, with the declared totals kept exactly.
+
+Start here:
+
+>>> import keepsum as ks
+>>> table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+>>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_person(epsilon=1))
+>>> release.marginal(["county"]).table.counts.tolist()  # kept exactly; the counts of release.table have noise
+[16, 30]
+
+``ks.read_table`` reads a file of counts, ``ks.tabulate`` counts records, ``ks.plan(...).explain()`` says what a release
+would keep and guarantee, ``release.save("out/")`` writes it with its certificate, ``ks.verify("out/")`` checks it.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +47,7 @@ if TYPE_CHECKING:
     from keepsum.sampling.core.rng import Rng, rng
     from keepsum.sources.reading import read_table
     from keepsum.tables.domain import Domain
+    from keepsum.tables.findings import NoticedError
     from keepsum.tables.invariants import Invariants
     from keepsum.tables.table import Table
 
@@ -62,6 +75,7 @@ __all__ = [
     "LedgerWarning",
     "Marginal",
     "NoSamplerError",
+    "NoticedError",
     "Plan",
     "PlanError",
     "Release",
@@ -111,6 +125,7 @@ _HOMES = {
     "keepsum.sampling.core.rng": ("Rng", "rng"),
     "keepsum.sources.reading": ("read_table",),
     "keepsum.tables.domain": ("Domain",),
+    "keepsum.tables.findings": ("NoticedError",),
     "keepsum.tables.invariants": ("Invariants",),
     "keepsum.tables.table": ("Table",),
 }

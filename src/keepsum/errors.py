@@ -6,6 +6,7 @@
     ├── InputError (also a ValueError)    an argument is wrong
     │   ├── DomainError                   axes, categories, cells
     │   ├── DataError                     a row or a count of the data; never shows the count
+    │   │   └── NoticedError              labels that must be declared first (``tables/findings.py``)
     │   └── LedgerError                   the file of a ledger cannot be used
     └── PlanError                         the totals and the mechanism do not allow a release
         ├── BudgetError                   a release costs more than is left of a budget
@@ -14,7 +15,7 @@
 
     KeepsumWarning (also a UserWarning)
     ├── CategoriesFromDataWarning         the list of categories comes from the data and is published
-    ├── LedgerWarning                     a release is charged, but the ledger does not say what became of it
+    ├── LedgerWarning                     a release is charged, but something about it is not as it should be
     └── LargeLossWarning                  the per-person privacy loss is so large that it protects little
 
 A message says what is wrong and what to do in one or two sentences, and contains no confidential count. It is one line
@@ -78,7 +79,7 @@ class CategoriesFromDataWarning(KeepsumWarning):
 
 
 class LedgerWarning(KeepsumWarning):
-    """A release is charged to a ledger, which does not say what became of it."""
+    """A release is charged to a ledger, which does not say what became of it, or whose totals disclose cells."""
 
 
 class LargeLossWarning(KeepsumWarning):

@@ -6,6 +6,7 @@ import pytest
 import keepsum as ks
 from keepsum.accuracy import sums as summing
 from keepsum.accuracy.sums import sum_deviations
+from keepsum.accuracy.table_sums import is_table
 from support import BY_MIXTURE
 
 DRAWS = 20_000
@@ -57,3 +58,41 @@ def test_without_a_sampler_nothing_is_known():
     keep = ks.Invariants.subsets(5, [[0, 1, 2], [2, 3, 4]])
     plan = ks.plan(keep, ks.Laplace(epsilon=100))
     assert sum_deviations(plan.blocks, np.zeros(5, dtype=np.int64), 1) is None
+
+
+@pytest.mark.parametrize("shape", [(5, 4, 1), (4, 3, 2), (3, 3, 3)], ids=str)
+@pytest.mark.parametrize(
+    "mechanism", [ks.Laplace(epsilon=0.5), ks.Gaussian(sigma=4), ks.Laplace(epsilon=0.3, norm="l2")], ids=repr
+)
+def test_sums_of_tables_follow_from_two_numbers(shape, mechanism):
+    """Sums of any cells of tables with kept margins, whose entries are one, two or three cells, in two blocks."""
+    domain = ks.Domain({axis: [f"{axis}{i}" for i in range(n)] for axis, n in zip("abcd", (*shape, 2), strict=True)})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a", "d"], ["b", "d"]]), mechanism)
+    assert [group.form.kind for group in plan.groups] == ["table"]
+    assert is_table(plan.structure, plan.groups[0])
+    index = np.random.default_rng(3).integers(0, 4, plan.size)
+    index[0] = 4  # a sum of one cell
+    stated = sum_deviations(plan.blocks, index, 5)
+    noise = plan.sample(DRAWS, rng=ks.rng(seed=1))
+    drawn = np.stack([noise[:, index == k].sum(axis=1).std() for k in range(5)])
+    assert stated == pytest.approx(drawn, rel=0.04)
+
+
+def test_sums_of_a_three_way_table():
+    domain = ks.Domain({axis: [f"{axis}{i}" for i in range(3)] for axis in "abc"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]]), ks.Gaussian(sigma=4))
+    assert is_table(plan.structure, plan.groups[0])
+    index = np.random.default_rng(3).integers(0, 3, plan.size)
+    noise = plan.sample(DRAWS, rng=ks.rng(seed=1))
+    drawn = np.stack([noise[:, index == k].sum(axis=1).std() for k in range(3)])
+    assert sum_deviations(plan.blocks, index, 3) == pytest.approx(drawn, rel=0.05)
+
+
+def test_few_draws_of_a_large_table_are_simulated(monkeypatch):
+    """Forty draws of a large table took as long as two releases of it."""
+    domain = ks.Domain({"a": list(map(str, range(2000))), "b": list("xyz"), "c": list("pqrs")})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon=1))
+    drawn = []
+    monkeypatch.setattr(summing, "simulate_into", lambda sampler, noise, rng: drawn.append(noise.size) or noise.fill(1))
+    sum_deviations(plan.blocks, domain.marginal_index(["c"]), 4)
+    assert sum(drawn) <= 20 * plan.size

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,12 +40,6 @@ def answered(commands: Commands, tmp_path: Path) -> Callable[..., Any]:
     """Run ``keepsum init`` in an empty folder, with answers typed on a terminal."""
 
     def call(answers: list[str], *arguments: str) -> Any:
-        parent, child = pty.openpty()
-        # What is asked after the last answer is met by the end of input, so that nothing waits for another.
-        os.write(parent, "".join(f"{answer}\n" for answer in answers).encode() + b"\x04")
-        done = commands.run("init", *arguments, cwd=tmp_path, stdin=child)
-        os.close(parent)
-        os.close(child)
-        return done
+        return commands.answered(answers, *arguments, cwd=tmp_path)
 
     return call

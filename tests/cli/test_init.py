@@ -138,3 +138,11 @@ def test_the_address_of_a_file_is_its_path_seen_from_the_spec(run: Callable[...,
     assert done.returncode == 0, done.stderr
     assert spec_in(here / "specs")["source"] == {"data": "../people.db", "table": "people"}
     assert run("release", "--spec", "specs/keepsum.toml", "--yes").returncode == 0
+
+
+def test_its_help_is_of_a_spec_that_is_written(run: Callable[..., Any]) -> None:
+    shown = " ".join(run("init", "--help").stdout.decode().split())
+    assert "--spec FILE The spec to write; keepsum.toml by default." in shown
+    assert "overridden by options" not in shown
+    assert "--only" not in shown
+    assert "--only" in run("release", "--help").stdout.decode()

@@ -15,7 +15,7 @@ import pytest
 
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.more_options import split, with_options
-from keepsum.cli.questions import are_showable, likely_count, margins
+from keepsum.cli.questions import are_showable, margins, nestings
 from keepsum.errors import InputError
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
@@ -103,15 +103,17 @@ def test_leaving_in_the_middle_writes_nothing(answered: Callable[..., Any], here
 
 def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
     (here / "visits.csv").write_text("person,clinic,age\n1,North,3\n1,South,3\n2,North,40\n")
-    answers = ["n", "clinic,town", "clinic,age", "", "North,North", "North,South", "bins 18,0", "bins 0,18,"]
-    answers += ["clinic", "person", "some", "1", "", "", "", "n", "visits/"]
+    answers = ["y", "clinic,town", "clinic,age", "", "North,North", "North,South", "", "bins 18,0", "bins 0,18,"]
+    answers += ["n", "", "", "maybe", "y", "clinic", "person", "some", "1", "", "", "", "n", "visits/"]
     done = answered(answers, "visits.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "must be one of person, clinic, age, got 'town'" in said
     assert "Categories of clinic, with commas between them (or: bins 0,18,65," in said
     assert "must have different labels" in said
-    assert "Can one person have several records? Then which column identifies a person?" in said
+    assert said.count("Can one person have several records? [y/n]") == 3  # Enter is no answer
+    assert said.count("The answer must be y for yes or n for no.") == 2
+    assert "Which column identifies a person? (- if none does: the guarantee is then for one record" in said
     assert "The column of the unit must not be an axis" in said
     assert "At most how many records of each person are counted?" in said
     assert "privacy loss of one person?" in said
@@ -128,13 +130,12 @@ def test_nested_records_and_one_record_per_person(
 ) -> None:
     (here / "people.csv").write_text("county;state\nCook;IL\nLake;WI\n")
     (here / "states.toml").write_text('state = ["IL", "WI"]\n')
-    answers = ["n", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", "Cook,Lake"]
-    answers += ["Lake", "", "state", "n", "state", "y", "", "1", "n", "people/"]
+    answers = ["y", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", ""]
+    answers += ["Cook,Lake", "Lake", "", "n", "state", "n", "state", "y", "", "1", "n", "people/"]
     done = answered(answers, "people.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Categories of county in IL, with commas" in said
-    assert "(Enter: every record is of another person)" in said
     assert "Is epsilon to be the privacy loss of one person?" in said
     assert spec_in(here)["records"] == {"by": ["county", "state"], "max_rows_per_unit": 1}
     assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
@@ -155,7 +156,7 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
     database.execute("INSERT INTO people VALUES ('A'), ('B')")
     database.commit()
     database.close()
-    done = answered(["peopl", "people", "town", "county", "A,B", "", "total", "y", "1", "n", "out/"], "people.db")
+    done = answered(["peopl", "people", "town", "county", "A,B", "", "n", "total", "y", "1", "n", "out/"], "people.db")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Which table of the database? (other, people)" in said
@@ -168,7 +169,7 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
 
 def test_a_column_of_records_alone(answered: Callable[..., Any], here: Path) -> None:
     (here / "one.csv").write_text("county\nA\nB\n")
-    done = answered(["county", "A,B", "", *END[:3], "n", "out/"], "one.csv")
+    done = answered(["county", "A,B", "", "n", *END[:3], "n", "out/"], "one.csv")
     assert done.returncode == 0, done.stderr
     assert spec_in(here)["records"] == {"by": ["county"], "max_rows_per_unit": 1}
 
@@ -314,7 +315,12 @@ def test_options_are_asked_for_until_they_help(answered: Callable[..., Any], her
     done = answered(answers, "nested.csv", "--count", "n")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
-    for words in ("No such option", "got something else", "every quotation mark closed", "has no label 'Totl'"):
+    for words in (
+        "No such option",
+        "got 'other.csv' as well. Leave out 'other.csv'.",
+        "every quotation mark closed",
+        "has no label 'Totl'",
+    ):
         assert words in said
     assert "A column to drop must be one of the columns" in said
     assert spec_in(here)["source"] == {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}}
@@ -346,15 +352,11 @@ def test_more_options_are_added_to_those_there_are() -> None:
 def test_answers_are_read_as_in_a_shell() -> None:
     assert margins("county sex,age total") == ["--keep=county", "--keep=sex,age", "--keep-total"]
     assert split("--within 'a b:c'") == ["--within", "a b:c"]
-    for read in (margins, split):
+    for read, wrong in ((margins, 'a "b'), (margins, "a,"), (nestings, "a:b:c"), (split, "'")):
         with pytest.raises(InputError):
-            read("'")
+            read(wrong)
     with pytest.raises(InputError, match="At least one total"):
         margins("")
-    assert likely_count(["a", "N", "b"]) == "N"
-    assert likely_count(["a", "b"]) == "b"
-    assert likely_count([]) is None
-    assert likely_count(["a", "15"]) is None
     assert not are_showable(["a", "15"])
 
 

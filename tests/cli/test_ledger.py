@@ -61,7 +61,7 @@ def test_a_release_is_charged_and_its_certificate_names_the_entry(run, ledger, h
     entries = [json.loads(line) for line in run("ledger", "export", "l.db").stdout.splitlines()]
     assert (charged.dataset, charged.entry, charged.head) == ("pop", 4, entries[3]["hash"])
     assert "Charged to dataset 'pop', entry 4 of its ledger" in words(run("show", "r.csv"))
-    assert words(run("ledger", "check", "l.db", "--against", "r.csv")).startswith("ok 5 entries")
+    assert words(run("ledger", "check", "l.db", "--against", "r.csv")).startswith("ok 5 entries, each with the hash")
     assert run("verify", "r.csv").returncode == 0
 
 
@@ -93,8 +93,9 @@ def test_show_says_what_is_left_for_whom_and_lists_every_release(run, ledger):
     for sentence in (
         "epsilon 0.5 of 1 per unit of l1 distance spent by 2 releases, 0.5 left.",
         "agree on the kept totals of all of these releases",
-        "county: epsilon 2 (l1 distance 4)",
-        "sex: epsilon 2 (l1 distance 4)",
+        "a change of county: epsilon 2, so that nothing is more than 7.39 times as likely as it would be otherwise",
+        "(l1 distance 4) a change of sex: epsilon 2",
+        "3 county 2, sex 2: 4 cells; kept exactly: county",
         "Laplace(epsilon=0.25, norm='l1') released",
     ):
         assert sentence in shown
@@ -143,7 +144,10 @@ def test_a_cut_end_and_a_restored_copy_show_against_certificates(run, ledger, he
     assert run("ledger", "check", "l.db").returncode == 0  # a chain in itself
     done = run("ledger", "check", "l.db", "--against", "r.csv", "--against", "s.csv")
     assert done.returncode == 1
-    assert "the end of the ledger was cut off, or an older copy was restored" in done.stderr.decode()
+    assert b"the end of the ledger was cut off, or an older copy was restored" in done.stdout
+    noted = json.loads(run("ledger", "check", "l.db", "--json").stdout)["head"]
+    assert run("ledger", "check", "l.db", "--head", noted).returncode == 0
+    assert run("ledger", "check", "l.db", "--head", "0" * 64).returncode == 1
     assert release(run, "t.csv").returncode == 0  # spends what s.csv had spent
     done = run("ledger", "check", "l.db", "--against", "s.csv", "--json")
     assert (done.returncode, json.loads(done.stdout)["ok"]) == (1, False)
@@ -157,7 +161,8 @@ def test_an_edited_entry_stops_everything(run, ledger, here):
     for command in (["ledger", "show", "l.db"], [*RELEASE, "--keep", "county", "--epsilon", "0.5", "-o", "s.csv"]):
         assert "is damaged" in refused(run(*command))
     done = run("ledger", "check", "l.db")
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"FAILED  Ledger 'l.db' is damaged")
     assert not (here / "s.csv").exists()
 
 
@@ -193,7 +198,7 @@ def test_releases_made_before_are_imported_once(run, ledger, here):
     assert "epsilon 0.75 of 1" in words(run("ledger", "import", "l.db", "old.csv"))
     assert "in the ledger already" in refused(run("ledger", "import", "l.db", "old.csv"))
     assert run(*plain, "older.csv", "--epsilon", "0.75").returncode == 0
-    assert "epsilon 1.5 of 1 per unit of l1 distance spent by 2 releases, 0 left." in words(
+    assert "epsilon 1.5 of 1 per unit of l1 distance spent by 2 releases, 0.5 too much, 0 left." in words(
         run("ledger", "import", "l.db", "older.csv")
     )
     assert "imported" in words(run("ledger", "show", "l.db"))
@@ -203,11 +208,86 @@ def test_a_budget_is_changed_by_an_entry(run, ledger):
     assert release(run, "r.csv", epsilon="0.9").returncode == 0
     assert "epsilon 0.9 of 2" in words(run("ledger", "budget", "l.db", "--budget", "2"))
     assert release(run, "s.csv", epsilon="0.9").returncode == 0
-    assert "1.8 of 0.5 per unit of l1 distance spent by 2 releases, 0 left" in words(
+    assert "1.8 of 0.5 per unit of l1 distance spent by 2 releases, 1.3 too much, 0 left" in words(
         run("ledger", "budget", "l.db", "--budget", "0.5")
     )
     contents = [json.loads(line)["content"] for line in run("ledger", "export", "l.db").stdout.splitlines()]
     assert sum('"entry":"budget"' in content for content in contents) == 2
+
+
+def test_a_changed_budget_stays_per_person_and_its_history_is_shown(run, here):
+    budget = ["--budget", "2", "--budget-delta", "1e-6", "--per-person", "--note", "the board, 1 March"]
+    assert run("ledger", "init", "l.db", "--dataset", "pop", *budget).returncode == 0
+    assert "Budget epsilon 3, delta 1e-6 per person" in words(run("ledger", "budget", "l.db", "--budget", "3"))
+    assert "Budget epsilon 3, delta 1e-6 per unit" in words(run("ledger", "budget", "l.db", "--per-unit"))
+    shown = words(run("ledger", "show", "l.db"))
+    assert "before: epsilon 2, delta 1e-6 per person, from" in shown
+    assert "(the board, 1 March)" in shown
+    facts = json.loads(run("ledger", "show", "l.db", "--json").stdout)["datasets"][0]
+    assert [budget["per_person"] for budget in facts["budgets"]] == [True, True, False]
+
+
+def test_a_forged_release_is_not_imported(run, ledger, here):
+    plain = ["release", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "0.75", "--yes", "-o"]
+    assert run(*plain, "old.csv").returncode == 0
+    certificate = here / "old.certificate.json"
+    certificate.write_text(certificate.read_text().replace('"3/4"', '"1/100"'))
+    assert "must verify to be imported" in refused(run("ledger", "import", "l.db", "old.csv"))
+    assert "0.01 of 1" in words(run("ledger", "import", "l.db", "old.csv", "--unverified"))
+    assert "imported, not verified" in words(run("ledger", "show", "l.db"))
+
+
+def test_of_several_imports_none_is_charged_if_one_cannot_be(run, ledger, here):
+    plain = ["release", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "0.1", "--yes", "-o"]
+    for name in ("a.csv", "b.csv"):
+        assert run(*plain, name).returncode == 0
+    (here / "b.csv").write_text((here / "b.csv").read_text().replace("Alpha,f,", "Alpha,f,1"))
+    before = ledger.read_bytes()
+    assert "'b.csv' does not" in refused(run("ledger", "import", "l.db", "a.csv", "b.csv"))
+    assert ledger.read_bytes() == before
+
+
+def test_an_import_that_discloses_is_told_and_stops_what_comes_after(run, here):
+    (here / "domain.toml").write_text('county = ["Alpha", "Beta"]\nsex = ["f", "m"]\nage = ["young", "old"]\n')
+    rows = "".join(f"{c},{s},{a},7\n" for c in ("Alpha", "Beta") for s in "fm" for a in ("young", "old"))
+    (here / "fine.csv").write_text(f"county,sex,age,n\n{rows}")
+    fine = ["release", "fine.csv", "--count", "n", "--keep", "county,sex", "--epsilon", "0.1", "--yes", "-o", "old.csv"]
+    assert run(*fine).returncode == 0
+    init = ["ledger", "init", "l.db", "--dataset", "pop", "--budget", "5", "--domain", "domain.toml"]
+    assert run(*init).returncode == 0
+    assert release(run, "r.csv").returncode == 0
+    done = run("ledger", "import", "l.db", "old.csv")
+    assert done.returncode == 0
+    assert b"together determine 4 cells of the table of entry 3" in done.stderr
+    assert "together determine 4 cells of the table of entry 3" in words(run("ledger", "show", "l.db"))
+    assert "together determine 4 cells" in refused(release(run, "again.csv"))
+
+
+def test_the_order_of_axes_and_categories_does_not_matter(run, ledger, here):
+    assert release(run, "r.csv").returncode == 0
+    (here / "turned.csv").write_text("sex,county,n\nm,Beta,10\nf,Beta,20\nm,Alpha,1\nf,Alpha,15\n")
+    (here / "totals.toml").write_text(
+        '[[total]]\nname = "three"\ncells = [{county = "Alpha"}, {county = "Beta", sex = "f"}]\n'
+    )
+    turned = ["release", "turned.csv", "--count", "n", "--yes", "--ledger", "l.db", "--categories", "sex=m,f"]
+    message = refused(run(*turned, "--keep-file", "totals.toml", "--epsilon", "0.25", "-o", "s.csv"))
+    assert "together determine 2 cells" in message
+
+
+def test_a_seed_is_shown(run, ledger):
+    assert release(run, "r.csv", "--seed", "5").returncode == 0
+    assert "released, from a seed: not for publication" in words(run("ledger", "show", "l.db"))
+
+
+def test_a_damaged_ledger_can_be_exported(run, ledger, here):
+    assert release(run, "r.csv").returncode == 0
+    data = ledger.read_bytes()
+    assert data.count(b'"1/4"') > 0
+    ledger.write_bytes(data.replace(b'"1/4"', b'"1/9"'))
+    done = run("ledger", "export", "l.db")
+    assert done.returncode == 1
+    assert b"the chain is broken at entry 4" in done.stderr
+    assert len(done.stdout.splitlines()) == 5
 
 
 def test_a_declared_domain_puts_different_tables_together(run, here):
@@ -300,3 +380,15 @@ def test_help_without_a_command(run, here):
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 def test_a_ledger_is_readable_by_its_owner_only(ledger):
     assert ledger.stat().st_mode & 0o077 == 0
+
+
+def test_a_plan_says_what_it_would_cost(run, ledger):
+    plan = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--ledger", "l.db"]
+    assert "pop: this release costs epsilon 0.25 per unit of l1 distance, and leaves 0.75 of 1." in words(
+        run(*plan, "--epsilon", "0.25")
+    )
+    before = ledger.read_bytes()
+    assert "It would be refused: The budget of 'pop'" in words(run(*plan, "--epsilon", "2"))
+    facts = json.loads(run(*plan, "--epsilon", "0.25", "--json").stdout)
+    assert facts["ledger"][0].startswith("pop: this release costs")
+    assert ledger.read_bytes() == before

@@ -118,3 +118,20 @@ def test_what_is_wrong_is_said_in_one_sentence(run, folder, arguments, words):
     assert "Traceback" not in errors
     assert "Alice8675309" not in errors + done.stdout.decode()
     assert not (folder / "out").exists()
+
+
+NOISE_ALONE = (
+    "This is the margin of the noise alone: records left out by the bound per person are not in it, and their number "
+    "is confidential."
+)
+
+
+@pytest.mark.parametrize("unit", [[], UNIT, ["--max-rows-per-unit", "1"]], ids=["records", "bounded", "one each"])
+def test_margins_and_totals_say_that_records_may_have_been_left_out(run, folder, unit):
+    """Only where there is a bound that may leave some out."""
+    released = run("release", "people.csv", *BY, *NOISE, *unit, "-o", "out/", "--yes")
+    for text in (released.stdout, run("show", "out/").stdout, run("plan", "people.csv", *BY, *NOISE, *unit).stdout):
+        words = " ".join(text.decode().split())
+        assert (NOISE_ALONE in words) == (unit == UNIT)
+        assert ("2 totals of the counted records, published exactly" in words) == (unit == UNIT)
+        assert "2 totals" in words

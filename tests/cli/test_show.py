@@ -19,7 +19,7 @@ def test_a_certificate_in_plain_words(run, output, named):
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().splitlines()
     titles = [line.split("  ")[0] for line in lines if not line.startswith(" ")]
-    assert titles[:4] == ["Released", "Table", "Kept exactly", "Noise"]
+    assert titles[:5] == ["Released", "Table", "In plain words", "Kept exactly", "Noise"]
     assert titles[-2:] == ["Not verified", "Warning"]
     text = " ".join(done.stdout.decode().split())
     for words in (
@@ -30,6 +30,25 @@ def test_a_certificate_in_plain_words(run, output, named):
         "The loss is not tracked in a ledger.",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("output", "named"),
+    [("out/", "out/certificate.json"), ("o.csv", "o.certificate.json"), ("o.parquet", "o.certificate.json")],
+)
+def test_what_is_shown_by_its_certificate_is_verified_by_it(run, output, named):
+    assert run(*RELEASE, output).returncode == 0
+    done = run("verify", named)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"ok      kept totals" in done.stdout
+
+
+def test_a_certificate_without_its_table(run, tmp_path):
+    assert run(*RELEASE, "o.csv").returncode == 0
+    (tmp_path / "o.csv").unlink()
+    done = run("verify", "o.certificate.json")
+    assert done.returncode == 2
+    assert b"The table 'o.csv' must be a file, and there is none." in done.stderr
 
 
 def test_records_are_not_called_persons(run):

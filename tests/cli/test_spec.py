@@ -28,6 +28,10 @@ path = "out/"
 """
 OPTIONS = ["counts.csv", "--count", "n", "--keep", "county", "--epsilon", "0.5"]
 PEOPLE = "person,county,sex,age\n1,A,f,3\n1,A,f,4\n2,B,m,40\n3,B,f,80\n"
+TOGETHER = (
+    "Together Where the 2 tables are about the same people, their losses add up. 2 releases together: {} distance. "
+    "This holds between datasets that agree on the kept totals of all of these releases"
+)
 SEVERAL = """
 [source]
 data = "people.csv"
@@ -128,7 +132,7 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
     assert done.returncode == 0, done.stderr
     words = done.stdout.decode()
     assert words.index("Release         county by sex") < words.index("Release         age")
-    assert "2 releases. Where they are about the same people, their losses add up." in words
+    assert TOGETHER.format("epsilon 3 per unit of l1") in " ".join(words.split())
     for place in ("county_sex/", "age.csv"):
         assert run("verify", place).returncode == 0
     again = run("marginal", "county_sex/", "--axes", "sex", "-o", "again.csv")
@@ -137,6 +141,23 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
     facts = certificate(here / "age.certificate.json")
     assert facts["records"] == {"unit": "person", "max_rows_per_unit": 2}
     assert facts["mechanism"]["parameters"]["epsilon"] == "2"
+
+
+@pytest.mark.parametrize(("second", "norm"), [("", "l2"), ('records.by = ["county"]', "l1")], ids=["same", "other"])
+def test_a_plan_of_several_tables_states_their_total(
+    run: Callable[..., Any], here: Path, second: str, norm: str
+) -> None:
+    """Per unit of l2 distance only where all noise is of that norm and all tables have the same cells."""
+    common = SEVERAL.split("[[table]]")[0].replace("epsilon = 1", "kind = 'gaussian'\nrho = 0.25")
+    common = common.replace("[records]", "[records]\nby = ['county', 'sex']")
+    tables = f"[[table]]\nname = 'a'\noutput.path = 'a/'\n[[table]]\nname = 'b'\noutput.path = 'b/'\n{second}\n"
+    (here / "keepsum.toml").write_text(common + tables)
+    done = run("plan")
+    assert done.returncode == 0, done.stderr
+    square = f"rho 0.5 (zCDP) at {norm} distance 1, growing with the square of the {norm}"
+    words = " ".join(done.stdout.decode().split())
+    assert TOGETHER.format(square) in words
+    assert ("Distance is measured in l1" in words) == (norm == "l1")
 
 
 def test_one_of_several_tables(run: Callable[..., Any], here: Path) -> None:
@@ -177,6 +198,35 @@ def test_what_is_written_is_told_if_a_later_table_fails(run: Callable[..., Any],
     assert not (here / "age.csv").exists()
     assert not (here / "sex.csv").exists()
     assert run("release", "--only", "age", "--yes").returncode == 0
+
+
+SUMS = '[[marginal]]\naxes = ["sex"]\noutput = "sex.csv"\n'
+
+
+@pytest.mark.parametrize(
+    ("output", "sums"),
+    [("december/", "december.sex.csv"), ("d.csv", "d.sex.csv"), ("m/d.csv", "m/d.sex.csv")],
+)
+def test_sums_go_with_a_release_that_is_put_elsewhere(
+    run: Callable[..., Any], here: Path, output: str, sums: str
+) -> None:
+    """Next month's release does not meet the sums of this month's."""
+    (here / "keepsum.toml").write_text(SPEC + SUMS)
+    (here / "m").mkdir()
+    assert run("release", "--yes").returncode == 0
+    before = (here / "sex.csv").read_bytes()
+    done = run("release", "-o", output, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (here / sums).is_file()
+    assert (here / "sex.csv").read_bytes() == before
+    assert max(map(len, done.stdout.decode().splitlines())) <= 100
+
+
+def test_sums_are_not_for_standard_output(run: Callable[..., Any], here: Path) -> None:
+    (here / "keepsum.toml").write_text(SPEC + SUMS)
+    done = run("release", "-o", "-", "--certificate", "c.json", "--yes")
+    assert done.returncode == 2
+    assert b"if the spec has sums over it ([[marginal]]), got standard output." in done.stderr
 
 
 NOTHING_WRITTEN = {

@@ -178,9 +178,12 @@ def test_python_names_calls_and_the_shell_names_options():
 
 
 def test_labels_are_not_translated():
-    sections = [("Bounded cells", ["county=with force: from 0 to 3"]), ("Warning", ["replace it with force."])]
+    sections = [
+        ("Bounded cells", ["county=with force=True: from 0 to 3"]),
+        ("Warning", ["replace it with force=True."]),
+    ]
     bounded, warned = sections_in_shell_terms(sections)
-    assert bounded == ("Bounded cells", ["county=with force: from 0 to 3"])
+    assert bounded == ("Bounded cells", ["county=with force=True: from 0 to 3"])
     assert warned == ("Warning", ["replace it with --force."])
 
 
@@ -188,7 +191,8 @@ def test_a_call_that_is_none_stays_as_it_is():
     assert in_shell_terms("ks.Laplace.per_person(epsilon)") == "ks.Laplace.per_person(epsilon)"
 
 
-def test_what_is_exact_comes_before_what_is_to_be_accepted():
+def test_what_is_exact_comes_before_what_is_to_be_accepted(monkeypatch):
+    monkeypatch.setattr("keepsum.convergence.observe.WEIGHTS", 100)  # the sentence is about any figure
     keep, mechanism = BY_MIXTURE
     plan = ks.plan(keep, mechanism).certify(pairs=500)
     table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")

@@ -163,7 +163,19 @@ def test_a_margin_of_a_table_without_negative_counts_is_of_the_unbiased_one(tmp_
         assert margin.table.counts.tolist() == release.marginal(["age"]).table.counts.tolist()
         assert "a sum of 2 counts of the unbiased table, so its noise" in margin.note
         assert margin.note.endswith(
-            "Sums of the published table, which has no negative counts, may differ, and are biased."
+            "It may be negative. Sums of the published table, which has no negative counts, may differ, and are biased."
         )
         assert published.marginal(["county"]).note == release.marginal(["county"]).note
     assert "unbiased" not in release.marginal(["age"]).note
+
+
+def test_a_margin_is_saved_as_the_shell_does(release, tmp_path):
+    margin = release.marginal(["county"])
+    path = margin.save(tmp_path / "county.csv")
+    assert pd.read_csv(path)["n"].tolist() == margin.table.counts.tolist()
+    with pytest.raises(ks.InputError, match=r"already exists\. Choose another name, or replace it with force=True\."):
+        margin.save(path)
+    assert margin.save(path, force=True) == path
+    release.save(tmp_path / "r.csv")
+    with pytest.raises(ks.InputError, match="must not be beside a certificate of that name"):
+        margin.save(tmp_path / "r.csv", force=True)

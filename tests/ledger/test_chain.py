@@ -139,7 +139,7 @@ def test_a_ledger_without_an_entry_is_damaged(path):
         '{"entry":"dataset","dataset":"more","budget":{}}',
         '{"entry":"dataset","dataset":"","budget":{"epsilon":"1"}}',
         '{"entry":"budget","dataset":"none","budget":{"epsilon":"1"}}',
-        '{"entry":"ledger","schema":"keepsum.ledger/1","software":"x"}',
+        '{"entry":"ledger","schema":"keepsum.ledger/1","software":"x","id":"00000000000000000000000000000000"}',
         '{"entry":"outcome","spend":2,"outcome":"released"}',
         '{"entry":"outcome","spend":99,"outcome":"released"}',
         '{"entry":"spend","dataset":"data","table":2,"mechanism":{"name":"laplace","norm":"l1","parameters":{}},'

@@ -83,7 +83,7 @@ def test_a_file_that_cannot_grow(tmp_path):
     assert outcome.error is None, outcome.error
     count, problem = outcome.result
     assert count > 3
-    assert problem.startswith(f"Ledger '{path}' cannot be read or written: the disk reports an error (SQLITE_IOERR")
+    assert problem.startswith(f"Ledger '{path}' cannot be read or written: the disk reports an error")
     entries, data = links_of(path), path.read_bytes()
     refused = Fork(limited(lambda: TENTH.release(TABLE, ledger=path, rng=Undrawn()), 16384), tmp_path).wait()
     assert refused.error is not None

@@ -227,6 +227,7 @@ def test_axes_across_a_table():
     assert domain.size == 9
 
 
+@pytest.mark.audit
 def test_every_search_is_bounded():
     """The audit's matrix: a column of 1,000,000 needs a vector of that length, and no list gets there."""
     keep = ks.Invariants.matrix([[1, 1, 0, 1_000_000, 0], [0, 1, 1, 0, 1]])

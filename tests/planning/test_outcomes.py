@@ -180,8 +180,9 @@ def forge(folder, **change):
     path.write_bytes(msgspec.json.encode(_Entry(entry.name, outcome, _digest(entry.name, outcome))))
 
 
-def test_a_forged_chain_says_what_it_is(folder):
+def test_a_forged_chain_says_what_it_is(folder, monkeypatch):
     """One step, and a low cap: the certificate's figures are those of such a chain, measured."""
+    monkeypatch.setattr("keepsum.convergence.observe.WEIGHTS", 2_000)  # or as many as the pairs see
     honest = planned(BY_MIXTURE)
     honest_choice = honest.samplers[0]
     forge(folder, steps=1, log_cap=-400.0)

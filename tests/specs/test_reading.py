@@ -78,7 +78,7 @@ def test_dates_are_labels_as_text(tmp_path: Path) -> None:
     assert spec.records.bins == {"born": ["", "2000-01-01", ""]}
 
 
-SECTIONS = "source, records, axes, keep, mechanism, postprocess, output, table, marginal"
+SECTIONS = "source, records, axes, keep, mechanism, postprocess, output, ledger, table, marginal"
 NOISE = "kind, epsilon, delta, rho, sigma, norm, per_person, attributes, to, calibration"
 TWO = "[[table]]\nname = 'a'\n[[table]]\nname = "
 WRONG = {
@@ -117,7 +117,12 @@ def test_what_is_wrong_is_told_with_its_line(text: str, tmp_path: Path) -> None:
     ("content", "words"),
     [
         (b"[a", "must be valid TOML, but is not (end of document)."),
-        (b"x = 1\nx = 2\n", "must be valid TOML, but is not (line 2, column 6)."),
+        (b"x = 1\nx = 2\n", "must be valid TOML, but is not (line 2, column 6): a key or a table may be there twice."),
+        (b"[x]\na = 1\n[x]\n", "(line 3, column 3): a key or a table may be there twice."),
+        (b"[m]\nepsilon = 0,5\n", "(line 2, column 12): a number must have a decimal point, not a comma."),
+        (b"[source]\ncount = n8675309\n", "(line 2, column 9): text must be in quotes."),
+        (b"[keep]\nmargins = [county]\n", "(line 2, column 12): text must be in quotes."),
+        (b"[keep]\nmargins = 8675309 8675309\n", "must be valid TOML, but is not (line 2, column 19)."),
         (b"\xff", "must be UTF-8 text"),
         (b"[" * 100_000, "must be valid TOML"),
     ],

@@ -50,8 +50,11 @@ def row_transform(cells, epsilon, points):
 
 def whole_weight(sizes, epsilon, points=None):
     """The weight of all tables."""
-    sizes = np.asarray(sizes)
-    points = points or BIG[sizes.shape[1]]
+    return _whole_weight(tuple(map(tuple, np.asarray(sizes).tolist())), epsilon, points or BIG[np.shape(sizes)[1]])
+
+
+@functools.cache
+def _whole_weight(sizes, epsilon, points):
     kinds, times = np.unique(sizes, axis=0, return_counts=True)
     powers = [row_transform(kind.tolist(), epsilon, points) ** n for kind, n in zip(kinds, times, strict=True)]
     return float(functools.reduce(np.multiply, powers).mean())

@@ -181,6 +181,7 @@ def test_wide_noise_by_uniform_bits():
         assert ((found - wanted) ** 2 / wanted).sum() < stats.chi2.isf(1e-6, 39)
 
 
+@pytest.mark.audit
 def test_lengths_of_l2_laplace_noise_on_4_by_4_tables():
     """Independent of any sampler: the number of tables of each squared length up to 12, counted one by one."""
     blocks = np.indices((5,) * 9).reshape(9, -1).T - 2

@@ -52,6 +52,7 @@ def lengths(draws):
     return np.abs(draws).sum(axis=1, keepdims=True)
 
 
+@pytest.mark.audit
 def test_all_margins_are_kept():
     tables = cubes("1/2").reshape(-1, *CUBE)
     assert tables.any()
@@ -81,7 +82,10 @@ def test_whole_cubes(epsilon):
 
 @pytest.mark.parametrize(
     ("shape", "epsilon", "count"),
-    [((10, 3, 3), "1", 1_500), pytest.param((5, 4, 3), "1", 2_000, marks=pytest.mark.audit)],
+    [
+        pytest.param((10, 3, 3), "1", 1_500, marks=pytest.mark.audit),
+        pytest.param((5, 4, 3), "1", 2_000, marks=pytest.mark.audit),
+    ],
 )
 def test_slices_of_longer_tables(shape, epsilon, count):
     points = 32 if shape[1] == 3 else 12

@@ -14,7 +14,9 @@ from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.mixture_kernels import FLOOR, propose, unit
 from support import margins
 
-SHORT = {("chain", name, "1") for name, _ in LAWS} | {("thinned", name, "1") for name in ("steep", "overlap")}
+SHORT = {("chain", name, "1") for name, _ in LAWS if name != "3 x 3"} | {
+    ("thinned", name, "1") for name in ("overlap",)
+}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,11 @@ def test_a_weight_without_its_determinant_is_rejected():
     assert_not_drawn_from(cells[followed(without, uniforms)], law())
 
 
-@pytest.mark.parametrize("keep", [margins(4, 4), STEEP, margins(3, 3, 3)], ids=["4 x 4", "steep", "cube"])
+@pytest.mark.parametrize(
+    "keep",
+    [pytest.param(margins(4, 4), marks=pytest.mark.audit), STEEP, margins(3, 3, 3)],
+    ids=["4 x 4", "steep", "cube"],
+)
 @pytest.mark.parametrize("epsilon", [pytest.param(0.25, marks=pytest.mark.audit), 1.0])
 def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, epsilon):
     """Against the whole formula in ball arithmetic, factor and all."""

@@ -131,7 +131,8 @@ def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights(keep, epsilon,
     assert Renewal.of(log_weights, found.log_cap).distance(found.steps) < TARGET_TV
 
 
-@pytest.mark.parametrize("epsilon", [pytest.param("1", marks=pytest.mark.audit), "2"])
+@pytest.mark.parametrize("epsilon", ["1", "2"])
+@pytest.mark.audit
 def test_heat_bath_laws(epsilon):
     keep = margins(3, 3)
     law = table_law(3, 3, float(epsilon), reach=3)

@@ -109,7 +109,8 @@ def test_short_tables(name, tail_bits):
     check(name, 3_000, tail_bits=tail_bits)
 
 
-@pytest.mark.parametrize("name", ["3 x 3", pytest.param("narrow regions", marks=pytest.mark.audit)])
+@pytest.mark.parametrize("name", ["3 x 3", "narrow regions"])
+@pytest.mark.audit
 def test_short_words_and_short_tables(name):
     check(name, 2_000, word_bits=4, tail_bits=6)
 

@@ -23,6 +23,9 @@ from keepsum.sampling.core.balls import ball
 def compose(costs: Iterable[Cost | Total], same_table: bool = True) -> Total:
     """The total of releases of the same people, whether or not a release was chosen after seeing the ones before.
 
+    If their *costs* depend on what was seen, sums of epsilon and of rho stay valid, but not the smallest epsilon of
+    several rules that ``Total.at`` gives for a delta.
+
     Losses add up. They are per unit of l2 distance if all noise is in the l2 norm and of one table; otherwise per unit
     of l1 distance, which bounds every one of them: merging cells shrinks l1 distances but not l2 ones.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.law import CellLaw, cell_law
+from keepsum.accuracy.table_sums import is_table, table_variances
 from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice, simulate_into
@@ -14,6 +15,7 @@ from keepsum.sampling.core.rng import rng
 # Simulated cells for a group of blocks, rejected ones included; the most draws, and the fewest, of very wide samplers.
 SUM_CELLS, MOST_SUM_DRAWS, FEWEST_SUM_DRAWS, FEWEST_WIDE_DRAWS = 2 * 10**7, 2000, 40, 8
 WIDE = 5 * 10**5
+TABLE_CELLS, FEWEST_TABLE_DRAWS = 4 * 10**5, 4  # simulated cells of full tables, and the fewest draws
 MOST_EFFORT = 5 * 10**8  # cells; beyond this (some ten seconds) nothing is simulated
 
 
@@ -33,9 +35,15 @@ def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats 
         else:
             simulated[id(choice.sampler)] = choice
     for key, choice in simulated.items():
-        # Groups that one sampler draws together are not independent: their cells are summed before they are squared.
-        together = [other for other in blocks.choices if id(other.sampler) == key]
-        variances += _simulated(choice, together, sums, count)
+        drawn = [pair for pair in zip(blocks.groups, blocks.choices, strict=True) if id(pair[1].sampler) == key]
+        if all(is_table(blocks.structure, group) for group, _ in drawn):
+            noise = _noise(choice, _table_draws(choice))
+            for group, part in drawn:
+                columns = noise[:, part.first : part.first + len(part.cells)]
+                variances += table_variances(blocks.structure, group, part.cells, columns, sums, count)
+        else:
+            # Groups that one sampler draws together are not independent: cells are summed before they are squared.
+            variances += _simulated(choice, [part for _, part in drawn], sums, count)
     return np.sqrt(variances)
 
 
@@ -45,11 +53,12 @@ def _add_known(variances: Floats, law: CellLaw, structure: Structure, cells: Int
     Such k cells have variance v k (n - k) / (n - 1), where v is the variance of one, because all n have variance 0.
     """
     region = structure.region[cells]
-    pairs, k = np.unique(np.stack([sums[cells], region]), axis=1, return_counts=True)
-    size = np.where(structure.part[pairs[1]] == FORCED, structure.sizes[pairs[1]], 0)
+    keys, k = np.unique(sums[cells] * len(structure.sizes) + region, return_counts=True)
+    total, region = np.divmod(keys, len(structure.sizes))
+    size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
     one = {value: 0.0 if value == 1 else law.variance(value) for value in np.unique(size).tolist()}
     shrink = np.where(size > 1, (size - k) / np.maximum(size - 1, 1), 1.0)
-    np.add.at(variances, pairs[0], np.array([one[value] for value in size.tolist()]) * k * shrink)
+    np.add.at(variances, total, np.array([one[value] for value in size.tolist()]) * k * shrink)
 
 
 def _draws(choice: Choice) -> int:
@@ -57,13 +66,25 @@ def _draws(choice: Choice) -> int:
     return max(fewest, min(MOST_SUM_DRAWS, SUM_CELLS // max(1, choice.simulation_cost)))
 
 
-def _simulated(choice: Choice, together: list[Choice], sums: IntArray, count: int) -> Floats:
-    """The mean square of each sum over simulated draws; the mean is 0 by symmetry."""
+def _table_draws(choice: Choice) -> int:
+    """Every cell of a table counts for every sum, so few draws of a large one are enough."""
+    width = 1 if choice.sampler is None else choice.sampler.width
+    return min(_draws(choice), max(FEWEST_TABLE_DRAWS, -(-TABLE_CELLS // width)))
+
+
+def _noise(choice: Choice, draws: int) -> IntArray:
+    """Noise for the deviations only, from its own seed, so that they are always the same."""
     if choice.sampler is None:
         raise AssertionError("checked by the caller")
-    noise = np.empty((_draws(choice), choice.sampler.width), dtype=np.int64)
+    noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
     simulate_into(choice.sampler, noise, rng(seed="keepsum sums"))
-    place = np.zeros(choice.sampler.width, dtype=np.int64)
+    return noise
+
+
+def _simulated(choice: Choice, together: list[Choice], sums: IntArray, count: int) -> Floats:
+    """The mean square of each sum over simulated draws; the mean is 0 by symmetry."""
+    noise = _noise(choice, _draws(choice))
+    place = np.zeros(noise.shape[1], dtype=np.int64)
     for group in together:
         place[group.first : group.first + len(group.cells)] = sums[group.cells]
     squares = np.zeros(count)

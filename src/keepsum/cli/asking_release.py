@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +50,7 @@ def read_asking(declared: Declaration) -> tuple[Declaration, ks.Table]:
     while True:
         finding = None
         try:
-            return declared, cells_of(declared)
+            return declared, _several_cells(declared)
         except NoticedError as error:
             finding, problem = error.finding, str(error)
         except KeepsumError as error:
@@ -66,7 +65,18 @@ def read_asking(declared: Declaration) -> tuple[Declaration, ks.Table]:
 
 
 def _problem_of_cells(declared: Declaration) -> str | None:
-    return problem_of(declared, cells_of)
+    return problem_of(declared, _several_cells)
+
+
+def _several_cells(declared: Declaration) -> ks.Table:
+    """The table, if there is an answer to which totals are kept: those of a single cell would determine it."""
+    table = cells_of(declared)
+    if table.domain.size == 1:
+        raise InputError(
+            "A table must have more than one cell, because any kept total determines a single one. Declare more "
+            "categories with --categories, or another axis."
+        )
+    return table
 
 
 def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declaration]) -> Declaration:
@@ -81,6 +91,8 @@ def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declar
     def read(answer: str) -> Declaration:
         if not answer and earlier:
             return earlier.pop()
+        if not answer:
+            raise InputError(f"{problem} Type the options, as in a shell. {questions.LEAVING}")
         options = split(answer)
         together = with_options(declared, options)
         if _problem_of_cells(together) != problem:
@@ -92,7 +104,7 @@ def _asked_for_options(declared: Declaration, problem: str, earlier: list[Declar
                 return instead
         raise InputError(problem)
 
-    return questions.ask_until(question, "" if earlier else None, read)
+    return questions.ask_until(question, "", read)
 
 
 # -- the release ------------------------------------------------------------------------------------
@@ -103,7 +115,7 @@ def asked_about_release(wanted: Wanted, table: ks.Table) -> Wanted:
     declared, accepted = _asked_about_totals_and_noise(wanted.declared, table)
     wanted = replace(wanted, declared=declared, accept_pinned=accepted)
     if table.undeclared and not wanted.write_categories:
-        names = ", ".join(table.undeclared)
+        names = questions.shown_list(table.undeclared)
         public = questions.confirm(
             f"The categories of {names} come from the table. Are they public, whatever the counts are? Then the spec "
             f"declares them"
@@ -169,25 +181,24 @@ def _asked_about_totals(declared: Declaration, table: ks.Table) -> Declaration:
         from keepsum.planning.plan import structure_of
         from keepsum.specs.building import kept_of
 
-        chosen = with_options(declared, questions.margins(answer))
+        chosen = with_options(declared, questions.margins(answer, axes))
         structure_of(kept_of(chosen.options(), table))  # which refuses totals that leave no noise
         return chosen
 
     note("Kept totals are published exactly, and so are not protected.")
     outermost = [name for name in axes if name not in table.domain.within]
-    pair = shlex.quote(",".join(outermost[:2]))
+    pair = ",".join(map(questions.shown_name, outermost[:2]))
     two_way = f"; {pair} for a two-way margin" if len(axes) > 2 and len(outermost) > 1 else ""
     several = ", several with a blank between" if len(axes) > 1 else ""
-    question = (
-        f"Which totals are kept exactly? Axes: {questions.quoted(axes)}{several}{two_way}; total for the grand total"
-    )
+    names = questions.shown_list(axes)
+    question = f"Which totals are kept exactly? Axes: {names}{several}{two_way}; total for the grand total"
     return questions.ask_until(question, _coarsest(table), kept)
 
 
 def _coarsest(table: ks.Table) -> str:
     """The answer of Enter: the grand total, or the axis that others are within."""
     within = table.domain.within
-    return next((shlex.quote(name) for name in table.domain.axes if name in within.values()), "total")
+    return next((questions.shown_name(name) for name in table.domain.axes if name in within.values()), "total")
 
 
 def _asked_about_noise(declared: Declaration, table: ks.Table) -> Declaration:

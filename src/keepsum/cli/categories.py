@@ -1,4 +1,7 @@
-"""Categories declared on the command line: ``--categories 'education=Low,Medium,High,Very High'``."""
+"""Names and labels on the command line: ``--categories 'education=Low,Medium,High,Very High'``, ``--drop 'a,"b, c"'``.
+
+One rule for all: a name or label that contains what separates it from others is put in double quotes.
+"""
 
 from __future__ import annotations
 
@@ -65,20 +68,137 @@ def _values(text: str, separator: str, end: str) -> tuple[list[str], int]:
     values: list[str] = []
     position = 0
     while match := value.match(text, position):
-        values.append(match[1][1:-1].replace('""', '"') if match[1].startswith('"') else match[1])
+        values.append(_unquoted(match[1]))
         position = match.end()
         if match[2] != separator:
             return values, position if match[2] == end else 0
     return values, 0
 
 
-def parse_nesting(pairs: Sequence[str] | None) -> dict[str, str]:
-    """The parent of each nested axis, from the option --within."""
+def parse_names(texts: Iterable[str] | None, option: str) -> list[str]:
+    """Names with commas between them; one with a comma or a quote is put in double quotes.
+
+    >>> parse_names(["county, Age group", '"Region, state"'], "Option --drop")
+    ['county', 'Age group', 'Region, state']
+    """
+    names: list[str] = []
+    for text in texts or []:
+        values, end = _values(text, ",", "")
+        if end < len(text) or not all(values):
+            raise InputError(
+                f"{option} must be names with commas between them, a name with a comma in double quotes, such as "
+                f'county,"Region, state", got {text!r}.'
+            )
+        names += values
+    return names
+
+
+def parse_name(text: str | None) -> str | None:
+    """A single name, which may be in double quotes.
+
+    >>> parse_name('"Person: id"'), parse_name("Person: id"), parse_name('5" pipe')
+    ('Person: id', 'Person: id', '5" pipe')
+    """
+    return _unquoted(text.strip()) if text is not None and re.fullmatch(_QUOTED, text.strip()) else text
+
+
+def parse_margin(text: str) -> str | list[str]:
+    """The axes of a margin: names if any of them is in double quotes, else the text, which may be one name with commas.
+
+    >>> parse_margin("county,sex"), parse_margin('"Region, state",sex')
+    ('county,sex', ['Region, state', 'sex'])
+    """
+    return parse_names([text], "A margin") if '"' in text else text
+
+
+def parse_carried(texts: Sequence[str] | None) -> list[str] | dict[str, str]:
+    """Columns to carry, each with its axis if one of them has one.
+
+    >>> parse_carried(["fips,iso"]), parse_carried(['"Age: code":Age group'])
+    (['fips', 'iso'], {'Age: code': 'Age group'})
+    """
+    pairs = [part for text in texts or [] for part in _pairs(text, "--carry", "COLUMN:AXIS such as fips:county")]
+    if all(len(part) == 1 for part in pairs):
+        return [part[0] for part in pairs]
+    carried: dict[str, str] = {}
+    for part in pairs:
+        if len(part) != 2:
+            raise InputError(f"Option --carry must be COLUMN:AXIS such as fips:county, got {':'.join(part)!r}.")
+        carried[part[0]] = part[1]
+    return carried
+
+
+def parse_nesting(texts: Sequence[str] | None) -> dict[str, str]:
+    """The parent of each nested axis, from the option --within.
+
+    >>> parse_nesting(["county:state", '"Age: years":Age group'])
+    {'county': 'state', 'Age: years': 'Age group'}
+    """
     nesting: dict[str, str] = {}
-    for text in pairs or []:
-        child, colon, parent = text.partition(":")
-        if not (child and colon and parent):
+    for text in texts or []:
+        names, end = _values(text, ":", "")
+        if end < len(text) or len(names) != 2 or not all(names):
             raise InputError(f"Option --within must be CHILD:PARENT such as county:state, got {text!r}.")
+        child, parent = names
         if nesting.setdefault(child, parent) != parent:
             raise InputError(f"Option --within must give {child!r} one parent, got two.")
     return nesting
+
+
+def _pairs(text: str, option: str, form: str) -> list[list[str]]:
+    """Names with commas between them, each of which may be followed by a colon and another."""
+    parts: list[list[str]] = [[]]
+    position = 0
+    value = re.compile(rf"\s*({_QUOTED}|[^,:\"]*?)\s*([,:]|\Z)")
+    while match := value.match(text, position):
+        parts[-1].append(_unquoted(match[1]))
+        position = match.end()
+        if not match[2]:
+            break
+        if match[2] == ",":
+            parts.append([])
+    if position < len(text) or not all(name for part in parts for name in part):
+        raise InputError(f"Option {option} must be {form}, got {text!r}.")
+    return parts
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text
+
+
+# -- the other way round ----------------------------------------------------------------------------
+
+
+def listed(labels: Iterable[Any]) -> str:
+    """Labels with commas between them, as options take them.
+
+    >>> listed(["Cook", "Rome, NY", '5" pipe', " x"])
+    'Cook,"Rome, NY","5"" pipe"," x"'
+    """
+    return ",".join(quoted(str(label), ',"') for label in labels)
+
+
+def pair(axis: str, labels: Sequence[Any], *path: str) -> str:
+    """A column and labels, as ``--drop-rows`` and ``--categories`` take them; ``path`` are the parents of the labels.
+
+    >>> pair("town", ["Total"]), pair("a=b", ["Total"]), pair("county", ["Cook", "Lake"], "IL")
+    ('town=Total', '"a=b"=Total', 'county:IL=Cook,Lake')
+    """
+    return f"{':'.join(quoted(part, ':=' + chr(34)) for part in (axis, *path))}={listed(labels)}"
+
+
+def joined(first: str, second: str) -> str:
+    """Two names as ``--within`` and ``--carry`` take them.
+
+    >>> joined("county", "state"), joined("Age: years", "Age, group")
+    ('county:state', '"Age: years":"Age, group"')
+    """
+    return ":".join(quoted(name, ',:"') for name in (first, second))
+
+
+def quoted(text: str, special: str) -> str:
+    """A name or a label, in double quotes if it has blanks around it or one of the special marks in it."""
+    if text == text.strip() and not any(mark in text for mark in special):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from keepsum._text import has_number
+from keepsum.cli.categories import quoted
 
 LONGEST_HEADER = 10**5  # bytes of a file that are looked at
 DELIMITERS = ",;\t|"
@@ -33,7 +34,8 @@ def nesting(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def _after(separator: str, ctx: typer.Context, incomplete: str) -> list[str]:
     before, found, last = incomplete.rpartition(separator)
-    return [f"{before}{found}{name}" for name in _columns(ctx) if name.startswith(last)]
+    names = [name for name in _columns(ctx) if name.startswith(last.removeprefix('"'))]
+    return [f"{before}{found}{quoted(name, ',:' + chr(34))}" for name in names]
 
 
 def _columns(ctx: typer.Context) -> list[str]:

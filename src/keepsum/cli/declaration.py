@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from keepsum.cli import completion
-from keepsum.cli.categories import parse_categories, parse_nesting
+from keepsum.cli.categories import parse_carried, parse_categories, parse_margin, parse_name, parse_names, parse_nesting
+from keepsum.cli.columns import parse_flags, parse_wide
 from keepsum.cli.records import parse_bins, parse_missing
 from keepsum.errors import InputError
 
@@ -20,38 +21,6 @@ if TYPE_CHECKING:
     from keepsum.specs.job import Job
     from keepsum.specs.spec import Marginal, Spec
 
-FILES = """Categories:
-
-    --categories 'education=Low,Medium,High,Very High' --categories 'town="Rome, NY",Utica'
-
-    --within county:state --categories 'county:IL=Cook,Lake' --categories 'county:WI=Lake'
-
-The rows of a release are in the order of the declared categories, or in the natural order of the labels (5-9 before
-10-14) where none are declared, whatever the order of the file, unless --keep-order declares that order public.
-
-Files:
-
-    categories.toml, for --domain (a nested axis is a table, with a line per parent):
-
-        sex = ["f", "m"]
-
-        [county]
-
-        IL = ["Cook", "Lake"]
-
-    totals.toml, for --keep-file:
-
-        [[total]]
-
-        name = "coast"
-
-        cells = [{county = ["A", "B"]}, {county = "C", sex = "f"}]
-
-    matrix.csv, for --keep-file with --keep-order: whole numbers, no header, one line per total, one number per row
-"""
-PUBLISHED = """
-    published.csv, for --totals: columns for axes and the count (an empty axis means all categories); or total and count
-"""
 TABLE_AND_TOTALS, RECORDS, NOISE = "The table and its kept totals", "Records instead of counts", "The noise"
 SPEC = "A spec (keepsum.toml)"
 
@@ -306,33 +275,35 @@ class Declaration:
             source=Source(
                 data=self.table,
                 table=self.database_table,
-                count=self.count,
-                drop=_names(self.drop) or None,
+                count=parse_name(self.count),
+                drop=parse_names(self.drop, "Option --drop") or None,
                 drop_rows=parse_categories(self.drop_rows or [], {}, "--drop-rows") or None,
-                carry=self._carry() or None,
-                wide=self._wide(),
+                carry=parse_carried(self.carry) or None,
+                wide=parse_wide(self.wide),
                 keep_order=self.keep_order or None,
                 sheet=self.sheet,
                 encoding=self.encoding,
                 structure=self.structure,
-                flags=self._flags() or None,
+                flags=parse_flags(self.flag or []) or None,
             ),
             records=Records(
-                by=_names(self.by) or None,
+                by=parse_names(self.by, "Option --by") or None,
                 bins={column: [*edges] for column, edges in parse_bins(self.bins or []).items()} or None,
                 missing=parse_missing(self.missing or []) or None,
-                unit=self.unit,
+                unit=parse_name(self.unit),
                 max_rows_per_unit=self.max_rows_per_unit,
             ),
             axes=Axes(
-                names=_names(self.axes) or None,
+                names=parse_names(self.axes, "Option --axes") or None,
                 within=within or None,
                 domain=self.domain,
                 dense=self.dense or None,
                 categories=parse_categories(self.categories or [], {**(nesting or {}), **within}) or None,
             ),
             keep=Keep(
-                margins=[*(self.keep or [])] or None, total=self.keep_total or None, files=self.keep_file or None
+                margins=[parse_margin(text) for text in self.keep or []] or None,
+                total=self.keep_total or None,
+                files=self.keep_file or None,
             ),
             mechanism=Noise(
                 kind=kind,
@@ -342,48 +313,20 @@ class Declaration:
                 sigma=self.sigma,
                 norm=self.norm,
                 per_person=self.per_person or None,
-                attributes=_names(self.attributes) or None,
+                attributes=parse_names(self.attributes, "Option --attributes") or None,
                 to=self.to,
                 calibration=self.calibration,
             ),
         )
 
-    def _carry(self) -> list[str] | dict[str, str]:
-        """Columns to carry, each with its axis if one of them has one."""
-        pairs = [name.partition(":") for name in _names(self.carry)]
-        if not any(colon for _, colon, _ in pairs):
-            return [name for name, _, _ in pairs]
-        for name, _, axis in pairs:
-            if not name or not axis:
-                raise InputError(f"Option --carry must be COLUMN:AXIS such as fips:county, got {name!r}.")
-        return {name: axis for name, _, axis in pairs}
 
-    def _wide(self) -> str | dict[str, Any] | None:
-        if self.wide is None or "=" not in self.wide:
-            return self.wide
-        return parse_categories([self.wide], {}, "--wide")
-
-    def _flags(self) -> dict[str, str]:
-        """The attributes of ``--flag``."""
-        flags: dict[str, str] = {}
-        for text in self.flag or []:
-            name, equals, value = text.partition("=")
-            if not name or not equals or flags.setdefault(name, value) != value:
-                raise InputError(f"Option --flag must give an attribute one value, such as OBS_STATUS=A, got {text!r}.")
-        return flags
-
-
-def _names(texts: Sequence[str] | None) -> list[str]:
-    return [name for text in texts or [] for name in text.split(",")]
-
-
-def declares(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the Declaration parameter of a command by options, one per field."""
+def declares(command: Callable[..., None], **changed: Any) -> Callable[..., None]:
+    """Replace the Declaration parameter of a command by options, one per field; ``changed`` are shown otherwise."""
     command_parameters = dict(inspect.signature(command).parameters)
     hints = get_type_hints(command, include_extras=True)
     replaced = next(name for name in command_parameters if hints[name] is Declaration)
     del command_parameters[replaced]
-    shared = get_type_hints(Declaration, include_extras=True)
+    shared = get_type_hints(Declaration, include_extras=True) | changed
     defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(Declaration)}
     parameters = [(name, shared[name], defaults[name]) for name in shared]
     parameters += [(name, hints[name], parameter.default) for name, parameter in command_parameters.items()]

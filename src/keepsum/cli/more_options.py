@@ -28,9 +28,9 @@ def split(answer: str) -> list[str]:
 def with_options(declared: Declaration, arguments: Sequence[str]) -> Declaration:
     """The declaration with more options, given as on the command line; a later value for a column counts."""
     added = _parsed(arguments)
-    for name in ("table", "spec", "only"):
+    for name, typed in (("table", added.table), ("spec", "--spec"), ("only", "--only")):
         if getattr(added, name) is not None:
-            raise InputError("Options must be like --within county:state, got something else. Leave it out.")
+            raise InputError(f"Options must be like --within county:state, got {typed!r} as well. Leave out {typed!r}.")
     values: dict[str, Any] = {}
     for field in fields(Declaration):
         before, more = getattr(declared, field.name), getattr(added, field.name)
@@ -71,28 +71,3 @@ def _parsed(arguments: Sequence[str]) -> Declaration:
     if problem or not parsed:
         raise InputError(f"Options must be like --within county:state, but: {problem or 'nothing was given'}")
     return parsed[0]
-
-
-def listed(labels: Sequence[Any]) -> str:
-    """Labels with commas between them, as options take them.
-
-    >>> listed(["Cook", "Rome, NY", '5" pipe', " x"])
-    'Cook,"Rome, NY","5"" pipe"," x"'
-    """
-    return ",".join(_quoted(str(label), ',"') for label in labels)
-
-
-def pair(axis: str, labels: Sequence[Any], *path: str) -> str:
-    """A column and labels, as ``--drop-rows`` and ``--categories`` take them; ``path`` are the parents of the labels.
-
-    >>> pair("town", ["Total"]), pair("a=b", ["Total"]), pair("county", ["Cook", "Lake"], "IL")
-    ('town=Total', '"a=b"=Total', 'county:IL=Cook,Lake')
-    """
-    return f"{':'.join(_quoted(part, ':=' + chr(34)) for part in (axis, *path))}={listed(labels)}"
-
-
-def _quoted(text: str, special: str) -> str:
-    if text == text.strip() and not any(mark in text for mark in special):
-        return text
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"'

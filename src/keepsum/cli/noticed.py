@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from keepsum.cli.categories import joined, listed, pair, parse_categories, parse_names
 from keepsum.cli.declaration import Declaration
-from keepsum.cli.more_options import pair, split, with_options
-from keepsum.cli.questions import ask_until, chosen, confirm, quoted
+from keepsum.cli.more_options import with_options
+from keepsum.cli.questions import ask_until, chosen, confirm, nestings, shown_list
 from keepsum.cli.screen import note
 from keepsum.errors import InputError
 from keepsum.tables.findings import (
@@ -45,35 +46,45 @@ def settle(finding: Finding, declared: Declaration, problem_of: Problem) -> Decl
     if isinstance(finding, (Sheets, Encoding, Sparse)):
         return _text(finding, declared, problem_of)
     if isinstance(finding, Numbers):
-        unwritable = any(mark in name for name in finding.axes for mark in ",:")  # as an option takes names
-        return None if unwritable else _numbers(finding, declared, problem_of)
-    for proposal in _proposals(finding):
+        return _numbers(finding, declared, problem_of)
+    for proposal in _proposals(finding, declared):
         if not confirm(proposal.question, proposal.default):
             continue
         changed = with_options(declared, proposal.options)
         if isinstance(finding, (Same, Following)) and declared.axes:
-            changed = replace(changed, axes=[name for name in _names(declared.axes) if name != finding.code])
+            others = [name for name in parse_names(declared.axes, "Option --axes") if name != finding.code]
+            changed = replace(changed, axes=[listed(others)])
         problem = problem_of(changed)
-        if problem is None:
+        if problem is None or _is_of_data(problem, finding, declared, problem_of):
             return changed
         note(problem)
     return None
 
 
-def _proposals(finding: Totals | Nested | Same | Following) -> list[Proposal]:
+def _is_of_data(problem: str, finding: Finding, declared: Declaration, problem_of: Problem) -> bool:
+    """Whether a problem is not that of an answer: then the answer stays, and the problem is another question.
+
+    Rows and columns that look like totals can always be left out. Otherwise the problem is one of the data if it is
+    the same however the finding is answered.
+    """
+    return isinstance(finding, Totals) or problem == problem_of(replace(declared, dense=True))
+
+
+def _proposals(finding: Totals | Nested | Same | Following, declared: Declaration) -> list[Proposal]:
     if isinstance(finding, Totals):
-        return [_without_totals(finding)]
+        return [_without_totals(finding, declared)]
     if isinstance(finding, Nested):
         child, parent = finding.parents[0]
         return [
-            Proposal(f"Is {child} within {parent}?", (f"--within={child}:{parent}",)),
+            Proposal(f"Is {child} within {parent}?", (f"--within={joined(child, parent)}",)),
             _every_combination(child, parent),
         ]
     return [
         Proposal(
-            f"Publish {finding.code} along with {finding.axis}, as it is?", (f"--carry={finding.code}:{finding.axis}",)
+            f"Publish {finding.code} along with {finding.axis}, as it is?",
+            (f"--carry={joined(finding.code, finding.axis)}",),
         ),
-        Proposal(f"Leave out {finding.code}?", (f"--drop={finding.code}",)),
+        Proposal(f"Leave out {finding.code}?", (f"--drop={listed([finding.code])}",)),
         _every_combination(finding.axis, finding.code),
     ]
 
@@ -82,17 +93,20 @@ def _every_combination(first: str, second: str) -> Proposal:
     return Proposal(f"Is every combination of {first} and {second} a cell of the table?", ("--dense",), default=False)
 
 
-def _without_totals(finding: Totals) -> Proposal:
+def _without_totals(finding: Totals, declared: Declaration) -> Proposal:
     if finding.are_columns:
         names = [str(label) for label in finding.labels]
-        which = quoted(names) if finding.are_nameable else f"{len(names):,} columns"
-        return Proposal(f"Leave out {which}, which look like totals?", tuple(f"--drop={name}" for name in names))
+        which = shown_list(names) if finding.are_nameable else f"{len(names):,} columns"
+        return Proposal(f"Leave out {which}, which look like totals?", (f"--drop={listed(names)}",))
     which = ", ".join(f"{finding.axis}={label}" for label in finding.labels)
     if not finding.are_nameable:
         several = len(finding.labels) > 1
         labels = f"{len(finding.labels):,} labels" if several else "a label"
         which = f"{labels} of {finding.axis} that {'look like totals' if several else 'looks like a total'}"
-    return Proposal(f"Leave out the rows with {which}?", (f"--drop-rows={pair(finding.axis, finding.labels)}",))
+    # The option replaces what was dropped by this column before.
+    dropped = parse_categories(declared.drop_rows or [], {}, "--drop-rows").get(finding.axis, [])
+    option = f"--drop-rows={pair(finding.axis, [*dropped, *finding.labels])}"
+    return Proposal(f"Leave out the rows with {which}?", (option,))
 
 
 def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of: Problem) -> Declaration:
@@ -105,7 +119,7 @@ def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of
             return replace(declared, encoding=answer)
         if answer == DENSE:
             return replace(declared, dense=True)
-        return with_options(declared, [f"--within={one}" for one in split(answer)])
+        return with_options(declared, [f"--within={joined(*one)}" for one in nestings(answer, finding.axes)])
 
     def read(answer: str) -> Declaration:
         changed = changed_by(answer)
@@ -115,12 +129,12 @@ def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of
         return changed
 
     if isinstance(finding, Sheets):
-        return ask_until(f"Which sheet? ({', '.join(finding.names)})", None, read)
+        return ask_until(f"Which sheet? ({shown_list(finding.names)})", None, read)
     if isinstance(finding, Encoding):
         note(f"File {finding.file!r} is not UTF-8 text.")
         return ask_until("In which encoding is it?", finding.likely, read)
-    note(f"Most of the {finding.cells:,} combinations of categories have no row. Axes: {quoted(finding.axes)}.")
-    example = f"{finding.axes[-1]}:{finding.axes[0]}"
+    note(f"Most of the {finding.cells:,} combinations of categories have no row. Axes: {shown_list(finding.axes)}.")
+    example = joined(finding.axes[-1], finding.axes[0])
     several = f"such as {example}, several with a blank between; {DENSE} if every combination is a cell"
     return ask_until(f"Which axis is within which? ({several})", None, read)
 
@@ -142,12 +156,12 @@ def _numbers(finding: Numbers, declared: Declaration, problem_of: Problem) -> De
             if meaning == AXIS:
                 continue
             axes.remove(column)
-            options = [f"--drop={column}"]
+            options = [f"--drop={listed([column])}"]
             if meaning == CODE:
-                options = [f"--carry={column}:{_axis_of(column, finding.axes, others)}"]
+                options = [f"--carry={joined(column, _axis_of(column, finding.axes, others))}"]
             changed = with_options(changed, options)
         if set(axes) & set(finding.columns):
-            changed = replace(changed, axes=axes)
+            changed = replace(changed, axes=[listed(axes)])
         problem = problem_of(changed)
         if problem is None or not (SAME_CELL in problem or any(repr(column) in problem for column in finding.columns)):
             return changed  # another problem is another question
@@ -157,7 +171,7 @@ def _numbers(finding: Numbers, declared: Declaration, problem_of: Problem) -> De
 def _axis_of(column: str, axes: Sequence[str], others: Sequence[str]) -> str:
     """The axis that a code follows from; by default the one before it."""
     before = [name for name in axes[: axes.index(column)] if name in others]
-    question = f"Which axis does {column} follow from? ({', '.join(others)})"
+    question = f"Which axis does {column} follow from? ({shown_list(others)})"
     return ask_until(question, before[-1] if before else others[0], chosen("The axis", others))
 
 
@@ -168,7 +182,3 @@ def _meaning(column: str, has_others: bool) -> str:
         f"{column} has numbers: is it an {AXIS} of the table, a {code}or to be left {OUT}? ({', '.join(choices)})"
     )
     return ask_until(question, OUT, chosen("The answer", choices))
-
-
-def _names(texts: Sequence[str]) -> list[str]:
-    return [name for text in texts for name in text.split(",")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,19 @@ import typer
 import keepsum as ks
 from keepsum._signals import held_back, let_through
 from keepsum.cli.reporting import as_json, report, sections_of
-from keepsum.cli.screen import Done, FailedError, done, note, pairs_shown, progress, show, show_json, shown, warning
+from keepsum.cli.screen import (
+    Done,
+    FailedError,
+    done,
+    note,
+    pairs_shown,
+    progress,
+    show,
+    show_json,
+    shown,
+    warning,
+    wrapped,
+)
 from keepsum.cli.standard_output import (
     STANDARD_OUTPUT,
     check_free,
@@ -26,7 +39,8 @@ from keepsum.cli.standard_output import (
     record_release,
 )
 from keepsum.cli.terms import sections_in_shell_terms
-from keepsum.errors import InputError
+from keepsum.cli.together import together
+from keepsum.errors import InputError, KeepsumError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -40,10 +54,6 @@ if TYPE_CHECKING:
     from keepsum.specs.job import Job
     from keepsum.specs.spec import Marginal
 
-TOGETHER = (
-    "{} releases. Where they are about the same people, their losses add up. A table that is a sum over another one "
-    "costs nothing as a [[marginal]] of it, with larger noise."
-)
 STAYS_CHARGED = "The release failed after it was charged, and stays charged: entry {:,} of dataset {!r}."
 OTHERS_FAILED = "{done} What was still to be written failed: {reason}."
 SUMS_FAILED = "{done} The sums failed: {reason}. keepsum marginal makes them from the release, at no further loss."
@@ -77,7 +87,8 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
     for job in jobs:
         job.noise()  # what can be refused before a table is read comes first
     if len(jobs) + len(marginals) > 1 and any(job.spec.output.path == STANDARD_OUTPUT for job in jobs):
-        raise InputError("Output must be a file or a folder if there are several tables, got standard output.")
+        why = "there are several tables" if len(jobs) > 1 else "the spec has sums over it ([[marginal]])"
+        raise InputError(f"Output must be a file or a folder if {why}, got standard output.")
     ledgers = _ledgers(jobs)
     keys = [_check_call(job, jobs, call) for job in jobs]
     _check_places(jobs, marginals, call)
@@ -118,12 +129,26 @@ def _assessed(ready: Sequence[Ready], ledgers: Sequence[Ledger | None]) -> list[
         if ledger is None:
             assessed.append(one)
             continue
-        with one.job.located("ledger"):
+        with one.job.located("ledger"), _named(one.job, len(ready)):
             dataset = one.job.spec.ledger.dataset
             plans = earlier.setdefault((ledger.path.resolve(), ledger.dataset(dataset).name), [])
             plans.append(one.prepared.plan)
             assessed.append(replace(one, ledger=ledger, assessment=ledger.assess(plans, dataset)[-1]))
     return assessed
+
+
+@contextmanager
+def _named(job: Job, releases: int) -> Iterator[None]:
+    """Of several releases, say which one does not fit, after those before it."""
+    problem: KeepsumError | None = None
+    try:
+        yield
+    except KeepsumError as error:
+        if job.name is None or releases == 1:
+            raise
+        problem = type(error)(f"Table {job.name!r}, after the tables before it: {error}")
+    if problem is not None:
+        raise problem
 
 
 def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) -> None:
@@ -139,7 +164,7 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
         problems += [] if problem is None else [problem]
         if call.json:
             name = {} if one.job.name is None else {"name": one.job.name}
-            results.append({**name, **as_json(one.prepared, one.place, released, one.ledger)})
+            results.append({**name, **as_json(one.prepared, one.place, released, one.ledger, one.assessment)})
         else:
             report(one.place, released, one.ledger)
     sums = [_summed(marginal, *written[marginal.of], call) for marginal in marginals]
@@ -277,7 +302,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
     for one in ready:
         sections += [] if one.job.name is None else [("Release", [one.job.name])]
         sections += sections_of(one.prepared, one.nearest_in, one.assessment)
-    return sections + ([("Together", [TOGETHER.format(len(ready))])] if len(ready) > 1 else [])
+    return sections + together([(one.job, one.prepared.plan) for one in ready])
 
 
 def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | None]:
@@ -288,7 +313,7 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
     place = one.place
     check_reader()
     with place.claimed(call.force) as orphan:  # of two processes that would write there, only one draws
-        with _charged(one) as receipt:
+        with _charged(one, call.seed is not None) as receipt:
             with let_through(), progress() as step:
                 step("drawing the noise")
                 rng = None if call.seed is None else ks.rng(seed=call.seed)
@@ -307,7 +332,7 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
 
 
 @contextmanager
-def _charged(one: Ready) -> Iterator[Receipt | None]:
+def _charged(one: Ready, seeded: bool) -> Iterator[Receipt | None]:
     """Charge a release to its ledger, if it has one; whatever fails then, it stays charged, and that is said."""
     if one.ledger is None:
         yield None
@@ -315,7 +340,7 @@ def _charged(one: Ready) -> Iterator[Receipt | None]:
     with ExitStack() as stack:
         with one.job.located("ledger"):
             dataset = one.job.spec.ledger.dataset
-            receipt = stack.enter_context(one.ledger.charged(one.prepared.plan, dataset))
+            receipt = stack.enter_context(one.ledger.charged(one.prepared.plan, dataset, seeded))
         try:
             yield receipt
         except BaseException:
@@ -356,7 +381,7 @@ def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict
         done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=SUMS_FAILED)
     if not call.json:
         typer.echo(f"Margin       {shown(file)}")
-        typer.echo(f"             {words}")
+        typer.echo(textwrap.indent(wrapped(words, 13), " " * 13))
     return {"table": shown(file), "axes": list(sums.axes), "kept": sums.kept, "note": words}
 
 

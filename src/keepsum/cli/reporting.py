@@ -26,12 +26,13 @@ def sections_of(
     ready: Prepared, nearest_in: Norm | None, assessment: Assessment | None = None
 ) -> list[tuple[str, list[str]]]:
     """What the curator must know before any budget is spent."""
+    from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
     from keepsum.releasing.statements import ledger_words
 
     return [
         *topics(ready.plan),
-        ("Accuracy", [str(ready.accuracy)]),
+        ("Accuracy", [str(ready.accuracy), *margin_lines(ready.plan.records)]),
         ("Bounded cells", _bounded(ready)),
         *([("Published", [PUBLISHED_NEAREST.format(nearest_in)])] if nearest_in is not None else []),
         ("Ledger", [ledger_words(None)] if assessment is None else assessment.lines),
@@ -75,7 +76,13 @@ def report(place: Destination, released: Drawn, ledger: Ledger | None = None) ->
         abandon_streams()
 
 
-def as_json(ready: Prepared, place: Destination, released: Drawn, ledger: Ledger | None = None) -> dict[str, object]:
+def as_json(
+    ready: Prepared,
+    place: Destination,
+    released: Drawn,
+    ledger: Ledger | None = None,
+    assessment: Assessment | None = None,
+) -> dict[str, object]:
     """A release as JSON."""
     from keepsum.accuracy.disclosure import listed
     from keepsum.releasing.statements import PersonStatements, kept_totals
@@ -105,6 +112,12 @@ def as_json(ready: Prepared, place: Destination, released: Drawn, ledger: Ledger
                 for cell, low, high in listed(ready.bounds, SHOWN_BOUNDED_JSON)
             ],
         },
-        "ledger": None if ledger is None else {"file": shown(ledger.path), "charged": certificate.ledger},
+        "ledger": None
+        if ledger is None
+        else {
+            "file": shown(ledger.path),
+            "charged": certificate.ledger,
+            "words": None if assessment is None else assessment.lines,
+        },
         "warnings": certificate.warnings,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from keepsum._text import printable
 
 COMPILING = "compiling samplers, only the first time"
 TAKEN_FOR_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables of rich's that may make any stream a terminal
+SENTENCE_WIDTH = 96
 NOT_SHOWN = 3  # the exit status of a command that has done its work but could not report it
 REPORT_CUT_OFF = "{done} Only the report was cut off: {reason}."
 
@@ -148,6 +150,11 @@ def _in_json(character: str) -> str:
         return character
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[k] << 8 | units[k + 1]:04x}" for k in range(0, len(units), 2))
+
+
+def wrapped(text: str, margin: int = 0) -> str:
+    """A sentence in lines as wide as those of sections, less a margin."""
+    return textwrap.fill(text, SENTENCE_WIDTH - margin, break_long_words=False, break_on_hyphens=False)
 
 
 def shown(path: object) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from keepsum.cli.categories import joined, listed, pair
 
 # Arguments in the library's messages, as options of the shell.
 IN_SHELL = {
@@ -24,6 +26,7 @@ IN_SHELL = {
     "its ledger: ledger=, or": "its ledger: --ledger, or",
     "with axes=": "with --axes",
     "with drop=": "with --drop",
+    "with wide=": "with --wide",
     "within=": "--within",
     "keep_order=True": "--keep-order",
     "dense=True": "--dense",
@@ -42,7 +45,7 @@ IN_SHELL = {
     "plan.explain()": "keepsum plan",
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
-    "with force": "with --force",
+    "with force=True": "with --force",
     "Pass patient=True": "Pass --patient",
     "with bins=": "with --bins",
     "by bins=": "by --bins",
@@ -59,7 +62,13 @@ IN_SHELL = {
     "max_rows_per_unit=1 alone": "--max-rows-per-unit 1 alone",
     "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
-SPOKEN = ("Guarantee", "Other noise", "Warning")  # sections that may name calls, and have no label in them
+SPOKEN = (
+    "Guarantee",
+    "Other noise",
+    "Warning",
+    "Spent",
+    "Ledger",
+)  # may name calls, and have no label in them
 _NESTING, _ROWS = re.compile(r"within=(\{[^{}]*\})"), re.compile(r"drop_rows=(\{[^{}]*\})")
 _CARRY = re.compile(r"carry=(\{[^{}]*\})")
 _DROP = re.compile(r"with drop=(\[[^\[\]]*\])")
@@ -73,20 +82,23 @@ def in_shell_terms(message: str) -> str:
     "l2 Laplace with --per-person --epsilon 0.5 --norm l2 --attributes 'a,b c'"
     """
     message = _CALL.sub(lambda call: _options(call.group()), message)
-    message = _NESTING.sub(lambda match: _pairs(match[1], "--within", ":"), message)
-    message = _CARRY.sub(lambda match: _pairs(match[1], "--carry", ":"), message)
-    message = _ROWS.sub(lambda match: _pairs(match[1], "--drop-rows", "="), message)
-    message = _DROP.sub(lambda match: f"with --drop {shlex.quote(','.join(ast.literal_eval(match[1])))}", message)
+    message = _NESTING.sub(lambda match: _pairs(match[1], "--within", joined), message)
+    message = _CARRY.sub(lambda match: _pairs(match[1], "--carry", joined), message)
+    message = _ROWS.sub(lambda match: _pairs(match[1], "--drop-rows", _rows), message)
+    message = _DROP.sub(lambda match: f"with --drop {shlex.quote(listed(ast.literal_eval(match[1])))}", message)
     for argument, option in IN_SHELL.items():
         message = message.replace(argument, option)
     return message
 
 
-def _pairs(mapping: str, option: str, separator: str) -> str:
+def _pairs(mapping: str, option: str, joined: Callable[[str, Any], str]) -> str:
     """A mapping in a message as options of the shell, quoted where the shell needs it."""
     pairs = ast.literal_eval(mapping)
-    texts = {key: ",".join(value) if isinstance(value, list) else value for key, value in pairs.items()}
-    return " ".join(f"{option} {shlex.quote(f'{key}{separator}{text}')}" for key, text in texts.items())
+    return " ".join(f"{option} {shlex.quote(joined(key, value))}" for key, value in pairs.items())
+
+
+def _rows(column: str, labels: Any) -> str:
+    return pair(column, labels if isinstance(labels, list) else [labels])
 
 
 def sections_in_shell_terms(sections: Iterable[tuple[str, Sequence[str]]]) -> list[tuple[str, list[str]]]:
@@ -117,5 +129,5 @@ def _value(node: ast.expr, text: str) -> str:
     """A number as it is written, a text, or a list of texts."""
     value = ast.literal_eval(node)
     if isinstance(value, (list, str)):
-        return value if isinstance(value, str) else ",".join(value)
+        return value if isinstance(value, str) else listed(value)
     return ast.get_source_segment(text, node) or str(value)

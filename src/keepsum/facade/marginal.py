@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from keepsum._arguments import check_flag, check_path
 from keepsum._arrays import Floats, IntArray
 from keepsum._text import printable
 from keepsum.accuracy.sums import sum_deviations
@@ -19,7 +22,7 @@ from keepsum.lattice.structure import decompose
 from keepsum.planning.plan import CompiledPlan
 from keepsum.tables.domain import Domain
 from keepsum.tables.first_rows import FirstRows
-from keepsum.tables.invariants import Invariants, Margin, describe_margin
+from keepsum.tables.invariants import Margin, describe_margin
 from keepsum.tables.released import ReleasedTable
 
 GRAND_TOTAL = "grand total"
@@ -81,11 +84,40 @@ class Marginal:
         )
         if not self.beside:
             return sentence
-        return f"{sentence} Sums of the published table, which has no negative counts, may differ, and are biased."
+        return (
+            f"{sentence} It may be negative. Sums of the published table, which has no negative counts, may differ, "
+            f"and are biased."
+        )
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The totals as a data frame; see ``ReleasedTable.to_frame``."""
         return self.table.to_frame(backend)
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+        """Write the totals to a file, as ``keepsum marginal`` does, completely or not at all.
+
+        Parameters
+        ----------
+        path
+            A file such as ``"states.csv"`` (or .parquet, .arrow).
+        force
+            Replace an existing file.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+        """
+        # Locks and signatures, which sums do not need.
+        from keepsum.releasing.destination import check_sums
+        from keepsum.sources.atomic import write_file
+        from keepsum.sources.writing import kind_of, table_bytes
+
+        check_flag(force, "force=")
+        file = check_path(path, "The file of sums")
+        check_sums(file, force)
+        write_file(file, table_bytes(self.table, kind_of(file)), force)
+        return file
 
     def __repr__(self) -> str:
         words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
@@ -120,13 +152,20 @@ def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str]
         name = "margin" if released.count == "total" else "total"
         table = ReleasedTable(Domain({name: [GRAND_TOTAL]}), totals, released.count)
     cells = np.bincount(sums, minlength=margin.height)
-    return Marginal(table, margin.axes, cells, _is_kept(margin, plan.invariants), plan, sums, beside)
+    return Marginal(table, margin.axes, cells, _is_kept(margin, sums, plan), plan, sums, beside)
 
 
-def _is_kept(margin: Margin, kept: Invariants) -> bool:
-    """Whether every total of a margin follows from the kept totals: a finer margin is kept, or the rank says so."""
+def _is_kept(margin: Margin, sums: IntArray, plan: CompiledPlan) -> bool:
+    """Whether every total of a margin follows from the kept totals: a finer margin is kept, or the rank says so.
+
+    Cells of one region are in the same kept totals, so where they are in different totals of the margin it does not.
+    """
+    kept, region = plan.invariants, plan.structure.region
     if any(isinstance(part, Margin) and set(margin.axes) <= set(part.axes) for part in kept.parts):
         return True
-    rows = kept.coefficients
-    both = sparse.csr_array(sparse.vstack([rows, margin.coefficients()], format="csr"))
-    return decompose(both).rank == decompose(rows).rank
+    of_region = np.zeros(len(plan.structure.sizes), dtype=np.int64)
+    of_region[region] = sums
+    if (of_region[region] != sums).any():
+        return False
+    both = sparse.csr_array(sparse.vstack([kept.coefficients, margin.coefficients()], format="csr"))
+    return decompose(both).rank == plan.structure.rank

@@ -140,7 +140,7 @@ class Plan(CompiledPlan):
         ready = prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta)
         if charged_to is None:
             return Release.of(ready.draw(rng, threads), Plan.of(ready.plan))
-        with charged_to.charged(ready.plan, dataset) as receipt:
+        with charged_to.charged(ready.plan, dataset, seeded) as receipt:
             drawn = ready.draw(rng, threads, receipt.record)
             receipt.released(drawn.certificate.table.sha256)
         return Release.of(drawn, Plan.of(ready.plan))

@@ -1,4 +1,4 @@
-"""Which sums of cells a matrix of totals determines, by exact arithmetic.
+"""Which sums of cells a matrix of totals determines, and which values it lets change, by exact arithmetic.
 
 A sum is determined if it is the same for all vectors with the same totals: if every vector of the lattice has sum 0.
 The lattice is the direct sum of its parts (``structure.py``): the sum must have one weight in each region, none in
@@ -43,6 +43,41 @@ def determined(structure: Structure, sums: sparse.csr_array) -> npt.NDArray[np.b
     )
     _check_blocks(structure, weights, result)
     return result
+
+
+def can_change(structure: Structure, values: npt.NDArray[np.int64]) -> bool:
+    """Whether a vector of the lattice takes from a cell of one value and gives to a cell of another.
+
+    Two cells that are not pinned allow it unless their entries have the same positive ratio in every vector: then they
+    are single regions of one block, whose entries in a basis are proportional.
+
+    Examples
+    --------
+    >>> from keepsum.lattice.structure import decompose
+    >>> rows = decompose(sparse.csr_array([[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]))
+    >>> can_change(rows, np.array([0, 0, 1, 1])), can_change(rows, np.array([0, 1, 0, 1]))
+    (False, True)
+    """
+    cells = np.setdiff1d(np.arange(len(structure.region)), structure.pinned)
+    if not len(cells) or values[cells].min() == values[cells].max():
+        return False
+    regions = structure.region[cells]
+    parts = np.unique(structure.part[regions])
+    if (structure.sizes[regions] > 1).any() or len(parts) > 1 or parts[0] < 0:
+        return True
+    system = structure.blocks[int(parts[0])].system
+    through = _through(system.basis, system.width)
+    first, *others = [{id(vector): vector[place] for vector in vectors} for place, vectors in enumerate(through)]
+    # If two cells have other ratios, so have two of different values: else all cells of all ratios had one value.
+    return not all(_same_ratio(entries, first) for entries in others)
+
+
+def _same_ratio(entries: dict[int, int], others: dict[int, int]) -> bool:
+    """Whether one is a positive multiple of the other."""
+    if entries.keys() != others.keys():
+        return False
+    (a, b), *_ = [(entries[key], others[key]) for key in entries]
+    return a * b > 0 and all(entries[key] * b == others[key] * a for key in entries)
 
 
 def _check_blocks(structure: Structure, weights: sparse.csr_array, result: npt.NDArray[np.bool_]) -> None:

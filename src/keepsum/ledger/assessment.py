@@ -12,14 +12,16 @@ from keepsum.accounting.total import Total
 from keepsum.errors import BudgetError, InputError, PlanError
 from keepsum.ledger.budget import UNIT, Budget
 from keepsum.ledger.entries import CostRecord, TableEntry, encoded
-from keepsum.ledger.joint import Kept, check_joint, together
-from keepsum.ledger.state import Dataset
-from keepsum.privacy.distance import Distance, Norm
+from keepsum.ledger.joint import Kept, check_joint, table_entry, together
+from keepsum.ledger.state import Dataset, cells_key
+from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown_at_most, shown_briefly
+from keepsum.releasing.codec import domain_of, mechanism_record
 from keepsum.releasing.facts import MechanismRecord
-from keepsum.tables.records import refuse_per_person
+from keepsum.tables.records import subject_of
 
 UNCHECKED = (
     "The releases of this dataset are of tables with different cells, so that what their kept totals fix together is "
@@ -38,6 +40,7 @@ class Charge:
     table: TableEntry
     mechanism: MechanismRecord
     cost: CostRecord
+    seeded: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Standing:
     distance: Distance
     releases: int = 0
     unchecked: bool = False
+    problem: str | None = None  # why what was spent cannot be stated
 
     @property
     def left(self) -> Fraction:
@@ -75,12 +79,15 @@ class Standing:
     def __str__(self) -> str:
         """What is spent and left, in a sentence."""
         if self.spent is None:
-            return f"The budget is {self.budget}; what was spent cannot be stated in it, so nothing is left."
+            unknown = f"The budget is {self.budget}; what was spent cannot be stated in it, so nothing is left."
+            return f"{unknown} {self.problem}"
         symbol = "rho" if self.budget.rho is not None else "epsilon"
         spent = shown_briefly(self.budget.amount(self.spent), 8)
+        excess = self.budget.amount(self.spent) - self.budget.limit()
+        left = f"{shown_at_most(self.left)} left" if excess <= 0 else f"{shown_briefly(excess, 8)} too much, 0 left"
         return (
             f"{symbol} {spent} of {shown_briefly(self.budget.limit(), 8)} {self.budget.unit} spent by "
-            f"{self.releases:,} release{'s' * (self.releases != 1)}, {shown_at_most(self.left)} left."
+            f"{self.releases:,} release{'s' * (self.releases != 1)}, {left}."
         )
 
 
@@ -105,19 +112,25 @@ class Assessment:
             f"{self.after.dataset}: this release costs {symbol} {shown_briefly(self.needs, 8)} {budget.unit}, and "
             f"leaves {shown_at_most(self.after.left)} of {shown_briefly(budget.limit(), 8)}."
         ]
+        if budget.per_person and self.before.releases:
+            lines.append(
+                f"One person's change has {self.after.distance.norm} distance {self.after.distance} under the kept "
+                f"totals of all {self.after.releases:,} releases together, and what all of them lose counts at it."
+            )
         return lines + ([UNCHECKED] if self.after.unchecked else [])
 
 
 def standing(dataset: Dataset) -> Standing:
     """How a dataset stands."""
-    spent, distance = None, UNIT
+    spent, distance, problem = None, UNIT, None
     try:
         total = dataset.total(same_table=dataset.is_one_table())
         distance = _distance(dataset, total)
-        spent = dataset.budget.spent(total, distance)
-    except (PlanError, InputError):
-        pass
-    return Standing(dataset.name, dataset.budget, spent, distance, len(dataset.spends), not _comparable(dataset))
+        spent = dataset.budget.spent(total, distance, dataset.gaussian)
+    except (PlanError, InputError) as error:
+        problem = str(error)
+    unchecked = not _comparable(dataset)
+    return Standing(dataset.name, dataset.budget, spent, distance, dataset.costs.total(), unchecked, problem)
 
 
 def assess(dataset: Dataset, charge: Charge) -> Assessment:
@@ -133,53 +146,83 @@ def assess(dataset: Dataset, charge: Charge) -> Assessment:
         If its table does not fit the declared cross-classification.
     """
     more = [] if dataset.number_of(charge.table) is not None else [charge.table]
-    for table in more:
-        _check_totals(dataset, table)
+    if more or dataset.has_imports:  # a table that was charged has been checked; an imported one may have changed that
+        check_totals(dataset, charge.table)
     before = standing(dataset)
     total = dataset.total(charge.cost, same_table=dataset.is_one_table(*more))
     distance = _distance(dataset, total, more)
     unchecked = not _comparable(dataset, more)
-    spent = dataset.budget.spent(total, distance)
+    spent = dataset.budget.spent(total, distance, dataset.with_charge(charge.table, charge.cost).gaussian)
     after = Standing(dataset.name, dataset.budget, spent, distance, before.releases + 1, unchecked)
     if not dataset.budget.allows(spent):
         raise BudgetError(_refusal(dataset, charge, before, after))
     return Assessment(before, after)
 
 
-def _check_totals(dataset: Dataset, table: TableEntry) -> None:
+def charge_of(plan: CompiledPlan, dataset: str) -> Charge:
+    """What a release by this plan is charged as."""
+    cost = CostRecord.of(Cost.of(plan.guarantee))
+    return Charge(table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism), cost)
+
+
+def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment]:
+    """The assessments of releases by these plans, each with those before it."""
+    results = []
+    imagined = dataset
+    for plan in plans:
+        charge = charge_of(plan, dataset.name)
+        results.append(assess(imagined, charge))
+        if len(plans) > 1:
+            imagined = imagined.with_charge(charge.table, charge.cost)
+    return results
+
+
+def check_totals(dataset: Dataset, table: TableEntry) -> None:
     """Refuse totals that do not go with those of earlier releases; what was found is remembered."""
     if (len(dataset.tables), table) in dataset.checked:
         return
+    key, base = cells_key(table.domain), dataset.domain or domain_of(table.domain)
     earlier = [
-        Kept.of(known, number, dataset.domain)
+        Kept.of(known, number, base)
         for number, known in dataset.tables.items()
-        if dataset.domain is not None or known.domain == table.domain
+        if known != table and (dataset.domain is not None or cells_key(known.domain) == key)
     ]
-    check_joint(earlier, Kept.of(table, None, dataset.domain))
+    check_joint(earlier, Kept.of(table, None, base))
     dataset.checked.append((len(dataset.tables), table))
 
 
 def _distance(dataset: Dataset, total: Total | None, more: Sequence[TableEntry] = ()) -> Distance:
-    """At which distance a total counts: 1, or that of one person under the kept totals of all releases."""
+    """At which distance a total counts: 1, or the largest of one person under the kept totals of the releases so far.
+
+    Totals that make the longest changes impossible must not give a budget back: the largest over all stages counts. It
+    is a distance between datasets; in a table with fewer cells it is no larger in l1, but it may be in l2.
+    """
     if total is None or not dataset.budget.per_person:
         return UNIT
-    key = (total.norm, *dataset.tables, *map(encoded, more))
+    tables = [*dataset.tables.values(), *more]
+    key = None if dataset.domain_record is None else cells_key(dataset.domain_record)
+    whole = key is None or all(cells_key(table.domain) == key for table in tables)
+    norm: Norm = total.norm if whole else "l1"
+    return farthest([_person(dataset, norm, tables[: k + 1]) for k in range(len(tables))])
+
+
+def _person(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> Distance:
+    """The distance of one person under the kept totals of these tables; what was found is remembered."""
+    key = (norm, *map(encoded, tables))
     if key not in dataset.distances:
-        person = joint(dataset, total.norm, more).person(Neighbours.of(None, "any value"))
-        dataset.distances[key] = person
+        dataset.distances[key] = joint(dataset, norm, tables).person(Neighbours.of(None, "any value"))
     return dataset.distances[key]
 
 
-def joint(dataset: Dataset, norm: Norm, more: Sequence[TableEntry] = ()) -> JointDistances:
-    """The kept totals of all releases together, and one person's distances under them.
+def joint(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> JointDistances:
+    """The kept totals of these tables together, and one person's distances under them.
 
     Raises
     ------
     BudgetError
         If they cannot be put together, or are of different units.
     """
-    tables = [*dataset.tables.values(), *more]
-    if not _comparable(dataset, more):
+    if dataset.domain is None and len({cells_key(table.domain) for table in tables}) > 1:
         raise BudgetError(NO_DOMAIN)
     units = {table.records.unit for table in tables if table.records is not None and table.records.unit is not None}
     if len(units) > 1:
@@ -187,10 +230,14 @@ def joint(dataset: Dataset, norm: Norm, more: Sequence[TableEntry] = ()) -> Join
             "A budget per person must be for records of the same unit, and records of this dataset were bounded by "
             "different columns. Use the same column, or a budget per unit of distance."
         )
-    kept = [Kept.of(table, number, dataset.domain) for number, table in dataset.tables.items()]
-    kept += [Kept.of(table, None, dataset.domain) for table in more]
-    for one in kept:
-        refuse_per_person(one.records)
+    base = dataset.domain or domain_of(tables[0].domain)
+    kept = [Kept.of(table, None, base) for table in tables]
+    if any(subject_of(one.records) == "record" for one in kept):
+        raise BudgetError(
+            "A budget per person must be for records that are bounded per person, and a person may have any number of "
+            "the records of this dataset. Count with unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if "
+            "every record is of another person, or use a budget per unit of distance."
+        )
     return together(kept, norm)
 
 
@@ -222,6 +269,7 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
     """The largest parameter of three digits with which the release would fit."""
     cost = charge.cost.cost()
     one_table = dataset.is_one_table(charge.table)
+    gaussian = dataset.with_charge(charge.table, charge.cost).gaussian
     wanted = cost.epsilon if cost.epsilon is not None else cost.rho
     if wanted is None:
         raise AssertionError("a cost has an epsilon or a rho")
@@ -231,7 +279,7 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
         if parameter >= wanted:
             return False
         total = dataset.total(CostRecord.of(_with(cost, parameter)), same_table=one_table)
-        return dataset.budget.allows(dataset.budget.spent(total, distance))
+        return dataset.budget.allows(dataset.budget.spent(total, distance, gaussian))
 
     low, high = 0, 24 * 900  # from 1e-12 to 1e12
     if not fits(low):

@@ -6,16 +6,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from keepsum._arguments import check_flag
-from keepsum.accounting.conversion import SMALLEST_DELTA
+from keepsum.accounting.conversion import SMALLEST_DELTA, epsilon_of
 from keepsum.accounting.total import Total
 from keepsum.errors import BudgetError, InputError
 from keepsum.privacy.calibration import rounded_up
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, epsilon_at
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly, three_digits_up
 from keepsum.sampling.core.balls import ball
 
 UNIT = Distance("l1", 1)
+NO_DELTA = (
+    "Gaussian noise must be charged to a budget with a delta or in rho, and this one has an epsilon alone. Change the "
+    "budget, or use Laplace noise."
+)
+PURE_FIRST = (
+    "Noise must be Laplace in this dataset, as its first release was: a budget with a delta counts all releases as "
+    "epsilon, or all as zCDP. Use Laplace noise, or a budget in rho, which counts both."
+)
 
 
 @dataclass(frozen=True, init=False)
@@ -27,8 +35,9 @@ class Budget:
     epsilon
         Per unit of l1 distance, or per person. Gaussian noise and sampling that is not exact need a delta too.
     delta
-        The delta that may go with epsilon; with rho, how far all noise together may be from its target, in total
-        variation.
+        The delta that may go with epsilon. If the first release has Gaussian noise, all are counted as zCDP, and
+        epsilon is what follows at this delta; otherwise epsilons are added, and delta is for sampling that is not
+        exact. With rho: how far all noise together may be from its target, in total variation.
     rho
         Instead of epsilon: zero-concentrated differential privacy, at l1 distance 1 or per person. Laplace noise counts
         as epsilon^2 / 2.
@@ -84,11 +93,19 @@ class Budget:
             return "per person"
         return "at l1 distance 1" if self.rho is not None else "per unit of l1 distance"
 
-    def spent(self, total: Total | None, distance: Distance) -> Loss:
-        """What these releases have cost together, in the currency of the budget.
+    def spent(self, total: Total | None, distance: Distance, gaussian: bool = False) -> Loss:
+        """What these releases have cost together, in the currency of the budget; it may be more than the budget.
 
-        The epsilon of a budget with a delta is the smallest one at what sampling leaves of that delta. It may be more
-        than the budget.
+        A limit must hold for releases that are chosen after seeing the ones before. Sums of epsilons and sums of rho
+        do; the smallest epsilon of several rules does not. So with a delta everything is counted as zCDP, or everything
+        as epsilon, and the first release decides which.
+
+        Parameters
+        ----------
+        total, distance
+            The releases, and at which distance they count.
+        gaussian
+            With a delta: whether they are counted as zCDP, as the first one had Gaussian noise.
 
         Raises
         ------
@@ -98,30 +115,33 @@ class Budget:
         zero = Fraction(0)
         if total is None:
             return Loss(rho=zero) if self.rho is not None else Loss(zero)
+        square = distance.length if distance.norm == "l2" else distance.length**2
         if self.rho is not None:
             self._check_error(total.error)
-            return Loss(rho=total.zcdp * (distance.length if distance.norm == "l2" else distance.length**2))
-        if self.delta is None:
+            return Loss(rho=total.zcdp * square)
+        if self.delta is None or not gaussian:
             if total.rho:
-                raise BudgetError(
-                    "Gaussian noise must be charged to a budget with a delta or in rho, and this one has an epsilon "
-                    "alone. Change the budget, or use Laplace noise."
-                )
-            self._check_error(total.error)
-            return total.at(distance)
-        left = self.delta - self._of_sampling(total.error)
+                raise BudgetError(NO_DELTA if self.delta is None else PURE_FIRST)
+            epsilon = epsilon_at(total.epsilon, distance)
+            if self.delta is None:
+                self._check_error(total.error)
+                return Loss(epsilon)
+            return Loss(epsilon, self._sampling(total.error, epsilon) or None)
+        left = self.delta - self._sampling(total.error, self.limit())
         if left < SMALLEST_DELTA:
-            raise BudgetError(
-                f"Noise must be near enough to its target: all sampling together adds more than the budget's delta "
-                f"{shown_briefly(self.delta)}. Use exact sampling, or change the budget."
-            )
-        return Loss(total.at(distance, left).epsilon, self.delta)
+            raise BudgetError(self._inexact())
+        epsilon = epsilon_of(total.zcdp * square, left)
+        return Loss(epsilon, min(Fraction(1), left + self._sampling(total.error, max(epsilon, self.limit()))))
 
     def allows(self, loss: Loss) -> bool:
         """Whether so much may be spent."""
         if self.rho is not None:
             return loss.rho is not None and loss.rho <= self.rho
-        return loss.epsilon is not None and self.epsilon is not None and loss.epsilon <= self.epsilon
+        if loss.epsilon is None or self.epsilon is None or loss.epsilon > self.epsilon:
+            return False
+        if loss.delta is not None and loss.delta > (self.delta or 0):
+            raise BudgetError(self._inexact())
+        return True
 
     def limit(self) -> Fraction:
         """The epsilon or rho that may be spent."""
@@ -147,11 +167,16 @@ class Budget:
                 f"sampling."
             )
 
-    def _of_sampling(self, error: Fraction) -> Fraction:
-        """What sampling adds to delta as long as epsilon is within the budget: (1 + e^epsilon) times its error."""
+    def _inexact(self) -> str:
+        return (
+            f"Noise must be near enough to its target: all sampling together adds more than the budget's delta "
+            f"{shown_briefly(self.delta or Fraction(0))}. Use exact sampling, or change the budget."
+        )
+
+    def _sampling(self, error: Fraction, epsilon: Fraction) -> Fraction:
+        """What sampling adds to delta at this epsilon: (1 + e^epsilon) times its total variation, at most 1."""
         if not error:
             return Fraction(0)
-        epsilon = self.limit()
         return Fraction(1) if epsilon > 1000 else rounded_up(lambda: ball(error) * (1 + ball(epsilon).exp()))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from keepsum._text import type_of
 from keepsum.errors import InputError, LedgerError
 from keepsum.ledger.chain import Link
+from keepsum.ledger.importing import digest_of
 from keepsum.ledger.state import State
 from keepsum.ledger.store import Store
 from keepsum.releasing.certificate import Certificate
@@ -40,8 +41,10 @@ class Check:
         return not self.problems
 
 
-def checked(store: Store, certificates: Iterable[Certificate], known: Link | None = None) -> Check:
-    """Check every entry of a file, and that it has the entries that these certificates name, and one that was seen."""
+def checked(
+    store: Store, certificates: Iterable[Certificate], known: Link | None = None, head: str | None = None
+) -> Check:
+    """Check every entry of a file, and that it has the entries that these certificates name, and that were seen."""
     state = State()
     try:
         links = store.read()
@@ -51,6 +54,8 @@ def checked(store: Store, certificates: Iterable[Certificate], known: Link | Non
     problems: list[str] = []
     if known is not None and known not in links[known.number - 1 : known.number]:
         problems.append(f"Entry {known.number:,} is no longer what it was when the ledger was opened: it was replaced.")
+    if head is not None and not any(link.hash == head for link in links):
+        problems.append("No entry has the hash that was noted down: the end of the ledger was cut off or replaced.")
     tables: dict[int, str] = {}
     several = list(certificates)
     for certificate in several:
@@ -62,12 +67,14 @@ def checked(store: Store, certificates: Iterable[Certificate], known: Link | Non
             if tables.setdefault(entry, table) != table:
                 problem = f"Two different releases name entry {entry:,}: one of them was charged to a copy."
         problems += [] if problem is None else [problem]
-    head = links[-1].hash if links else None
-    return Check(len(links), head, tuple(problems), len(several))
+    last = links[-1].hash if links else None
+    return Check(len(links), last, tuple(problems), len(several))
 
 
 def _problem(certificate: Certificate, links: Sequence[Link], state: State) -> str | None:
     charged = certificate.ledger
+    if _is_imported(certificate, state):
+        return None
     if charged is None:
         return f"The release of {certificate.released} was not charged to a ledger; it can be imported."
     which = f"the release of {certificate.released}, entry {charged.entry:,} of dataset {charged.dataset!r}"
@@ -81,3 +88,11 @@ def _problem(certificate: Certificate, links: Sequence[Link], state: State) -> s
     if spend.sha256 is not None and spend.sha256 != certificate.table.sha256:
         return f"Another table in {which}: the charge was for a release of another table."
     return None
+
+
+def _is_imported(certificate: Certificate, state: State) -> bool:
+    digest = digest_of(certificate)
+    return any(
+        spend.entry.imported is not None and spend.entry.imported.certificate == digest
+        for spend in state.spends.values()
+    )

@@ -15,6 +15,7 @@ from msgspec import Meta
 from keepsum.accounting.cost import Cost
 from keepsum.errors import InputError, LedgerError
 from keepsum.ledger.budget import Budget
+from keepsum.privacy.calibration import ceiling
 from keepsum.releasing.facts import (
     DomainRecord,
     Exactness,
@@ -26,8 +27,10 @@ from keepsum.releasing.facts import (
     RowsPart,
 )
 
+LONG = 10**18  # the largest denominator that is kept
 Number: TypeAlias = Annotated[int, Meta(ge=1)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+Note: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1000, description="Who decided it, and why.")]
 
 
 class BudgetRecord(Record, frozen=True):
@@ -47,7 +50,8 @@ class BudgetRecord(Record, frozen=True):
 
     def budget(self) -> Budget:
         """The budget."""
-        return Budget(self.epsilon, self.delta, self.rho, self.per_person)
+        epsilon, delta, rho = (None if n is None else Fraction(n) for n in (self.epsilon, self.delta, self.rho))
+        return Budget(epsilon, delta, rho, self.per_person)
 
 
 class CostRecord(Record, frozen=True):
@@ -67,10 +71,10 @@ class CostRecord(Record, frozen=True):
             raise AssertionError("a cost is that of noise that can be drawn")
         return cls(
             norm=cost.norm,
-            epsilon=None if cost.epsilon is None else str(cost.epsilon),
-            rho=None if cost.rho is None else str(cost.rho),
-            stated=None if cost.stated is None else (str(cost.stated[0]), str(cost.stated[1])),
-            error=str(cost.error),
+            epsilon=None if cost.epsilon is None else _short(cost.epsilon),
+            rho=None if cost.rho is None else _short(cost.rho),
+            stated=None if cost.stated is None else (_short(cost.stated[0]), _short(cost.stated[1])),
+            error=_short(cost.error) if cost.error else "0",
             sampling=cost.sampling,
         )
 
@@ -86,6 +90,11 @@ class CostRecord(Record, frozen=True):
         )
 
 
+def _short(number: Fraction) -> str:
+    """An exact quotient, or twelve digits, rounded up: sums of many long quotients would have endless digits."""
+    return str(number if number.denominator <= LONG else ceiling(number))
+
+
 class KeptMargin(Record, frozen=True, tag="margin", tag_field="kind"):
     """The totals over all combinations of these axes are kept; for no axes, the grand total."""
 
@@ -99,10 +108,11 @@ class KeptRows(Record, frozen=True, tag="rows", tag_field="kind"):
 
 
 class LedgerEntry(Record, frozen=True, tag="ledger", tag_field="entry"):
-    """The first entry."""
+    """The first entry; its random number tells ledgers apart that were made alike."""
 
     schema: Literal["keepsum.ledger/1"]
     software: str
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class DatasetEntry(Record, frozen=True, tag="dataset", tag_field="entry"):
@@ -111,6 +121,7 @@ class DatasetEntry(Record, frozen=True, tag="dataset", tag_field="entry"):
     dataset: Name
     budget: BudgetRecord
     domain: DomainRecord | None = None
+    note: Note | None = None
 
 
 class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
@@ -118,6 +129,7 @@ class BudgetEntry(Record, frozen=True, tag="budget", tag_field="entry"):
 
     dataset: Name
     budget: BudgetRecord
+    note: Note | None = None
 
 
 class TableEntry(Record, frozen=True, tag="table", tag_field="entry"):
@@ -134,6 +146,7 @@ class ImportedRecord(Record, frozen=True):
 
     released: str
     sha256: Annotated[Hash, Meta(description="Of the released table, as in its certificate.")]
+    verified: Annotated[bool, Meta(description="Whether it was verified, with its table, when it was imported.")]
     certificate: Annotated[
         Hash,
         Meta(
@@ -150,6 +163,7 @@ class SpendEntry(Record, frozen=True, tag="spend", tag_field="entry"):
     mechanism: MechanismRecord
     cost: CostRecord
     imported: ImportedRecord | None = None
+    seeded: Annotated[bool, Meta(description="Whether the noise comes from a seed: not for publication.")] = False
 
 
 class OutcomeEntry(Record, frozen=True, tag="outcome", tag_field="entry"):

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from keepsum.accounting.joint import JointDistances, joint_distances
 from keepsum.errors import InputError, PlanError
-from keepsum.lattice.determined import determined
+from keepsum.lattice.determined import can_change, determined
 from keepsum.lattice.matrix import frozen
 from keepsum.lattice.structure import Structure
 from keepsum.ledger.entries import KeptMargin, KeptRows, TableEntry
@@ -107,7 +107,7 @@ class Kept:
 
     def fixed(self, structure: Structure) -> npt.NDArray[np.bool_]:
         """For each of the table's cells, whether these totals determine it."""
-        if self.cells is self.domain:
+        if self.cells == self.domain:
             fixed = np.zeros(self.cells.size, dtype=bool)
             fixed[structure.pinned] = True
             return fixed
@@ -133,8 +133,11 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
     alone, before = together([new], "l1"), together(earlier, "l1")
     after = together([*earlier, new], "l1")
     for table in [*earlier, new]:
-        known = before if table is not new else alone
-        cells = np.flatnonzero(table.fixed(after.structure) & ~table.fixed(known.structure))
+        known = table.fixed((alone if table is new else before).structure)
+        if any(other.cells == table.cells for other in ([new] if table is not new else earlier)):
+            # Pinned cells of the same table, which the curator has accepted.
+            known |= table.fixed((before if table is new else alone).structure)
+        cells = np.flatnonzero(table.fixed(after.structure) & ~known)
         if len(cells):
             raise PlanError(_pinned(table, cells, new, earlier))
     known_cells = np.union1d(alone.structure.pinned, before.structure.pinned)
@@ -145,18 +148,30 @@ def check_joint(earlier: Sequence[Kept], new: Kept) -> None:
             f"The totals kept by {_entries(earlier)} and by this release together determine {count} of the dataset "
             f"exactly: {names}. Keep fewer totals."
         )
-    protected = {
-        attribute.axis
-        for distances in (alone, before)
-        for attribute in distances.by_attribute
-        if attribute.any_value is not None
-    }
-    for attribute in after.by_attribute:
-        if attribute.any_value is None and not attribute.unknown and attribute.axis in protected:
+    for axis in new.domain.axes:
+        values = new.domain.codes(axis)
+        protected = any(can_change(distances.structure, values) for distances in (alone, before))
+        if protected and not can_change(after.structure, values):
             raise PlanError(
                 f"Together with the totals kept by {_entries(earlier)}, the totals of this release allow no change of "
-                f"{attribute.axis!r} any more, so that nothing would protect it. Keep fewer totals."
+                f"{axis!r} any more, so that nothing would protect it. Keep fewer totals."
             )
+
+
+def newly_fixed(tables: Sequence[Kept]) -> list[str]:
+    """Which cells the kept totals of all tables determine, though those of their own table do not, in sentences."""
+    after = together(tables, "l1")
+    sentences = []
+    for table in tables:
+        own = together([other for other in tables if other.cells == table.cells], "l1")
+        cells = np.flatnonzero(table.fixed(after.structure) & ~table.fixed(own.structure))
+        if len(cells):
+            names, count = _named(table.cells, cells)
+            sentences.append(
+                f"The kept totals of all releases together determine {count} of the table of {table.shown}, whatever "
+                f"noise was drawn: {names}."
+            )
+    return sentences
 
 
 def _pinned(table: Kept, cells: npt.NDArray[np.int64], new: Kept, earlier: Sequence[Kept]) -> str:

@@ -5,29 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from keepsum._arguments import check_path, check_text, check_whole
 from keepsum._text import type_of
-from keepsum.accounting.cost import Cost
 from keepsum.accounting.events import composed_event
 from keepsum.errors import InputError, LedgerError, LedgerWarning
-from keepsum.ledger.assessment import Assessment, Charge, Standing, assess, standing
+from keepsum.ledger.assessment import Assessment, Charge, Standing, assess, assessed, charge_of, standing
 from keepsum.ledger.budget import Budget, as_budget
 from keepsum.ledger.chain import Link
 from keepsum.ledger.checking import Check, checked
 from keepsum.ledger.entries import (
     BudgetEntry,
     BudgetRecord,
-    CostRecord,
     DatasetEntry,
     ImportedRecord,
     LedgerEntry,
@@ -35,17 +31,16 @@ from keepsum.ledger.entries import (
     SpendEntry,
     encoded,
 )
-from keepsum.ledger.joint import Kept, table_entry
+from keepsum.ledger.importing import charge_for, check_new, disclosed, past_of, published
 from keepsum.ledger.state import Dataset, Spend, State
 from keepsum.ledger.store import Store, Transaction
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
-from keepsum.releasing.canonical import canonical
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.codec import cells_record, check_axes, kept_invariants, mechanism_record, records_of
+from keepsum.releasing.codec import cells_record, check_axes
 from keepsum.releasing.facts import DomainRecord, LedgerRecord
-from keepsum.releasing.statements import guarantee_of
+from keepsum.sampling.core.rng import rng
 from keepsum.tables.domain import Domain
 
 if TYPE_CHECKING:
@@ -80,6 +75,8 @@ class Ledger:
         The name of that dataset; ``"data"`` if omitted.
     domain
         The dataset's full cross-classification: what kept totals of different tables fix together is then checked.
+    note
+        Who decided the budget, and why.
 
     Examples
     --------
@@ -108,6 +105,7 @@ class Ledger:
         *,
         dataset: str | None = None,
         domain: Domain | None = None,
+        note: str | None = None,
     ) -> None:
         self._store = Store(check_path(path, "The file of a ledger"))
         self._guard = threading.RLock()  # of what this object knows; the file has its own lock
@@ -121,7 +119,10 @@ class Ledger:
             self._state.add(self._store.read())
             return
         entry = DatasetEntry(
-            dataset=name, budget=BudgetRecord.of(as_budget(budget)), domain=None if domain is None else _cells(domain)
+            dataset=name,
+            budget=BudgetRecord.of(as_budget(budget)),
+            domain=None if domain is None else _cells(domain),
+            note=_checked_note(note),
         )
         if not os.path.lexists(self.path):
             self._create(entry)
@@ -170,20 +171,28 @@ class Ledger:
 
     # -- what is declared ---------------------------------------------------------------------------
 
-    def add_dataset(self, name: str, budget: Budget | Number, domain: Domain | None = None) -> None:
-        """Declare another dataset with its budget."""
+    def add_dataset(
+        self, name: str, budget: Budget | Number, domain: Domain | None = None, note: str | None = None
+    ) -> None:
+        """Declare another dataset with its budget; ``note`` says who decided it, and why."""
         record = None if domain is None else _cells(domain)
-        entry = DatasetEntry(dataset=_checked_name(name), budget=BudgetRecord.of(as_budget(budget)), domain=record)
+        entry = DatasetEntry(
+            dataset=_checked_name(name),
+            budget=BudgetRecord.of(as_budget(budget)),
+            domain=record,
+            note=_checked_note(note),
+        )
         with self._writing() as (transaction, state):
             if entry.dataset in state.datasets:
                 raise InputError(f"Dataset {entry.dataset!r} is in the ledger already. Choose another name.")
             transaction.append(encoded(entry))
 
-    def set_budget(self, name: str, budget: Budget | Number) -> None:
-        """Change the budget of a dataset; the old one stays in the ledger."""
+    def set_budget(self, name: str, budget: Budget | Number, note: str | None = None) -> None:
+        """Change the budget of a dataset; the old one stays in the ledger. ``note`` says who decided it, and why."""
         with self._writing() as (transaction, state):
             dataset = state.dataset(name)
-            transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=BudgetRecord.of(as_budget(budget)))))
+            record = BudgetRecord.of(as_budget(budget))
+            transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=record, note=_checked_note(note))))
 
     # -- what is charged ----------------------------------------------------------------------------
 
@@ -204,7 +213,7 @@ class Ledger:
             return assessed(self._known().dataset(dataset), several)
 
     @contextlib.contextmanager
-    def charged(self, plan: CompiledPlan, dataset: str | None = None) -> Iterator[Receipt]:
+    def charged(self, plan: CompiledPlan, dataset: str | None = None, seeded: bool = False) -> Iterator[Receipt]:
         """Charge a release, and only then let its noise be drawn.
 
         Within this context the noise is drawn and the release is made; ``receipt.released`` says that it exists. If it
@@ -213,7 +222,7 @@ class Ledger:
         self.assess(plan, dataset)  # what takes long is worked out before the file is locked, and remembered
         with self._writing() as (transaction, state):
             known = state.dataset(dataset)
-            charge = charge_of(plan, known.name)
+            charge = replace(charge_of(plan, known.name), seeded=seeded)
             assessment = assess(known, charge)
             link = _append_spend(transaction, known, charge, None)
         receipt = Receipt(LedgerRecord(dataset=known.name, entry=link.number, head=link.hash), assessment)
@@ -223,47 +232,55 @@ class Ledger:
             self._conclude(receipt)
 
     def import_release(
-        self, certificate: Certificate, dataset: str | None = None, invariants: bytes | None = None
+        self,
+        release: str | PathLike[str] | Certificate,
+        dataset: str | None = None,
+        invariants: bytes | None = None,
     ) -> Standing:
-        """Take in a release that was made before, or without this ledger, from its certificate.
+        """Take in a release that was made before, or without this ledger.
 
-        It is charged even if the budget does not allow for it, because it has happened.
+        It is charged even if the budget does not allow for it, because it has happened. If its kept totals, with those
+        of other releases, determine cells, there is a warning.
 
         Parameters
         ----------
-        certificate
-            The certificate; its file of invariants is needed where it has one.
+        release
+            The released table or its folder, which must verify; or a certificate alone, which is taken at its word, and
+            ``show`` says so.
         dataset
             The dataset that was released.
         invariants
-            The bytes of that file.
+            With a certificate, the bytes of its file of invariants, where it has one.
         """
-        if not isinstance(certificate, Certificate):
-            raise InputError(f"A release must be given by its Certificate, got {type_of(certificate)}.")
-        kept = kept_invariants(certificate, invariants)
-        cost = CostRecord.of(Cost.of(guarantee_of(certificate.mechanism, certificate.guarantee)))
+        certificate, file, verified = published(release, invariants)
         with self._writing() as (transaction, state):
             known = state.dataset(dataset)
-            _check_new(certificate, state)
-            charge = Charge(table_entry(known.name, kept, records_of(certificate.records)), certificate.mechanism, cost)
-            Kept.of(charge.table, None, known.domain)  # which refuses a table of another dataset
-            past = ImportedRecord(
-                released=certificate.released, sha256=certificate.table.sha256, certificate=_digest(certificate)
-            )
-            _append_spend(transaction, known, charge, past)
+            check_new(certificate, state)
+            charge = charge_for(certificate, file, known)
+            disclosure = disclosed(known, charge)
+            _append_spend(transaction, known, charge, past_of(certificate, verified))
+        if disclosure is not None:
+            warnings.warn(f"The release is imported, but: {disclosure}", LedgerWarning, stacklevel=2)
         return self.standing(known.name)
 
     # -- the ledger as a whole ----------------------------------------------------------------------
 
-    def check(self, against: Iterable[Certificate] = ()) -> Check:
+    def check(self, against: Iterable[Certificate] = (), head: str | None = None) -> Check:
         """Check every entry, and that the ledger has the entries which published certificates name.
 
         The chain of hashes shows whether an entry was changed, removed or inserted. That the last entries were cut off,
-        or that an older copy was restored, only certificates can show.
+        or that an older copy was restored, only certificates can show, or a hash that was noted down.
+
+        Parameters
+        ----------
+        against
+            Certificates of releases: ``release.certificate``, or ``ks.Certificate.from_json(bytes)``.
+        head
+            The hash of an entry that was the last one once: ``ledger.head``.
         """
         if isinstance(against, Certificate) or not isinstance(against, Iterable):
             raise InputError(f"A ledger must be checked against a list of certificates, got {type_of(against)}.")
-        return checked(self._store, against, self._state.last)
+        return checked(self._store, against, self._state.last, head)
 
     def dp_event(self, dataset: str | None = None, distance: int = 1) -> DpEvent:
         """All releases of a dataset as one event of ``dp_accounting``, between datasets at an l1 distance.
@@ -290,9 +307,10 @@ class Ledger:
     # -- internals ----------------------------------------------------------------------------------
 
     def _create(self, entry: DatasetEntry) -> None:
-        from keepsum import __version__
+        from importlib.metadata import version  # slow to import, and needed once
 
-        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {__version__}")
+        number = f"{rng().below(2**128):032x}"
+        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {version('keepsum')}", id=number)
         problem = None
         try:
             self._store.create([encoded(first), encoded(entry)])
@@ -339,55 +357,36 @@ class Ledger:
             )
 
 
-def charge_of(plan: CompiledPlan, dataset: str) -> Charge:
-    """What a release by this plan is charged as."""
-    cost = CostRecord.of(Cost.of(plan.guarantee))
-    return Charge(table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism), cost)
-
-
-def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment]:
-    """The assessments of releases by these plans, each with those before it."""
-    results = []
-    imagined = dataset
-    for plan in plans:
-        charge = charge_of(plan, dataset.name)
-        results.append(assess(imagined, charge))
-        if len(plans) > 1:
-            imagined = imagined.with_charge(charge.table, charge.cost)
-    return results
-
-
 def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, imported: ImportedRecord | None) -> Link:
     """Charge a release; a table that is new is described first."""
     number = dataset.number_of(charge.table)
     if number is None:
         number = transaction.append(encoded(charge.table)).number
     entry = SpendEntry(
-        dataset=dataset.name, table=number, mechanism=charge.mechanism, cost=charge.cost, imported=imported
+        dataset=dataset.name,
+        table=number,
+        mechanism=charge.mechanism,
+        cost=charge.cost,
+        imported=imported,
+        seeded=charge.seeded,
     )
     return transaction.append(encoded(entry))
 
 
-def _check_new(certificate: Certificate, state: State) -> None:
-    """Refuse a certificate that is in the ledger already."""
-    head, digest = None if certificate.ledger is None else certificate.ledger.head, _digest(certificate)
-    for spend in state.spends.values():
-        imported = spend.entry.imported
-        if spend.hash == head or (imported is not None and imported.certificate == digest):
-            raise InputError(f"The release is in the ledger already, as entry {spend.number:,}.")
-
-
-def _digest(certificate: Certificate) -> str:
-    """What tells one release from another, even if both tables are the same by chance; signed later, it is the same."""
-    facts = msgspec.to_builtins(msgspec.structs.replace(certificate, signature=None, postprocessing=[]))
-    return sha256(canonical(facts)).hexdigest()
-
-
 def _checked_name(name: str) -> str:
-    check_text(name, "The name of a dataset")
+    name = unicodedata.normalize("NFC", check_text(name, "The name of a dataset"))  # which look alike, and are alike
     if len(name) > 200 or not name.isprintable() or name != name.strip():
         raise InputError("The name of a dataset must be at most 200 printable characters, without spaces around it.")
     return name
+
+
+def _checked_note(note: str | None) -> str | None:
+    if note is None:
+        return None
+    check_text(note, "A note")
+    if len(note) > 1000 or not note.isprintable():
+        raise InputError("A note must be one line of at most 1,000 printable characters.")
+    return note
 
 
 def _cells(domain: Domain) -> DomainRecord:

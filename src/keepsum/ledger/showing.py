@@ -1,17 +1,25 @@
-"""A ledger in plain words, in sections: what ``keepsum ledger show`` prints, and a notebook shows."""
+"""A ledger in plain words, in sections: what ``keepsum ledger show`` prints."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
 from keepsum.accounting.total import Total
 from keepsum.errors import InputError, PlanError
 from keepsum.ledger.assessment import UNCHECKED, joint, standing
+from keepsum.ledger.entries import KeptMargin, TableEntry
+from keepsum.ledger.joint import Kept, newly_fixed
 from keepsum.ledger.state import Dataset, Outcome, Spend
+from keepsum.planning.distances import AttributeDistance
+from keepsum.privacy.distance import Norm
+from keepsum.privacy.loss import Loss
 from keepsum.releasing.codec import domain_of, stated_mechanism
+from keepsum.tables.invariants import ROWS
 
 SHOWN_SPENDS = 20  # the last ones
+SHOWN_FACTOR = 7  # epsilon, up to which e^epsilon is a number that says something
 OUTCOMES: dict[Outcome, str] = {
     "released": "released",
     "imported": "imported",
@@ -21,32 +29,48 @@ OUTCOMES: dict[Outcome, str] = {
 
 
 def dataset_topics(dataset: Dataset, all_releases: bool = False) -> list[tuple[str, list[str]]]:
-    """A dataset in sections: its budget, what is spent and by which releases, and what that means for one person."""
+    """A dataset in sections: its budgets, what is spent and by which releases, and what that means for one person."""
     now = standing(dataset)
-    budget = [str(dataset.budget)]
-    if dataset.domain is not None:
-        budget.append(f"tables of {repr(dataset.domain)[7:-1]}")
-    sections = [("Dataset", [dataset.name]), ("Budget", budget), ("Spent", [str(now)])]
+    sections = [("Dataset", [dataset.name]), ("Budget", _budgets(dataset)), ("Spent", [str(now)])]
     total = dataset.total(same_table=dataset.is_one_table())
     if total is None:
         return sections
-    sections.append(("Together", [f"{sentence}." for sentence in total.words.rstrip(".").split(". ")]))
-    sections.append(("Per person", _person(dataset, total)))
-    sections.append(("Releases", _spends(list(dataset.spends.values()), all_releases)))
+    sections += [
+        ("One person", _person(dataset, total)),
+        ("Together", [f"{sentence}." for sentence in total.words.rstrip(".").split(". ")]),
+        ("Tables", [f"{number:>6,}  {_table(table)}" for number, table in dataset.tables.items()]),
+        ("Releases", _spends(list(dataset.spends.values()), all_releases)),
+    ]
     lost = [spend for spend in dataset.spends.values() if spend.outcome in ("failed", "unknown")]
     if lost:
         numbers = ", ".join(f"{spend.number:,}" for spend in lost[:SHOWN_SPENDS])
         more = f" and {len(lost) - SHOWN_SPENDS:,} more" if len(lost) > SHOWN_SPENDS else ""
         several = f"{len(lost):,} release{'s' * (len(lost) != 1)}"
         sections.append(("Without output", [f"{several} charged without a known output: entries {numbers}{more}."]))
-    return sections + ([("Warning", [UNCHECKED])] if now.unchecked else [])
+    warnings = [*_disclosed(dataset), *([UNCHECKED] if now.unchecked else [])]
+    return sections + [("Warning", [sentence]) for sentence in warnings]
+
+
+def _budgets(dataset: Dataset) -> list[str]:
+    """The budget, the cells that were declared, and every budget before."""
+    *earlier, last = dataset.budgets
+    lines = [f"{last.budget}" + ("" if last.note is None else f" ({last.note})")]
+    if dataset.domain is not None:
+        lines.append(f"for tables of {repr(dataset.domain)[7:-1]}")
+    if earlier:
+        lines[0] += f", since {last.time} (entry {last.number:,})"
+    lines += [
+        f"before: {old.budget}, from {old.time}" + ("" if old.note is None else f" ({old.note})")
+        for old in reversed(earlier)
+    ]
+    return lines
 
 
 def _person(dataset: Dataset, total: Total) -> list[str]:
-    """What all releases tell about a change of one person, by attribute."""
+    """What all releases together tell about one person, by attribute."""
     try:
-        distances = joint(dataset, total.norm)
-        attributes = distances.by_attribute
+        norm: Norm = "l1" if dataset.domain is not None else total.norm
+        attributes = joint(dataset, norm, list(dataset.tables.values())).by_attribute
     except (PlanError, InputError) as error:
         return [f"not stated: {str(error)[0].lower()}{str(error)[1:]}"]
     delta = dataset.budget.delta if total.rho else None
@@ -56,15 +80,66 @@ def _person(dataset: Dataset, total: Total) -> list[str]:
             lines.append(f"{attribute.axis}: no change is protected, or its distance is not known")
             continue
         loss = total.at(attribute.any_value, delta)
-        lines.append(f"{attribute.axis}: {loss} ({total.norm} distance {attribute.any_value})")
+        distance = f"{attribute.any_value.norm} distance {attribute.any_value}"
+        lines.append(f"a change of {attribute.axis}: {loss}{_factor(loss)} ({distance}){_except(attribute)}")
     return lines or ["not stated: no attribute has more than one category"]
+
+
+def _except(attribute: AttributeDistance) -> str:
+    """What the kept totals of all releases leave unprotected."""
+    cells, values = attribute.unprotected + attribute.unknown, attribute.fixed_values
+    parts = [f"in {cells:,} cell{'s' * (cells != 1)} not to every value"] if cells else []
+    parts += [f"{values:,} value{'s' * (values != 1)} fixed"] if values else []
+    return f"; not protected: {', '.join(parts)}" if parts else ""
+
+
+def _factor(loss: Loss) -> str:
+    """What epsilon means: how many times as likely any conclusion can be."""
+    if loss.epsilon is None or loss.epsilon > SHOWN_FACTOR:
+        return ""
+    factor = math.ceil(math.exp(float(loss.epsilon)) * 100 * (1 + 1e-12)) / 100
+    return f", so that nothing is more than {factor:.2f} times as likely as it would be otherwise"
+
+
+def _table(table: TableEntry) -> str:
+    """A table, what is kept of it, and what it was counted from."""
+    domain = domain_of(table.domain)
+    kept = []
+    for part in table.kept:
+        if isinstance(part, KeptMargin):
+            kept.append(" × ".join(part.axes) or "the grand total")
+        else:
+            names = part.rows.names
+            kept.append(f"{len(names):,} {ROWS[part.rows.kind][len(names) != 1]}")
+    text = f"{repr(domain)[7:-1]}; kept exactly: {', '.join(kept) or 'nothing'}"
+    records = table.records
+    if records is None:
+        return text
+    if records.max_rows_per_unit is None:
+        return f"{text}; counted from records, any number per person"
+    declared = " as declared" if records.unit is None else f" of {records.unit!r}"
+    return f"{text}; counted from records, at most {records.max_rows_per_unit:,} per person{declared}"
 
 
 def _spends(spends: Sequence[Spend], everything: bool) -> list[str]:
     shown = spends if everything else spends[-SHOWN_SPENDS:]
-    lines = [f"{spend.number:>6,}  {spend.time}  {_noise(spend)}  {OUTCOMES[spend.outcome]}" for spend in shown]
+    lines = [
+        f"{spend.number:>6,}  {_time(spend)}  table {spend.entry.table:,}  {_noise(spend)}  {_outcome(spend)}"
+        for spend in shown
+    ]
     left_out = len(spends) - len(shown)
     return ([f"{left_out:,} earlier ones, and"] if left_out else []) + lines
+
+
+def _time(spend: Spend) -> str:
+    return spend.time if spend.entry.imported is None else spend.entry.imported.released
+
+
+def _outcome(spend: Spend) -> str:
+    words = OUTCOMES[spend.outcome]
+    if spend.entry.imported is not None and not spend.entry.imported.verified:
+        words += ", not verified"
+    return words + (", from a seed: not for publication" if spend.entry.seeded else "")
 
 
 def _noise(spend: Spend) -> str:
@@ -74,33 +149,56 @@ def _noise(spend: Spend) -> str:
         return spend.entry.mechanism.name
 
 
+def _disclosed(dataset: Dataset) -> list[str]:
+    """Cells that the kept totals of all releases determine, though those of their own release do not."""
+    if not dataset.has_imports:  # others would have been refused
+        return []
+    if len(dataset.tables) < 2 or not (dataset.domain is not None or dataset.is_one_table()):
+        return []
+    base = dataset.domain or domain_of(next(iter(dataset.tables.values())).domain)
+    return newly_fixed([Kept.of(table, number, base) for number, table in dataset.tables.items()])
+
+
 def dataset_facts(dataset: Dataset) -> dict[str, object]:
-    """A dataset as data, for ``--json``."""
+    """A dataset as data, for ``--json``; quotients are exact."""
     now = standing(dataset)
     total = dataset.total(same_table=dataset.is_one_table())
+    topics = dict(dataset_topics(dataset))
 
     def number(value: Fraction | None) -> str | None:
         return None if value is None else str(value)
 
     return {
         "dataset": dataset.name,
-        "budget": {
-            "epsilon": number(dataset.budget.epsilon),
-            "delta": number(dataset.budget.delta),
-            "rho": number(dataset.budget.rho),
-            "per_person": dataset.budget.per_person,
-        },
+        "budgets": [
+            {
+                "entry": decided.number,
+                "time": decided.time,
+                "epsilon": number(decided.budget.epsilon),
+                "delta": number(decided.budget.delta),
+                "rho": number(decided.budget.rho),
+                "per_person": decided.budget.per_person,
+                "note": decided.note,
+            }
+            for decided in dataset.budgets
+        ],
         "spent": None if now.spent is None else str(dataset.budget.amount(now.spent)),
         "left": str(now.left),
+        "words": str(now),
         "total": None if total is None else total.words,
+        "person": topics.get("One person"),
         "joint_pinning_checked": not now.unchecked,
+        "warnings": [*_disclosed(dataset), *([UNCHECKED] if now.unchecked else [])],
+        "tables": {str(number): _table(table) for number, table in dataset.tables.items()},
         "releases": [
             {
                 "entry": spend.number,
-                "time": spend.time,
-                "cells": domain_of(dataset.tables[spend.entry.table].domain).size,
+                "time": _time(spend),
+                "table": spend.entry.table,
                 "mechanism": spend.entry.mechanism,
                 "outcome": spend.outcome,
+                "verified": None if spend.entry.imported is None else spend.entry.imported.verified,
+                "seeded": spend.entry.seeded,
                 "sha256": spend.sha256,
             }
             for spend in dataset.spends.values()

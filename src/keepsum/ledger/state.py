@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from hashlib import sha256
 from typing import Literal, TypeAlias
+
+import msgspec
 
 from keepsum._arguments import check_text
 from keepsum.accounting.composition import compose
@@ -47,20 +50,46 @@ class Spend:
     sha256: str | None = None
 
 
+@dataclass(frozen=True)
+class Decided:
+    """A budget that was decided on, in which entry, when, and by whom or why, if that was said."""
+
+    number: int
+    time: str
+    budget: Budget
+    note: str | None
+
+
 @dataclass
 class Dataset:
     """A dataset: its budget, the tables that were released of it, and what that cost."""
 
     name: str
-    budget: Budget
     domain_record: DomainRecord | None
+    budgets: list[Decided] = field(default_factory=list)
     tables: dict[int, TableEntry] = field(default_factory=dict)
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
+    first: CostRecord | None = None  # of the first release
     distances: dict[tuple[object, ...], Distance] = field(default_factory=dict)  # of one person, once worked out
     checked: list[tuple[int, TableEntry]] = field(
         default_factory=list
     )  # totals found to go with those of so many tables
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that holds now."""
+        return self.budgets[-1].budget
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the first release had Gaussian noise, so that a budget with a delta counts all as zCDP."""
+        return self.first is not None and self.first.rho is not None
+
+    @property
+    def has_imports(self) -> bool:
+        """Whether a release was taken in that nobody could refuse."""
+        return any(spend.outcome == "imported" for spend in self.spends.values())
 
     @cached_property
     def domain(self) -> Domain | None:
@@ -69,8 +98,7 @@ class Dataset:
 
     def is_one_table(self, *more: TableEntry) -> bool:
         """Whether every release is of a table with the same cells, and these too."""
-        tables = [*self.tables.values(), *more]
-        return all(table.domain == tables[0].domain for table in tables[1:])
+        return len({cells_key(table.domain) for table in (*self.tables.values(), *more)}) <= 1
 
     def number_of(self, table: TableEntry) -> int | None:
         """The entry that describes this very table and its kept totals, if there is one."""
@@ -81,7 +109,8 @@ class Dataset:
         tables = dict(self.tables)
         if self.number_of(table) is None:
             tables[-len(tables) - 1] = table  # no entry has such a number
-        return replace(self, tables=tables, costs=self.costs + Counter([cost]), distances={}, checked=[])
+        costs = self.costs + Counter([cost])
+        return replace(self, tables=tables, costs=costs, first=self.first or cost, distances={}, checked=[])
 
     def total(self, *more: CostRecord, same_table: bool = True) -> Total | None:
         """What all releases cost together, and ``more`` with them; None if there are none."""
@@ -123,7 +152,7 @@ class State:
             (only,) = self.datasets.values()
             return only
         if name is None:
-            raise InputError(f"Say which dataset of the ledger is released, with dataset=: {self._names()}.")
+            raise InputError(f"Say which dataset of the ledger is meant, with dataset=: {self._names()}.")
         check_text(name, "The name of a dataset")
         if name not in self.datasets:
             raise InputError(
@@ -142,9 +171,11 @@ class State:
             case DatasetEntry():
                 if entry.dataset in self.datasets:
                     raise ValueError
-                self.datasets[entry.dataset] = Dataset(entry.dataset, entry.budget.budget(), entry.domain)
+                budget = Decided(link.number, link.time, entry.budget.budget(), entry.note)
+                self.datasets[entry.dataset] = Dataset(entry.dataset, entry.domain, [budget])
             case BudgetEntry():
-                self.datasets[entry.dataset].budget = entry.budget.budget()
+                budget = Decided(link.number, link.time, entry.budget.budget(), entry.note)
+                self.datasets[entry.dataset].budgets.append(budget)
             case TableEntry():
                 self.datasets[entry.dataset].tables[link.number] = entry
             case SpendEntry():
@@ -153,6 +184,7 @@ class State:
                     raise ValueError
                 _total_of(entry.cost)
                 dataset.costs[entry.cost] += 1
+                dataset.first = dataset.first or entry.cost
                 imported = entry.imported
                 outcome: Outcome = "unknown" if imported is None else "imported"
                 spend = Spend(link.number, link.time, link.hash, entry, outcome)
@@ -169,3 +201,29 @@ class State:
 def _total_of(record: CostRecord) -> Total:
     """A cost, checked; the same few occur again and again."""
     return Total.of(record.cost())
+
+
+@cache
+def _key(encoded: bytes) -> str:
+    """The cells, whatever the order of axes and categories: what two tables must share to have the same cells."""
+    record = msgspec.json.decode(encoded, type=DomainRecord)
+    axes = {axis.name: axis for axis in record.axes}
+    paths: dict[str, list[tuple[object, ...]]] = {}
+    for axis in record.axes:
+        above = paths.get(axis.parent or "", [])
+        parents = axis.parents or []
+        paths[axis.name] = [
+            (*(above[parents[k]] if axis.parent is not None else ()), label) for k, label in enumerate(axis.labels)
+        ]
+    zeros: list[str] = []
+    if record.structural_zeros:
+        domain = domain_of(record)
+        whole = Domain.of(map(domain.axis, domain.axes))
+        zeros = sorted(repr(sorted(whole.cell(k).items())) for k in record.structural_zeros)
+    cells = [(name, axes[name].parent, sorted(map(repr, paths[name]))) for name in sorted(axes)]
+    return sha256(repr((cells, zeros)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def cells_key(record: DomainRecord) -> str:
+    """A text that tables share if they have the same cells, whatever the order of their axes and categories."""
+    return _key(msgspec.json.encode(record))

@@ -105,6 +105,12 @@ class Store:
             write_file(self.path, memory.serialize(), mode=PRIVATE, patience=PATIENCE)
         return transaction.added
 
+    def rows(self) -> list[Link]:
+        """All entries as they are, whether or not they are a chain."""
+        mode = "rw" if os.access(self.path, os.W_OK) else "ro"
+        with contextlib.closing(self._opened(mode)) as connection:
+            return self.asked(lambda: [Link(*row) for row in connection.execute(SELECT, (0,)).fetchall()])
+
     def read(self, known: Link | None = None) -> list[Link]:
         """The entries after the last known one, by default all, checked to be a chain."""
         mode = "rw" if os.access(self.path, os.W_OK) else "ro"
@@ -178,7 +184,7 @@ class Store:
     def _damaged(self, how: str) -> LedgerError:
         return LedgerError(
             f"Ledger {self.name} is damaged: {how}. Nothing can be charged to it. Find out who changed it, "
-            f"and restore a backup that has every entry: ledger.check(against=certificates)."
+            f"and restore a backup that has every entry, as ledger.check(against=certificates) can tell."
         )
 
     def _in_words(self, error: Exception) -> LedgerError:

@@ -14,6 +14,7 @@ from keepsum.errors import InputError
 
 Number: TypeAlias = int | float | str | Decimal | Fraction | np.integer
 
+LONGEST = 10**1000  # denominators from this on are shown as decimals, rounded up
 SMALLEST_PARAMETER, LARGEST_PARAMETER = Fraction(1, 10**12), Fraction(10**12)
 
 
@@ -63,6 +64,8 @@ def shown(number: Fraction) -> str:
     text = plain(as_decimal(number))
     if Fraction(text) == number and len(text) <= 20:
         return text
+    if number.denominator >= LONGEST:  # Python refuses to write integers of thousands of digits
+        return plain(rounded_up(as_decimal(number), 40))
     return f"{number.numerator}/{number.denominator}"
 
 
@@ -92,7 +95,9 @@ def shown_at_most(number: Fraction, length: int = 8) -> str:
 
 def plain(number: Decimal) -> str:
     """A decimal in plain digits, or with an exponent where it would start with many zeros."""
-    if not number or -4 <= number.adjusted() < 16:
+    if not number:
+        return "0"
+    if -4 <= number.adjusted() < 16:
         return f"{number.normalize(Context(prec=50)):f}"
     return f"{number.normalize(Context(prec=50)):e}".replace("e+", "e")
 

@@ -30,6 +30,21 @@ def belongs_to(path: Path) -> str:
     return f" This is the unbiased table of a release: name its {what}, {str(place)!r}."
 
 
+def release_of(path: Path) -> Path:
+    """The table or folder of the release that a certificate is of, by its name; any other path as it is.
+
+    >>> [str(release_of(Path(name))) for name in ("out/certificate.json", "r.certificate.json", "r.csv")]
+    ['out', 'r.csv', 'r.csv']
+    """
+    if path.name == "certificate.json":
+        return path.parent
+    if not path.name.endswith(".certificate.json"):
+        return path
+    stem = path.name.removesuffix(".certificate.json")
+    tables = [path.with_name(f"{stem}{ending}") for ending in KINDS]
+    return next((table for table in tables if table.is_file()), tables[0])
+
+
 @dataclass(frozen=True, eq=False)
 class Destination:
     """Where a release is written: a folder, a table with its certificate beside it, or standard output.

@@ -10,6 +10,8 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.compare import compare
+from keepsum.releasing.counted import totals_of
+from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.records import person_record
 from keepsum.releasing.sections import as_html, as_text
 from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, guarantee_lines, noise
@@ -32,13 +34,15 @@ def explain_html(plan: CompiledPlan) -> str:
 
 def topics(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
     """A plan in sections: titles, and the lines below each."""
+    statements = person_statements(plan)
     return [
         ("Table", [_table(plan)]),
+        (TITLE, plain_words(statements, plan.invariants.height, len(plan.pinned))),
         ("Kept exactly", _kept(plan)),
         ("Noise", _noise(plan)),
         ("Blocks", _blocks(plan)),
         ("Guarantee", _guarantee(plan)),
-        (person_statements(plan).title, _person(plan)),
+        (statements.title, _person(plan)),
         ("Pinned cells", _pinned(plan)),
         ("Other noise", compare(plan)),
     ]
@@ -53,7 +57,7 @@ def _kept(plan: CompiledPlan) -> list[str]:
     height, rank = plan.invariants.height, plan.structure.rank
     if not height:
         return ["nothing: every cell has independent noise"]
-    count = f"{height:,} total{'s' * (height != 1)}"
+    count = f"{height:,} total{'s' * (height != 1)}{totals_of(plan.records)}"
     independent = "" if rank == height else f", {rank:,} of them independent"
     return [plan.invariants.describe(), f"{count}{independent}, {NOT_PROTECTED[height == 1]}"]
 

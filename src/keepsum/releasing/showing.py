@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from keepsum.releasing.codec import records_of
+from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
+from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.statements import (
     NOT_PROTECTED,
     RANDOMNESS,
@@ -13,6 +16,7 @@ from keepsum.releasing.statements import (
     kept_totals,
     ledger_words,
     noise,
+    nonnegative,
     warnings_of,
 )
 
@@ -26,12 +30,13 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
     return [
         ("Released", [facts.released]),
         ("Table", [f"{_axes(facts.domain)}: {_count(facts.table.cells, 'cell')}, counts in {facts.table.count!r}"]),
+        (TITLE, plain_words(person, _height(facts), len(facts.exposure.pinned), facts.randomness == "seed")),
         ("Kept exactly", _kept(facts)),
         ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
         ("Blocks", block_lines(facts.guarantee.blocks)),
         ("Guarantee", guarantee_lines(guarantee)),
         (person.title, [person.headline(), *(f"  {person.attribute(record)}" for record in person.person.attributes)]),
-        ("Accuracy", [_accuracy(facts)]),
+        ("Accuracy", [_accuracy(facts), *margin_lines(person.records)]),
         ("Pinned cells", _pinned(facts)),
         ("Bounded cells", [_bounded(facts)]),
         ("Randomness", [RANDOMNESS[facts.randomness]]),
@@ -39,6 +44,7 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
         ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
         ("SHA-256", [facts.table.sha256]),
         ("Signed", ["no" if facts.signature is None else f"by {facts.signature.public_key}"]),
+        *(("Published", [nonnegative(r, facts.table.cells)]) for r in facts.postprocessing if not r.cells_changed),
         *notes,
         *(("Warning", [sentence]) for sentence in warnings_of(facts)),
     ]
@@ -58,10 +64,15 @@ def _axis(axis: AxisRecord) -> str:
 
 
 def _kept(facts: ReleaseFacts) -> list[str]:
-    height = sum(len(part.totals) for part in facts.kept.parts)
+    height = _height(facts)
     if not height:
         return ["nothing: every cell has independent noise"]
-    return [kept_totals(facts.kept, facts.domain), f"{_count(height, 'total')}, {NOT_PROTECTED[height == 1]}"]
+    count = _count(height, "total") + totals_of(records_of(facts.records))
+    return [kept_totals(facts.kept, facts.domain), f"{count}, {NOT_PROTECTED[height == 1]}"]
+
+
+def _height(facts: ReleaseFacts) -> int:
+    return sum(len(part.totals) for part in facts.kept.parts)
 
 
 def _accuracy(facts: ReleaseFacts) -> str:

@@ -17,6 +17,7 @@ from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
 from keepsum.releasing.codec import records_of, stated_mechanism
+from keepsum.releasing.counted import is_bounded, records_concern
 from keepsum.releasing.facts import (
     AttributeRecord,
     BlockRecord,
@@ -37,7 +38,7 @@ from keepsum.releasing.facts import (
 from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted
 from keepsum.tables.invariants import describe_margin, describe_rows
-from keepsum.tables.records import Records, changes_of, subject_of
+from keepsum.tables.records import Records, Subject, changes_of, subject_of
 
 SHOWN_FORMS = 8
 NOT_PROTECTED = [  # several totals, or one
@@ -136,7 +137,26 @@ class PersonStatements:
     @property
     def title(self) -> str:
         """What the statements are about."""
-        return f"One {self._subject}"
+        return f"One {self.subject}"
+
+    @property
+    def subject(self) -> Subject:
+        """Whom they concern: a person, or a record."""
+        return subject_of(self.records)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether only so many records of each person were counted, so that some may have been left out."""
+        return is_bounded(self.records)
+
+    @property
+    def several_change(self) -> bool:
+        """Whether a change of one person's value takes more than that person, to keep the totals."""
+        return self._length(_distance(self.guarantee.mechanism, self.person.distance)) > 2
+
+    def partly_protected(self) -> list[str]:
+        """The attributes for which some change of a value has no guarantee."""
+        return [attribute.axis for attribute in self.person.attributes if not _whole(attribute)]
 
     def headline(self) -> str:
         """The per-person loss, in one sentence."""
@@ -147,9 +167,9 @@ class PersonStatements:
         if not attributes:
             return f"{smallest}; no attribute has several categories, so this is not a {per_unit(self.records)} loss"
         if all(attribute.any_value is None for attribute in attributes):
-            return f"{smallest}; no change of one {self._subject}'s value is known to keep the totals"
+            return f"{smallest}; no change of one {self.subject}'s value is known to keep the totals"
         loss = f"{per_unit(self.records)} {self._loss(self.person.distance)}"
-        if self.records is not None and self.records.max_rows is not None and not self.records.one_each:
+        if self.records is not None and self.records.max_rows is not None and self.bounded:
             loss += f", per person of at most {_count(self.records.max_rows, 'record')}"
         return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
 
@@ -195,18 +215,13 @@ class PersonStatements:
         loss = f"{self.guarantee.mechanism.loss(distance)} ({distance.norm} distance {distance}{change})"
         return loss + self.guarantee.sampling_addition(distance)
 
-    @property
-    def _subject(self) -> str:
-        return subject_of(self.records)
-
     def _change(self, distance: Distance) -> str:
         """Who moves in a change of one attribute, which takes from one cell and gives to another.
 
         Under margins the number of people is fixed, so half of an l1 distance leave their cells. Of a person with
         several records, each moves so.
         """
-        changes = changes_of(self.records)
-        length = distance.length // (changes if distance.norm == "l1" else changes**2)
+        changes, length = changes_of(self.records), self._length(distance)
         each = "" if changes == 1 else f"for each of {changes:,} records, "
         one, many = ("person", "people") if self.records is None else ("record", "records")
         if length == 2:
@@ -217,6 +232,11 @@ class PersonStatements:
             return f"{each}two {many} swap cells"
         number = f"{length // 2:,}" if distance.norm == "l1" else "several"
         return f"{each}{number} {many} change cells together"
+
+    def _length(self, distance: Distance) -> int:
+        """The length, or squared length, of the change of one record."""
+        changes = changes_of(self.records)
+        return distance.length // (changes if distance.norm == "l1" else changes**2)
 
     def _except(self, attributes: Sequence[AttributeRecord]) -> str:
         partly = [attribute.axis for attribute in attributes if not _whole(attribute)]
@@ -266,7 +286,7 @@ def warnings_of(facts: ReleaseFacts) -> list[str]:
     guarantee = guarantee_of(facts.mechanism, facts.guarantee)
     seeded, records = facts.randomness == "seed", records_of(facts.records)
     return [
-        *(nonnegative(record, facts.table.cells) for record in facts.postprocessing),
+        *(nonnegative(record, facts.table.cells) for record in facts.postprocessing if record.cells_changed),
         *concerns(guarantee, facts.guarantee, facts.domain, facts.exposure, seeded, records, facts.carried),
     ]
 
@@ -335,30 +355,6 @@ def ledger_words(ledger: LedgerRecord | None) -> str:
         f"Charged to dataset {ledger.dataset!r}, entry {ledger.entry:,} of its ledger, before the noise was drawn; the "
         f"hash of that entry begins {ledger.head[:12]}."
     )
-
-
-def records_concern(records: Records | None) -> list[str]:
-    """A sentence on whom the guarantee protects, if the table was counted from records."""
-    if records is None:
-        return []
-    if records.max_rows is None:
-        return [
-            "The guarantee is per record: one person may own several records, and is then protected less. Losses of a "
-            "person's records add up."
-        ]
-    if records.one_each:
-        return [
-            "Every record was declared to be of another person, and nobody checked that: whoever has several is "
-            "protected less, because the losses of a person's records add up."
-        ]
-    named = "" if records.unit is None else f" (column {records.unit!r})"
-    return [
-        f"At most {_count(records.max_rows, 'record')} of each person{named} "
-        f"{'was' if records.max_rows == 1 else 'were'} counted, the first in the order of their labels, so totals of "
-        f"late labels lose most; kept totals are those of the counted records, not of all. The loss is for a change of "
-        f"one attribute of each counted record; a change that lets other records be counted can change every "
-        f"attribute, and kept totals too."
-    ]
 
 
 def loss_concern(guarantee: Guarantee, records: Records | None = None) -> list[str]:

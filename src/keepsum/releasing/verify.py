@@ -21,7 +21,7 @@ from keepsum.lattice.structure import decompose
 from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.checks import contradictions, unknown_methods
 from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
-from keepsum.releasing.destination import belongs_to, beside_certificate
+from keepsum.releasing.destination import belongs_to, beside_certificate, release_of
 from keepsum.releasing.facts import NonNegativeRecord
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
@@ -100,7 +100,7 @@ def verify(
     Parameters
     ----------
     table
-        The released table, or the folder of a release.
+        The released table, the folder of a release, or a certificate with its table beside it.
     certificate
         Its certificate; by default the one beside it.
     totals
@@ -191,6 +191,8 @@ class Files:
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> Files:
         """The files beside a table or in a folder, all of which must exist."""
         path = check_path(table, "The released table")
+        if certificate is None:
+            path = release_of(path)
         if os.fspath(table).endswith(("/", os.sep)) and not path.is_dir():
             raise InputError(f"The release {os.fspath(table)!r} must be a folder, {_instead(path)}. Check the name.")
         try:

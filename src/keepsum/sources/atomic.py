@@ -78,7 +78,7 @@ def _check_writable(folder: Path) -> None:
 
 
 def _exists(path: Path) -> str:
-    return f"Output {str(path)!r} already exists. Choose another name, or replace it with force."
+    return f"Output {str(path)!r} already exists. Choose another name, or replace it with force=True."
 
 
 def _exists_by_now(path: Path) -> str:

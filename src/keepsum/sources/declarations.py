@@ -299,14 +299,24 @@ def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        where = toml_problem(error)
+        where = toml_problem(error, text)
     raise InputError(f"File {what} {str(path)!r} must be valid TOML, but is not{where}.")
 
 
-def toml_problem(error: Exception) -> str:
-    """Where TOML is wrong, and no more: the file may contain counts by mistake, and the error may repeat some."""
-    position = re.search(r"at (line \d+, column \d+|end of document)", str(error))
-    return f" ({position[1]})" if position else ""
+def toml_problem(error: Exception, text: str) -> str:
+    """Where TOML is wrong and what is likely: the file may contain counts by mistake, so nothing in it is repeated."""
+    position = re.search(r"at (line (\d+), column \d+|end of document)", str(error))
+    if position is None:
+        return ""
+    cause = ""
+    line = text.splitlines()[int(position[2]) - 1] if position[2] and position[2] != "0" else ""
+    if re.search(r"overwrite a value|twice|Cannot mutate", str(error)):
+        cause = ": a key or a table may be there twice"
+    elif re.search(r"=\s*[+-]?\d+,\d+\s*(#.*)?$", line):
+        cause = ": a number must have a decimal point, not a comma"
+    elif re.search(r"=\s*[^\W\d]|[\[,]\s*[^\W\d]", line) and "Invalid value" in str(error):
+        cause = ": text must be in quotes"
+    return f" ({position[1]}){cause}"
 
 
 def file_text(path: str | PathLike[str]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from keepsum.errors import KeepsumError
 from keepsum.sources.compressed import unpacked
@@ -14,6 +17,7 @@ from keepsum.sources.records.databases import is_address
 from keepsum.sources.records.files import find_files, start_of
 from keepsum.sources.records.opening import check_installed, open_records
 from keepsum.tables.findings import NoticedError
+from keepsum.tables.source import Source
 
 LARGE = 2**26  # bytes; of larger files only the header is read
 DATABASES = (b"SQLite format 3\0", b"DUCK")
@@ -32,24 +36,37 @@ def table_names(source: str) -> list[str]:
     return tables_at(source)
 
 
-def column_names(source: str, table: str | None, form: FileForm) -> list[str]:
+@dataclass(frozen=True)
+class Header:
+    """The names of the columns, and the columns themselves if they may hold counts and were read."""
+
+    names: list[str]
+    columns: Source | None = None
+
+    def columns_where(self, holds: Callable[[list[Any]], bool]) -> list[str]:
+        """The columns whose different values are of some kind; none if only the names were read."""
+        return [] if self.columns is None else self.columns.columns_where(holds)
+
+
+def header_in(source: str, table: str | None, form: FileForm) -> Header:
     """The columns of a file of counts or of records, of a folder or a pattern, or of a table of a database.
 
     A file that is no table is refused as ``keepsum release`` does.
     """
     if is_database(source):
         with open_records(source, table, []) as records:
-            return list(records.table.columns)
+            return Header(list(records.table.columns))
     path = Path(source)
     if form == FileForm() and (not path.is_file() or path.stat().st_size > LARGE):
-        return header_of(find_files(source))
+        return Header(header_of(find_files(source)))
     try:
-        return list(open_columns(source, form=form).source.names)
+        columns = open_columns(source, form=form).source
+        return Header(list(columns.names), columns)
     except NoticedError:
         raise
     except KeepsumError as error:
         problem = error
-    return _only_column(path, form, problem)
+    return Header(_only_column(path, form, problem))
 
 
 def _only_column(path: Path, form: FileForm, problem: KeepsumError) -> list[str]:

@@ -120,7 +120,7 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Tabl
 
 def _names_of(margin: str | list[str]) -> list[str]:
     """The columns that a margin may name: a comma separates axes, unless it is part of the name of one."""
-    return [margin, *margin.split(",")] if isinstance(margin, str) else margin
+    return [margin, *_parts(margin)] if isinstance(margin, str) else margin
 
 
 def _of_records(spec: Spec, counted: bool) -> Table:
@@ -217,4 +217,8 @@ def margin_of(margin: str | list[str], axes: Sequence[str]) -> list[str]:
     """The axes of a margin; commas separate them, unless that is the name of an axis."""
     if isinstance(margin, list):
         return margin
-    return [margin] if margin in axes else margin.split(",")
+    return [margin] if margin in axes else _parts(margin)
+
+
+def _parts(margin: str) -> list[str]:
+    return [name.strip() for name in margin.split(",")]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from keepsum.specs.lines import Key
 from keepsum.specs.merging import for_columns, merged, overridden
 from keepsum.specs.reading import Lines
 from keepsum.specs.spec import SECTIONS, Charged, Marginal, Spec, SpecFile, asks
+from keepsum.specs.terms import in_spec_terms
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
 
 TABLE = ("source", "axes", "records")
-UNRELATED = 3
+UNRELATED = 5
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ class Job:
 
     def ledger(self) -> Ledger | None:
         """The ledger to charge, if one is named here or by the environment."""
-        with self.located("ledger"):
-            return ledger_of(self.spec.ledger.path, self.spec.ledger.dataset)
+        charged = self.spec.ledger
+        named_here = charged.path is not None or charged.dataset is not None  # and not only by the environment
+        with self.located("ledger") if named_here else nullcontext():
+            return ledger_of(charged.path, charged.dataset)
 
     def inputs(self) -> list[Path]:
         """The files and folders that the release is made from."""
@@ -107,7 +111,8 @@ class Job:
         except KeepsumError as error:
             if self.lines is None:
                 raise
-            problem = type(error)(f"{where(str(error))}{error}")
+            place = where(str(error))
+            problem = type(error)(f"{place}{in_spec_terms(str(error))}" if place else str(error))
         if problem is not None:
             raise problem
 
@@ -137,19 +142,27 @@ class Job:
 
 
 def _rank(message: str, key: str, value: Any) -> int:
-    """How closely a message is about a key: it repeats its value, names its option, or has its name as a word."""
-    if _quotes(message, value):
+    """How closely a message is about a key: it is to go, its value is wrong, repeated, or it has its name as a word."""
+    option = key.replace("_", "-")
+    if re.search(rf"\bLeave out (--{option}\b(?!-)|{key}=)", message):
         return 0
-    if re.search(rf"--{key.replace('_', '-')}\b(?!-)", message):
+    wrong = re.search(r"(?:\bgot|\bhas no label) ('[^']*'|\"[^\"]*\")", message)
+    if wrong is not None and _quotes(wrong[1], value):
         return 1
+    if not isinstance(value, dict) and _quotes(message, value):
+        return 2
+    if re.search(rf"--{option}\b(?!-)|\b{key}=", message):
+        return 3
     words = {word.lower() for word in re.findall(r"\w+", message)}
-    return 2 if key in words else UNRELATED
+    return 4 if key in words else UNRELATED
 
 
 def _quotes(message: str, value: Any) -> bool:
     """Whether a message repeats a text of a value in quotes."""
     if isinstance(value, str):
         return repr(value) in message
+    if isinstance(value, dict):
+        return any(_quotes(message, item) for pair in value.items() for item in pair)
     return isinstance(value, list) and any(_quotes(message, item) for item in value)
 
 
@@ -162,7 +175,9 @@ def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None
     if not file.table:
         if only is not None:
             raise InputError(f"Option --only requires a spec with several tables, and {lines.name!r} has one.")
-        return [Job(overridden(common, options), None, options, lines)], file.marginal
+        return [Job(overridden(common, options), None, options, lines)], [
+            _moved(marginal, options.output.path) for marginal in file.marginal
+        ]
     names = [table.name for table in file.table]
     if only is not None and only not in names:
         raise InputError(f"Option --only must be a table of {lines.name!r} ({', '.join(names)}), got {only!r}.")
@@ -177,7 +192,20 @@ def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None
             by = table.records.by or common.records.by
             spec = overridden(merged(for_columns(common, by) if by else common, table), options)
             jobs.append(Job(spec, table.name, options, lines, place))
-    return jobs, [marginal for marginal in file.marginal if only in (None, marginal.of)]
+    marginals = [marginal for marginal in file.marginal if only in (None, marginal.of)]
+    return jobs, [_moved(marginal, options.output.path) for marginal in marginals]
+
+
+def _moved(marginal: Marginal, output: str | None) -> Marginal:
+    """Sums over a release whose place an option names: beside it and named after it, so that others stay as they are.
+
+    Sums 'states.csv' over a release in 'december/' or 'december.csv' go to 'december.states.csv'.
+    """
+    if output is None or not Path(output).name:
+        return marginal
+    place = Path(output)
+    stem = place.name if output.endswith(("/", os.sep)) else place.stem
+    return msgspec.structs.replace(marginal, output=str(place.with_name(f"{stem}.{Path(marginal.output).name}")))
 
 
 def nesting_of(file: SpecFile) -> dict[str, str]:

@@ -65,7 +65,7 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     try:
         content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        problem = toml_problem(error)  # without a place for what is too deep or too long
+        problem = toml_problem(error, text)  # without a place for what is too deep or too long
     if problem is not None:
         raise InputError(f"Spec {name!r} must be valid TOML, but is not{problem}.")
     lines = Lines(name, lines_of(text))

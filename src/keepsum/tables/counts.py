@@ -19,7 +19,7 @@ from keepsum.lattice.matrix import INT64_MAX
 
 # Digits, and a decimal point or comma with zeros only. Three zeros could as well be thousands (1.000, 1,000), and four
 # ten thousands (1,0000, as in East Asia); no digits are grouped by another number.
-_WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,](?:0{1,2}|0{5,})?)?")
+WHOLE = re.compile(r"([+-]?[0-9]+)(?:[.,](?:0{1,2}|0{5,})?)?")
 # What offices write instead of a count: <5, *, .., -, x, NA, (D), suppressed.
 _SUPPRESSED = re.compile(
     r"\(?(?:[<≤]=? ?[0-9]+|[*.…:#/†‡–—-]{1,3}|[a-z]|n[./]?a\.?|n[./]?d\.?|nan|null|none|suppressed|confidential)\)?",
@@ -98,7 +98,7 @@ def _as_int(value: Any, decimals: bool) -> int | str:
     if isinstance(value, str):
         if decimals and _SUPPRESSED.fullmatch(value.strip()):
             return SUPPRESSED
-        match = _WHOLE.fullmatch(value.strip())
+        match = WHOLE.fullmatch(value.strip())
         if match is None or not (decimals or match[0] == match[1]):
             return "is not in plain digits (without thousands separators or decimals other than 0)"
         text = match[1]

@@ -17,6 +17,8 @@ REST = (
     "meant to be a cell."
 )
 
+WIDE = " If the counts are in several columns, one for each category of an axis, name them with wide=."
+
 
 @dataclass(frozen=True)
 class Totals:
@@ -78,19 +80,24 @@ class BlankTotals:
 
 @dataclass(frozen=True)
 class Nested:
-    """Axes each of which determines another, as if nested in it, with all nesting that is declared or looks so."""
+    """Axes each of which determines another, as if nested in it, with all nesting that is declared or looks so.
+
+    If ``nearly``, most of its labels do: places in two states may have one name.
+    """
 
     parents: tuple[tuple[str, str], ...]
     within: tuple[tuple[str, str], ...]
+    nearly: bool = False
 
     @property
     def sentence(self) -> str:
         """What is wrong, and what to do."""
         child, parent = self.parents[0]
+        each = f"Most labels of {child!r} have" if self.nearly else f"Each {child!r} has"
+        nest = f"within={dict(self.within)!r} to nest {'it' if len(self.parents) == 1 else 'them'}"
         return (
-            f"Each {child!r} has one {parent!r} in the data, as if nested in it, but they are declared as independent "
-            f"axes. Pass within={dict(self.within)!r} to nest {'it' if len(self.parents) == 1 else 'them'}, or "
-            f"dense=True if every combination is meant to be a cell."
+            f"{each} one {parent!r} in the data, as if nested in it, but they are declared as independent axes. Pass "
+            f"{nest}, or dense=True if every combination is meant to be a cell."
         )
 
 
@@ -141,10 +148,14 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Columns of numbers that nobody declared, which may be other measures, among all that would be axes."""
+    """Columns of numbers that nobody declared, which may be other measures, among all that would be axes.
+
+    If several are of whole numbers, the table may be wide.
+    """
 
     columns: tuple[str, ...]
     axes: tuple[str, ...]
+    may_be_wide: bool = False
 
     @property
     def sentence(self) -> str:
@@ -152,7 +163,7 @@ class Numbers:
         return (
             f"Column {self.columns[0]!r} must be declared, because it contains numbers: it may be another measure, and "
             f"an axis is published as it is. Choose the axes with axes=, declare its categories with domain=, publish "
-            f"it along with an axis with carry=, or drop it with drop=."
+            f"it along with an axis with carry=, or drop it with drop=.{WIDE if self.may_be_wide else ''}"
         )
 
 

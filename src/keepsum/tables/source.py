@@ -20,6 +20,7 @@ from keepsum.tables.axes import MAX_AXES, check_nesting
 from keepsum.tables.coded import Coded
 from keepsum.tables.counts import is_missing
 from keepsum.tables.findings import Numbers, refuse
+from keepsum.tables.whole_numbers import are_whole
 
 DEFAULT_COUNT = "count"  # what the column of counts is called if nobody says otherwise
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d(?:[eE][+-]?\d+)?\s*%?")  # in any script, with thousands separators
@@ -46,7 +47,11 @@ class Source:
         """The axis columns: the given ones with the parents of nested axes, or every column but the count."""
         known_names = set(self.names)
         if count == DEFAULT_COUNT and count not in known_names:
-            raise DataError(f"The column of counts must be named: {self.column_choices()}. Pass count=COLUMN.")
+            several = len(self.columns_where(are_whole)) > 1
+            raise DataError(
+                f"The column of counts must be named: {self.column_choices()}. Pass count=COLUMN"
+                f"{', or name the columns with wide= if several have counts' if several else ''}."
+            )
         if not isinstance(count, str) or count not in known_names:
             raise DataError(
                 f"The count column must be {self.column_choices()}, got {shown_name(count)}. Name it with count=."
@@ -68,6 +73,10 @@ class Source:
         if not axes:
             raise DataError("A table must have at least one axis, got only the count column. Add a column of labels.")
         return with_parents(axes, within)
+
+    def columns_where(self, holds: Callable[[list[Any]], bool]) -> list[str]:
+        """The columns whose different values are of some kind."""
+        return [name for name in self.names if holds(self.labels(name).values)]
 
     def check_column(self, name: str, what: str, count: str | None = None) -> None:
         """Refuse a name that is no column, or is the count."""
@@ -155,7 +164,8 @@ class Source:
             if any(_is_number(label) and not is_missing(label) for label in self.labels(name).values)
         ]
         if numbers:
-            refuse(Numbers(tuple(numbers), axes))
+            whole = sum(are_whole(self.labels(name).values) for name in numbers)
+            refuse(Numbers(tuple(numbers), axes, may_be_wide=whole > 1))
 
     def column_choices(self) -> str:
         """The columns to choose from, for a message; not if they look like a row of data, which may contain a count."""

@@ -138,7 +138,36 @@ def _nested(columns: Mapping[str, Coded], within: Mapping[str, str], undeclared:
         if child in within:
             return Following(child, above[0])
         parents[child] = max(above, key=lambda name: sizes[name])
-    return Nested(tuple(parents.items()), tuple({**within, **parents}.items())) if parents else None
+    if parents:
+        return Nested(tuple(parents.items()), tuple({**within, **parents}.items()))
+    return _nearly_nested(paths, sizes, within, undeclared)
+
+
+def _nearly_nested(
+    paths: Mapping[str, Integers], sizes: Mapping[str, int], within: Mapping[str, str], undeclared: Sequence[str]
+) -> Nested | None:
+    """An undeclared axis most of whose labels occur with one label of a shorter axis: a name may occur in two places.
+
+    In a table of independent columns that is so only if it is so sparse that few pairs of labels have a row.
+    """
+    for child in undeclared:
+        if child in within or child in within.values():
+            continue
+        above = [name for name in paths if 1 < sizes[name] < sizes[child] and nearly_follows(paths[child], paths[name])]
+        if above:
+            parent = max(above, key=lambda name: sizes[name])
+            return Nested(((child, parent),), (*within.items(), (child, parent)), nearly=True)
+    return None
+
+
+def nearly_follows(a: Integers, b: Integers) -> bool:
+    """Whether at least four fifths of the categories in ``a`` occur with one category of ``b`` each."""
+    size = int(a.max()) + 1
+    there, several = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+    last = np.zeros(size, dtype=np.int64)
+    there[a], last[a] = True, b
+    several[a[b != last[a]]] = True
+    return bool(5 * np.count_nonzero(several) <= np.count_nonzero(there))
 
 
 def _same(first: str, second: str, columns: Mapping[str, Coded], within: Mapping[str, str]) -> Same:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keepsum.sources.headers import column_names, is_database, table_names
+from keepsum.sources.headers import header_in, is_database, table_names
 from keepsum.sources.reading import FileForm
 
 from .conftest import PEOPLE
@@ -17,7 +17,7 @@ DATABASES = ["duckdb", "sqlite", "sqlite address", "postgres"]
 
 @pytest.mark.parametrize("records", [*FILES, *DATABASES], indirect=True)
 def test_the_columns_of_every_source(records: dict[str, Any]) -> None:
-    assert column_names(str(records["source"]), records.get("table"), FileForm()) == list(PEOPLE.columns)
+    assert header_in(str(records["source"]), records.get("table"), FileForm()).names == list(PEOPLE.columns)
     assert is_database(str(records["source"])) == ("table" in records)
 
 

@@ -10,7 +10,8 @@ import typer
 
 import keepsum as ks
 from keepsum._signals import held_back
-from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.declaration import Declaration, declares
+from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
 from keepsum.errors import InputError
 

@@ -6,13 +6,15 @@ import shlex
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import keepsum as ks
-from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.declaration import SPEC, Declaration, declares, option
+from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import done, shown
 from keepsum.cli.standard_output import destination
 from keepsum.errors import InputError
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from keepsum.specs.spec import Spec
 
 OUTPUT = "The release"
+WRITTEN = Annotated[
+    str | None, option("--spec", help="The spec to write; keepsum.toml by default.", panel=SPEC, metavar="FILE")
+]
+HIDDEN = Annotated[str | None, typer.Option("--only", hidden=True)]  # refused: it chooses a table of a spec
 SPEC_IS_OUTPUT = "Output must not be the spec itself. Choose another name."
 HELP = """Write keepsum.toml, a spec for a release that repeats: `keepsum release` then needs no options.
 
@@ -31,8 +37,7 @@ Examples:
 
     keepsum init counts.csv --count n --keep county --epsilon 0.5 --output out/
 
-It asks for what options leave open, if there is a terminal to answer on, and releases nothing. The option --spec names
-another file to write to.
+It asks for what options leave open, if there is a terminal to answer on, and releases nothing.
 
 """
 
@@ -42,7 +47,7 @@ def add(app: typer.Typer) -> None:
     app.command("init", help=HELP + FILES)(init)
 
 
-@declares
+@partial(declares, spec=WRITTEN, only=HIDDEN)
 def init(
     declared: Declaration,
     output: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from keepsum.cli.screen import FailedError, done, show_json, shown
 from keepsum.cli.screen import show as show_sections
-from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.cli.terms import in_shell_terms, sections_in_shell_terms
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ kept totals fix a cell that none fixes alone, the release is refused. Without it
 """
 BUDGET = """Change the budget of a dataset. The ledger keeps the old one too.
 
-    keepsum ledger budget ledger.db --dataset pop2010 --budget 1.5
+    keepsum ledger budget ledger.db --dataset pop2010 --budget 1.5 --note "decided by the board on 1 March"
+
+What is not given stays as it was: its delta, and whether it is per person.
 """
 SHOW = """Show budgets, what is spent and left, what that means for one person, and every release.
 
@@ -57,6 +60,8 @@ CHECK = """Check that no entry was changed, removed or inserted.
 
     keepsum ledger check ledger.db --against released.certificate.json --against out/
 
+    keepsum ledger check ledger.db --head 8f3a...
+
 An end that was cut off, or an older copy that was restored, shows only against published certificates, or against the
 number and hash of the last entry, if somebody noted them down. The exit status is 1 if anything is wrong.
 """
@@ -66,10 +71,13 @@ EXPORT = """Write all entries as lines of JSON, with the hashes that chain them.
 """
 IMPORT = """Charge a release that was made before, or without this ledger, from its certificate.
 
-    keepsum ledger import ledger.db released.certificate.json --dataset pop2010
+    keepsum ledger import ledger.db released.csv --dataset pop2010
 
-It is charged even if the budget does not allow for it, because it has happened.
+The release must verify, with its table; --unverified takes the word of a certificate alone, and show says so. It is
+charged even if the budget does not allow for it, because it has happened.
 """
+
+NOT_COVERED = "An end that was cut off or rewritten shows only --against certificates, or a noted --head."
 
 LedgerFile = Annotated[Path, typer.Argument(help="The file of the ledger.", metavar="LEDGER", show_default=False)]
 DatasetName = Annotated[str | None, typer.Option("--dataset", help="The dataset.", metavar="NAME", show_default=False)]
@@ -88,6 +96,10 @@ Rho = Annotated[
     ),
 ]
 PerPerson = Annotated[bool, typer.Option("--per-person", help="The budget is per person.")]
+NoteText = Annotated[
+    str | None,
+    typer.Option("--note", help="Who decided the budget, and why.", metavar="TEXT", show_default=False),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -123,22 +135,32 @@ def init(
             "--within", help="A nested axis and its parent: county:state.", metavar="CHILD:PARENT", show_default=False
         ),
     ] = None,
+    note: NoteText = None,
+    json: AsJson = False,
 ) -> None:
     """Declare a dataset and its budget."""
     from keepsum.ledger.ledger import Ledger
 
-    name = _named(dataset)
+    if dataset is None:
+        raise InputError("Option --dataset must name the dataset, such as --dataset pop2010.")
+    if budget is None and budget_rho is None:
+        raise InputError("Option --budget must be given, such as --budget 1.0, or --budget-rho.")
     amount = _budget(budget, budget_delta, budget_rho, per_person)
     cells = _domain(domain, within)
-    existed = ledger.exists()
+    existed = os.path.lexists(ledger)
     if existed:
-        Ledger(ledger).add_dataset(name, amount, cells)
+        Ledger(ledger).add_dataset(dataset, amount, cells, note)
     else:
-        Ledger(ledger, amount, dataset=name, domain=cells)
-    done(f"Dataset {name!r} is in the ledger {shown(ledger)!r}.")
+        Ledger(ledger, amount, dataset=dataset, domain=cells, note=note)
+    done(f"Dataset {dataset!r} is in the ledger {shown(ledger)!r}.")
+    if json:
+        show_json({"ledger": shown(ledger), "created": not existed, "dataset": dataset, "budget": str(amount)})
+        return
     typer.echo(f"Ledger   {shown(ledger)}{'' if existed else ', created'}")
-    typer.echo(f"Dataset  {name}")
+    typer.echo(f"Dataset  {dataset}")
     typer.echo(f"Budget   {amount}")
+    if cells is not None:
+        typer.echo(f"Domain   {repr(cells)[7:-1]}")
 
 
 def budget(
@@ -148,17 +170,35 @@ def budget(
     budget_delta: Delta = None,
     budget_rho: Rho = None,
     per_person: PerPerson = False,
+    per_unit: Annotated[bool, typer.Option("--per-unit", help="The budget is per unit of l1 distance.")] = False,
+    note: NoteText = None,
+    json: AsJson = False,
 ) -> None:
     """Change the budget of a dataset."""
     from keepsum.ledger.ledger import Ledger
 
-    amount = _budget(budget, budget_delta, budget_rho, per_person)
+    if per_person and per_unit:
+        raise InputError("Options --per-person and --per-unit must not be given together.")
     opened = Ledger(ledger)
-    name = opened.dataset(dataset).name
-    opened.set_budget(name, amount)
-    done(f"The budget of {name!r} is changed.")
+    known = opened.dataset(dataset)
+    old = known.budget
+    if budget is None and budget_rho is None and budget_delta is None and not (per_person or per_unit):
+        raise InputError("Option --budget must be given, such as --budget 1.5, or another that changes the budget.")
+    epsilon: Any = budget
+    rho: Any = budget_rho
+    if epsilon is None and rho is None:
+        epsilon, rho = old.epsilon, old.rho
+    delta: Any = old.delta if budget_delta is None else budget_delta
+    amount = _budget(epsilon, delta, rho, per_person or (old.per_person and not per_unit))
+    opened.set_budget(known.name, amount, note)
+    done(f"The budget of {known.name!r} is changed.")
+    standing = opened.standing(known.name)
+    if json:
+        show_json({"dataset": known.name, "before": str(old), "budget": str(amount), "spent": str(standing)})
+        return
+    typer.echo(f"Before   {old}")
     typer.echo(f"Budget   {amount}")
-    typer.echo(f"Spent    {opened.standing(name)}")
+    typer.echo(f"Spent    {standing}")
 
 
 def show(
@@ -195,6 +235,10 @@ def check(
             show_default=False,
         ),
     ] = None,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", help="A hash of a last entry that was noted down.", metavar="HASH", show_default=False),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Check a ledger."""
@@ -205,17 +249,25 @@ def check(
     certificates = [read_certificate(path) for path in against or []]
     if not ledger.is_file():
         Store(ledger).read()  # says what is wrong with the name
-    result = checked(Store(ledger), certificates)
+    result = checked(Store(ledger), certificates, head=head)
+    problems = [in_shell_terms(problem) for problem in result.problems]
     if json:
         facts: dict[str, Any] = {"ok": result.ok, "entries": result.entries, "head": result.head}
-        show_json({**facts, "certificates": result.compared, "problems": list(result.problems)})
-    elif result.ok:
-        typer.echo(f"ok       {result.entries:,} entries, none changed, removed or inserted")
-        if certificates:
-            typer.echo(f"ok       {result.compared:,} certificate{'s' * (result.compared != 1)} agree with it")
-        typer.echo(f"Head     {result.head}")
+        show_json({**facts, "certificates": result.compared, "problems": problems})
+    else:
+        if result.entries:
+            typer.echo(f"ok      {result.entries:,} entries, each with the hash of the one before it")
+        for problem in problems:
+            typer.echo(f"FAILED  {problem}")
+        if certificates and result.ok:
+            one = result.compared == 1
+            typer.echo(f"ok      {result.compared:,} certificate{' agrees' if one else 's agree'} with it")
+        if result.ok and not certificates and head is None:
+            typer.echo(f"        {NOT_COVERED}")
+        if result.head is not None:
+            typer.echo(f"Head    {result.head}")
     if not result.ok:
-        raise FailedError(" ".join(result.problems))
+        raise FailedError(f"The ledger does not check: {len(problems):,} problem{'s' * (len(problems) != 1)}.")
 
 
 def export(
@@ -229,43 +281,77 @@ def export(
     """Export all entries."""
     import msgspec
 
+    from keepsum.ledger.chain import broken_at
     from keepsum.ledger.store import Store
     from keepsum.sources.atomic import check_new, write_file
 
+    if str(output) == "-":
+        output = None
     if output is not None:
         check_new(output, force)
         if output.resolve() == ledger.resolve():
             raise InputError("Output must not be the ledger itself. Choose another name.")
-    lines = b"".join(msgspec.json.encode(link) + b"\n" for link in Store(ledger).read())
+    links = Store(ledger).rows()
+    lines = b"".join(msgspec.json.encode(link) + b"\n" for link in links)
     if output is None:
         sys.stdout.write(lines.decode())
-        return
-    write_file(output, lines, force)
-    typer.echo(f"Exported  {shown(output)}")
+    else:
+        write_file(output, lines, force)
+        done(f"The entries are exported: {shown(output)!r}.")
+        typer.echo(f"Exported  {shown(output)}")
+    broken = broken_at(links)
+    if broken is not None:
+        raise FailedError(f"All entries are exported, but the chain is broken at entry {broken:,}.")
 
 
 def import_(
     ledger: LedgerFile,
-    certificates: Annotated[
+    releases: Annotated[
         list[Path],
         typer.Argument(
-            help="Certificates, folders of releases, or released tables.", metavar="CERTIFICATE", show_default=False
+            help="Released tables, folders of releases, or certificates beside their tables.",
+            metavar="RELEASE",
+            show_default=False,
         ),
     ],
     dataset: DatasetName = None,
+    unverified: Annotated[
+        bool,
+        typer.Option("--unverified", help="Take certificates at their word, where there is no table to verify."),
+    ] = False,
+    json: AsJson = False,
 ) -> None:
     """Import releases that were made before."""
+    from keepsum.ledger.importing import charge_for, published
     from keepsum.ledger.ledger import Ledger
     from keepsum.releasing.saved import read_certificate, read_invariants
 
     opened = Ledger(ledger)
     name = opened.dataset(dataset).name
-    releases = [(read_certificate(path), read_invariants(path)) for path in certificates]
-    for path, (certificate, invariants) in zip(certificates, releases, strict=True):
-        opened.import_release(certificate, name, invariants)
-        done(f"The release {shown(path)!r} is charged.")
-        typer.echo(f"Imported  {shown(path)}")
-    typer.echo(f"Spent     {opened.standing(name)}")
+    imported: list[str] = []
+    for path in releases:  # what does not verify or fit is refused before any is charged
+        certificate, invariants, _ = published(path, None) if not unverified else _at_its_word(path)
+        charge_for(certificate, invariants, opened.dataset(name))
+    for path in releases:
+        if unverified:
+            opened.import_release(read_certificate(path), name, read_invariants(path))
+        else:
+            opened.import_release(path, name)
+        imported.append(shown(path))
+        done(f"Charged: {', '.join(map(repr, imported))}.", cut_off="{done} The others were not charged: {reason}.")
+        if not json:
+            typer.echo(f"Imported  {shown(path)}")
+    standing = opened.standing(name)
+    if json:
+        show_json({"imported": imported, "dataset": name, "spent": str(standing)})
+    else:
+        typer.echo(f"Spent     {standing}")
+
+
+def _at_its_word(path: Path) -> tuple[Any, bytes | None, bool]:
+    from keepsum.releasing.saved import read_certificate, read_invariants
+
+    return read_certificate(path), read_invariants(path), False
 
 
 def _help(context: typer.Context) -> None:
@@ -274,17 +360,9 @@ def _help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def _named(dataset: str | None) -> str:
-    if dataset is None:
-        raise InputError("Option --dataset must name the dataset, such as --dataset pop2010.")
-    return dataset
-
-
-def _budget(epsilon: str | None, delta: str | None, rho: str | None, per_person: bool) -> Budget:
+def _budget(epsilon: Any, delta: Any, rho: Any, per_person: bool) -> Budget:
     from keepsum.ledger.budget import Budget
 
-    if epsilon is None and rho is None:
-        raise InputError("Option --budget must be given, such as --budget 1.0, or --budget-rho.")
     return Budget(epsilon, delta, rho, per_person)
 
 

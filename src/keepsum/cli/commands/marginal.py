@@ -9,7 +9,8 @@ import typer
 
 import keepsum as ks
 from keepsum._signals import held_back
-from keepsum.cli.screen import done, progress, show_json, shown
+from keepsum.cli.categories import parse_margin
+from keepsum.cli.screen import done, progress, show_json, shown, wrapped
 from keepsum.cli.standard_output import FREE, INCOMPLETE, STANDARD_OUTPUT, check_free, deliver
 from keepsum.errors import InputError
 
@@ -76,7 +77,7 @@ def marginal(
         published = ks.read_release(release, certificate, allow_seeded=allow_seeded, patient=patient)
         step("working out the noise of the totals")
         known = published.table.domain.axes
-        margin = published.marginal([name for text in axes or [] for name in margin_of(text, known)])
+        margin = published.marginal([name for text in axes or [] for name in margin_of(parse_margin(text), known)])
         note = margin.note
     if is_stream:
         table = table_bytes(margin.table, "csv")
@@ -101,4 +102,4 @@ def marginal(
         )
         return
     typer.echo(f"Margin  {'to standard output' if is_stream else shown(output)}")
-    typer.echo(note)
+    typer.echo(wrapped(note))

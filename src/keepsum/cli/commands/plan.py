@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import keepsum as ks
-from keepsum.cli.declaration import FILES, Declaration, declares
+from keepsum.cli.declaration import Declaration, declares
+from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.cli.terms import sections_in_shell_terms
+from keepsum.cli.together import together
 
 if TYPE_CHECKING:
     from keepsum.specs.job import Job
@@ -37,22 +40,57 @@ def add(app: typer.Typer) -> None:
 @declares
 def plan(
     declared: Declaration,
+    ledger: Annotated[
+        str | None,
+        typer.Option("--ledger", help="Show what it would cost in this ledger.", metavar="FILE", show_default=False),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--dataset", help="The dataset of the ledger.", metavar="NAME", show_default=False),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show a plan."""
-    jobs, _ = declared.jobs()
+    from keepsum.specs.spec import Charged
+
+    jobs, _ = declared.jobs(ledger=Charged(path=ledger, dataset=dataset))
     for job in jobs:
         job.noise()
-    results = []
+        job.ledger()
+    results: list[dict[str, object]] = []
+    plans: list[ks.Plan] = []
     for job in jobs:
         made, accuracy = _made(job)
+        plans.append(made)
+        charged = _charged(jobs, plans)
         if json:
-            results.append(({} if job.name is None else {"name": job.name}) | _as_json(made, accuracy))
+            name = {} if job.name is None else {"name": job.name}
+            results.append(name | _as_json(made, accuracy) | {"ledger": charged})
         else:
-            name = [] if job.name is None else [("Release", [job.name])]
-            show(sections_in_shell_terms([*name, *_sections(made, accuracy)]))
+            title = [] if job.name is None else [("Release", [job.name])]
+            cost = [("Ledger", charged)] if charged is not None else []
+            show(sections_in_shell_terms([*title, *_sections(made, accuracy), *cost]))
+    if len(jobs) > 1 and not json:
+        show(together(list(zip(jobs, plans, strict=True))))
     if json:
         show_json(results[0] if len(jobs) == 1 else results)
+
+
+def _charged(jobs: Sequence[Job], plans: Sequence[ks.Plan]) -> list[str] | None:
+    """What the last of these releases would cost in its ledger, after those before it; None if it has none."""
+    job = jobs[len(plans) - 1]
+    ledger = job.ledger()
+    if ledger is None:
+        return None
+    same = [
+        plan
+        for other, plan in zip(jobs, plans, strict=False)
+        if (other.spec.ledger.path, other.spec.ledger.dataset) == (job.spec.ledger.path, job.spec.ledger.dataset)
+    ]
+    try:
+        return ledger.assess(same, job.spec.ledger.dataset)[-1].lines
+    except ks.PlanError as error:
+        return [f"It would be refused: {error}"]
 
 
 def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
@@ -73,14 +111,18 @@ def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
 
 
 def _sections(made: ks.Plan, accuracy: ks.Accuracy | None) -> list[tuple[str, list[str]]]:
+    from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
 
-    margin = str(accuracy) if accuracy is not None else "not known: a block has no sampler"
-    return [*topics(made), ("Accuracy", [margin]), *(("Warning", [sentence]) for sentence in _warnings(made))]
+    margin = ["not known: a block has no sampler"]
+    if accuracy is not None:
+        margin = [str(accuracy), *margin_lines(made.records)]
+    return [*topics(made), ("Accuracy", margin), *(("Warning", [sentence]) for sentence in _warnings(made))]
 
 
 def _warnings(made: ks.Plan) -> list[str]:
-    from keepsum.releasing.statements import loss_concern, records_concern
+    from keepsum.releasing.counted import records_concern
+    from keepsum.releasing.statements import loss_concern
 
     return [*loss_concern(made.guarantee, made.records), *records_concern(made.records)]
 

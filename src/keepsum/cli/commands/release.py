@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from keepsum.cli.declaration import FILES, PUBLISHED, Declaration, declares
+from keepsum.cli.declaration import Declaration, declares
+from keepsum.cli.epilogs import FILES, PUBLISHED
 from keepsum.cli.releases import Call, release_all
 from keepsum.cli.standard_output import STANDARD_OUTPUT, reserved
 

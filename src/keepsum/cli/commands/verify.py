@@ -19,6 +19,8 @@ Examples:
 
     keepsum verify out/ --key key.pub.pem
 
+    keepsum verify released.certificate.json
+
     keepsum verify released.csv --totals published.csv
 
 Where negative counts were removed, the table without them is worked out again from the unbiased table beside it.
@@ -36,7 +38,10 @@ def add(app: typer.Typer) -> None:
 
 
 def verify(
-    table: Annotated[Path, typer.Argument(help="The released table, or the folder of a release.", metavar="RELEASE")],
+    table: Annotated[
+        Path,
+        typer.Argument(help="A released table, the folder of a release, or a certificate.", metavar="RELEASE"),
+    ],
     certificate: Annotated[
         Path | None,
         typer.Argument(

@@ -1,0 +1,92 @@
+"""What ``keepsum init`` asks about the values of records, because nothing is inferred from them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RECORDS = "state,county,sex,born,age\nIL,Cook,f,1999-01-02,20\nWI,,,2001-02-03,-1\n"
+END = ["n", "total", "y", "1", "n", "out/"]  # one record per person, totals, per person, epsilon, negative, output
+
+
+def spec_in(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "keepsum.toml").read_text(encoding="utf-8"))
+
+
+def test_a_label_for_missing_values(run: Callable[..., Any], answered: Callable[..., Any], tmp_path: Path) -> None:
+    """It becomes a category, of a nested column within each parent; bins have it anyway."""
+    (tmp_path / "x.csv").write_text(RECORDS)
+    answers = [
+        "y",
+        "state,county,sex,age",
+        "county:state",
+        "IL,WI",
+        "",
+        "Cook",
+        "Dane",
+        "not known",
+        "f,m",
+        "a=b",
+        "unknown",
+    ]
+    answers += ["bins 0,18", "y", "y", "0-17", "no age", *END]
+    done = answered(answers, "x.csv")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "Can values of sex be missing? Then a label for them, such as unknown (Enter: none is missing)" in said
+    assert "must not contain an equals sign, got 'a=b'" in said
+    assert "must not be that of a bin, got '0-17'" in said
+    written = spec_in(tmp_path)
+    assert written["records"]["missing"] == {"county": "not known", "sex": "unknown", "age": "no age"}
+    assert written["axes"]["categories"] == {
+        "state": ["IL", "WI"],
+        "county": {"IL": ["Cook", "not known"], "WI": ["Dane", "not known"]},
+        "sex": ["f", "m", "unknown"],
+    }
+    assert run("release", "--yes").returncode == 0
+
+
+def test_a_label_that_is_a_category_already(answered: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(RECORDS)
+    (tmp_path / "c.toml").write_text('sex = ["f", "m", "x"]\n')
+    done = answered(["y", "sex", "f,m,x", "x", *END], "x.csv")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(tmp_path)["axes"]["categories"] == {"sex": ["f", "m", "x"]}
+    done = answered(["y", "sex", "file c.toml", "unknown", "x", *END], "x.csv", "--force")
+    assert done.returncode == 0, done.stderr
+    assert b"must be in the file of categories, got 'unknown'" in done.stderr
+    assert spec_in(tmp_path)["records"]["missing"] == {"sex": "x"}
+
+
+def test_open_ends_of_bins(run: Callable[..., Any], answered: Callable[..., Any], tmp_path: Path) -> None:
+    """Asked at each end that the answer leaves closed; one edge will do if an end is open."""
+    (tmp_path / "x.csv").write_text(RECORDS)
+    answers = ["y", "born,age", "", "bins 2000-01-01", "n", "n", "bins 2000-01-01", "y", "y", ""]
+    answers += ["bins ,18,65", "n", "", *END]
+    done = answered(answers, "x.csv")
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.decode()
+    assert "Can values of born be before 2000-01-01? [y/n]" in said
+    assert "Can values of born be 2000-01-01 or later? [y/n]" in said
+    assert "Can values of age be below" not in said
+    assert "Can values of age be 65 or above? [y/n]" in said
+    assert spec_in(tmp_path)["records"]["bins"] == {"born": ["", "2000-01-01", ""], "age": ["", "18", "65"]}
+    assert run("release", "--yes").returncode == 0
+
+
+def test_several_records_of_persons_whom_no_column_identifies(answered: Callable[..., Any], tmp_path: Path) -> None:
+    """Then nothing is claimed per person; a bound that options give is not asked for again."""
+    (tmp_path / "one.csv").write_text("county,person\nA,x\nB,x\n")
+    by = ["one.csv", "--by", "county", "--categories", "county=A,B"]
+    done = answered(["y", "-", "total", "1", "n", "out/"], *by)
+    assert done.returncode == 0, done.stderr
+    assert spec_in(tmp_path)["records"] == {"by": ["county"]}
+    assert b"privacy loss of one person" not in done.stderr
+    done = answered(["-", "person", "total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "2", "--force")
+    assert done.returncode == 0, done.stderr
+    assert spec_in(tmp_path)["records"] == {"by": ["county"], "unit": "person", "max_rows_per_unit": 2}
+    done = answered(["total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "1", "--force")
+    assert done.returncode == 0, done.stderr
+    assert b"several records" not in done.stderr

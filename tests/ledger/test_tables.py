@@ -1,0 +1,241 @@
+"""Releases of several tables of one dataset: what their totals fix together stops a release, in a sentence."""
+
+from fractions import Fraction
+
+import pytest
+
+import keepsum as ks
+from keepsum.ledger.assessment import NO_DOMAIN, UNCHECKED
+from ledger.making import COLUMNS, DOMAIN, ROWS, TABLE, Undrawn, charge, laplace
+from test_arguments import check_message
+
+CELLS = ks.Domain({"cell": ["a", "b", "c", "d"]})
+COUNTY, SEX = ks.Domain({"county": ["Alpha", "Beta"]}), ks.Domain({"sex": ["f", "m"]})
+TENTH = Fraction(1, 10)
+
+
+def pair(*cells: int) -> ks.Plan:
+    return laplace(TENTH, ks.Invariants.subsets(4, [cells]).over(CELLS))
+
+
+def grand(domain: ks.Domain, **options) -> ks.Plan:
+    return laplace(TENTH, ks.Invariants.margins(domain, [[]]), **options)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return ks.Ledger(tmp_path / "ledger.db", budget=10)
+
+
+@pytest.fixture
+def declared(tmp_path):
+    return ks.Ledger(tmp_path / "declared.db", budget=10, domain=DOMAIN)
+
+
+def refused(ledger, plan, problem, kind=ks.PlanError) -> str:
+    before = ledger.head
+    with pytest.raises(kind, match=problem) as caught:
+        charge(ledger, plan)
+    check_message(caught.value)
+    assert ledger.head == before
+    return str(caught.value)
+
+
+def test_totals_that_pin_cells_together(ledger):
+    charge(ledger, pair(0, 1))
+    charge(ledger, pair(1, 2))
+    assert refused(ledger, pair(0, 2), "together determine 3 cells") == (
+        "The totals kept by this release and by the tables of entries 3 and 6 together determine 3 cells of the table "
+        "of entry 3, which was released with noise: 'cell=a', 'cell=b', 'cell=c'. Keep fewer totals."
+    )
+    table = ks.Table.from_array([5, 6, 7, 8], axes=CELLS)
+    with pytest.raises(ks.PlanError, match="together determine"):
+        pair(0, 2).release(table, ledger=ledger, rng=Undrawn())
+    charge(ledger, pair(0, 1))  # once more, which tells nothing new
+    charge(ledger, pair(0, 1, 2, 3))
+    refused(ledger, pair(0, 1, 2), "together determine every cell")
+
+
+def test_plans_that_are_only_looked_at_leave_nothing_behind(ledger):
+    """What was found out about a release that was never made must not count for another one."""
+    charge(ledger, pair(0, 1))
+    assert len(ledger.assess([pair(0, 1, 2, 3), pair(0, 2)])) == 2
+    charge(ledger, pair(1, 2))
+    refused(ledger, pair(0, 2), "together determine 3 cells")
+    with pytest.raises(ks.PlanError, match="together determine"):
+        ledger.assess([pair(0, 1, 2, 3), pair(0, 2)])
+    assert len(ledger.spends()) == 2
+
+
+def test_distances_of_plans_that_are_only_looked_at(tmp_path):
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(10, per_person=True))
+    empty = laplace(TENTH, ks.Invariants.margins(DOMAIN, [[]]))
+    for first, second, length in ((empty, laplace(TENTH), 4), (laplace(TENTH, COLUMNS), laplace(TENTH), 4)):
+        assert [each.after.distance.length for each in ledger.assess([first, second])][-1] == length
+    sex = laplace(TENTH, ks.Invariants.margins(DOMAIN, [["sex"]]))
+    assert [each.after.distance.length for each in ledger.assess([empty, empty])] == [2, 2]
+    assert [each.after.distance.length for each in ledger.assess([sex, empty])] == [4, 4]
+    assert [each.after.distance.length for each in ledger.assess([empty, empty])] == [2, 2]
+
+
+def test_assessments_one_after_the_other_are_those_of_the_charges(ledger):
+    plans = [laplace(TENTH), laplace("1/3", COLUMNS), laplace(TENTH), laplace(2)]
+    foreseen = ledger.assess(plans)
+    for plan, each in zip(plans, foreseen, strict=True):
+        with ledger.charged(plan) as receipt:
+            assert (receipt.assessment.before.spent, receipt.assessment.after) == (each.before.spent, each.after)
+            assert receipt.assessment.needs == each.needs
+    assert ledger.standing() == foreseen[-1].after
+    with pytest.raises(ks.BudgetError):
+        ledger.assess([laplace(4), laplace(4)])
+    assert len(ledger.spends()) == 4
+    assert ledger.assess([]) == []
+
+
+def test_a_table_whose_cells_were_published(declared):
+    """County totals are kept: the table by county would have noise for nothing, and its cells are known."""
+    charge(declared, laplace(TENTH))
+    refused(declared, grand(COUNTY), "determine 2 cells of this table exactly, whatever noise is drawn: 'county=Alpha'")
+    charge(declared, grand(SEX))
+
+
+def test_totals_that_show_the_cells_of_an_earlier_table(declared):
+    charge(declared, grand(COUNTY))
+    refused(declared, laplace(TENTH), "determine 2 cells of the table of entry 3, which was released with noise")
+
+
+def test_a_cell_of_the_dataset_that_no_table_has(tmp_path):
+    """A total of everybody and a total of all but one cell: that cell is in neither table, and known exactly."""
+    dataset = ks.Domain({"state": ["s", "t"], "county": {"s": ["1", "2"], "t": ["3", "4"]}}, {"county": "state"})
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10, domain=dataset)
+    some = ks.Domain({"state": ["s", "t"], "county": {"s": ["2"], "t": ["3", "4"]}}, {"county": "state"})
+    charge(ledger, grand(ks.Domain({"state": ["s", "t"]})))
+    said = refused(ledger, grand(some), "determine 1 cell of the dataset exactly")
+    assert said == (
+        "The totals kept by the table of entry 3 and by this release together determine 1 cell of the dataset exactly: "
+        "'state=s, county=1'. Keep fewer totals."
+    )
+
+
+def test_an_attribute_that_nothing_protects_any_more(ledger):
+    """A kept difference fixes no cell, but nobody can go from one to the other."""
+    domain = ks.Domain({"x": ["1", "2"]})
+    charge(ledger, laplace(TENTH, ks.Invariants(2, (), domain)))
+    difference = laplace(TENTH, ks.Invariants.matrix([[1, -1]]).over(domain))
+    refused(ledger, difference, "allow no change of 'x' any more, so that nothing would protect it")
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem"),
+    [
+        (ks.Domain({"age": ["0", "1"]}), "Axes of the table must be among those declared for the dataset, and 'age'"),
+        (ks.Domain({"county": ["Alpha", "Gamma"]}), "Categories of 'county' must be among those declared"),
+        (
+            ks.Domain({"county": ["Alpha", "Beta"], "sex": {"Alpha": ["f"], "Beta": ["m"]}}, {"sex": "county"}),
+            "Categories of 'sex' must be among those declared for the dataset, nested alike",
+        ),
+    ],
+)
+def test_a_table_that_does_not_fit_the_dataset(declared, domain, problem):
+    refused(declared, grand(domain), problem, ks.InputError)
+    other = ks.Table.from_array([5] * domain.size, axes=domain)
+    certificate = grand(domain).release(other).certificate
+    before = declared.head
+    with pytest.raises(ks.InputError, match=problem):
+        declared.import_release(certificate)
+    assert declared.head == before
+    charge(declared)
+
+
+def test_without_a_domain_other_cells_are_not_checked(ledger):
+    charge(ledger, laplace(TENTH))
+    assert not ledger.standing().unchecked
+    (after,) = ledger.assess(grand(COUNTY))
+    assert after.after.unchecked
+    assert UNCHECKED in after.lines
+    charge(ledger, grand(COUNTY))
+    assert ledger.standing().unchecked
+    charge(ledger, laplace(TENTH, COLUMNS))
+    both = ks.Invariants.subsets(4, [[0, 3]]).over(DOMAIN)  # with both margins this fixes every cell
+    refused(ledger, laplace(TENTH, both), "together determine every cell")
+
+
+def test_with_a_domain_everything_is_checked(declared):
+    charge(declared, grand(COUNTY))
+    charge(declared, grand(SEX))
+    assert not declared.standing().unchecked
+    assert declared.assess(grand(COUNTY))[0].lines == [
+        "data: this release costs epsilon 0.1 per unit of l1 distance, and leaves 9.7 of 10."
+    ]
+
+
+def test_a_budget_per_person_needs_cells_that_can_be_put_together(tmp_path):
+    budget = ks.Budget(10, per_person=True)
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=budget)
+    charge(ledger, laplace(TENTH))
+    with pytest.raises(ks.BudgetError) as caught:
+        charge(ledger, grand(COUNTY))
+    assert str(caught.value) == NO_DOMAIN
+    declared = ks.Ledger(tmp_path / "declared.db", budget=budget, domain=DOMAIN)
+    charge(declared, grand(COUNTY))
+    charge(declared, grand(SEX))
+    assert declared.standing().distance.length == 2
+    assert declared.standing().spent.epsilon == 4 * TENTH
+
+
+def test_records_of_other_units_have_no_common_person(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"county": ["Alpha", "Beta"] * 3, "person": [1, 2, 3, 4, 1, 2], "flat": [1, 1, 1, 2, 2, 2]})
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(10, per_person=True))
+
+    def counted(unit: str | None, most: int | None):
+        bound = {} if unit is None else {"unit": unit, "max_rows_per_unit": most}
+        table = ks.tabulate(frame, by="county", domain={"county": ["Alpha", "Beta"]}, **bound)
+        return ks.release(table, [[]], ks.Laplace(TENTH), ledger=ledger)
+
+    counted("person", 2)
+    assert ledger.standing().spent.epsilon == 2 * 2 * TENTH
+    counted("person", 3)  # the larger bound counts for both
+    assert ledger.standing().spent.epsilon == 2 * 3 * 2 * TENTH
+    with pytest.raises(ks.BudgetError, match="records of the same unit"):
+        counted("flat", 3)
+    with pytest.raises(ks.BudgetError, match="may have any number of the records"):
+        counted(None, None)
+    assert len(ledger.spends()) == 2
+
+
+def test_rows_kept_and_not_kept_are_tables_apart(ledger):
+    """A table is described once, however often it is released."""
+    for _ in range(3):
+        charge(ledger, laplace(TENTH))
+        charge(ledger, laplace(TENTH, COLUMNS))
+    kinds = [entry["content"][:16] for entry in ledger.export()]
+    assert sum(kind.startswith('{"entry":"table"') for kind in kinds) == 2
+    assert {spend.entry.table for spend in ledger.spends()} == {3, 6}
+    assert ROWS.domain == TABLE.domain
+
+
+def test_further_totals_give_no_budget_back(tmp_path):
+    """They may make the longest changes impossible, so that one person is nearer; what was spent stays spent."""
+    domain = ks.Domain({"x": list("abcde")})
+    table = ks.Table.from_array([100, 200, 300, 400, 500], axes=domain)
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(4, per_person=True))
+
+    def released(epsilon: str, *sums: list[int]) -> Fraction:
+        kept = ks.Invariants.subsets(5, sums).over(domain)
+        ks.plan(kept, ks.Laplace(epsilon)).release(table, ledger=ledger)
+        return ledger.standing().spent.epsilon
+
+    first = released("1/2", [0, 1, 2, 3], [1, 3, 4], [2, 3])
+    assert first == Fraction(7, 2)
+    assert released("1/100", [0, 3]) == 7 * Fraction(51, 100)
+    with pytest.raises(ks.BudgetError, match="per person"):
+        released("3/20", [0, 3])
+
+
+def test_many_long_quotients_do_not_make_a_ledger_useless(tmp_path):
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=1)
+    for k in range(8):
+        charge(ledger, laplace(Fraction(1, 10**950 + 2 * k + 1) + Fraction(1, 100)))
+    assert str(ks.Ledger(ledger.path).standing()).startswith("epsilon 0.08")
