@@ -315,11 +315,17 @@ def test_bad_questions_about_noise(question, words):
         question(ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=1)).noise)
 
 
-def test_noise_that_is_not_known_yet(children):
-    with pytest.raises(ks.InputError, match="totals overlap there"):
-        ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=1)).noise.variance(0)
-    with pytest.raises(ks.InputError, match="l1 Laplace"):
-        ks.plan(children.keep("county"), ks.Laplace(epsilon=1, norm="l2")).noise.variance(0)
+def test_noise_that_is_not_known_exactly(children):
+    kept = children.keep("county", "education")
+    for mechanism, basis in (
+        (ks.Laplace(epsilon=1), "estimated"),
+        (ks.Laplace(epsilon=1, norm="l2"), "estimated"),
+        (ks.Gaussian(sigma=2), "conservative"),
+    ):
+        plan = ks.plan(kept, mechanism)
+        assert plan.noise.law(0).basis == basis
+        with pytest.raises(ks.InputError, match=f"this one is {basis}"):
+            plan.noise.pmf(0, 0)
 
 
 @pytest.mark.parametrize(("size", "sigma"), [(1, "0.6"), (2, "0.5"), (5, "0.7"), (5, "3"), (40, "10"), (300, "30")])

@@ -10,6 +10,7 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum._progress import doing
+from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.piece_laws import FreeCell, GaussianCell, LaplaceCell, PieceLaw, piece_law
 from keepsum.accuracy.projected import ProjectedPiece, projected_square
 from keepsum.accuracy.queries import Piece, Query, Weights, as_weights, pieces_of
@@ -115,6 +116,9 @@ class Noise:
             return ExactLaw(1, np.ones(1), 0.0)
         if self._cell is None:  # l2 Laplace noise: all cells share one scale
             return EstimatedLaw(self._simulated(weights), None)
+        single = None if len(rest.cells) else self._single(pieces)
+        if single is not None:
+            return single
         known = [(piece_law(piece, self._cell), times) for piece, times in pieces.items()]
         unit = _unit(list(pieces))
         if not len(rest.cells):
@@ -127,6 +131,18 @@ class Noise:
         if isinstance(computed, ExactLaw):
             return EstimatedLaw(self._simulated(rest), computed if known else None)
         return EstimatedLaw(self._simulated(weights), None)
+
+    def _single(self, pieces: dict[Piece, int]) -> ExactLaw | None:
+        """The law of a single cell in closed form, however wide; None for other queries."""
+        ((piece, times), *others) = pieces.items()
+        law = cell_law(self._mechanism)
+        if others or times > 1 or piece.classes[1:] or piece.classes[0][1] > 1 or law is None:
+            return None
+        if law.wide_deviation(piece.size) is not None:
+            return None
+        weight, masses = abs(piece.classes[0][0]), law.weights(piece.size)
+        variance = weight * weight * law.variance(piece.size)
+        return ExactLaw(weight, masses / (2 * masses.sum() - masses[0]), variance)
 
     def _simulated(self, weights: Weights) -> IntArray:
         """The query's noise in simulated draws, from a seed of their own, so that they are always the same."""

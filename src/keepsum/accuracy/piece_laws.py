@@ -14,7 +14,8 @@ s = sin(x/2)^2,
     Gaussian    -ln phi(x) >= k s,  k = 2 variance  (Jacobi's product: each factor of phi is 1 - 4 r s/(1 + r)^2),
 
 and sin(x/2)^2 + sin(y/2)^2 >= 1 - |cos((x - y)/2)|. So m cells of one weight and m of another that differs by d have
-together at most exp(-m f(1 - |cos(d t/2)|)), f(s) = ln(1 + c s) or k s, whatever u is.
+together at most exp(-m f(1 - |cos(d t/2)|)), f(s) = ln(1 + c s) or k s, whatever u is; the mean over u of what is left
+of the cells of weight 0 is at most that of phi(u)^(n/2).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.law import GaussianCells, LaplaceCells, gaussian_characteristic
 from keepsum.accuracy.queries import Piece
 
+FEW_BOUNDS = 4  # weights from which a bound on a transform is taken
 NEGLIGIBLE = 36.0  # what has probability below e^-36 is left out of a law
 
 
@@ -60,7 +62,7 @@ class FreeCell(Protocol):
         """Ln M(h), infinite where there is none, or an upper bound."""
 
     def turned_moment(self, at: Floats, angles: Floats) -> npt.NDArray[np.complex128]:
-        """ln M(x + i u)/M(x), which in size falls off with u at least as fast as phi."""
+        """Ln M(x + i u)/M(x), which in size falls off with u at least as fast as phi."""
 
     @property
     def largest_tilt(self) -> float:
@@ -260,7 +262,7 @@ class RegionPiece:
         return 2 * self.cell.largest_tilt / float(self._weights.max() - self._weights.min())
 
     def log_moments(self, tilts: Floats) -> Floats:
-        """Upper bounds on ln E[exp(h X)]: the mean over u of the product of M(w h + k + i u), at a shift k near the best.
+        """Upper bounds on ln E[exp(h X)]: the mean over u of the product of M(w h + k + i u), at a good shift k.
 
         A shift is lost in a sum that is 0. For real h what folds over is positive, so that means bound from above.
         """
@@ -294,12 +296,15 @@ class RegionPiece:
         return math.log(float(np.exp(-self.piece.size * self.cell.fall(angles)).sum()) / points)
 
     def least_fall(self, angles: Floats) -> Floats | None:
-        """-ln |E[cos(t X)]|, at least: from pairs of cells of weight 0 and of each other weight."""
+        """-ln |E[cos(t X)]|, at least: half of the cells of weight 0 are paired, the others bound the mean over u."""
+        half = int(self._counts[0]) // 2
         bounds = [
-            min(m, float(self._counts[0])) * self.cell.least_fall(1 - np.abs(np.cos(w * angles / 2)))
-            for w, m in self.piece.classes
+            min(m, half) * self.cell.least_fall(1 - np.abs(np.cos(w * angles / 2)))
+            for w, m in sorted(self.piece.classes, key=lambda item: -item[1])[:FEW_BOUNDS]
         ]
-        return np.asarray(np.max(bounds, axis=0) + self._log_zero)
+        turn = np.arange(self._turn[1]) * (2 * math.pi / self._turn[1])
+        others = math.log(float(np.exp(-(self._counts[0] - half) * self.cell.fall(turn)).mean()))
+        return np.asarray(np.max(bounds, axis=0) + self._log_zero - others)
 
     def transform(self, angles: Floats) -> Floats:
         """E[cos(t X)]."""

@@ -111,11 +111,6 @@ class BoundLaw:
     variance: float
     basis: Basis = "conservative"
 
-    @cached_property
-    def moments(self) -> list[tuple[float, float]]:
-        """Some h, and ln E[exp(h X)] at each."""
-        return log_moments(self.pieces, self.variance)
-
     def reach(self, level: float) -> int:
         """A margin that holds the noise with at least this probability."""
         return self._beyond((1 - level) / 2)
@@ -126,8 +121,21 @@ class BoundLaw:
 
     def _beyond(self, chance: float) -> int:
         """A value that is exceeded with at most this probability."""
-        end = min((moment - math.log(chance)) / h for h, moment in self.moments)
+        end = self.end(-math.log(chance))
         return max(0, math.ceil(end * (1 + 1e-9) / self.unit) - 1) * self.unit
+
+    def end(self, fall: float) -> float:
+        """A value that is reached with probability at most exp(-fall).
+
+        For a Gaussian with this variance the best h is (2 fall / variance)^(1/2); some around it are tried.
+        """
+        top = min(piece.largest_tilt for piece, _ in self.pieces)
+        tilts = math.sqrt(2 * fall / self.variance) * np.array([0.4, 0.6, 0.8, 1.0])
+        if not math.isinf(top):  # exponential tails
+            tilts = np.concatenate([tilts, top * np.array([0.25, 0.4, 0.48, 0.9])])
+            tilts = np.unique(np.minimum(tilts, 0.98 * top))
+        moments = sum(times * piece.log_moments(tilts) for piece, times in self.pieces)
+        return float(((moments + fall) / tilts).min())
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,29 +200,13 @@ class EstimatedLaw:
         return float(chances.mean()) + STANDARD_ERRORS * error <= allowed
 
 
-def log_moments(pieces: Sequence[tuple[PieceLaw, int]], variance: float) -> list[tuple[float, float]]:
-    """Some h of use, up to the largest with finite moments, and ln E[exp(h X)] at each.
-
-    For a Gaussian with this variance the best h for a chance of e^-c is (2 c / variance)^(1/2).
-    """
-    top = min(piece.largest_tilt for piece, _ in pieces)
-    tilts = np.geomspace(0.3, 10, 16) / math.sqrt(variance)
-    tilts = np.unique(np.minimum(tilts, 0.98 * top))
-    found = sum(times * piece.log_moments(tilts) for piece, times in pieces)
-    return [
-        (h, moment)
-        for h, moment in zip(tilts.tolist(), np.asarray(found).tolist(), strict=True)
-        if math.isfinite(moment)
-    ]
-
-
 def sum_law(pieces: list[tuple[PieceLaw, int]], unit: int) -> ExactLaw | BoundLaw:
     """The law of a sum of independent pieces: computed if it is not too wide for that, else bounded."""
     if not pieces:
         return ExactLaw(1, np.ones(1), 0.0)
     variance = sum(times * piece.variance for piece, times in pieces)
     bound = BoundLaw(unit, pieces, variance)
-    reach = min(((moment + NEGLIGIBLE) / h for h, moment in bound.moments), default=math.inf) / unit
+    reach = bound.end(NEGLIGIBLE) / unit
     if not 2 * reach + 4 <= LARGEST_GRID:
         return bound
     points = 2 ** math.ceil(math.log2(2 * reach + 4))

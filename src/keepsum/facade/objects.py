@@ -14,6 +14,7 @@ from keepsum._arguments import check_flag, check_whole
 from keepsum._arrays import IntArray
 from keepsum.accuracy.margins import Accuracy, accuracy
 from keepsum.accuracy.noise import Noise
+from keepsum.accuracy.queries import Query, as_weights
 from keepsum.accuracy.tails import tail_bound
 from keepsum.facade.charging import ledger_of
 from keepsum.facade.marginal import Marginal, marginal_of
@@ -241,6 +242,39 @@ class Release:
         deviation about 2.52.
         """
         return marginal_of(self.unbiased, self.plan, axes, self.unbiased is not self.table)
+
+    @property
+    def noise(self) -> Noise:
+        """The law of the noise, as ``plan.noise``; nothing of it depends on the counts."""
+        return self.plan.noise
+
+    def interval(self, query: Query, level: float = 0.95) -> tuple[int, int]:
+        """An interval that holds the confidential value of a query with at least this probability.
+
+        It is the released value of the unbiased table, less and plus the margin of ``noise.interval``; a query that the
+        kept totals determine has an interval of one value.
+
+        Parameters
+        ----------
+        query
+            The number of a cell, labels such as ``{"state": "Illinois", "county": ["Cook County", "Lake County"]}``
+            (the sum of all cells that have them), or a whole number for each cell.
+        level
+            The probability.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> table = ks.Table.from_array(
+        ...     [[15, 1], [20, 10], [7, 9]], axes={"county": ["Alpha", "Beta", "Gamma"], "sex": ["f", "m"]}
+        ... )
+        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=3))
+        >>> release.interval({"county": ["Alpha", "Beta"]}), release.interval({}), release.interval({"sex": "f"})
+        ((42, 48), (62, 62), (40, 46))
+        """
+        low, high = self.noise.interval(query, level)
+        value = as_weights(query, self.plan.invariants).of(self.unbiased.counts)
+        return value + low, value + high
 
     def dp_event(self, distance: int = 1) -> DpEvent:
         """The release as an event of ``dp_accounting``, for accountants that add it to others.
