@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from keepsum._arrays import IntArray
-from keepsum._text import given
+from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.matrix import as_integers, as_matrix
@@ -60,14 +60,17 @@ def as_weights(query: Query, invariants: Invariants) -> Weights:
         return _labelled(query, invariants)
     if isinstance(query, (int, np.integer)) and not isinstance(query, bool):
         if not 0 <= query < size:
-            raise InputError(f"A cell must be a number from 0 to {size - 1:,}, or a mapping, got {given(query)}.")
+            raise InputError(f"A cell must be a number from 0 to {size - 1:,}, got another number.")
         return Weights(size, np.array([int(query)]), np.ones(1, dtype=np.int64))
     if sparse.issparse(query):
         vector = as_matrix(query, "A query").toarray().reshape(-1)
     elif isinstance(query, (list, tuple, np.ndarray)):
         vector = as_integers(query, "A query").reshape(-1)
     else:
-        raise InputError(f"A cell must be a number from 0 to {size - 1:,}, or a mapping, got {given(query)}.")
+        raise InputError(
+            f"A query must be a number from 0 to {size - 1:,}, a mapping, or a whole number for each cell, got "
+            f"{type_of(query)}."
+        )
     if len(vector) != size:
         raise InputError(f"A query must have a whole number for each of the {size:,} cells, got {len(vector):,}.")
     if len(vector) and np.abs(vector).max() > LARGEST_WEIGHT:
