@@ -138,7 +138,7 @@ COVERED = {
     "a sum": [1] * 7 + [0] * 13,
     "a difference": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1] + [0] * 9,
     "weights": [*range(20)],
-    "larger weights": [79 * (k % 3) + k for k in range(20)],
+    "larger weights": [11 * (k % 3) + k % 2 for k in range(20)],
 }
 
 

@@ -197,8 +197,8 @@ def test_releases_made_before_are_imported_once(run, ledger, here):
     assert run(*plain, "old.csv", "--epsilon", "0.75").returncode == 0
     assert "epsilon 0.75 of 1" in words(run("ledger", "import", "l.db", "old.csv"))
     assert "in the ledger already" in refused(run("ledger", "import", "l.db", "old.csv"))
-    assert run(*plain, "older.csv", "--epsilon", "0.75").returncode == 0
-    assert "epsilon 1.5 of 1 per unit of l1 distance spent by 2 releases, 0.5 too much, 0 left." in words(
+    assert run(*plain, "older.csv", "--epsilon", "0.875").returncode == 0
+    assert "epsilon 1.625 of 1 per unit of l1 distance spent by 2 releases, 0.625 too much, 0 left." in words(
         run("ledger", "import", "l.db", "older.csv")
     )
     assert "imported" in words(run("ledger", "show", "l.db"))

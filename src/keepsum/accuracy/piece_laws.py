@@ -188,6 +188,10 @@ class PieceLaw(Protocol):
     def least_fall(self, angles: Floats) -> Floats | None:
         """A lower bound on -ln |E[cos(t X)]|; None where only moments are known."""
 
+    @property
+    def cost(self) -> int:
+        """How many numbers an angle of the transform takes."""
+
     def transform(self, angles: Floats) -> Floats:
         """E[cos(t X)]."""
 
@@ -227,6 +231,11 @@ class FreePiece:
     def least_fall(self, angles: Floats) -> Floats | None:
         """-ln |E[cos(t X)]|, at least."""
         return self.cell.least_fall(np.sin(self._weight * angles / 2) ** 2)
+
+    @property
+    def cost(self) -> int:
+        """How many numbers an angle of the transform takes."""
+        return 1
 
     def transform(self, angles: Floats) -> Floats:
         """E[cos(t X)]."""
@@ -305,6 +314,11 @@ class RegionPiece:
         turn = np.arange(self._turn[1]) * (2 * math.pi / self._turn[1])
         others = math.log(float(np.exp(-(self._counts[0] - half) * self.cell.fall(turn)).mean()))
         return np.asarray(np.max(bounds, axis=0) + self._log_zero - others)
+
+    @property
+    def cost(self) -> int:
+        """How many numbers an angle of the transform takes."""
+        return len(self._turn[0]) * len(self.piece.classes)
 
     def transform(self, angles: Floats) -> Floats:
         """E[cos(t X)]."""

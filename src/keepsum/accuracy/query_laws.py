@@ -17,7 +17,7 @@ from keepsum.errors import InputError
 
 Basis: TypeAlias = Literal["exact", "conservative", "estimated"]
 SPARE = 1e-9  # floating-point sums err by far less; intervals cover their level with this much to spare
-LARGEST_GRID, MOST_ANGLES = 2**23, 2**16
+LARGEST_GRID, MOST_WORK = 2**23, 2 * 10**8  # numbers that a law may take: some seconds
 STANDARD_ERRORS = 3
 
 
@@ -211,7 +211,7 @@ def sum_law(pieces: list[tuple[PieceLaw, int]], unit: int) -> ExactLaw | BoundLa
         return bound
     points = 2 ** math.ceil(math.log2(2 * reach + 4))
     where = relevant(pieces, points, unit)
-    if where is None or len(where) > MOST_ANGLES:
+    if where is None or len(where) * sum(piece.cost for piece, _ in pieces) > MOST_WORK:
         return bound
     product = np.zeros(points // 2 + 1)
     product[where] = 1.0
