@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -188,10 +187,3 @@ def _drawn(choices: list[Choice], vector: IntArray, draws: int) -> IntArray:
 def _unit(pieces: list[Piece]) -> int:
     """What every value of the noise is a multiple of."""
     return math.gcd(*(weight for piece in pieces for weight, _ in piece.classes)) or 1
-
-
-def described(law: Any, level: float) -> str:
-    """How a margin is known, in words."""
-    if isinstance(law, EstimatedLaw):
-        return f"estimated from {law.draws:,} simulated draws, with three standard errors to spare"
-    return "exact" if law.basis == "exact" else "conservative: a proved bound, wider than necessary"
