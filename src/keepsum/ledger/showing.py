@@ -15,6 +15,7 @@ from keepsum.ledger.state import Dataset, Outcome, Spend
 from keepsum.planning.distances import AttributeDistance
 from keepsum.privacy.distance import Norm
 from keepsum.privacy.loss import Loss
+from keepsum.privacy.numbers import shown_briefly
 from keepsum.releasing.codec import domain_of, stated_mechanism
 from keepsum.tables.invariants import ROWS
 
@@ -98,7 +99,8 @@ def _factor(loss: Loss) -> str:
     if loss.epsilon is None or loss.epsilon > SHOWN_FACTOR:
         return ""
     factor = math.ceil(math.exp(float(loss.epsilon)) * 100 * (1 + 1e-12)) / 100
-    return f", so that nothing is more than {factor:.2f} times as likely as it would be otherwise"
+    words = f", so that nothing is more than {factor:.2f} times as likely as it would be otherwise"
+    return words if loss.delta is None else f"{words}, up to a probability of {shown_briefly(loss.delta)}"
 
 
 def _table(table: TableEntry) -> str:
