@@ -59,7 +59,9 @@ def test_all_margins_are_kept():
     assert not any(tables.sum(axis=axis).any() for axis in (1, 2, 3))
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(
+    "axis", [pytest.param(0, marks=pytest.mark.audit), pytest.param(1, marks=pytest.mark.audit), 2]
+)
 def test_slices_of_a_cube(axis):
     """Rows, layers and columns are treated differently; their slices have the same law."""
     assert_drawn_from(slices(cubes("1/2"), CUBE, axis), slice_law(CUBE, 0.5, 3))
@@ -211,7 +213,7 @@ def numbers_squared_in_the_weights(patch):
 
 
 WRONG = [
-    a_bridge_that_is_not_conditioned,
+    pytest.param(a_bridge_that_is_not_conditioned, marks=pytest.mark.audit),
     a_factor_forgotten,
     pytest.param(numbers_not_in_the_weights, marks=pytest.mark.audit),
     pytest.param(numbers_squared_in_the_weights, marks=pytest.mark.audit),

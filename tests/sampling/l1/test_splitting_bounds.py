@@ -259,7 +259,9 @@ def test_bridges_against_sums_over_all_parts(name):
         assert float(bridge.mid()) == pytest.approx(total[0], rel=1e-10)
 
 
-@pytest.mark.parametrize("name", ["4 x 4", "kinds", "3 x 3, very narrow", "4 x 4, labels"])
+@pytest.mark.parametrize(
+    "name", ["4 x 4", pytest.param("kinds", marks=pytest.mark.audit), "3 x 3, very narrow", "4 x 4, labels"]
+)
 def test_parts_are_drawn_with_their_chances(name):
     """At every cumulative chance the kernel cannot tell or is right on both sides."""
     sampler = sampler_of(name)

@@ -12,7 +12,7 @@ import pytest
 from command import Commands
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def commands() -> Iterator[Commands]:
     running = Commands()
     yield running
