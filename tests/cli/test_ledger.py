@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -377,7 +376,6 @@ def test_help_without_a_command(run, here):
     assert b"check" in done.stdout
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 def test_a_ledger_is_readable_by_its_owner_only(ledger):
     assert ledger.stat().st_mode & 0o077 == 0
 

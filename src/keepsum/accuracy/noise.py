@@ -10,7 +10,7 @@ import numpy as np
 from keepsum._arrays import IntArray
 from keepsum._progress import doing
 from keepsum.accuracy.law import cell_law
-from keepsum.accuracy.piece_laws import FreeCell, GaussianCell, LaplaceCell, PieceLaw, piece_law
+from keepsum.accuracy.piece_laws import FreeCell, FreeGaussian, FreeLaplace, PieceLaw, piece_law
 from keepsum.accuracy.projected import ProjectedPiece, projected_square
 from keepsum.accuracy.queries import Piece, Query, Weights, as_weights, pieces_of
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
@@ -33,7 +33,7 @@ class Noise:
     this label; a list of labels is allowed), or a vector of whole numbers, one for each cell.
 
     The law is *exact*, computed in floating point, where sums of regions are forced, as in every hierarchy of totals,
-    under l1 Laplace and Gaussian noise; *conservative*, by Chernoff's bound, where weights are too large for that, and
+    under l1 Laplace and Gaussian noise; *conservative*, by Chernoff's bound, where it is too wide for that, and
     for Gaussian noise where totals overlap; *estimated* from simulated draws elsewhere. ``noise.law(query)`` says
     which, and from how many draws.
 
@@ -104,8 +104,8 @@ class Noise:
     def _cell(self) -> FreeCell | None:
         """The noise of a free cell; None where cells are not independent."""
         cells: dict[str, FreeCell] = {
-            "laplace-l1": LaplaceCell(float(1 / self._mechanism.scale)),
-            "gaussian": GaussianCell(float(self._mechanism.scale)),
+            "laplace-l1": FreeLaplace(float(1 / self._mechanism.scale)),
+            "gaussian": FreeGaussian(float(self._mechanism.scale)),
         }
         return cells.get(self._mechanism.kind)
 
@@ -122,7 +122,7 @@ class Noise:
         unit = _unit(list(pieces))
         if not len(rest.cells):
             return sum_law(known, unit)
-        if isinstance(self._cell, GaussianCell):
+        if isinstance(self._cell, FreeGaussian):
             square = projected_square(rest, self._blocks.structure)
             more: list[tuple[PieceLaw, int]] = [*known, (ProjectedPiece(self._cell.sigma, square), 1)]
             return BoundLaw(1, more, sum(times * piece.variance for piece, times in more))

@@ -70,7 +70,7 @@ class FreeCell(Protocol):
 
 
 @dataclass(frozen=True)
-class LaplaceCell:
+class FreeLaplace:
     """l1 Laplace noise of a free cell."""
 
     epsilon: float
@@ -123,7 +123,7 @@ class LaplaceCell:
 
 
 @dataclass(frozen=True)
-class GaussianCell:
+class FreeGaussian:
     """Gaussian noise of a free cell; M(h) is at most that of the continuous one (Micciancio and Peikert 2012)."""
 
     sigma: float

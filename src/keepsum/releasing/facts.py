@@ -392,9 +392,7 @@ class ReleaseFacts(Record, frozen=True):
         list[NonNegativeRecord],
         Meta(description="What was made of the released table before it was published; all else is about the former."),
     ]
-    ledger: Annotated[
-        LedgerRecord | None, Meta(description="Where the release is charged; null: its loss is not tracked.")
-    ]
+    ledger: Annotated[LedgerRecord | None, Meta(description="Where it is charged; null: its loss is not tracked.")]
     software: dict[str, str]
     signature: SignatureRecord | None
     carried: Annotated[list[CarriedRecord], Meta(description="Columns that follow from an axis.")] = []
