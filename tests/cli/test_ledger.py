@@ -333,6 +333,7 @@ WRONG = {
     "no ledger to check": (["ledger", "check", "x.db"], "does not exist"),
     "a table": (["ledger", "show", "counts.csv"], "must be a ledger of Keepsum"),
     "a folder": (["ledger", "check", "."], "is a folder"),
+    "a table to check": (["ledger", "check", "counts.csv"], "must be a ledger of Keepsum"),
     "an unknown dataset": (["ledger", "show", "l.db", "--dataset", "pip"], "one of the ledger: 'pop'"),
     "a dataset without ledger": (
         [

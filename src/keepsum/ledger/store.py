@@ -105,6 +105,16 @@ class Store:
             write_file(self.path, memory.serialize(), mode=PRIVATE, patience=PATIENCE)
         return transaction.added
 
+    @property
+    def is_ledger(self) -> bool:
+        """Whether the file begins as a ledger does, damaged or not."""
+        if not self.path.is_file():
+            return False
+        with contextlib.suppress(OSError), self.path.open("rb") as file:
+            head = file.read(72)  # the number of the application is the last of these bytes
+            return head.startswith(b"SQLite format 3\0") and head[68:] == APPLICATION.to_bytes(4, "big")
+        return True
+
     def rows(self) -> list[Link]:
         """All entries as they are, whether or not they are a chain."""
         mode = "rw" if os.access(self.path, os.W_OK) else "ro"

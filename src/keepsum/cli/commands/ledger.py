@@ -247,9 +247,10 @@ def check(
     from keepsum.releasing.saved import read_certificate
 
     certificates = [read_certificate(path) for path in against or []]
-    if not ledger.is_file():
-        Store(ledger).read()  # says what is wrong with the name
-    result = checked(Store(ledger), certificates, head=head)
+    store = Store(ledger)
+    if not store.is_ledger:
+        store.read()  # says what it is instead
+    result = checked(store, certificates, head=head)
     problems = [in_shell_terms(problem) for problem in result.problems]
     if json:
         facts: dict[str, Any] = {"ok": result.ok, "entries": result.entries, "head": result.head}
