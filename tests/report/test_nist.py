@@ -8,12 +8,11 @@ from fractions import Fraction
 
 import msgspec
 import pytest
-from markdown_it import MarkdownIt
 
 import keepsum as ks
 from keepsum.report.nist import STATUS, as_json, as_markdown, nist_answers
+from report.evil_names import EVIL, evil, html
 from report.samples import FOLDERS, certificate, sample
-from report.test_registry import EVIL, evil
 
 
 def about(found, words):
@@ -147,10 +146,6 @@ def test_answers_need_a_certificate():
 
 
 # -- as files ---------------------------------------------------------------------------------------
-
-
-def html(text):
-    return MarkdownIt("gfm-like", {"linkify": False}).render(text)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
