@@ -207,7 +207,7 @@ class PieceLaw(Protocol):
     def least_fall(self, angles: Floats) -> Floats | None:
         """A lower bound on -ln |E[cos(t X)]|; None where only moments are known."""
 
-    def work(self, angles: int) -> int:
+    def work(self, angles: int) -> float:
         """How many numbers the transform at so many angles takes."""
 
     def transform(self, where: IntArray, points: int, unit: int) -> Floats:
@@ -216,7 +216,7 @@ class PieceLaw(Protocol):
 
 def turns(where: IntArray, points: int, unit: int) -> Floats:
     """The angles of a transform."""
-    return where * (2 * math.pi / points / unit)
+    return np.asarray(where * (2 * math.pi / points / unit), dtype=np.float64)
 
 
 def squares(piece: Piece) -> float:
@@ -332,7 +332,7 @@ class RegionPiece:
         others = math.log(float(np.exp(-(self._counts[0] - half) * self.cell.fall(turn)).mean()))
         return np.asarray(np.max(bounds, axis=0) + self._log_zero - others)
 
-    def work(self, angles: int) -> int:
+    def work(self, angles: int) -> float:
         """How many numbers the transform takes, by whichever way is shorter."""
         return min(self._listed, angles * len(self._turn[0]) * len(self.piece.classes))
 
@@ -353,9 +353,8 @@ class RegionPiece:
         """From the chances of all sums over the cells of each weight, and of minus their sum over those of weight 0."""
         sums = [np.arange(-s, s + 1) for s in (math.ceil(self.cell.span(n)) for _, n in self.piece.classes)]
         grids = np.meshgrid(*sums, indexing="ij")
-        rest = sum(grids)
-        chances = self._sum_chances(int(self._counts[0]), np.abs(rest))
-        values = np.zeros(rest.shape, dtype=np.int64)
+        chances = self._sum_chances(int(self._counts[0]), np.abs(np.sum(grids, axis=0)))
+        values = np.zeros(chances.shape, dtype=np.int64)
         for grid, (weight, n) in zip(grids, self.piece.classes, strict=True):
             chances = chances * self._sum_chances(n, np.abs(grid))
             values += weight * grid
@@ -375,7 +374,7 @@ class RegionPiece:
         size = points * unit
         if size % int(whole) or size > LARGEST_TABLE:
             return self._turned_at(turns(where, points, unit))
-        falls = self.cell.fall(np.arange(size) * (2 * math.pi / size))
+        falls = self.cell.fall(turns(np.arange(size), size, 1))
         steps = np.rint(turn * (size / (2 * math.pi))).astype(np.int64)
         at_zero = self._counts[0] * self.cell.fall(turn)
         result = np.empty(len(where))

@@ -44,14 +44,14 @@ def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: b
         return None
     cost = max(1, choice.simulation_cost)
     fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // choice.sampler.width))
-    draws = max(fewest, needed, min(MOST_DRAWS, EFFORT // cost))
+    draws = max(fewest, needed, min(MOST_DRAWS, EFFORT // cost, KEPT_NUMBERS // choice.sampler.width))
     if draws * cost > MOST_EFFORT and not patient:
         return None
     kept = _drawn.setdefault(blocks, {})
     noise = kept.get(id(choice.sampler))
     if noise is None or len(noise) < draws:
         noise = _simulate(choice.sampler, draws)
-        if noise.size <= KEPT_NUMBERS:
+        if noise.size <= 2 * KEPT_NUMBERS:
             kept[id(choice.sampler)] = noise
     return noise
 
