@@ -41,6 +41,16 @@ def test_some_totals_of_an_axis_are_exact():
     assert str(by_state).endswith("the sum of 6 counts; 1 of 2 are exact")
 
 
+def test_a_typical_total_is_one_of_as_many_counts_as_most():
+    """The median by their number of counts: of 2, 6 and 8 counts, that of 6."""
+    counties = {"A": ["p"], "B": ["q", "r", "s"], "C": ["t", "u", "v", "w"]}
+    domain = ks.Domain({"state": list("ABC"), "county": counties, "sex": ["f", "m"]}, {"county": "state"})
+    made = ks.plan(ks.Invariants.margins(domain, [["sex"]]), ks.Laplace("0.5"))
+    by_state = axis_totals(made, 0.95)[0]
+    assert (by_state.totals, by_state.exact, by_state.counts) == (3, 0, 6)
+    assert by_state.margin == made.noise.interval({"state": "B"})[1] > made.noise.interval({"state": "A"})[1]
+
+
 def test_simulated_totals_say_so():
     made = plan([["county"], ["sex"]], ks.Laplace(1, "l2"))
     assert all(totals.exact == totals.totals for totals in axis_totals(made, 0.95))

@@ -14,7 +14,7 @@ KEEP = ks.Invariants.margins(ks.Domain({"a": ["x", "y"], "b": range(5)}), [["a"]
 
 def test_every_point_is_that_of_a_plan():
     curve = ks.accuracy_curve(KEEP, ks.Laplace(epsilon="0.3"), level=0.9)
-    assert [point.value for point in curve.points] == around(Fraction(3, 10))
+    assert [point.value for point in curve.points] == around(Fraction(3, 10))[:-1]  # epsilon 20 for one person
     for point in curve.points:
         plan = ks.plan(KEEP, ks.Laplace(point.value))
         found = plan.accuracy(0.9)
@@ -47,14 +47,32 @@ def test_the_table_marks_its_own_loss_and_those_that_protect_little():
     low, own, high = (f"±{ks.plan(KEEP, ks.Laplace(e)).accuracy().typical}" for e in (0.125, 1.25, 5))
     assert lines == [
         "AccuracyCurve(95% margins of error per cell)",
-        "epsilon per person  typical  largest  per unit of distance",
-        f"0.5                 {low:>7}  {low:>7}  epsilon 0.125",
-        f"5                   {own:>7}  {own:>7}  epsilon 1.25          <--",
-        f"20                  {high:>7}  {high:>7}  epsilon 5             little protection",
+        "  epsilon per person  typical  per unit of distance",
+        f"  0.5                 {low:>7}  epsilon 0.125",
+        f"> 5                   {own:>7}  epsilon 1.25",
+        f"  20                  {high:>7}  epsilon 5             little protection",
     ]
     html = ks.accuracy_curve(KEEP, ks.Gaussian(1, "1e-6"))._repr_html_()
     assert "epsilon 2, delta" in html
-    assert "&lt;--" in html
+    assert "\n&gt; 1" in html
+
+
+def test_the_largest_margin_has_a_column_where_it_differs():
+    keep = ks.Invariants.subsets(9, [[0, 1], [2, 3], [4, 5], [6, 7, 8]])
+    small, large = (ks.plan(keep, ks.Laplace(0.1)).accuracy().margins[cell] for cell in (0, 8))
+    assert repr(ks.accuracy_curve(keep, ks.Laplace(1), [0.1])).splitlines()[1:] == [
+        "  epsilon  typical  largest  smallest change",
+        f"  0.1      {f'±{small}':>7}  {f'±{large}':>7}  epsilon 0.2",
+    ]
+
+
+def test_what_protects_little_is_proposed_only_if_it_was_asked_for():
+    large = ks.accuracy_curve(KEEP, ks.Laplace(epsilon=5))
+    assert [float(point.value) for point in large.points] == [0.2, 0.5, 1.0, 2.0, 5.0]
+    assert large.points[-1].person.excess == "epsilon"
+    assert repr(large).splitlines()[-1].split()[-4:] == ["epsilon", "20", "little", "protection"]
+    narrow = ks.accuracy_curve(KEEP, ks.Gaussian(sigma=3))
+    assert [float(point.value) for point in narrow.points] == [2.0, 3.0, 5.0, 10.0, 20.0, 50.0]
 
 
 def test_cells_without_names_have_no_person():
@@ -108,7 +126,7 @@ def words(axes):
 
 
 def test_the_picture_says_what_the_table_says(tmp_path):
-    curve = ks.accuracy_curve(KEEP, ks.Laplace.per_person(epsilon=2))
+    curve = ks.accuracy_curve(KEEP, ks.Laplace.per_person(epsilon=2), [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50])
     figure = curve.plot()
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")

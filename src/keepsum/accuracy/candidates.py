@@ -79,6 +79,11 @@ class Candidates:
             return self.first
         return compile_plan(self.first.invariants, self.family.at(value), self.first.records, [self.first])
 
+    def person(self, value: Fraction) -> Loss:
+        """The loss for one person with this parameter."""
+        plan = self.plan(value)
+        return plan.mechanism.loss(plan.person)
+
     def accuracy(self, plan: CompiledPlan) -> Accuracy:
         """The margins of error of a plan, which must have a sampler for every block."""
         plan.check_samplers()

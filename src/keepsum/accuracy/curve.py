@@ -96,20 +96,24 @@ class AccuracyCurve:
         return plot_curve(Picture(self.family, self.points, self.level, self.subject, self.heading, self.draws))
 
     def lines(self, marked: Fraction | None = None) -> list[str]:
-        """The curve as text, a line for each loss below a heading, with an arrow at one of them.
+        """The curve as text, a line for each loss below a heading, with a mark at one of them.
 
-        A loss that is so large that it protects little is followed by that remark.
+        The largest margin has a column where it is not always the typical one. A loss that is so large that it protects
+        little is followed by that remark.
         """
         heads = [self.heading, "typical", "largest", self._other_head]
         rows = [
             [shown_briefly(p.value), f"±{p.typical:,}", f"±{p.largest:,}", self._other_loss(p)] for p in self.points
         ]
+        shown_columns = [0, 1, 2, 3] if any(p.largest != p.typical for p in self.points) else [0, 1, 3]
         widths = [max(len(row[k]) for row in [heads, *rows]) for k in range(4)]
-        remarks = ["", *(_remark(point, point.value == marked) for point in self.points)]
-        return [
-            f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d:<{widths[3]}}  {remark}".rstrip()
-            for (a, b, c, d), remark in zip([heads, *rows], remarks, strict=True)
-        ]
+        lines = []
+        for point, row in zip([None, *self.points], [heads, *rows], strict=True):
+            mark = ">" if point is not None and point.value == marked else " "
+            little = "little protection" if point is not None and point.person.excess is not None else ""
+            cells = [f"{row[k]:{'>' if k in (1, 2) else '<'}{widths[k]}}" for k in shown_columns]
+            lines.append("  ".join([f"{mark} {cells[0]}", *cells[1:], little]).rstrip())
+        return lines
 
     @property
     def heading(self) -> str:
@@ -137,10 +141,6 @@ class AccuracyCurve:
         return f"{100 * self.level:.6g}% margins of error per cell{source}"
 
 
-def _remark(point: Point, marked: bool) -> str:
-    return " ".join(["<--"] * marked + ["little protection"] * (point.person.excess is not None))
-
-
 def per_unit_words(point: Point) -> str:
     """The loss per unit of distance, briefly."""
     return str(point.mechanism.loss(Distance(point.mechanism.norm, 1)))
@@ -149,12 +149,12 @@ def per_unit_words(point: Point) -> str:
 def curve_of(candidates: Candidates, values: Iterable[Any] | None = None) -> AccuracyCurve:
     """The curve at these values of the parameter; by default at the candidates' own and at round ones around it.
 
-    Of the round ones, those are left out for which there is no such noise.
+    Of the round ones, those are left out that protect little, and those for which there is no such noise.
     """
     family, first = candidates.family, candidates.first
     points = [candidates.point(family.value)] if values is None else []
     for place, value in enumerate(around(family.value) if values is None else _checked(values)):
-        point = _point_if_any(candidates, value)
+        point = _point_if_any(candidates, value, protecting=values is None)
         if point is None and values is not None:
             raise InputError(
                 f"Values must be such that there is this noise under these totals, and number {place + 1:,} in their "
@@ -165,9 +165,14 @@ def curve_of(candidates: Candidates, values: Iterable[Any] | None = None) -> Acc
     return AccuracyCurve(family, tuple(sorted(points, key=lambda point: point.value)), candidates.level, subject)
 
 
-def _point_if_any(candidates: Candidates, value: Fraction) -> Point | None:
-    """What a value costs and how accurate it is; None if this noise cannot have it, or has no sampler for it."""
+def _point_if_any(candidates: Candidates, value: Fraction, protecting: bool) -> Point | None:
+    """What a value costs and how accurate it is; None if this noise cannot have it, or has no sampler for it.
+
+    If it must be ``protecting``, also None if the loss for one person is so large that it protects little.
+    """
     try:
+        if protecting and candidates.person(value).excess is not None:
+            return None
         return candidates.point(value)
     except (InputError, PlanError):
         return None

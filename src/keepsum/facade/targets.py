@@ -33,8 +33,8 @@ def accuracy_curve(
     mechanism
         ``Laplace`` or ``Gaussian``, per unit of distance or per person.
     values
-        Values of its epsilon (or its rho, or sigma, if it was given as that) to compare; by default its own and eight
-        round ones around it.
+        Values of its epsilon (or its rho, or sigma, if it was given as that) to compare; by default its own and up
+        to eight round ones around it, without those that protect little.
     level
         The level of the margins.
 
@@ -53,10 +53,10 @@ def accuracy_curve(
     >>> domain = ks.Domain({"county": range(100), "sex": ["f", "m"]})
     >>> ks.accuracy_curve(ks.Invariants.margins(domain, [["sex"]]), ks.Laplace(epsilon=0.3), [0.1, 0.3, 1])
     AccuracyCurve(95% margins of error per cell)
-    epsilon  typical  largest  one person
-    0.1          ±30      ±30  epsilon 0.4
-    0.3          ±10      ±10  epsilon 1.2  <--
-    1             ±3       ±3  epsilon 4
+      epsilon  typical  one person
+      0.1          ±30  epsilon 0.4
+    > 0.3          ±10  epsilon 1.2
+      1             ±3  epsilon 4
     """
     return curve_of(_candidates(invariants, mechanism, level, max_rows_per_unit), values)
 
