@@ -55,7 +55,7 @@ OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
-    encoding sheet structure ledger budget per_person simultaneous constant
+    encoding sheet structure ledger budget per_person simultaneous constant margin of
 """.split()  # noqa: SIM905
 
 
@@ -158,6 +158,16 @@ class Calls:
             (ks.plan, {"invariants": keep, "mechanism": laplace, "max_rows_per_unit": 1}),
             (plan.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
             (plan.accuracy().to_frame, {"backend": "pandas"}),
+            (
+                ks.accuracy_curve,
+                {"invariants": keep, "mechanism": laplace, "values": [1], "level": 0.95, "max_rows_per_unit": 1},
+            ),
+            (ks.accuracy_curve(keep, laplace, [1]).to_frame, {"backend": "pandas"}),
+            (
+                ks.mechanism_for,
+                {"invariants": keep, "mechanism": laplace, "margin": 9, "level": 0.95, "of": "typical"}
+                | {"max_rows_per_unit": 1},
+            ),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
             (plan.with_convergence, {"shown": None}),
             (plan.over, {"domain": domain}),
