@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Protocol
 
@@ -105,6 +106,7 @@ def free_variance(epsilon: float) -> float:
     return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
 
 
+@lru_cache(maxsize=4096)
 def sum_variance(size: int, epsilon: float) -> float:
     """The variance of a cell of a region of n cells with sum 0.
 

@@ -328,8 +328,9 @@ class RegionPiece:
             min(m, half) * self.cell.least_fall(1 - np.abs(np.cos(w * angles / 2)))
             for w, m in sorted(self.piece.classes, key=lambda item: -item[1])[:FEW_BOUNDS]
         ]
-        turn = np.arange(self._turn[1]) * (2 * math.pi / self._turn[1])
-        others = math.log(float(np.exp(-(self._counts[0] - half) * self.cell.fall(turn)).mean()))
+        left = int(self._counts[0]) - half
+        turn, whole = turn_of(self.cell, self.piece.size, left)
+        others = math.log(float(np.exp(-left * self.cell.fall(turn)).sum()) / whole + math.exp(-NEGLIGIBLE))
         return np.asarray(np.max(bounds, axis=0) + self._log_zero - others)
 
     def work(self, angles: int) -> float:
@@ -372,7 +373,7 @@ class RegionPiece:
         """From the u that matter; -ln phi is looked up, as all angles are multiples of the smallest."""
         turn, whole = self._turn
         size = points * unit
-        if size % int(whole) or size > LARGEST_TABLE:
+        if size % int(whole) or size > min(LARGEST_TABLE, len(where) * len(turn)):
             return self._turned_at(turns(where, points, unit))
         falls = self.cell.fall(turns(np.arange(size), size, 1))
         steps = np.rint(turn * (size / (2 * math.pi))).astype(np.int64)
