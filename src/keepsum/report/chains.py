@@ -36,8 +36,8 @@ class ChainCurve:
         That of the limit.
     upper
         The limit on the total variation of one block after these steps, as the certificate states it.
-    at, surviving, bound, limit
-        Numbers of steps; the fraction of pairs that meet later; the bound estimated from them; and its limit.
+    at, bound, limit
+        Numbers of steps, the bound estimated from the pairs after each, and its limit.
     """
 
     name: str
@@ -48,7 +48,6 @@ class ChainCurve:
     confidence: float
     upper: str
     at: IntArray
-    surviving: Floats
     bound: Floats
     limit: Floats
 
@@ -62,7 +61,6 @@ def _curve(block: BlockRecord, stated: ConvergenceRecord) -> ChainCurve:
     times = _times(stated)
     at = np.unique(np.linspace(0, max(2.0, 1.25 * stated.steps), POINTS).astype(np.int64))
     bound = tv_upper_bound(times, t=at, confidence=stated.confidence)
-    later = 1 - np.searchsorted(np.sort(times.excess), at, side="right") / len(times)
     limit = np.minimum(1.0, np.asarray(bound.upper) + stated.rounding)
     return ChainCurve(
         describe_form(form_of(block.form)),
@@ -73,7 +71,6 @@ def _curve(block: BlockRecord, stated: ConvergenceRecord) -> ChainCurve:
         stated.confidence,
         three_digits_up(stated.upper),
         at,
-        np.asarray(later),
         np.minimum(1.0, np.asarray(bound.estimate)),
         limit,
     )

@@ -128,7 +128,6 @@ def chain_figure(curve: ChainCurve, number: int) -> Picture:
     def draw(axes: Axes, narrow: bool) -> None:
         axes.set_yscale("log")
         for values, colour, style, width in (
-            (curve.surviving, SECOND, "-", 1.6),
             (curve.bound, FIRST, "-", 2.2),
             (curve.limit, FIRST, (0, (4, 2)), 1.4),
         ):
@@ -143,13 +142,14 @@ def chain_figure(curve: ChainCurve, number: int) -> Picture:
         axes.set_xlim(0, curve.at[-1])
         axes.xaxis.set_major_formatter(lambda value, _: _brief(value))
         axes.minorticks_off()
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_xlabel("steps of the chain")
         axes.set_title("total variation, at most (log scale)", loc="left", color=QUIET)
 
     caption = (
-        f"{curve.name}: estimated bound on the total variation from the target (solid), its {percent} limit (dashed), "
-        f"and the fraction of {curve.pairs:,} pairs of coupled chains that meet later (thin, in the second colour). A "
-        f"draw takes {curve.steps:,} steps, after which the limit is {curve.upper}."
+        f"{curve.name}: the bound on the total variation from the target, estimated from {curve.pairs:,} pairs of "
+        f"coupled chains (solid), and its {percent} limit (dashed). A draw takes {curve.steps:,} steps, after which "
+        f"the limit is {curve.upper}."
     )
     description = f"The bound falls with the number of steps; after {curve.steps:,} steps its limit is {curve.upper}."
     return _picture(f"chain{number}", "How near the chain comes to its target", description, caption, draw)
@@ -189,7 +189,9 @@ def _brief(value: float) -> str:
     >>> [_brief(value) for value in (0, 0.5, 2000, 10_000, 1e6)]
     ['0', '0.5', '2,000', '10k', '1m']
     """
-    for size, name in ((1e9, "bn"), (1e6, "m"), (1e3, "k")):
+    if value >= 1e15:
+        return f"{value:.0e}"
+    for size, name in ((1e12, "tn"), (1e9, "bn"), (1e6, "m"), (1e3, "k")):
         if value >= max(size, 10_000):
             return f"{value / size:g}{name}"
     return f"{value:,.10g}"

@@ -51,14 +51,12 @@ class NoiseCurve:
 def noise_curves(plan: CompiledPlan, accuracy: Accuracy) -> list[NoiseCurve]:
     """The laws of a typical cell and, where margins differ, of cells with the smallest and the largest one.
 
-    Cells without noise are left out; there may be no others.
+    Cells without noise are left out.
     """
     margins = accuracy.margins
     noisy = np.ones(len(margins), dtype=bool)
     noisy[plan.pinned] = False
     cells = np.flatnonzero(noisy)
-    if not len(cells):
-        return []
     ordered = cells[np.argsort(margins[cells], kind="stable")]
     typical = int(ordered[len(ordered) // 2])
     low, high = int(ordered[0]), int(ordered[-1])

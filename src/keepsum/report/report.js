@@ -33,7 +33,9 @@
     if (part === Infinity) return "count \u2264 0";
     if (part === 0) return "0%";
     const value = 100 * part;
-    return value >= 1000 ? "over 1,000%" : (value >= 10 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value.toPrecision(1)) + "%";
+    if (value >= 1000) return "over 1,000%";
+    if (value < 0.001) return "under 0.001%";
+    return (value >= 10 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : Number(value.toPrecision(1))) + "%";
   };
 
   // -- which rows, in which order ---------------------------------------------------------------
@@ -129,9 +131,7 @@
     $("on").setAttribute("aria-disabled", String(state.page >= pages() - 1));
   };
   const turn = (page) => {
-    const place = Math.min(Math.max(0, page), pages() - 1);
-    if (place === state.page && !Number.isNaN(page)) return void show();
-    if (!Number.isNaN(page)) state.page = place;
+    if (!Number.isNaN(page)) state.page = Math.min(Math.max(0, page), pages() - 1);
     show();
   };
 

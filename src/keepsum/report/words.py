@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 from keepsum.report.crossed import CrossTable
 from keepsum.report.facts import Kept, Margins, ReportFacts
@@ -26,8 +28,8 @@ def percent_of(level: float) -> str:
 def relative_words(part: float | None) -> str:
     """A relative margin of error; None where the count is not above 0.
 
-    >>> [relative_words(part) for part in (None, 0, 0.004, 0.0456, 0.3333, 25.0)]
-    ['count ≤ 0', '0%', '0.4%', '4.6%', '33%', 'over 1,000%']
+    >>> [relative_words(part) for part in (None, 0, 1e-9, 0.004, 0.0456, 0.125, 25.0)]
+    ['count ≤ 0', '0%', 'under 0.001%', '0.4%', '4.6%', '13%', 'over 1,000%']
     """
     if part is None:
         return "count ≤ 0"
@@ -36,7 +38,16 @@ def relative_words(part: float | None) -> str:
         return "0%"
     if value >= 1000:
         return "over 1,000%"
-    return f"{value:.0f}%" if value >= 10 else f"{value:.1f}%" if value >= 1 else f"{float(f'{value:.0e}'):.10g}%"
+    if value < 0.001:
+        return "under 0.001%"
+    places = 0 if value >= 10 else 1 if value >= 1 else -math.floor(math.log10(value))
+    return f"{_half_up(value, places)}%"
+
+
+def _half_up(value: float, places: int) -> str:
+    """A number rounded as the script rounds it, which Python would not: halves up."""
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    return f"{rounded:f}" if value >= 1 else f"{rounded.normalize():f}"
 
 
 def report_title(facts: ReportFacts) -> str:
@@ -50,12 +61,10 @@ def lead(facts: ReportFacts) -> str:
     exact = (
         f" {_count(kept.totals, 'total')} {'is' if kept.totals == 1 else 'are'} kept exactly." if kept.totals else ""
     )
-    if kept.pinned == cells:
-        return f"{_count(cells, 'count')}, none of them with noise: all follow from the kept totals.{exact}"
     likely = f"with a probability of at least {percent_of(margins.level)}"
-    size = f"Each count is within ±{number(margins.typical)} of the confidential one {likely}."
-    if margins.smallest != margins.largest:
-        size = f"A typical count is within ±{number(margins.typical)} of the confidential one {likely}."
+    which = "Each count" if margins.smallest == margins.largest else "A typical count"
+    of = " of the unbiased table" if facts.cells.unbiased is not None else ""
+    size = f"{which}{of} is within ±{number(margins.typical)} of the confidential one {likely}."
     return f"{_count(cells, 'count')} published with random noise.{exact} {size}"
 
 
@@ -73,8 +82,6 @@ def margin_words(facts: ReportFacts) -> str:
     """What a margin of error is, how large they are, and where they come from."""
     margins = facts.margins
     low, high = margins.smallest, margins.largest
-    if facts.kept.pinned == facts.published.cells:
-        return "No count has noise, so every margin of error is ±0: kept exactly."
     spread = (
         f"It is ±{number(high)} for every cell"
         if low == high
@@ -125,8 +132,6 @@ def cross_words(cross: CrossTable) -> str:
 def noise_words(facts: ReportFacts) -> str:
     """How the noise of a cell is distributed."""
     curves, level = facts.curves, percent_of(facts.margins.level)
-    if not curves:
-        return ""
     computed = [curve for curve in curves if not curve.draws]
     stays = f"{100 * computed[0].within:.1f}%" if len(curves) == 1 and computed else f"at least {level}"
     return (
@@ -138,8 +143,6 @@ def noise_words(facts: ReportFacts) -> str:
 
 def uncertainty_words(uncertainty: Uncertainty) -> str:
     """How many counts are well known, and how many are not."""
-    if not uncertainty.positive and not uncertainty.not_positive:
-        return "No count has noise."
     sentences = [
         "A margin of error matters by comparison with its count.",
         f"Of {_count(uncertainty.positive, 'count')} above 0 with noise, {uncertainty.within_tenth:,} "

@@ -1,0 +1,41 @@
+"""Releases that reports are made of: those that must verify for good, and one with hostile labels."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import keepsum as ks
+from keepsum.report.facts import ReportFacts, facts_of
+
+SAMPLES = Path(__file__).parent.parent / "certificates"
+HOSTILE = [
+    "</script><script>document.title = 'harmed'</script>",
+    "<img src=x onerror=\"document.title='harmed'\">",
+    '=HYPERLINK("http://example.org")',
+    'quote " comma , line\nfeed',
+    "\u202eright to left",
+    "{{ 7 * 7 }}",
+    "'); document.title = 'harmed'; //",
+    "x" * 300,
+]
+
+
+@cache
+def release_of(name: str) -> ks.Release:
+    if name == "hostile":
+        return hostile()
+    return ks.read_release(SAMPLES / name)
+
+
+def hostile() -> ks.Release:
+    """Labels, and names of columns, that would do harm where they are not taken for text."""
+    axes = {"<b>place": HOSTILE, "a&b": ["<!--", "]]>"]}
+    table = ks.Table.from_array([[40 * i + j for j in (5, 9)] for i in range(8)], axes=axes, count="<i>n</i>")
+    return ks.release(table, keep=["<b>place"], mechanism=ks.Laplace(epsilon=0.5), rng=ks.rng(seed=19))
+
+
+@cache
+def facts_by_name(name: str) -> ReportFacts:
+    release = release_of(name)
+    return facts_of(release.drawn(), release.plan)
