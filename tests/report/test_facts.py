@@ -236,6 +236,17 @@ def test_post_processing_says_what_was_done(facts, sample):
     assert facts("margins").postprocessing == ()
 
 
+def test_the_ledger_is_named_with_the_entry(tmp_path):
+    table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=2, dataset="people")
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), ledger=ledger)
+    charged = release.certificate.ledger
+    words = facts_of(release.drawn(), release.plan).ledger
+    assert words.startswith(f"Charged to dataset 'people', entry {charged.entry} of its ledger")
+    assert charged.head[:12] in words
+    assert words.replace("'", "&#39;") in release.report()
+
+
 @pytest.mark.parametrize("name", [*FAST, "hostile"])
 def test_the_file_of_margins_holds_every_cell_and_label(name, facts, sample):
     stated, release = facts(name), sample(name)

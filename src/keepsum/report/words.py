@@ -87,7 +87,7 @@ def margin_words(facts: ReportFacts) -> str:
         if low == high
         else (f"It is ±{number(margins.typical)} for a typical cell (from ±{number(low)} to ±{number(high)})")
     )
-    counts = "unbiased counts" if facts.cells.unbiased is not None else "released counts"
+    count = "unbiased" if facts.cells.unbiased is not None else "released"
     zero = ""
     if low == 0 and facts.kept.pinned:
         zero = " Where it is ±0 with the words 'kept exactly', there is no noise."
@@ -97,8 +97,8 @@ def margin_words(facts: ReportFacts) -> str:
         )
     return (
         f"The margin of error says how far the noise may have moved a count: with a probability of at least "
-        f"{percent_of(margins.level)}, the confidential count is within the margin of the one in the column of "
-        f"{counts}. {spread}{_basis(margins, facts.published.cells)}.{zero}"
+        f"{percent_of(margins.level)}, the confidential count is within the margin of the {count} one. "
+        f"{spread}{_basis(margins, facts.published.cells)}.{zero}"
     )
 
 
