@@ -170,6 +170,22 @@ def test_a_release_whose_report_failed_stands(tmp_path, monkeypatch, capsys):
     assert app.run(["report", "out/"]) == 0
 
 
+def test_a_release_that_is_replaced_meanwhile_gets_no_report_of_the_old_one(run, tmp_path, monkeypatch, capsys):
+    from keepsum.sources.atomic import write_file
+
+    assert run(*RELEASE, "r.csv").returncode == 0
+
+    def replaced_first(path: Path, data: bytes, force: bool = False) -> None:
+        assert run(*RELEASE, "r.csv", "--force").returncode == 0
+        write_file(path, data, force)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keepsum.report.writing.write_file", replaced_first)
+    assert app.run(["report", "r.csv"]) == 2
+    assert "was replaced by another while its report was made" in capsys.readouterr().err
+    assert names(tmp_path) == {"r.csv", "r.certificate.json"}
+
+
 # -- files ------------------------------------------------------------------------------------------
 
 

@@ -109,8 +109,23 @@ def test_a_margin_of_zero_is_not_taken_for_a_cell_without_noise(facts):
     stated = facts("rounded")
     assert set(stated.cells.margins.tolist()) == {0}
     assert not stated.cells.is_exact.any()
+    assert margin_words(stated).endswith("Where it is ±0, the noise is 0 with a probability of at least 95%.")
     assert "kept exactly" not in margin_words(stated)
-    assert "kept exactly" in margin_words(facts("hierarchy"))
+    assert margin_words(facts("hierarchy")).endswith("because the count is kept exactly, there is no noise.")
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.LargeLossWarning")
+def test_a_page_of_a_table_without_people():
+    """Noise so small that it is 0, counts of 0: no margin can be compared with its count."""
+    table = ks.Table.from_array([0] * 3, axes={"place": list("abc")})
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=30), rng=ks.rng(seed=19))
+    stated = facts_of(release.drawn(), release.plan)
+    assert release.table.counts.tolist() == [0, 0, 0]
+    assert (stated.uncertainty.positive, stated.uncertainty.not_positive, stated.uncertainty.largest) == (0, 3, ())
+    html = release.report()
+    assert "100.0%" not in html
+    assert "Of 0 counts" not in html
+    assert "3 counts with noise are 0 or less, and cannot be compared." in html
 
 
 # -- the law of the noise ---------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def write(place: Destination, released: Drawn, prepared: Prepared, force: bool, 
     from keepsum.report.writing import ReportFiles, write_report
 
     done(Done.words, cut_off=REPORT_FAILED)
-    files = ReportFiles.of(place.table if place.folder is None else place.folder)
+    files = ReportFiles.of(place.table if place.folder is None else place.folder, certificate=place.certificate)
     with progress() as step:
         step("making the report")
         known = prepared.accuracy

@@ -42,6 +42,8 @@ def noise_figure(curves: Sequence[NoiseCurve], level: float) -> Picture:
     description = f"Probability of each value of the noise, highest at 0. The {percent} margin of error is {margins}."
 
     def draw(axes: Axes, narrow: bool) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         only = len(curves) == 1
         for curve, colour, style in zip(curves, COLOURS, STYLES, strict=False):
             inside = np.abs(curve.values) <= curve.margin
@@ -67,6 +69,8 @@ def noise_figure(curves: Sequence[NoiseCurve], level: float) -> Picture:
         axes.set_yticks([tick for tick in axes.get_yticks() if 0 <= tick <= 1.08 * top])
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
         axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.xaxis.set_major_locator(MaxNLocator(5 if narrow else 9, integer=True, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "−"))
         axes.set_xlabel("noise added to a count")
         axes.set_title("probability", loc="left", color=QUIET)
 

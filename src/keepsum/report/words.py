@@ -88,13 +88,12 @@ def margin_words(facts: ReportFacts) -> str:
         else (f"It is ±{number(margins.typical)} for a typical cell (from ±{number(low)} to ±{number(high)})")
     )
     count = "unbiased" if facts.cells.unbiased is not None else "released"
-    zero = ""
-    if low == 0 and facts.kept.pinned:
-        zero = " Where it is ±0 with the words 'kept exactly', there is no noise."
-    if low == 0 and bool((~facts.cells.is_exact & (facts.cells.margins == 0)).any()):
-        zero += (
-            f" Where it is ±0 without them, the noise is 0 with a probability of at least {percent_of(margins.level)}."
-        )
+    zero = " Where the table says that it is ±0 because the count is kept exactly, there is no noise." * bool(
+        facts.kept.pinned
+    )
+    if bool((~facts.cells.is_exact & (facts.cells.margins == 0)).any()):
+        alone = " and the count is not kept exactly" if facts.kept.pinned else ""
+        zero += f" Where it is ±0{alone}, the noise is 0 with a probability of at least {percent_of(margins.level)}."
     return (
         f"The margin of error says how far the noise may have moved a count: with a probability of at least "
         f"{percent_of(margins.level)}, the confidential count is within the margin of the {count} one. "
@@ -132,23 +131,27 @@ def cross_words(cross: CrossTable) -> str:
 def noise_words(facts: ReportFacts) -> str:
     """How the noise of a cell is distributed."""
     curves, level = facts.curves, percent_of(facts.margins.level)
-    computed = [curve for curve in curves if not curve.draws]
-    stays = f"{100 * computed[0].within:.1f}%" if len(curves) == 1 and computed else f"at least {level}"
+    stays = level
+    if len(curves) == 1 and not curves[0].draws:  # down to a tenth of a percent, so that nothing is certain
+        stays = max(
+            level, f"{min(999, math.floor(1000 * curves[0].within)) / 10:.1f}%", key=lambda text: float(text[:-1])
+        )
     return (
         f"Noise is symmetric around 0: it raises a count as often as it lowers it, so sums over many cells stay right "
-        f"on average. The noise of a cell stays within its margin of error with a probability of {stays}. Its law does "
-        f"not depend on the data, so nothing is given away by showing it."
+        f"on average. The noise of a cell stays within its margin of error with a probability of at least {stays}. Its "
+        f"law does not depend on the data, so nothing is given away by showing it."
     )
 
 
 def uncertainty_words(uncertainty: Uncertainty) -> str:
     """How many counts are well known, and how many are not."""
-    sentences = [
-        "A margin of error matters by comparison with its count.",
-        f"Of {_count(uncertainty.positive, 'count')} above 0 with noise, {uncertainty.within_tenth:,} "
-        f"{_have(uncertainty.within_tenth)} a margin of at most a tenth of the count, and "
-        f"{uncertainty.at_least_all:,} {_have(uncertainty.at_least_all)} one at least as large as the count.",
-    ]
+    sentences = ["A margin of error matters by comparison with its count."]
+    if uncertainty.positive:
+        sentences.append(
+            f"Of {_count(uncertainty.positive, 'count')} above 0 with noise, {uncertainty.within_tenth:,} "
+            f"{_have(uncertainty.within_tenth)} a margin of at most a tenth of the count, and "
+            f"{uncertainty.at_least_all:,} {_have(uncertainty.at_least_all)} one at least as large as the count."
+        )
     if uncertainty.not_positive:
         sentences.append(
             f"{_count(uncertainty.not_positive, 'count')} with noise "

@@ -12,6 +12,7 @@ from pathlib import Path
 from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
+from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.destination import MARGINS, REPORT
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
@@ -35,20 +36,29 @@ class ReportFiles:
         The table with margins of error; None: only if the page has no room for all cells, and then beside the page.
     names
         What the files are called in the page.
+    certificate
+        The certificate of the release, if it is saved: if another one is there in the end, nothing is left behind.
     """
 
     report: Path
     margins: Path | None
     names: Names
+    certificate: Path | None = None
 
     @classmethod
-    def of(cls, release: Path, report: Path | None = None, margins: Path | None = None) -> ReportFiles:
+    def of(
+        cls,
+        release: Path,
+        report: Path | None = None,
+        margins: Path | None = None,
+        certificate: Path | None = None,
+    ) -> ReportFiles:
         """For the table or the folder of a release; by default they are in the folder, or beside the table."""
         is_folder = release.is_dir()
         page_file = report or (release / REPORT if is_folder else release.with_suffix(f".{REPORT}"))
         name = f"{release.resolve().name}/" if is_folder else release.name
         beside = MARGINS if is_folder else f"{release.stem}.{MARGINS}"
-        return cls(page_file, margins, Names(name, margins.name if margins is not None else beside))
+        return cls(page_file, margins, Names(name, margins.name if margins is not None else beside), certificate)
 
     def margins_of(self, cells: int) -> Path | None:
         """Where the table with margins goes, if it is written for so many cells."""
@@ -94,6 +104,10 @@ def write_report(
         check_new(path, force)
     for path, data in reversed(list(contents.items())):
         write_file(path, data, force)
+    if files.certificate is not None and not _is_of(files.certificate, release):
+        for path in contents:
+            path.unlink(missing_ok=True)
+        raise InputError("The release was replaced by another while its report was made. Make the report again.")
     return list(contents)
 
 
@@ -104,6 +118,14 @@ def written(facts: ReportFacts, files: ReportFiles) -> Mapping[Path, bytes]:
         files.report: page(facts, files.names, _version()).encode(),
         **({} if margins is None else {margins: facts.cells.to_csv()}),
     }
+
+
+def _is_of(file: Path, release: Drawn) -> bool:
+    """Whether a certificate is still that of a release; whoever replaces it later removes the report."""
+    try:
+        return Certificate.from_json(file.read_bytes()).table.sha256 == release.certificate.table.sha256
+    except (OSError, InputError):
+        return False
 
 
 def _version() -> str:

@@ -68,7 +68,9 @@ def report(
     check_number(level, "Level", 0, 1)
     parts = Files.of(release, certificate)
     released = (parts.table, parts.certificate, parts.invariants, parts.unbiased)
-    files = ReportFiles.of(release if certificate is not None else release_of(release), output, margins)
+    files = ReportFiles.of(
+        release if certificate is not None else release_of(release), output, margins, parts.certificate
+    )
     files.check(released, force)
     with progress() as step:
         step("verifying the release")
