@@ -189,6 +189,7 @@ class Calls:
             (released.marginal(["b"]).intervals, {"level": 0.95, "simultaneous": False}),
             (released.marginal(["a"]).to_frame, {"backend": "pandas", "level": 0.95, "simultaneous": False}),
             (released.save, {"path": folder / "again.csv", "sign_with": None, "force": True}),
+            (released.report, {"path": folder / "report.html", "level": 0.95, "force": True}),
             (lambda key: released.save(folder / "again.csv", sign_with=key, force=True), {"key": folder / "key.pem"}),
             (lambda path: ks.verify(path), {"path": out}),
             (lambda path: ks.read_release(path, allow_seeded=True), {"path": out}),

@@ -13,7 +13,7 @@ from keepsum.report.registry import registry_entry
 from keepsum.report.registry_schema import PUBLISHER, Entry
 from report.evil_names import EVIL, evil, html
 from report.public_schema import COMPLETE, PUBLIC
-from report.samples import FOLDERS, certificate, sample
+from report.changed_certificates import FOLDERS, certificate, sample
 
 # -- the publisher ----------------------------------------------------------------------------------
 

@@ -59,6 +59,11 @@ RANDOMNESS = {"system": "from the operating system", "seed": "from a seed: not f
 
 def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
     """What is kept: '4 totals of county, 4 totals of education'."""
+    return ", ".join(part_words(kept, domain)) or "nothing"
+
+
+def part_words(kept: KeptRecord, domain: DomainRecord) -> list[str]:
+    """Each part of what is kept: '4 totals of county'."""
     parents = {axis.name: axis.parent for axis in domain.axes}
     parts = []
     for part in kept.parts:
@@ -67,7 +72,7 @@ def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
         else:
             names = [total.name for total in part.totals]
             parts.append(describe_rows(names, "subsets" if isinstance(part, SubsetsRecord) else "weighted"))
-    return ", ".join(parts) or "nothing"
+    return parts
 
 
 def noise(mechanism: Mechanism) -> str:

@@ -67,6 +67,11 @@ def table_bytes(table: CountedTable, kind: str) -> bytes:
     return sink.getvalue()
 
 
+def csv_file(counts: IntArray, layout: Layout) -> bytes:
+    """Columns of labels and numbers as a plain CSV file: UTF-8, commas, line feeds, quotes only where needed."""
+    return b"".join(_csv_chunks(counts, layout, Text(layout.names)))
+
+
 def table_hash(table: CountedTable) -> str:
     r"""The SHA-256 of a table, independent of the format of its file.
 
