@@ -12,10 +12,15 @@ import pytest
 import keepsum as ks
 from keepsum.cli import app
 from keepsum.report.embedding import MOST_CELLS
+from keepsum.report.nist import as_markdown
+from keepsum.report.registry import registry_entry
 from keepsum.report.writing import ReportFiles
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
 RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "-o"]
+
+
+MADE = ("report.html", "registry.json", "nist-800-226.md")
 
 
 def refused(done) -> str:
@@ -41,23 +46,33 @@ def hash_in(page: Path) -> bool:
 def test_a_page_in_the_folder_of_a_release(run, tmp_path):
     assert run(*RELEASE, "out/").returncode == 0
     done = run("report", "out/")
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"Report   out/report.html\n", b"")
+    said = "Report   out/report.html\nRegistry out/registry.json\nNIST     out/nist-800-226.md\n"
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, said, b"")
     assert hash_in(tmp_path / "out" / "report.html")
     assert "keepsum verify out/" in (tmp_path / "out" / "report.html").read_text()
-    assert names(tmp_path / "out") == {"table.csv", "certificate.json", "report.html"}
+    assert names(tmp_path / "out") == {"table.csv", "certificate.json", *MADE}
     assert run("verify", "out/").returncode == 0
+    certificate = ks.Certificate.from_json((tmp_path / "out" / "certificate.json").read_bytes())
+    assert json.loads((tmp_path / "out" / "registry.json").read_bytes()) == registry_entry(certificate)
+    assert (tmp_path / "out" / "nist-800-226.md").read_text() == as_markdown(certificate)
 
 
 def test_a_page_beside_a_table_with_its_margins(run, tmp_path):
     assert run(*RELEASE, "r.csv").returncode == 0
     done = run("report", "r.csv", "r.certificate.json", "--margins", "m.csv", "--level", "0.9", "--json")
-    assert json.loads(done.stdout) == {"report": "r.report.html", "margins": "m.csv"}
+    assert json.loads(done.stdout) == {
+        "report": "r.report.html",
+        "margins": "m.csv",
+        "registry": "r.registry.json",
+        "nist": "r.nist-800-226.md",
+    }
     assert hash_in(tmp_path / "r.report.html")
     with (tmp_path / "m.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     margins = ks.read_release(tmp_path / "r.csv").accuracy(0.9).margins.tolist()
     assert [int(row["margin_90"]) for row in rows] == margins
-    assert run("report", "r.certificate.json", "-o", "page.htm").stdout == b"Report   page.htm\n"
+    done = run("report", "r.certificate.json", "-o", "page.htm")
+    assert done.stdout.decode().split()[1::2] == ["page.htm", "page.registry.json", "page.nist-800-226.md"]
     assert "keepsum verify r.csv" in (tmp_path / "page.htm").read_text()
 
 
@@ -99,10 +114,13 @@ def test_only_a_release_that_verifies_has_a_report(run, tmp_path):
 def test_a_release_with_its_report(run, tmp_path):
     done = run(*RELEASE, "out/", "--report")
     assert done.returncode == 0
-    assert done.stdout.decode().endswith("Certificate  out/certificate.json\nReport       out/report.html\n")
+    assert done.stdout.decode().endswith(
+        "Certificate  out/certificate.json\nReport       out/report.html\nRegistry     out/registry.json\n"
+        "NIST         out/nist-800-226.md\n"
+    )
     assert hash_in(tmp_path / "out" / "report.html")
     as_json = json.loads(run(*RELEASE, "r.csv", "--report", "--json").stdout)
-    assert as_json["reports"] == [["r.report.html"]]
+    assert as_json["reports"] == [["r.report.html", "r.registry.json", "r.nist-800-226.md"]]
     own = (tmp_path / "r.report.html").read_text()
     assert run("report", "r.csv", "-o", "again.html").returncode == 0
     assert (tmp_path / "again.html").read_text() == own

@@ -141,7 +141,7 @@ def test_what_a_page_says_is_in_its_facts(made, facts):
     assert (
         f"typical cell (from ±{stated.margins.smallest}" in text or f"±{stated.margins.largest} for every cell" in text
     )
-    how = "computed from the law" if not stated.margins.draws else f"simulated from {stated.margins.draws:,} draws"
+    how = "computed from the law" if not stated.margins.draws else f"from {stated.margins.draws:,} simulated draws with"
     assert how in text
 
 

@@ -43,6 +43,7 @@ def write(place: Destination, released: Drawn, prepared: Prepared, force: bool, 
             paths = write_report(released, prepared.plan, files, known.level, force, known)
             done(f"{Done.words} The report is written: {shown(paths[0])!r}.")
     if not json:
+        named = {files.report: "Report", files.registry: "Registry", files.nist: "NIST"}
         for path in paths:
-            typer.echo(f"Report       {shown(path)}")
+            typer.echo(f"{named.get(path, 'Margins'):<13}{shown(path)}")
     return [shown(path) for path in paths]

@@ -25,6 +25,7 @@ from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
 from keepsum.releasing.codec import plan_of
 from keepsum.releasing.explain import explain, explain_html
+from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn, prepare
 from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng

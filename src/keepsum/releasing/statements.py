@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.planning.describe import METHODS, describe_alternatives, describe_form, describe_sampler
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError
@@ -19,6 +20,7 @@ from keepsum.privacy.numbers import shown
 from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.counted import is_bounded, records_concern
 from keepsum.releasing.facts import (
+    AccuracyRecord,
     AttributeRecord,
     BlockRecord,
     CarriedRecord,
@@ -350,6 +352,12 @@ def concerns(
     if exposure.not_checked:
         cells = _count(exposure.not_checked, "cell")
         yield f"Not checked for {cells}: whether kept totals bound them more tightly than the margin of error."
+
+
+def accuracy_source(stated: AccuracyRecord) -> str:
+    """How margins of error are known, in words; empty if they were computed."""
+    basis: Basis = "estimated" if stated.simulated_draws else "conservative" if stated.conservative else "exact"
+    return words_of_basis(basis, stated.simulated_draws, stated.simulated_error)
 
 
 def ledger_words(ledger: LedgerRecord | None) -> str:

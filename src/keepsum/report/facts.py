@@ -11,6 +11,7 @@ from keepsum._arguments import check_number
 from keepsum.accuracy.disclosure import Bounds, bounded_cells, listed
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.margins import accuracy as accuracy_of
+from keepsum.accuracy.words import Basis
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines
@@ -108,7 +109,9 @@ class Margins:
     typical: int
     smallest: int
     largest: int
+    basis: Basis
     draws: int
+    error: float
     simulated_cells: int
     notes: tuple[str, ...]
 
@@ -224,7 +227,9 @@ def _margins(facts: ReleaseFacts, plan: CompiledPlan, accuracy: Accuracy) -> Mar
         typical=accuracy.typical,
         smallest=int(accuracy.margins.min()),
         largest=int(accuracy.margins.max()),
+        basis=accuracy.basis,
         draws=accuracy.draws,
-        simulated_cells=0 if not accuracy.draws else plan.size - len(plan.pinned) if everywhere else overlapping,
+        error=accuracy.error,
+        simulated_cells=0 if accuracy.basis == "exact" else plan.size - len(plan.pinned) if everywhere else overlapping,
         notes=tuple(margin_lines(records_of(facts.records))),
     )

@@ -9,14 +9,11 @@ import numpy as np
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
-from keepsum.accuracy.query_laws import ExactLaw
+from keepsum.accuracy.query_laws import EstimatedLaw, ExactLaw
 from keepsum.planning.plan import CompiledPlan
-from keepsum.planning.selection.choice import Choice, simulate_into
-from keepsum.sampling.core.rng import rng
 
 DRAWN = 2.5  # margins of error to each side that a curve shows
 MOST_POINTS, MOST_BINS = 200, 60  # to each side: of a computed law, and of a simulated one
-EFFORT, MOST_DRAWS, FEWEST_DRAWS = 10**7, 4000, 200  # simulated cells, rejected ones included
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ class NoiseCurve:
 def noise_curves(plan: CompiledPlan, accuracy: Accuracy) -> list[NoiseCurve]:
     """The laws of a typical cell and, where margins differ, of cells with the smallest and the largest one.
 
-    Cells without noise are left out.
+    Cells without noise are left out, and cells of which only a bound is known.
     """
     margins = accuracy.margins
     noisy = np.ones(len(margins), dtype=bool)
@@ -66,61 +63,26 @@ def noise_curves(plan: CompiledPlan, accuracy: Accuracy) -> list[NoiseCurve]:
         chosen.insert(0, ("cells with the smallest margin", low))
     if margins[high] > middle:
         chosen.append(("cells with the largest margin", high))
-    return [_curve(plan, which, cell, int(margins[cell])) for which, cell in chosen]
+    noise = Noise(plan.blocks, plan.invariants)
+    curves = [_curve(noise, which, cell, int(margins[cell])) for which, cell in chosen]
+    return [curve for curve in curves if curve is not None]
 
 
-def _curve(plan: CompiledPlan, which: str, cell: int, margin: int) -> NoiseCurve:
+def _curve(noise: Noise, which: str, cell: int, margin: int) -> NoiseCurve | None:
+    """The law of a cell; None if only a bound on it is known."""
     reach = max(3, round(DRAWN * margin))
-    if plan.mechanism.kind in ("laplace-l1", "gaussian") and not _overlaps(plan, cell):
-        law = Noise(plan.blocks, plan.invariants).law(cell)
-        if isinstance(law, ExactLaw):
-            step = -(-reach // MOST_POINTS)
-            values = np.arange(-(reach // step), reach // step + 1) * step
-            within = law.cdf(margin) - law.cdf(-margin - 1)
-            return NoiseCurve(which, cell, margin, values, np.array([law.pmf(int(v)) for v in values]), within, 0)
-    drawn = _simulated(plan, cell)
+    law = noise.law(cell)
+    if isinstance(law, ExactLaw):
+        step = -(-reach // MOST_POINTS)
+        values = np.arange(-(reach // step), reach // step + 1) * step
+        within = law.cdf(margin) - law.cdf(-margin - 1)
+        return NoiseCurve(which, cell, margin, values, np.array([law.pmf(int(v)) for v in values]), within, 0)
+    if not isinstance(law, EstimatedLaw):
+        return None
     width = 2 * (reach // MOST_BINS) + 1  # odd, so that a bin has a middle
     bins = reach // width
-    place = ((np.abs(drawn) + width // 2) // width * np.sign(drawn) + bins).ravel()
+    place = ((np.abs(law.drawn) + width // 2) // width * np.sign(law.drawn) + bins).ravel()
     counted = np.bincount(place[(place >= 0) & (place <= 2 * bins)], minlength=2 * bins + 1)
-    within = float((np.abs(drawn) <= margin).mean())
+    within = float((np.abs(law.drawn) <= margin).mean())
     values = np.arange(-bins, bins + 1) * width
-    return NoiseCurve(which, cell, margin, values, counted / (width * drawn.size), within, len(drawn))
-
-
-def _overlaps(plan: CompiledPlan, cell: int) -> bool:
-    """Whether a cell is in a block, where totals overlap."""
-    return int(plan.structure.part[plan.structure.region[cell]]) >= 0
-
-
-def _simulated(plan: CompiledPlan, cell: int) -> IntArray:
-    """The noise of a cell in simulated draws, from a seed of their own, so that they are always the same.
-
-    One row per draw; in a table whose cells all have one law, a column for each of them.
-    """
-    choice, columns = _sampler_of(plan, cell)
-    sampler = choice.sampler
-    if sampler is None:
-        raise AssertionError("a release has a sampler for every block")
-    draws = max(FEWEST_DRAWS, min(MOST_DRAWS, EFFORT // max(1, choice.simulation_cost)))
-    values = np.empty((draws, len(columns)), dtype=np.int64)
-    source, batch = rng(seed="keepsum report"), max(1, min(draws, 2**22 // sampler.width))
-    for start in range(0, draws, batch):
-        noise = np.empty((min(batch, draws - start), sampler.width), dtype=np.int64)
-        simulate_into(sampler, noise, source)
-        values[start : start + len(noise)] = noise[:, columns]
-    return values
-
-
-def _sampler_of(plan: CompiledPlan, cell: int) -> tuple[Choice, IntArray]:
-    """How a cell is sampled, and the columns of that sampler whose noise has the law of this cell's."""
-    for group, choice in zip(plan.groups, plan.samplers, strict=True):
-        place = np.flatnonzero(choice.cells == cell)
-        if not len(place):
-            continue
-        if group.members and group.members[0].system.grid is not None:
-            sizes = plan.structure.sizes[group.members[0].regions]
-            if (sizes == sizes[0]).all():
-                return choice, choice.first + np.arange(len(choice.cells))
-        return choice, choice.first + place
-    raise AssertionError("every cell with noise has a sampler")
+    return NoiseCurve(which, cell, margin, values, counted / (width * law.drawn.size), within, law.draws)

@@ -85,7 +85,7 @@ def page(facts: ReportFacts, names: Names, version: str) -> str:
         cross=facts.cross,
         cross_words=None if facts.cross is None else cross_words(facts.cross),
         cross_rows=[] if facts.cross is None else rows.crossed(facts.cross),
-        noise_picture=noise_figure(facts.curves, level),
+        noise_picture=noise_figure(facts.curves, level) if facts.curves else None,
         uncertainty_picture=uncertainty_figure(facts.uncertainty, level),
         chains=[chain_figure(curve, k) for k, curve in enumerate(facts.chains)],
         law=facts.privacy.law.replace("-", "−"),

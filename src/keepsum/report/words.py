@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from keepsum.accuracy.words import words_of_basis
 from keepsum.report.crossed import CrossTable
 from keepsum.report.facts import Kept, Margins, ReportFacts
 from keepsum.report.uncertainty import Uncertainty
@@ -102,18 +103,11 @@ def margin_words(facts: ReportFacts) -> str:
 
 
 def _basis(margins: Margins, cells: int) -> str:
-    """Whether margins were computed or simulated; the law of the noise is public, so either costs no privacy."""
-    if not margins.draws:
+    """How margins are known; the law of the noise is public, so none of it costs privacy."""
+    if margins.basis == "exact":
         return ", computed from the law of the noise, which is public"
-    which = (
-        ""
-        if margins.simulated_cells >= cells
-        else f" for {margins.simulated_cells:,} cells, and computed for the others"
-    )
-    return (
-        f", simulated from {margins.draws:,} draws of the noise (three standard errors are added, so that it is if "
-        f"anything too large){which}"
-    )
+    which = f" for {margins.simulated_cells:,} cells, and computed for the others" * (margins.simulated_cells < cells)
+    return f", {words_of_basis(margins.basis, margins.draws, margins.error)}{which}"
 
 
 def cross_words(cross: CrossTable) -> str:
@@ -131,6 +125,9 @@ def cross_words(cross: CrossTable) -> str:
 def noise_words(facts: ReportFacts) -> str:
     """How the noise of a cell is distributed."""
     curves, level = facts.curves, percent_of(facts.margins.level)
+    shown = "Its law does not depend on the data, so nothing is given away by showing it."
+    if not curves:
+        shown = "Its law does not depend on the data. It is not drawn here, because it would take long to simulate."
     stays = level
     if len(curves) == 1 and not curves[0].draws:  # down to a tenth of a percent, so that nothing is certain
         stays = max(
@@ -138,8 +135,8 @@ def noise_words(facts: ReportFacts) -> str:
         )
     return (
         f"Noise is symmetric around 0: it raises a count as often as it lowers it, so sums over many cells stay right "
-        f"on average. The noise of a cell stays within its margin of error with a probability of at least {stays}. Its "
-        f"law does not depend on the data, so nothing is given away by showing it."
+        f"on average. The noise of a cell stays within its margin of error with a probability of at least {stays}. "
+        f"{shown}"
     )
 
 

@@ -13,9 +13,10 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.destination import MARGINS, REPORT
+from keepsum.releasing.destination import MARGINS, NIST, REGISTRY, REPORT
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
+from keepsum.report import nist, registry
 from keepsum.report.embedding import MOST_CELLS
 from keepsum.report.facts import ReportFacts, facts_of
 from keepsum.report.page import Names, page
@@ -31,7 +32,7 @@ class ReportFiles:
     Attributes
     ----------
     report
-        The page.
+        The page. An entry for the public registry of deployments and the answers to NIST SP 800-226 go beside it.
     margins
         The table with margins of error; None: only if the page has no room for all cells, and then beside the page.
     names
@@ -60,6 +61,21 @@ class ReportFiles:
         beside = MARGINS if is_folder else f"{release.stem}.{MARGINS}"
         return cls(page_file, margins, Names(name, margins.name if margins is not None else beside), certificate)
 
+    @property
+    def registry(self) -> Path:
+        """The entry for the registry."""
+        return self._beside(REGISTRY)
+
+    @property
+    def nist(self) -> Path:
+        """The answers to NIST."""
+        return self._beside(NIST)
+
+    def _beside(self, name: str) -> Path:
+        """``registry.json`` beside ``report.html``, and ``released.registry.json`` beside ``released.report.html``."""
+        stem = self.report.stem.removesuffix("report")
+        return self.report.with_name(f"{stem}{'.' * bool(stem and not stem.endswith('.'))}{name}")
+
     def margins_of(self, cells: int) -> Path | None:
         """Where the table with margins goes, if it is written for so many cells."""
         if self.margins is None and cells > MOST_CELLS:
@@ -74,7 +90,7 @@ class ReportFiles:
         if margins is not None and margins.suffix.lower() != ".csv":
             raise InputError(f"The file of margins must be a file such as 'margins.csv', got {str(margins)!r}.")
         taken = {path.resolve() for path in released}
-        for path in (self.report, margins):
+        for path in (self.report, margins, self.registry, self.nist):
             if path is None:
                 continue
             check_new(path, force)
@@ -99,7 +115,7 @@ def write_report(
 
     ``known`` are the margins of error, if they have been worked out.
     """
-    contents = written(facts_of(release, plan, level, known), files)
+    contents = written(facts_of(release, plan, level, known), release.certificate, files)
     for path in contents:
         check_new(path, force)
     for path, data in reversed(list(contents.items())):
@@ -111,12 +127,14 @@ def write_report(
     return list(contents)
 
 
-def written(facts: ReportFacts, files: ReportFiles) -> Mapping[Path, bytes]:
+def written(facts: ReportFacts, certificate: Certificate, files: ReportFiles) -> Mapping[Path, bytes]:
     """The files of a report and their contents, the page first."""
     margins = files.margins_of(facts.published.cells)
     return {
         files.report: page(facts, files.names, _version()).encode(),
         **({} if margins is None else {margins: facts.cells.to_csv()}),
+        files.registry: registry.as_json(registry.registry_entry(certificate)),
+        files.nist: nist.as_markdown(certificate).encode(),
     }
 
 

@@ -25,7 +25,9 @@ It says what was published and what is exact, states privacy in plain words and 
 margins of error, the law of the noise, and how to verify it all. It spends no budget: the release is verified first,
 and nothing else is read. Needs keepsum[report].
 
-By default it is report.html in the folder of a release, and released.report.html beside released.csv.
+By default it is report.html in the folder of a release, and released.report.html beside released.csv. Beside it go an
+entry for the public registry of deployments of differential privacy, to be completed by the publisher (registry.json),
+and answers to the questions of NIST SP 800-226 (nist-800-226.md), both from the certificate.
 """
 
 
@@ -78,11 +80,19 @@ def report(
         files.check(released, force, published.plan.size)
         step("making the report")
         with held_back():
-            page, *others = write_report(published.drawn(), published.plan, files, level, force)
-            done(f"The report is written: {shown(page)!r}.")
+            write_report(published.drawn(), published.plan, files, level, force)
+            done(f"The report is written: {shown(files.report)!r}.")
+    table = files.margins_of(published.plan.size)
+    paths = {"Report": files.report, "Margins": table, "Registry": files.registry, "NIST": files.nist}
     if json:
-        show_json({"report": shown(page), "margins": shown(others[0]) if others else None})
+        paths = {"report": files.report, "margins": table, "registry": files.registry, "nist": files.nist}
+        show_json({name: None if path is None else shown(path) for name, path in paths.items()})
         return
-    typer.echo(f"Report   {shown(page)}")
-    for other in others:
-        typer.echo(f"Margins  {shown(other)}")
+    for name, path in (
+        ("Report", files.report),
+        ("Margins", table),
+        ("Registry", files.registry),
+        ("NIST", files.nist),
+    ):
+        if path is not None:
+            typer.echo(f"{name:<9}{shown(path)}")
