@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.accuracy import simulation
 from keepsum.report import embedding, extras
 from keepsum.report.embedding import embedded
 from keepsum.report.facts import facts_of
@@ -258,3 +259,14 @@ def test_a_release_loads_neither_templates_nor_plots():
         "print([m for m in ('jinja2', 'matplotlib', 'keepsum.report') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_release_whose_noise_takes_long_to_simulate(monkeypatch):
+    """Margins are then proved bounds, and no law is drawn."""
+    monkeypatch.setattr(simulation, "MOST_EFFORT", 1)
+    table = ks.Table.from_array([[15, 1, 4], [20, 10, 6], [7, 3, 8]], axes={"county": list("abc"), "age": list("xyz")})
+    release = ks.release(table, keep=["county", "age"], mechanism=ks.Laplace(epsilon=1))
+    html = release.report()
+    assert "by a proved bound, which is too long rather than too short" in html
+    assert "would take long to simulate" in html
+    assert facts_of(release.drawn(), release.plan).curves == ()
