@@ -35,12 +35,12 @@ def sum_accuracy(blocks: BlockSamplers, sums: IntArray, count: int, level: float
     the sums (Bonferroni), and so are conservative.
     """
     level = check_level(level)
-    found = _Margins(blocks, sums, count, level).found()
+    each = _Margins(blocks, sums, count, level)
+    found = each.found()
     if simultaneous and found.basis == "estimated":
-        found = _Margins(blocks, sums, count, level).joint(found)
-    elif simultaneous and count > 1 and found.margins.any():
-        divided = _Margins(blocks, sums, count, 1 - (1 - level) / count).found(may_simulate=False)
-        found = replace(divided, basis="conservative")
+        found = each.joint(found)
+    elif simultaneous and count > 1:
+        found = each.divided()
     found.margins.setflags(write=False)
     return Accuracy(level, found.margins, found.basis, found.draws, found.error, simultaneous, what="total")
 
@@ -56,9 +56,14 @@ class _Found:
 class _Margins:
     """The margins of some sums at a level."""
 
-    def __init__(self, blocks: BlockSamplers, sums: IntArray, count: int, level: float) -> None:
+    def __init__(
+        self, blocks: BlockSamplers, sums: IntArray, count: int, level: float, pieces: SumPieces | None = None
+    ) -> None:
         self.blocks, self.sums, self.count, self.level = blocks, sums, count, level
         self.cell = free_cell(blocks.mechanism)
+        if pieces is None:
+            pieces = SumPieces.none(count) if self.cell is None else SumPieces.find(blocks.structure, sums, count)
+        self._pieces = pieces
         self._computed: dict[Kind, ExactLaw | BoundLaw] = {}
         self._reached: dict[Kind, int] = {}
         self._bounds: dict[tuple[int, int], int] = {}
@@ -90,23 +95,23 @@ class _Margins:
         """The margins, all longer by the factor that the worst of them needs in enough draws; or by bounds."""
         drawn = None if any(self._pieces.kinds) else self._drawn()
         if drawn is None:
-            return replace(
-                _Margins(self.blocks, self.sums, self.count, 1 - (1 - self.level) / self.count).found(False),
-                basis="conservative",
-            )
-        worst = np.zeros(each.draws)
-        for some, values in self._values(drawn, np.flatnonzero(each.margins), each.draws):
-            np.maximum(worst, (np.abs(values) / each.margins[some]).max(axis=1), out=worst)
+            return self.divided()
+        worst, least = np.zeros(each.draws), each.margins.copy()
+        for some, values in self._values(drawn, np.flatnonzero(self._inside), each.draws):
+            # What hardly ever has noise has a margin of 0, but all such sums together often have some.
+            least[some] = np.maximum(each.margins[some], values.any(axis=0))
+            np.maximum(worst, (np.abs(values) / np.maximum(least[some], 1)).max(axis=1), out=worst)
         chain = any(choice.chain is not None for choices, _ in drawn for choice in choices)
         # As whole numbers of thousandths, rounded up.
         factor, error = EstimatedLaw(np.ceil(worst * 1000).astype(np.int64)[:, None], chain=chain).estimated(self.level)
-        return _Found(each.margins * factor // 1000, "estimated", each.draws, error)
+        return _Found(least * factor // 1000, "estimated", each.draws, error)
 
-    @cached_property
-    def _pieces(self) -> SumPieces:
-        if self.cell is None:
-            return SumPieces.none(self.count)
-        return SumPieces.find(self.blocks.structure, self.sums, self.count)
+    def divided(self) -> _Found:
+        """The margins at the level that divides what may go wrong among the sums, none of them simulated."""
+        level = 1 - (1 - self.level) / self.count
+        others = _Margins(self.blocks, self.sums, self.count, level, self._pieces)
+        found = others.found(may_simulate=False)
+        return replace(found, basis="conservative") if found.margins.any() else found
 
     @cached_property
     def _in_blocks(self) -> BoolArray:

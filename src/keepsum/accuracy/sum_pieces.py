@@ -73,12 +73,13 @@ def _shapes(structure: Structure, sums: IntArray) -> tuple[IntArray, IntArray, l
     size = structure.sizes[number]
     some = taken < size
     # k cells have the law of the n - k others, whose sum is the opposite.
-    pairs = np.stack([size, np.minimum(taken, size - taken)], axis=1)[some]
-    different, which = np.unique(pairs, axis=0, return_inverse=True)
-    pieces = [canonical_piece(n, [(1, k), (0, n - k)]) for n, k in different.tolist()]
+    pairs = size[some] * len(sums) + np.minimum(taken, size - taken)[some]
+    different, which = np.unique(pairs, return_inverse=True)
+    shapes = [divmod(pair, len(sums)) for pair in different.tolist()]
+    pieces = [canonical_piece(n, [(1, k), (0, n - k)]) for n, k in shapes]
     alone = np.full(len(free), len(pieces), dtype=np.int64)
     return (
         np.concatenate([total[some], sums[free]]),
-        np.concatenate([which.reshape(-1), alone]),
+        np.concatenate([which, alone]),
         [*pieces, Piece(0, ((1, 1),))],
     )
