@@ -188,6 +188,11 @@ class Calls:
             (released.marginal(["b"]).accuracy, {"level": 0.95, "simultaneous": False}),
             (released.marginal(["b"]).intervals, {"level": 0.95, "simultaneous": False}),
             (released.marginal(["a"]).to_frame, {"backend": "pandas", "level": 0.95, "simultaneous": False}),
+            (released.marginal(["a"]).note_at, {"level": 0.95, "simultaneous": False}),
+            (
+                released.marginal(["a"]).save,
+                {"path": folder / "sums.csv", "level": 0.95, "simultaneous": False, "force": True},
+            ),
             (released.save, {"path": folder / "again.csv", "sign_with": None, "force": True}),
             (released.report, {"path": folder / "report.html", "level": 0.95, "force": True}),
             (lambda key: released.save(folder / "again.csv", sign_with=key, force=True), {"key": folder / "key.pem"}),

@@ -26,7 +26,8 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.records import LEVEL
 from keepsum.tables.domain import Domain
 from keepsum.tables.first_rows import FirstRows
-from keepsum.tables.frames import frame_with
+from keepsum.tables.frames import frame_of
+from keepsum.tables.intervals import IntervalTable
 from keepsum.tables.invariants import Margin, describe_margin
 from keepsum.tables.released import ReleasedTable
 
@@ -98,16 +99,24 @@ class Marginal:
     @property
     def note(self) -> str:
         """What a reader must know of these totals, in a sentence or two."""
+        return self.note_at(LEVEL)
+
+    def note_at(self, level: float, *, simultaneous: bool = False) -> str:
+        """The note, with the margin of error at a level."""
+        found = self.accuracy(level, simultaneous=simultaneous)
         if self.kept:
             return "These totals are kept exactly: they have no noise, and are not protected."
         low, high = int(self.cells.min()), int(self.cells.max())
         cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        found = self.accuracy()
         source = f", {found.source}" if found.source else ""
-        size = f": a typical {100 * found.level:.4g}% margin of error of ±{found.typical:,}{source}"
+        percent = f"{100 * found.level:.6g}%"
+        size = f"a typical {percent} margin of error of ±{found.typical:,}"
+        if found.simultaneous and len(self.cells) > 1:
+            size = f"a {percent} margin of error of up to ±{int(found.margins.max()):,} for all totals at once"
         counts = "counts of the unbiased table" if self.beside else "released counts"
         sentence = (
-            f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count{size}."
+            f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count: "
+            f"{size}{source}."
         )
         if not self.beside:
             return sentence
@@ -126,13 +135,22 @@ class Marginal:
             return self.table.to_frame(backend)
         return with_intervals(self.table, self.accuracy(level, simultaneous=simultaneous), backend)
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        level: float | None = None,
+        simultaneous: bool = False,
+        force: bool = False,
+    ) -> Path:
         """Write the totals to a file, as ``keepsum marginal`` does, completely or not at all.
 
         Parameters
         ----------
         path
             A file such as ``"states.csv"`` (or .parquet, .arrow).
+        level, simultaneous
+            With a level the file has the interval of each total too, as ``to_frame`` does.
         force
             Replace an existing file.
 
@@ -144,13 +162,26 @@ class Marginal:
         # Locks and signatures, which sums do not need.
         from keepsum.releasing.destination import check_sums
         from keepsum.sources.atomic import write_file
-        from keepsum.sources.writing import kind_of, table_bytes
+        from keepsum.sources.writing import kind_of
 
         check_flag(force, "force=")
+        check_flag(simultaneous, "simultaneous=")
         file = check_path(path, "The file of sums")
         check_sums(file, force)
-        write_file(file, table_bytes(self.table, kind_of(file)), force)
+        write_file(file, self.as_file(kind_of(file), level, simultaneous), force)
         return file
+
+    def as_file(self, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:
+        """The totals as the contents of a file of this kind: csv, parquet or arrow; with a level, and their intervals.
+
+        A file with intervals has one row per total, also where the table is wide.
+        """
+        from keepsum.sources.writing import table_bytes
+
+        if level is None:
+            return table_bytes(self.table, kind)
+        intervals = IntervalTable.of(self.table, self.accuracy(level, simultaneous=simultaneous).margins)
+        return table_bytes(intervals, kind, intervals.layout)
 
     def __repr__(self) -> str:
         words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
@@ -166,9 +197,8 @@ class Marginal:
 
 def with_intervals(table: ReleasedTable, accuracy: Accuracy, backend: str | None) -> Any:
     """A table with its intervals as a data frame: the labels, the counts, and the ends of the interval of each."""
-    name, margins = table.count, accuracy.margins
-    numbers = {name: table.counts, f"{name}_low": table.counts - margins, f"{name}_high": table.counts + margins}
-    return frame_with(table.domain, numbers, table.origin, backend)
+    intervals = IntervalTable.of(table, accuracy.margins)
+    return frame_of(intervals, backend, intervals.layout)
 
 
 def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str], beside: bool = False) -> Marginal:
