@@ -307,7 +307,7 @@ def caught(call: Callable, arguments: dict) -> BaseException | None:
 
 
 def test_the_calls_work_as_they_stand(monkeypatch, tmp_path):
-    """Else the test above would look at nothing but their first argument. Files that it left would change the result."""
+    """Else the test above would look at nothing but their first argument. It may leave files, so here are others."""
     monkeypatch.chdir(tmp_path)
     for call, arguments in Calls(tmp_path).all:
         if call is not ks.mcmc.choose_lag:  # whose meeting times here are always the same
