@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import keepsum as ks
+from keepsum.cli import app
 from support import HANG
 
 SAMPLES = Path(__file__).parents[1] / "certificates"
@@ -202,3 +203,18 @@ def test_a_margin_is_saved_with_its_intervals(tmp_path, kind):
     )
     margin.save(file, force=True)
     assert "people_low" not in file.read_bytes().decode(errors="replace")
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "invariants", "nonnegative"])
+def test_the_table_in_a_folder_stands_for_its_release(tmp_path, name):
+    """It is what ``save`` returns, and what the command line says was written."""
+    again = ks.read_release(SAMPLES / name).save(f"{tmp_path}/out/")
+    assert again == tmp_path / "out" / "table.csv"
+    release = ks.read_release(again)
+    assert release.certificate == ks.read_release(tmp_path / "out").certificate
+    assert ks.verify(again)
+    assert app.run(["show", str(again)]) == 0
+    other = ks.read_release(SAMPLES / "margins").save(tmp_path / "out" / "other.csv")
+    assert ks.read_release(other).certificate != release.certificate
+    with pytest.raises(ks.InputError, match="there is none"):
+        ks.read_release(tmp_path / "out" / "another.csv")

@@ -35,13 +35,21 @@ def belongs_to(path: Path) -> str:
     return f" This is the unbiased table of a release: name its {what}, {str(place)!r}."
 
 
+def is_in_folder(path: Path) -> bool:
+    """Whether a file is the table in the folder of a release, which has no certificate of its own name."""
+    named = path.stem == "table" and path.suffix.lower() in KINDS
+    return named and path.with_name("certificate.json").is_file() and not path.with_suffix(".certificate.json").exists()
+
+
 def release_of(path: Path) -> Path:
     """The table or folder of the release that a certificate is of, by its name; any other path as it is.
+
+    The table in the folder of a release, which ``Release.save`` returns, stands for the folder.
 
     >>> [str(release_of(Path(name))) for name in ("out/certificate.json", "r.certificate.json", "r.csv")]
     ['out', 'r.csv', 'r.csv']
     """
-    if path.name == "certificate.json":
+    if path.name == "certificate.json" or is_in_folder(path):
         return path.parent
     if not path.name.endswith(".certificate.json"):
         return path
