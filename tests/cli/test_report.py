@@ -111,6 +111,21 @@ def test_only_a_release_that_verifies_has_a_report(run, tmp_path):
 # -- with the release, and after it ----------------------------------------------------------------
 
 
+def test_the_report_of_a_signed_release_says_who_signed_it(run, tmp_path):
+    """What is written with the release is what its files give afterwards."""
+    assert run("keygen", "key.pem").returncode == 0
+    assert run(*RELEASE, "out/", "--sign", "key.pem", "--report").returncode == 0
+    folder = tmp_path / "out"
+    key = json.loads((folder / "certificate.json").read_bytes())["signature"]["public_key"]
+    written = {name: (folder / name).read_text() for name in MADE}
+    assert key in written["report.html"]
+    assert f"Signed by {key}" in written["registry.json"]
+    assert "--key" in written["report.html"]
+    assert run("report", "out/", "--force").returncode == 0
+    assert {name: (folder / name).read_text() for name in MADE} == written
+    assert run("verify", "out/", "--key", "key.pub.pem").returncode == 0
+
+
 def test_a_release_with_its_report(run, tmp_path):
     done = run(*RELEASE, "out/", "--report")
     assert done.returncode == 0

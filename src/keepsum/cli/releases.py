@@ -320,6 +320,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
 def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | None]:
     """Draw a release and write it; ``after`` is what is said if something fails after that, unless it is the last."""
     from keepsum.releasing.destination import put
+    from keepsum.releasing.signing import sign
 
     before = Done.words
     place = one.place
@@ -331,7 +332,9 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
                 rng = None if call.seed is None else ks.rng(seed=call.seed)
                 drawn = one.prepared.draw(rng, _threads(), None if receipt is None else receipt.record)
                 released, problem = _published(drawn, one, step)
-            file = put(released, place, one.key, call.force, orphan)
+            if one.key is not None:  # before it is written, so that what is said of the release is true of its file
+                released = replace(released, certificate=sign(released.certificate, one.key))
+            file = put(released, place, None, call.force, orphan)
             record_release(place, released.certificate.ledger)
             if receipt is not None:
                 receipt.released(released.certificate.table.sha256)
