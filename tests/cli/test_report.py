@@ -13,6 +13,7 @@ import keepsum as ks
 from keepsum.cli import app
 from keepsum.report.embedding import MOST_CELLS
 from keepsum.report.nist import as_markdown
+from keepsum.report.page import Names
 from keepsum.report.registry import registry_entry
 from keepsum.report.writing import ReportFiles
 
@@ -240,3 +241,34 @@ def test_python_writes_it_too(tmp_path, released):
         released.report(path)
     assert released.report(path, level=0.5, force=True) == path
     assert "50% margins of error" in path.read_text()
+
+
+def test_what_a_publisher_filled_in_stays(run, tmp_path):
+    """A report that is made again replaces the page, not the work of the publisher."""
+    assert run(*RELEASE, "out/", "--report").returncode == 0
+    file = tmp_path / "out" / "registry.json"
+    document = json.loads(file.read_text())
+    document["entry"]["url_slug"] = "children-2026"
+    document["entry"]["deployment"]["basic"]["name"] = "Children"
+    file.write_text(json.dumps(document))
+    assert run("report", "out/", "--force").returncode == 0
+    again = json.loads(file.read_text())
+    assert again["entry"]["url_slug"] == "children-2026"
+    assert again["entry"]["deployment"]["basic"]["name"] == "Children"
+    assert "url_slug" not in again["fill_in"]["required"]
+    file.write_text("not an entry")
+    assert run("report", "out/", "--force").returncode == 0
+    assert json.loads(file.read_text())["entry"]["url_slug"] is None
+
+
+@pytest.mark.parametrize(
+    ("page", "entry"),
+    [
+        ("a/report.html", "registry.json"),
+        ("a/my_report.html", "my_report.registry.json"),
+        ("a/r.report.html", "r.registry.json"),
+        ("a/page.htm", "page.registry.json"),
+    ],
+)
+def test_names_beside_a_page(page, entry):
+    assert ReportFiles(Path(page), None, Names()).registry == Path("a") / entry

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
@@ -73,8 +74,8 @@ class ReportFiles:
 
     def _beside(self, name: str) -> Path:
         """``registry.json`` beside ``report.html``, and ``released.registry.json`` beside ``released.report.html``."""
-        stem = self.report.stem.removesuffix("report")
-        return self.report.with_name(f"{stem}{'.' * bool(stem and not stem.endswith('.'))}{name}")
+        stem = f".{self.report.stem}".removesuffix(".report").removeprefix(".")
+        return self.report.with_name(f"{stem}.{name}" if stem else name)
 
     def margins_of(self, cells: int) -> Path | None:
         """Where the table with margins goes, if it is written for so many cells."""
@@ -133,9 +134,17 @@ def written(facts: ReportFacts, certificate: Certificate, files: ReportFiles) ->
     return {
         files.report: page(facts, files.names, _version()).encode(),
         **({} if margins is None else {margins: facts.cells.to_csv()}),
-        files.registry: registry.as_json(registry.registry_entry(certificate)),
+        files.registry: registry.as_json(registry.registry_entry(certificate, _filled_in(files.registry))),
         files.nist: nist.as_markdown(certificate).encode(),
     }
+
+
+def _filled_in(file: Path) -> Mapping[str, Any] | None:
+    """What the publisher has filled in, if there is an entry already: it stays when the report is made again."""
+    try:
+        return registry.filled_in(file.read_bytes())
+    except (OSError, InputError):
+        return None
 
 
 def _is_of(file: Path, release: Drawn) -> bool:
