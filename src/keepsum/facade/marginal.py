@@ -19,6 +19,7 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.query_laws import check_level
 from keepsum.accuracy.sum_margins import sum_accuracy
 from keepsum.accuracy.sums import sum_deviations
+from keepsum.accuracy.words import percent
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import product
 from keepsum.lattice.structure import decompose
@@ -104,7 +105,7 @@ class Marginal:
         cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         found = self.accuracy()
         source = f", {found.source}" if found.source else ""
-        size = f": a typical {100 * found.level:.4g}% margin of error of ±{found.typical:,}{source}"
+        size = f": a typical {percent(found.level)} margin of error of ±{found.typical:,}{source}"
         counts = "counts of the unbiased table" if self.beside else "released counts"
         sentence = (
             f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count{size}."
