@@ -19,6 +19,7 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.query_laws import check_level
 from keepsum.accuracy.sum_margins import sum_accuracy
 from keepsum.accuracy.sums import sum_deviations
+from keepsum.accuracy.words import percent
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import product
 from keepsum.lattice.structure import decompose
@@ -109,10 +110,9 @@ class Marginal:
         low, high = int(self.cells.min()), int(self.cells.max())
         cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         source = f", {found.source}" if found.source else ""
-        percent = f"{100 * found.level:.6g}%"
-        size = f"a typical {percent} margin of error of ±{found.typical:,}"
+        size = f"a typical {percent(found.level)} margin of error of ±{found.typical:,}"
         if found.simultaneous and len(self.cells) > 1:
-            size = f"a {percent} margin of error of up to ±{int(found.margins.max()):,} for all totals at once"
+            size = f"a {percent(found.level)} margin of error of up to ±{int(found.margins.max()):,} for all totals at once"
         counts = "counts of the unbiased table" if self.beside else "released counts"
         sentence = (
             f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count: "
