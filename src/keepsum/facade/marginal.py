@@ -112,7 +112,8 @@ class Marginal:
         source = f", {found.source}" if found.source else ""
         size = f"a typical {percent(found.level)} margin of error of ±{found.typical:,}"
         if found.simultaneous and len(self.cells) > 1:
-            size = f"a {percent(found.level)} margin of error of up to ±{int(found.margins.max()):,} for all totals at once"
+            largest = int(found.margins.max())
+            size = f"a {percent(found.level)} margin of error of up to ±{largest:,} for all totals at once"
         counts = "counts of the unbiased table" if self.beside else "released counts"
         sentence = (
             f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count: "
