@@ -122,7 +122,10 @@ def test_simultaneous_margins_at_high_levels(size, level):
 def test_levels_that_are_too_high():
     computed = ks.plan(ks.Invariants.subsets(4, [range(3)]), ks.Laplace(epsilon=1))
     simulated = ks.plan(two_way(), ks.Laplace(epsilon=1, norm="l2"))
+    pair = ks.plan(ks.Invariants.subsets(2, [range(2)]), ks.Laplace(epsilon=3))
+    assert pair.accuracy(1 - 2e-9).typical == 3  # 2 exp(-6 * 4) / (1 + exp(-6)) is beyond
     for ask in (
+        lambda: pair.accuracy(1 - 1e-9),
         lambda: computed.accuracy(1 - 1e-9, simultaneous=True),
         lambda: computed.noise.quantile(0, 1e-9),
         lambda: simulated.accuracy(1 - 1e-9),

@@ -114,7 +114,7 @@ def margin(law: CellLaw, size: int, level: float) -> int:
     weights = law.weights(size)
     covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
     reached = np.flatnonzero(covered >= level + MARGIN)
-    if not len(reached):
+    if not len(reached) or level > 1 - 2 * MARGIN:  # beyond, rounding decides where the sum of all weights is reached
         raise InputError(f"Level must be at most {1 - 2 * MARGIN} for this law, got {given(level)}.")
     return int(reached[0])
 
