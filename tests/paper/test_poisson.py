@@ -98,6 +98,7 @@ def test_without_noise_the_likelihood_is_the_usual_one():
     assert exact.errors == pytest.approx(usual.errors, rel=1e-3)
 
 
+@pytest.mark.audit
 def test_the_likelihood_covers_and_what_ignores_the_noise_does_not():
     """95% of 100 data sets, at an error rate of 1e-6; the same fit with the wrong noise is rejected too."""
     counties = Counties.under(ks.Laplace(epsilon="0.25"))

@@ -320,7 +320,7 @@ def test_noise_that_is_not_known_exactly(children):
     for mechanism, basis in (
         (ks.Laplace(epsilon=1), "estimated"),
         (ks.Laplace(epsilon=1, norm="l2"), "estimated"),
-        (ks.Gaussian(sigma=2), "conservative"),
+        (ks.Gaussian(sigma=2), "estimated"),
     ):
         plan = ks.plan(kept, mechanism)
         assert plan.noise.law(0).basis == basis
