@@ -17,7 +17,7 @@ from keepsum.sampling.l1.focus.envelopes import PEAK_ROOM, envelope
 from keepsum.sampling.l1.focus.fixed_point import FixedLaws, cell_law, convolved, exponentials, weighted
 from keepsum.sampling.l1.focus.laws import ALWAYS, float_law, float_laws
 from keepsum.sampling.l1.focus.sampler import NestedFocus
-from keepsum.sampling.l1.focus.tree import NONE, Kinds, Totals
+from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
 
 DIGITS = 260
 TREES = {
@@ -36,7 +36,7 @@ def exact_weights(name):
         with mp.workprec(DIGITS + 40):
             rate = mp.mpf(weight.numerator) / weight.denominator
             powers = np.array([int(mp.exp(-rate * abs(s)) * 2**DIGITS) for s in range(-far, far + 1)], dtype=object)
-        if NONE not in (left, right):
+        if ABSENT not in (left, right):
             below = np.convolve(tables[left], tables[right], mode="same")
             powers = below * 2**DIGITS // below[far] * powers // 2**DIGITS
         tables.append(powers)
@@ -50,7 +50,7 @@ def test_errors_of_fixed_point_weights_are_bounded(name, bits):
     kinds = Kinds(TREES[name])
     laws = FixedLaws(kinds.all)
     for number, kind in enumerate(kinds.all):
-        if kind.left != NONE and kind.right == NONE:
+        if kind.left != ABSENT and kind.right == ABSENT:
             continue
         law = laws.law(number, bits)
         assert law.error < 2 ** (bits // 4)
@@ -103,7 +103,8 @@ def test_floats_lie_within_their_bounds(name, tail_bits):
         if law is ALWAYS:
             continue
         exact = exact_weights(name)[number][: law.reach + 21] / 2.0**DIGITS
-        low, high = law.bounds(np.arange(law.reach + 21))
+        place = law.place(np.arange(law.reach + 21))
+        low, high = law.lower[place], law.upper[place]
         assert (low * (1 - 1e-15) <= exact).all()
         assert (exact <= high * (1 + 1e-15)).all()
         assert (high - low)[: law.reach + 1].max() < 1e-14
@@ -118,7 +119,7 @@ def test_no_part_weighs_more_than_its_envelope(name, tail_bits):
     laws = float_laws(kinds, tail_bits)
     checked = 0
     for number, (left, right, *_) in enumerate(kinds.all):
-        if NONE in (left, right):
+        if ABSENT in (left, right):
             continue
         table = envelope(laws[left], laws[right], laws[number].reach)
         reach = 2 * max(laws[left].reach, laws[right].reach)
@@ -143,8 +144,8 @@ def test_tables_split_sums_as_far_as_their_laws_reach(name):
     """So that the referee draws a part about as seldom as a sum lies beyond its table."""
     sampler = NestedFocus(TREES[name])
     for number, (left, right, *_) in enumerate(sampler.kinds.all):
-        if left != NONE:
-            reach, parts = sampler.laws[number].reach, [sampler.laws[k].reach for k in (left, right) if k != NONE]
+        if left != ABSENT:
+            reach, parts = sampler.laws[number].reach, [sampler.laws[k].reach for k in (left, right) if k != ABSENT]
             assert sampler._tables.split_reach[number] >= min(reach, 0.8 * min(parts)), (left, right)
 
 

@@ -98,6 +98,31 @@ def test_no_focus_has_the_variance_of_free_noise():
     assert laws.variance_of_cell(3) == pytest.approx(one, rel=1e-9)
 
 
+def test_narrow_sums_among_wide_ones():
+    """A cell of 300 beside a total of 10 with a heavy weight, all kept: against a direct convolution."""
+    epsilon, weight = 0.05, 4.0
+    tree = Totals([-1, 0], [300, 10], [None, Fraction(4)], Fraction(1, 20))
+    laws = FocusLaws(tree)
+    reach = 2_000
+    place = np.abs(np.arange(-reach, reach + 1))
+    cell = np.exp(-epsilon * place) * np.tanh(epsilon / 2)
+
+    def many(count):
+        law = (place == 0).astype(float)
+        for _ in range(count):
+            law = np.convolve(law, cell, mode="same")
+        return law
+
+    focused = many(10) * np.exp(-weight * place)
+    one = cell * np.convolve(many(30), focused, mode="same")
+    few = FocusLaws(Totals([-1, 0], [31, 10], [None, Fraction(4)], Fraction(1, 20)))
+    assert few.variance_of_cell(0) == pytest.approx(one @ place**2 / one.sum(), rel=1e-9)
+    total = focused * many(31)
+    assert few.variance_of_total(1) == pytest.approx(total @ place**2 / total.sum(), rel=1e-9)
+    # With so many more cells beside it, a total of 10 is hardly bound by what is kept.
+    assert laws.variance_of_total(1) == pytest.approx(focused @ place**2 / focused.sum(), rel=1e-3)
+
+
 @pytest.mark.parametrize("tree", [MIXED, KEPT], ids=["mixed", "kept"])
 def test_drawn_noise_has_these_variances(tree):
     """Those of all totals and cells at once: within 6 standard errors."""

@@ -11,14 +11,14 @@ from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.focus.laws import float_laws
 from keepsum.sampling.l1.focus.sampler import NestedFocus
 from keepsum.sampling.l1.focus.sizes import entries_of
-from keepsum.sampling.l1.focus.tree import NONE, Kinds, Totals
+from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
 
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
 
 def hierarchy(states, cells, weights, epsilon):
     """So many counties in each state, all with as many cells."""
-    parents, sizes, focus = [NONE], [0], [weights[0]]
+    parents, sizes, focus = [ABSENT], [0], [weights[0]]
     for counties in states:
         state = len(parents)
         parents += [0] + [state] * counties
@@ -40,14 +40,14 @@ def test_each_cell_is_drawn_once_and_parts_come_before_sums():
     assert [len(root.order) for root in kinds.roots] == [5, 5, 2]
     for number, kind in enumerate(kinds.all):
         assert max(kind.left, kind.right) < number
-        parts = [kinds.all[part].cells for part in (kind.left, kind.right) if part != NONE]
+        parts = [kinds.all[part].cells for part in (kind.left, kind.right) if part != ABSENT]
         assert kind.cells == (sum(parts) or 1)
 
 
 def test_a_weight_of_one_cell_adds_to_its_rate():
     kinds = Kinds(Totals([-1, 0], [0, 1], [HALF, THIRD], HALF))
     assert kinds.all[kinds.of_total[0]].weight == HALF + THIRD + HALF
-    assert kinds.all[kinds.of_total[0]].left == NONE
+    assert kinds.all[kinds.of_total[0]].left == ABSENT
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ If p(m + 1) and p(m - 1) exceed p(m) by a share of at most r, no p(m + j) exceed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +25,9 @@ from keepsum._arrays import BoolArray, Floats, IntArray
 from keepsum.sampling.l1.focus.kernel_arguments import ROUNDING
 from keepsum.sampling.l1.focus.laws import FloatLaw
 
-RISE = 2.0**-40  # r; blocks are shorter than 2^30
-PEAK_ROOM = 1 + 2.0**-9  # more than (1 + r)^b, and than the rounding of peaks
-LONGEST = 2**30
+RISE = 2.0**-41  # r; blocks are shorter than 2^30
+PEAK_ROOM = 1.001  # more than (1 + r)^b and the rounding of peaks
+LONGEST_BLOCK = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,19 @@ def envelope(left: FloatLaw, right: FloatLaw, reach: int) -> Envelope:
     """How sums split, for y = 0 to ``reach`` or as far as errors are small."""
     y = np.arange(reach + 1)
     middle = _modes(left, right, reach)
-    known = np.cumprod(_known(left, right, y, middle)).astype(bool)
-    y, middle = y[known], middle[known]
-    block = _blocks(left, right, y, middle)
-    good = np.cumprod(_halves(left, right, y, middle, block)).astype(bool)
+    least, most = _lower(left, right, y, middle), _upper(left, right, y, middle)
+    for step in () if left is right else (1, -1):  # parts that are alike have the mode y / 2
+        most = np.maximum(most, _upper(left, right, y, middle + step))
+    known = np.cumprod(most <= least * (1 + RISE)).astype(bool)
+    y, middle, least = y[known], middle[known], least[known]
+
+    def halved(block: IntArray) -> BoolArray:
+        ends = np.maximum(_upper(left, right, y, middle + block), _upper(left, right, y, middle - block))
+        done: BoolArray = 2 * ends <= least
+        return done
+
+    block = _shortest(halved, len(y))
+    good = np.cumprod(halved(block)).astype(bool)
     peak = left.values[middle] * right.values[np.minimum(y - middle, right.reach)] * PEAK_ROOM
     return Envelope(middle[good], block[good], peak[good])
 
@@ -68,35 +78,25 @@ def _modes(left: FloatLaw, right: FloatLaw, reach: int) -> IntArray:
     return modes[np.minimum(y, len(modes) - 1)]
 
 
-def _known(left: FloatLaw, right: FloatLaw, y: IntArray, middle: IntArray) -> BoolArray:
-    """Whether p(m) is known well, and its neighbours are hardly larger."""
-    low, high = _product(left, right, y, middle)
-    for step in () if left is right else (1, -1):  # parts that are alike have the mode y / 2
-        high = np.maximum(high, _product(left, right, y, middle + step)[1])
-    return high <= low * (1 + RISE)
-
-
-def _blocks(left: FloatLaw, right: FloatLaw, y: IntArray, middle: IntArray) -> IntArray:
-    """The shortest b for each y, by bisection."""
-    low, high = np.zeros_like(y), np.ones_like(y)
-    while not (done := _halves(left, right, y, middle, high)).all() and high.max(initial=1) < LONGEST:
+def _shortest(halved: Callable[[IntArray], BoolArray], count: int) -> IntArray:
+    """For each y the shortest block at whose end p has halved, by bisection; any if there is none."""
+    low, high = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
+    while not (done := halved(high)).all() and high.max() < LONGEST_BLOCK:
         low, high = np.where(done, low, high), np.where(done, high, 2 * high)
     while (high - low > 1).any():
         between = (low + high) // 2
-        done = _halves(left, right, y, middle, between)
+        done = halved(between)
         low, high = np.where(done, low, between), np.where(done, between, high)
     return high
 
 
-def _halves(left: FloatLaw, right: FloatLaw, y: IntArray, middle: IntArray, block: IntArray) -> BoolArray:
-    """Whether p has halved at this distance from m, on both sides."""
-    low, _ = _product(left, right, y, middle)
-    ends = [_product(left, right, y, middle + step)[1] for step in (block, -block)]
-    halved: BoolArray = (2 * ends[0] <= low) & (2 * ends[1] <= low)
-    return halved
+def _lower(left: FloatLaw, right: FloatLaw, y: IntArray, u: IntArray) -> Floats:
+    """Lower bounds on p(u)."""
+    product: Floats = left.lower[left.place(u)] * right.lower[right.place(y - u)] * (1 - ROUNDING)
+    return product
 
 
-def _product(left: FloatLaw, right: FloatLaw, y: IntArray, u: IntArray) -> tuple[Floats, Floats]:
-    """Bounds on p(u)."""
-    (low, high), (other_low, other_high) = left.bounds(u), right.bounds(y - u)
-    return low * other_low * (1 - ROUNDING), high * other_high * (1 + ROUNDING)
+def _upper(left: FloatLaw, right: FloatLaw, y: IntArray, u: IntArray) -> Floats:
+    """Upper bounds on p(u)."""
+    product: Floats = left.upper[left.place(u)] * right.upper[right.place(y - u)] * (1 + ROUNDING)
+    return product

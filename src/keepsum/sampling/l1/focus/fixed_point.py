@@ -20,7 +20,7 @@ from fractions import Fraction
 from flint import fmpz_poly
 
 from keepsum.sampling.core.balls import ball, floor_exact
-from keepsum.sampling.l1.focus.tree import NONE, Kind
+from keepsum.sampling.l1.focus.tree import ABSENT, Kind
 
 GUARD = 64  # bits, for the errors of powers that are computed one from the other
 
@@ -69,14 +69,14 @@ class FixedLaws:
         while waiting:
             number = waiting[-1]
             left, right, weight, _ = self._kinds[number]
-            missing = [part for part in (left, right) if part != NONE and (part, bits) not in self._made]
+            missing = [part for part in (left, right) if part != ABSENT and (part, bits) not in self._made]
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
             if (number, bits) in self._made:
                 continue
-            if left == NONE:
+            if left == ABSENT:
                 made = cell_law(weight, bits)
             else:
                 made = convolved(self._made[left, bits], self._made[right, bits], bits)

@@ -6,10 +6,10 @@ import numpy as np
 
 from keepsum.sampling.core.compiling import inner_kernel, kernel
 from keepsum.sampling.core.kernel_arguments import State, States, Task
-from keepsum.sampling.core.kernels import DONE, MORE, TIE_DRAW, TINY, accept, settled
+from keepsum.sampling.core.kernels import DONE, MORE, TIE_DRAW, TINY, accept, compare, settled
 from keepsum.sampling.l1.focus.kernel_arguments import ROUNDING, FocusRoom, FocusTables
 
-PROPOSE, ACCEPT = 0, 1  # the stages of a part
+PROPOSE_PART, ACCEPT_PART = 0, 1  # the stages of a part
 OFFSET = 1 << 40  # answers must not be negative, sums may be
 PLACE_BITS = 32  # of a proposal's word, for the place in a block
 MANY = 60  # halvings, from which on floats are not asked
@@ -27,16 +27,15 @@ def weights(tables: FocusTables, kind, total):
     return max(0.0, value * (1.0 - ROUNDING) - error), value * (1.0 + ROUNDING) + error
 
 
-@kernel
-def accept_part(words, state: State, tables: FocusTables, kind, y):
-    """Accept the part ``state.value``, proposed in block ``state.step``: 1 or 0, or MORE, or TIE_ACCEPT."""
-    if state.step > MANY:
-        return accept(words, state, tables.shift, 0.0, 1.0)
-    low, high = weights(tables, tables.left[kind], state.value)
-    other_low, other_high = weights(tables, tables.right[kind], y - state.value)
-    scale = np.float64(np.int64(1) << state.step) / tables.peak[tables.split_start[kind] + y]
-    low, high = low * other_low * scale * (1.0 - ROUNDING), high * other_high * scale * (1.0 + ROUNDING) + TINY
-    return accept(words, state, tables.shift, low, min(1.0, high))
+@inner_kernel
+def chances(tables: FocusTables, kind, y, u, step):
+    """Bounds on the chance that a part u of y is accepted, proposed in block ``step``."""
+    if step > MANY:
+        return 0.0, 1.0
+    low, high = weights(tables, tables.left[kind], u)
+    other_low, other_high = weights(tables, tables.right[kind], y - u)
+    scale = np.float64(np.int64(1) << step) / tables.peak[tables.split_start[kind] + y]
+    return low * other_low * scale * (1.0 - ROUNDING), min(1.0, high * other_high * scale * (1.0 + ROUNDING) + TINY)
 
 
 @kernel
@@ -79,18 +78,71 @@ def draw_part(words, state: State, tables: FocusTables, kind, y):
             return value
         return np.int64(TIE_DRAW) if state.position < len(words) else np.int64(MORE)
     while True:
-        if state.stage == PROPOSE:
+        if state.stage == PROPOSE_PART:
             code = propose_part(words, state, tables, tables.split_start[kind] + y)
             if code != DONE:
                 return code
-            state.stage = ACCEPT
-        code = accept_part(words, state, tables, kind, y)
+            state.stage = ACCEPT_PART
+        low, high = chances(tables, kind, y, state.value, state.step)
+        code = accept(words, state, tables.shift, low, high)
         if code < 0:
             return code
-        state.stage = PROPOSE
+        state.stage = PROPOSE_PART
         state.step = 0
         if code == 1:
             return state.value + OFFSET
+
+
+@inner_kernel
+def try_part(words, position, tables: FocusTables, kind, y):
+    """Propose and accept a part of a sum y >= 0 with the two words at hand.
+
+    Returns 1 or 0, and the part; or MORE, if a comparison is left open or a proposal takes more words: then nothing has
+    happened, and ``draw_part`` does the same step by step.
+    """
+    place, word = tables.split_start[kind] + y, words[position]
+    halvings = (word >> np.uint64(PLACE_BITS)) & ((np.uint64(1) << np.uint64(tables.halving_bits)) - np.uint64(1))
+    product = (word & np.uint64((1 << PLACE_BITS) - 1)) * np.uint64(tables.block[place])
+    if halvings == 0 or (product & np.uint64((1 << PLACE_BITS) - 1)) < np.uint64(tables.block[place]):
+        return np.int64(MORE), np.int64(0)
+    step, first = np.int64(0), np.uint64(1) << np.uint64(tables.halving_bits - 1)
+    while halvings < first:
+        halvings <<= np.uint64(1)
+        step += 1
+    distance = step * tables.block[place] + np.int64(product >> np.uint64(PLACE_BITS))
+    u = tables.middle[place] + (distance if word >> np.uint64(63) else -1 - distance)
+    low, high = chances(tables, kind, y, u, step)
+    return compare(words[position + 1], tables.shift, low, high), u
+
+
+@kernel
+def split_quickly(words, state: State, tables: FocusTables, room: FocusRoom, out, base, start):
+    """Split sums as far as the words at hand and the absence of ties allow: the loop where the time goes."""
+    kinds, sums, order = room.kinds, room.sums, tables.order
+    position, top, cell, tries, last = state.position, state.node - 1, state.cell, np.int64(0), len(words) - 2
+    while top >= 0 and position <= last:
+        kind, y = kinds[top], sums[top]
+        left, right = tables.left[kind], tables.right[kind]
+        if left < 0:
+            out[base + order[start + cell]] = y
+            cell += 1
+            top -= 1
+            continue
+        if abs(y) > tables.split_reach[kind]:
+            break
+        code, u = try_part(words, position, tables, kind, abs(y))
+        if code < 0:
+            break
+        position += 2
+        tries += 1
+        if code == 1:
+            u = u if y >= 0 else -u
+            if right >= 0:
+                kinds[top], sums[top] = right, y - u
+                top += 1
+            kinds[top], sums[top] = left, u
+    state.position, state.node, state.cell = position, top + 1, cell
+    state.tries += tries
 
 
 @kernel
@@ -98,6 +150,10 @@ def split_sums(words, state: State, tables: FocusTables, room: FocusRoom, out, b
     """Split sums until all are cells, the left part of each first; ``state.node`` of them are waiting."""
     kinds, sums = room.kinds, room.sums
     while state.node > 0:
+        if state.stage == PROPOSE_PART and state.step == 0 and state.answer < 0:
+            split_quickly(words, state, tables, room, out, base, start)
+            if state.node == 0:
+                break
         top = state.node - 1
         kind, y = kinds[top], sums[top]
         left, right = tables.left[kind], tables.right[kind]

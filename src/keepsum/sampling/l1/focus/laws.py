@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.focus.fixed_point import FixedLaw, FixedLaws
 from keepsum.sampling.l1.focus.kernel_arguments import ROUNDING
-from keepsum.sampling.l1.focus.tree import NONE, Kinds
+from keepsum.sampling.l1.focus.tree import ABSENT, Kinds
 
 BITS = 128  # of the laws that floats are made from
 TAIL_BITS = 64  # tables end where weights are 2^-64 of that of 0
@@ -31,13 +32,20 @@ class FloatLaw:
         """How far the table goes."""
         return len(self.values) - 1
 
-    def bounds(self, totals: IntArray) -> tuple[Floats, Floats]:
-        """Bounds on W(s) / W(0)."""
-        distance = np.abs(totals)
-        inside = distance <= self.reach
-        values = np.where(inside, self.values[np.minimum(distance, self.reach)], 0.0)
-        low = np.maximum(values * (1 - ROUNDING) - self.error, 0.0)
-        return low, np.where(inside, values * (1 + ROUNDING) + self.error, self.beyond)
+    @cached_property
+    def lower(self) -> Floats:
+        """Lower bounds; the last one is for all sums beyond the table."""
+        return np.append(np.maximum(self.values * (1 - ROUNDING) - self.error, 0.0), 0.0)
+
+    @cached_property
+    def upper(self) -> Floats:
+        """Upper bounds; the last one is for all sums beyond the table."""
+        return np.append(self.values * (1 + ROUNDING) + self.error, self.beyond)
+
+    def place(self, totals: IntArray) -> IntArray:
+        """Where the bounds for these sums stand."""
+        places: IntArray = np.minimum(np.abs(totals), len(self.values))
+        return places
 
 
 ALWAYS = FloatLaw(np.ones(1), 0.0, 1.0)  # the other part of a free root: whatever it is, it weighs the same
@@ -63,7 +71,7 @@ def float_law(law: FixedLaw, tail_bits: int) -> FloatLaw:
 def float_laws(kinds: Kinds, tail_bits: int = TAIL_BITS) -> list[FloatLaw]:
     """The law of each kind that is a part of another. The sum of a root is 0 whatever its law."""
     fixed = FixedLaws(kinds.all)
-    parts = {part for kind in kinds.all for part in (kind.left, kind.right) if part != NONE}
+    parts = {part for kind in kinds.all for part in (kind.left, kind.right) if part != ABSENT}
     return [
         float_law(fixed.law(number, BITS), tail_bits) if number in parts else ALWAYS for number in range(len(kinds.all))
     ]

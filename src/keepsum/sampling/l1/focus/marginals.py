@@ -19,7 +19,7 @@ from scipy.signal import fftconvolve
 
 from keepsum._arrays import Floats
 from keepsum.sampling.l1.focus.laws import FloatLaw, float_laws
-from keepsum.sampling.l1.focus.tree import NONE, Kinds, Totals
+from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
 
 NOISE = 1e-14  # of a Fourier transform, relative to the largest number
 
@@ -48,9 +48,9 @@ class FocusLaws:
     def law_of_total(self, node: int) -> Floats:
         """The chances of the sums 0, 1, 2, ... of a total's noise; those of -1, -2, ... are the same."""
         parents, kinds = self._totals.parents, self._kinds
-        while parents[node] != NONE and kinds.of_total[node] == kinds.without_weight[parents[node]]:
+        while parents[node] != ABSENT and kinds.of_total[node] == kinds.without_weight[parents[node]]:
             node = parents[node]  # it has no other part, so that both have the same sum
-        if self._totals.weights[node] is None or kinds.of_total[node] == NONE:
+        if self._totals.weights[node] is None or kinds.of_total[node] == ABSENT:
             return np.ones(1)
         return _normed(self._outside[self._of_total[node]], self._laws[kinds.of_total[node]].values)
 
@@ -72,12 +72,12 @@ class FocusLaws:
     def _outside_of_total(self, node: int) -> int:
         """Which O a total has."""
         kind, parent = self._kinds.of_total[node], self._totals.parents[node]
-        if kind == NONE:
-            return NONE
+        if kind == ABSENT:
+            return ABSENT
         if self._totals.weights[node] is None:
-            return self._numbered((NONE, NONE, Fraction(0), NONE), np.ones(1))
-        if parent == NONE:
-            return self._numbered((NONE, kind, Fraction(0), NONE), np.ones(self._laws[kind].reach + 1))
+            return self._numbered((ABSENT, ABSENT, Fraction(0), ABSENT), np.ones(1))
+        if parent == ABSENT:
+            return self._numbered((ABSENT, kind, Fraction(0), ABSENT), np.ones(self._laws[kind].reach + 1))
         return self._below(parent, kind)
 
     def _below(self, node: int, part: int) -> int:
@@ -104,7 +104,7 @@ class FocusLaws:
                 return path
             left, right, weight, _ = self._kinds.all[number]
             for one, other in ((left, right), (right, left)):
-                if NONE not in (one, other) and not weight and one not in seen:
+                if ABSENT not in (one, other) and not weight and one not in seen:
                     seen.add(one)
                     ways.append((one, [*path, (other, self._laws[one].reach)]))
         raise AssertionError(f"kind {part} is no part of kind {kind}")

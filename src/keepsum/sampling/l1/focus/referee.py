@@ -8,7 +8,7 @@ from fractions import Fraction
 from keepsum.sampling.core.rng import LazyUniform, Stream
 from keepsum.sampling.l1.focus.envelopes import PEAK_ROOM, RISE
 from keepsum.sampling.l1.focus.fixed_point import FixedLaws
-from keepsum.sampling.l1.focus.tree import NONE, Kind
+from keepsum.sampling.l1.focus.tree import ABSENT, Kind
 
 LEAST_BITS = 192  # of the tables that are asked first
 KEPT = 1000  # envelopes that are kept for the next question
@@ -40,14 +40,15 @@ class FocusReferee:
 
     def _envelope(self, kind: int, y: int) -> tuple[int, int, Fraction]:
         """m, b and the peak, with as many digits as it takes to prove them."""
-        if (kind, y) not in self._envelopes:
-            if len(self._envelopes) >= KEPT:
-                self._envelopes.clear()
-            bits = LEAST_BITS
-            while (proved := self._proved(kind, y, bits)) is None:
-                bits *= 2
-            self._envelopes[kind, y] = proved
-        return self._envelopes[kind, y]
+        known = self._envelopes.get((kind, y))
+        bits = LEAST_BITS
+        while known is None:
+            known = self._proved(kind, y, bits)
+            bits *= 2
+        if len(self._envelopes) >= KEPT:
+            self._envelopes.clear()
+        self._envelopes[kind, y] = known
+        return known
 
     def _proved(self, kind: int, y: int, bits: int) -> tuple[int, int, Fraction] | None:
         """The same with so many bits, None if these are too few. p rises up to its mode and falls from there on."""
@@ -85,7 +86,7 @@ class FocusReferee:
         left, right, *_ = self._kinds[kind]
         low = high = 1
         for part, total in ((left, u), (right, y - u)):
-            if part != NONE:
+            if part != ABSENT:
                 law = self._laws.law(part, bits)
                 value = law[total]
                 low, high = low * max(0, value - law.error), high * (value + law.error)

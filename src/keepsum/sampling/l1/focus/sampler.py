@@ -23,7 +23,7 @@ from keepsum.sampling.l1.focus.kernel_arguments import FocusRoom, FocusTables
 from keepsum.sampling.l1.focus.kernels import OFFSET, fill_trees
 from keepsum.sampling.l1.focus.laws import ALWAYS, TAIL_BITS, FloatLaw, float_laws
 from keepsum.sampling.l1.focus.referee import FocusReferee
-from keepsum.sampling.l1.focus.tree import NONE, Kinds, Totals
+from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
 
 HALVING_BITS = 31  # of a proposal's word: the place takes 32, and the side one
 
@@ -131,9 +131,9 @@ def _envelopes(kinds: Kinds, laws: list[FloatLaw]) -> list[Envelope]:
 
     def of(number: int) -> Envelope:
         left, right, *_ = kinds.all[number]
-        if left == NONE:
+        if left == ABSENT:
             return NOTHING
-        return envelope(laws[left], ALWAYS if right == NONE else laws[right], laws[number].reach)
+        return envelope(laws[left], ALWAYS if right == ABSENT else laws[right], laws[number].reach)
 
     return [of(number) for number in range(len(kinds.all))]
 
@@ -142,8 +142,8 @@ def _heights(kinds: Kinds) -> list[int]:
     """How many sums wait at most, from a sum of each kind on: the right part waits for the left one."""
     heights: list[int] = []
     for left, right, *_ in kinds.all:
-        below = 1 if left == NONE else heights[left] + (right != NONE)
-        heights.append(max(below, 1 if right == NONE else heights[right]))
+        below = 1 if left == ABSENT else heights[left] + (right != ABSENT)
+        heights.append(max(below, 1 if right == ABSENT else heights[right]))
     return heights
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from keepsum.sampling.l1.focus.laws import TAIL_BITS
-from keepsum.sampling.l1.focus.tree import NONE, Kinds
+from keepsum.sampling.l1.focus.tree import ABSENT, Kinds
 
 
 def entries_of(kinds: Kinds) -> int:
@@ -19,9 +19,9 @@ def entries_of(kinds: Kinds) -> int:
     total = 0.0
     for left, right, weight, _ in kinds.all:
         w = float(weight)
-        if left == NONE:
+        if left == ABSENT:
             v, r = 0.5 / math.sinh(min(w, 700.0) / 2) ** 2, w
-        elif right == NONE:
+        elif right == ABSENT:
             v, r = shapes[left]
         else:
             v, r = shapes[left][0] + shapes[right][0], min(shapes[left][1], shapes[right][1])

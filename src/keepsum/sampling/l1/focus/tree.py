@@ -21,7 +21,7 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 
-NONE = -1  # no part, no parent, no kind
+ABSENT = -1  # no part, no parent, no kind
 ZERO = Fraction(0)
 
 
@@ -52,7 +52,7 @@ class Totals:
         """Refuse what is no forest."""
         if not len(self.parents) == len(self.cells) == len(self.weights) or sum(self.cells) < 1:
             raise AssertionError("there must be a parent, a number of cells and a weight for each total, and a cell")
-        if any(not NONE <= parent < node for node, parent in enumerate(self.parents)) or min(self.cells) < 0:
+        if any(not ABSENT <= parent < node for node, parent in enumerate(self.parents)) or min(self.cells) < 0:
             raise AssertionError("parents must come before their children, and numbers of cells be 0 or more")
         if self.epsilon <= 0 or any(weight is not None and weight < 0 for weight in self.weights):
             raise AssertionError("epsilon must be positive, and no weight negative")
@@ -106,9 +106,9 @@ class Kinds:
         self._numbers: dict[Kind, int] = {}
         self._multiples: dict[tuple[int, int], int] = {}
         self.roots: list[Root] = []
-        self.of_total = [NONE] * len(totals.parents)
-        self.without_weight = [NONE] * len(totals.parents)
-        self.cell = self._number(Kind(NONE, NONE, totals.epsilon, 1))
+        self.of_total = [ABSENT] * len(totals.parents)
+        self.without_weight = [ABSENT] * len(totals.parents)
+        self.cell = self._number(Kind(ABSENT, ABSENT, totals.epsilon, 1))
         self._gather(totals)
 
     def _gather(self, totals: Totals) -> None:
@@ -127,8 +127,8 @@ class Kinds:
             kind = self.of_total[node] = self._weighted(kind, weight or ZERO)
             if weight is None:
                 self.roots.append(Root(kind, order))
-            elif parent == NONE:
-                self.roots.append(Root(self._number(Kind(kind, NONE, ZERO, self.all[kind].cells)), order))
+            elif parent == ABSENT:
+                self.roots.append(Root(self._number(Kind(kind, ABSENT, ZERO, self.all[kind].cells)), order))
             else:
                 parts[parent].append(Part(kind, 1, order))
         self.roots.reverse()
