@@ -53,7 +53,7 @@ class FixedLaw:
     @property
     def half(self) -> list[int]:
         """T(0), T(1), ..."""
-        return [int(value) for value in self.table.coeffs()[self.reach :]]
+        return [int(value) for value in self.table.right_shift(self.reach).coeffs()]
 
 
 class FixedLaws:
