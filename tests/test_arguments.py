@@ -55,7 +55,7 @@ OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
-    encoding sheet structure ledger budget per_person
+    encoding sheet structure ledger budget per_person simultaneous constant margin of
 """.split()  # noqa: SIM905
 
 
@@ -156,7 +156,18 @@ class Calls:
             (lambda rho: ks.Gaussian(rho=rho), {"rho": 1}),
             (lambda sigma: ks.Gaussian(sigma=sigma), {"sigma": 1}),
             (ks.plan, {"invariants": keep, "mechanism": laplace, "max_rows_per_unit": 1}),
-            (plan.accuracy, {"level": 0.95}),
+            (plan.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
+            (plan.accuracy().to_frame, {"backend": "pandas"}),
+            (
+                ks.accuracy_curve,
+                {"invariants": keep, "mechanism": laplace, "values": [1], "level": 0.95, "max_rows_per_unit": 1},
+            ),
+            (ks.accuracy_curve(keep, laplace, [1]).to_frame, {"backend": "pandas"}),
+            (
+                ks.mechanism_for,
+                {"invariants": keep, "mechanism": laplace, "margin": 9, "level": 0.95, "of": "typical"}
+                | {"max_rows_per_unit": 1},
+            ),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
             (plan.with_convergence, {"shown": None}),
             (plan.over, {"domain": domain}),
@@ -166,9 +177,17 @@ class Calls:
             (plan.noise.variance, {"query": 0}),
             (plan.noise.interval, {"query": {"a": "x", "b": "p"}, "level": 0.95}),
             (ks.release, {"table": table, "keep": ["a"], "mechanism": laplace, "accept_pinned": (), "rng": source}),
-            (released.accuracy, {"level": 0.95}),
+            (released.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
+            (released.to_frame, {"backend": "pandas", "level": 0.95, "simultaneous": False}),
+            (released.interval, {"query": 0, "level": 0.95}),
+            (released.difference, {"first": 0, "second": {"a": "y"}, "level": 0.95}),
+            (released.ratio, {"numerator": 0, "denominator": {"a": "y"}, "level": 0.95}),
+            (released.share, {"part": 0, "whole": {"a": "x"}, "level": 0.95}),
+            (released.noise.log_pmf, {"noise": [1, -1, 0, 0], "constant": False}),
             (released.marginal, {"axes": ["a"]}),
-            (released.marginal(["a"]).to_frame, {"backend": "pandas"}),
+            (released.marginal(["b"]).accuracy, {"level": 0.95, "simultaneous": False}),
+            (released.marginal(["b"]).intervals, {"level": 0.95, "simultaneous": False}),
+            (released.marginal(["a"]).to_frame, {"backend": "pandas", "level": 0.95, "simultaneous": False}),
             (released.save, {"path": folder / "again.csv", "sign_with": None, "force": True}),
             (lambda key: released.save(folder / "again.csv", sign_with=key, force=True), {"key": folder / "key.pem"}),
             (lambda path: ks.verify(path), {"path": out}),

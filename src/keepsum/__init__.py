@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keepsum.accuracy.curve import AccuracyCurve
     from keepsum.accuracy.margins import Accuracy
     from keepsum.errors import (
         BudgetError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from keepsum.facade.objects import Certificate, Plan, Release
     from keepsum.facade.reading import read_release
     from keepsum.facade.records import tabulate
+    from keepsum.facade.targets import accuracy_curve, mechanism_for
     from keepsum.lattice import Lattice
     from keepsum.ledger.budget import Budget
     from keepsum.ledger.ledger import Ledger
@@ -55,6 +57,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "Accuracy",
+    "AccuracyCurve",
     "Budget",
     "BudgetError",
     "CategoriesFromDataWarning",
@@ -82,8 +85,10 @@ __all__ = [
     "Rng",
     "Table",
     "Verification",
+    "accuracy_curve",
     "baselines",
     "mcmc",
+    "mechanism_for",
     "plan",
     "postprocess",
     "read_release",
@@ -95,6 +100,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "keepsum.accuracy.curve": ("AccuracyCurve",),
     "keepsum.accuracy.margins": ("Accuracy",),
     "keepsum.errors": (
         "BudgetError",
@@ -116,6 +122,7 @@ _HOMES = {
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
     "keepsum.facade.reading": ("read_release",),
     "keepsum.facade.records": ("tabulate",),
+    "keepsum.facade.targets": ("accuracy_curve", "mechanism_for"),
     "keepsum.lattice": ("Lattice",),
     "keepsum.ledger.budget": ("Budget",),
     "keepsum.ledger.ledger": ("Ledger",),

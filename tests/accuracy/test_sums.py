@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.accuracy import simulation
 from keepsum.accuracy import sums as summing
 from keepsum.accuracy.sums import sum_deviations
 from keepsum.accuracy.table_sums import is_table
@@ -50,7 +51,7 @@ def test_what_takes_too_long_is_not_simulated(monkeypatch):
     plan = ks.plan(*BY_MIXTURE)
     index = np.zeros(plan.size, dtype=np.int64)
     assert sum_deviations(plan.blocks, index, 1) == pytest.approx([0], abs=1e-9)  # every margin keeps the grand total
-    monkeypatch.setattr(summing, "MOST_EFFORT", 1)
+    monkeypatch.setattr(summing, "HARDEST_EFFORT", 1)
     assert sum_deviations(plan.blocks, index, 1) is None
 
 
@@ -93,6 +94,8 @@ def test_few_draws_of_a_large_table_are_simulated(monkeypatch):
     domain = ks.Domain({"a": list(map(str, range(2000))), "b": list("xyz"), "c": list("pqrs")})
     plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon=1))
     drawn = []
-    monkeypatch.setattr(summing, "simulate_into", lambda sampler, noise, rng: drawn.append(noise.size) or noise.fill(1))
+    monkeypatch.setattr(
+        simulation, "simulate_into", lambda sampler, noise, rng: drawn.append(noise.size) or noise.fill(1)
+    )
     sum_deviations(plan.blocks, domain.marginal_index(["c"]), 4)
     assert sum(drawn) <= 20 * plan.size

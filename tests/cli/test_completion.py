@@ -29,6 +29,9 @@ def complete(tmp_path):
 def test_commands_options_and_columns(complete, tmp_path):
     (tmp_path / "in.csv").write_text("county,education,n\nA,low,5\n")
     assert complete("keepsum sh") == ["show"]
+    assert complete("keepsum acc") == ["accuracy"]
+    assert complete("keepsum accuracy in.csv --keep county,e") == ["county,education"]
+    assert complete("keepsum accuracy --target") == ["--target-moe", "--target"]
     assert "--keep-total" in complete("keepsum plan --keep")
     assert complete("keepsum plan in.csv --count ") == ["county", "education", "n"]
     assert complete("keepsum plan in.csv --keep county,e") == ["county,education"]

@@ -71,10 +71,10 @@ def test_totals_that_follow_from_others_are_kept():
 
 def test_the_note_says_how_many_counts_and_how_much_noise(release):
     margin = release.marginal(["county"])
-    typical = float(np.sort(margin.deviations)[len(margin.deviations) // 2])
+    typical = int(np.median(margin.accuracy().margins))
     assert margin.note == (
         "Each total is a sum of 2 released counts, so its noise is usually larger than that of a count: "
-        f"standard deviation about {typical:.3g}."
+        f"a typical 95% margin of error of ±{typical}."
     )
     ragged = ks.release(TABLE, keep=["sex"], mechanism=ks.Laplace(epsilon=1)).marginal(["state"])
     assert "a sum of 4 to 6 released counts" in ragged.note

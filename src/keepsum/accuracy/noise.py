@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from keepsum._arrays import IntArray
-from keepsum._progress import doing
+from keepsum._arguments import check_flag
+from keepsum.accuracy.block_laws import CellClass, class_law, classes_of, free_cell, query_law
 from keepsum.accuracy.law import cell_law
-from keepsum.accuracy.piece_laws import FreeCell, FreeGaussian, FreeLaplace, PieceLaw, piece_law
-from keepsum.accuracy.projected import ProjectedPiece, projected_square
+from keepsum.accuracy.likelihood import log_constant, log_weights
+from keepsum.accuracy.piece_laws import FreeCell, piece_law
 from keepsum.accuracy.queries import Piece, Query, Weights, as_weights, pieces_of
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
+from keepsum.accuracy.ratios import Reach
 from keepsum.errors import InputError
 from keepsum.planning.samplers import BlockSamplers
-from keepsum.planning.selection.choice import Choice, simulate_into
-from keepsum.privacy.mechanism import Mechanism
-from keepsum.sampling.core.rng import rng
 from keepsum.tables.invariants import Invariants
-
-# Simulated cells for a query, rejected ones included; the most draws, and the fewest, below which there is no answer.
-EFFORT, MOST_DRAWS, FEWEST_DRAWS = 4 * 10**7, 10_000, 200
-HARDEST_EFFORT = 10**9  # cells, for the fewest draws
 
 
 class Noise:
@@ -33,9 +29,9 @@ class Noise:
     this label; a list of labels is allowed), or a vector of whole numbers, one for each cell.
 
     The law is *exact*, computed in floating point, where sums of regions are forced, as in every hierarchy of totals,
-    under l1 Laplace and Gaussian noise; *conservative*, by Chernoff's bound, where it is too wide for that, and
-    for Gaussian noise where totals overlap; *estimated* from simulated draws elsewhere. ``noise.law(query)`` says
-    which, and from how many draws.
+    under l1 Laplace and Gaussian noise; *conservative*, by Chernoff's bound, where it is too wide for that; *estimated*
+    from simulated draws where totals overlap, if these take little time, and otherwise conservative.
+    ``noise.law(query)`` says which, and from how many draws.
 
     Examples
     --------
@@ -81,6 +77,49 @@ class Noise:
         """The probability that a query's noise is at most this value, where its law is exact."""
         return self._exact(query).cdf(int(value))
 
+    def log_pmf(self, noise: npt.ArrayLike, *, constant: bool = True) -> Any:
+        """The logarithm of the probability of a vector of noise, one number for each cell; -inf off the kept totals.
+
+        For analyses by likelihood: of counts y given released counts r it is that of r - y.
+
+        Parameters
+        ----------
+        noise
+            A vector, or several as the rows of a matrix.
+        constant
+            Whether the logarithm of the sum of all weights is taken off, which is known where totals do not overlap, in
+            l1 Laplace and Gaussian noise. Without it, no noise at all has the value 0.
+
+        Returns
+        -------
+        float or numpy.ndarray
+            For a vector a number; for rows, one number for each.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> plan = ks.plan(ks.Invariants.subsets(3, [range(3)]), ks.Laplace(epsilon=1))
+        >>> plan.noise.log_pmf([2, -1, -1], constant=False), plan.noise.log_pmf([2, -1, 0], constant=False)
+        (-4.0, -inf)
+        >>> round(plan.noise.log_pmf([0, 0, 0]), 4)
+        -0.7353
+        """
+        logs = log_weights(noise, self._blocks, self._invariants)
+        if check_flag(constant, "constant="):
+            known = log_constant(self._blocks)
+            if known is None:
+                raise InputError(
+                    "The constant is known only where totals do not overlap, in l1 Laplace and Gaussian noise. "
+                    "Pass constant=False for logarithms up to a constant."
+                )
+            logs = logs - known
+        return logs if np.ndim(noise) == 2 else float(logs[0])
+
+    def combined_reach(self, first: Query, second: Query) -> Reach:
+        """The margin of q times one query's noise less p times another's, by (q, p, level)."""
+        one, other = self._weights(first), self._weights(second)
+        return lambda q, p, level: self._law(one.times(q) - other.times(p)).reach(level)
+
     def law(self, query: Query) -> ExactLaw | BoundLaw | EstimatedLaw:
         """The law of a query's noise, with its ``basis``: exact, conservative, or estimated."""
         return self._law(self._weights(query))
@@ -96,45 +135,38 @@ class Noise:
             )
         return law
 
-    @property
-    def _mechanism(self) -> Mechanism:
-        return self._blocks.mechanism
-
     @cached_property
     def _cell(self) -> FreeCell | None:
-        """The noise of a free cell; None where cells are not independent."""
-        cells: dict[str, FreeCell] = {
-            "laplace-l1": FreeLaplace(float(1 / self._mechanism.scale)),
-            "gaussian": FreeGaussian(float(self._mechanism.scale)),
-        }
-        return cells.get(self._mechanism.kind)
+        return free_cell(self._blocks.mechanism)
+
+    @cached_property
+    def _classes(self) -> list[CellClass]:
+        return list(classes_of(self._blocks))
 
     def _law(self, weights: Weights) -> ExactLaw | BoundLaw | EstimatedLaw:
         pieces, rest = pieces_of(weights, self._blocks.structure)
         if not pieces and not len(rest.cells):
             return ExactLaw(1, np.ones(1), 0.0)
+        if len(weights.cells) == 1 and abs(int(weights.weights[0])) == 1 and (len(rest.cells) or self._cell is None):
+            return self._cell_law(int(weights.cells[0]))
         if self._cell is None:  # l2 Laplace noise: all cells share one scale
-            return EstimatedLaw(self._simulated(weights), None)
+            return query_law(self._blocks, weights, [], ExactLaw(1, np.ones(1), 0.0))
         single = None if len(rest.cells) else self._single(pieces)
         if single is not None:
             return single
         known = [(piece_law(piece, self._cell), times) for piece, times in pieces.items()]
-        unit = _unit(list(pieces))
-        if not len(rest.cells):
-            return sum_law(known, unit)
-        if isinstance(self._cell, FreeGaussian):
-            square = projected_square(rest, self._blocks.structure)
-            more: list[tuple[PieceLaw, int]] = [*known, (ProjectedPiece(self._cell.sigma, square), 1)]
-            return BoundLaw(1, more, sum(times * piece.variance for piece, times in more))
-        computed = sum_law(known, unit)
-        if isinstance(computed, ExactLaw):
-            return EstimatedLaw(self._simulated(rest), computed if known else None)
-        return EstimatedLaw(self._simulated(weights), None)
+        computed = sum_law(known, _unit(list(pieces)))
+        return query_law(self._blocks, rest, known, computed) if len(rest.cells) else computed
+
+    def _cell_law(self, cell: int) -> EstimatedLaw | BoundLaw:
+        """The law of a cell in a block, from all cells that have the same."""
+        cells = next(cells for cells in self._classes if (cells.cells == cell).any())
+        return class_law(self._blocks, cells)
 
     def _single(self, pieces: dict[Piece, int]) -> ExactLaw | None:
         """The law of a single cell in closed form, however wide; None for other queries."""
         ((piece, times), *others) = pieces.items()
-        law = cell_law(self._mechanism)
+        law = cell_law(self._blocks.mechanism)
         if others or times > 1 or piece.classes[1:] or piece.classes[0][1] > 1 or law is None:
             return None
         if law.wide_deviation(piece.size) is not None:
@@ -142,46 +174,6 @@ class Noise:
         weight, masses = abs(piece.classes[0][0]), law.weights(piece.size)
         variance = weight * weight * law.variance(piece.size)
         return ExactLaw(weight, masses / (2 * masses.sum() - masses[0]), variance)
-
-    def _simulated(self, weights: Weights) -> IntArray:
-        """The query's noise in simulated draws, from a seed of their own, so that they are always the same."""
-        touched = np.zeros(self._blocks.size, dtype=bool)
-        touched[weights.cells] = True
-        samplers: dict[int, list[Choice]] = {}
-        for choice in self._blocks.choices:
-            if touched[choice.cells].any():
-                samplers.setdefault(id(choice.sampler), []).append(choice)
-        cost = sum(max(1, choices[0].simulation_cost) for choices in samplers.values())
-        draws = max(FEWEST_DRAWS, min(MOST_DRAWS, EFFORT // max(1, cost)))
-        if any(choice.sampler is None for choices in samplers.values() for choice in choices):
-            raise InputError("Noise needs a sampler for every block of the query. plan.explain() shows every block.")
-        if draws * cost > HARDEST_EFFORT:
-            raise InputError("The noise of this query takes too long to simulate. Use plan.sample() for draws of it.")
-        doing("simulating the noise of a query")
-        vector = np.zeros(self._blocks.size, dtype=np.int64)
-        vector[weights.cells] = weights.weights
-        values = np.zeros(draws, dtype=np.int64)
-        for choices in samplers.values():
-            values += _drawn(choices, vector, draws)
-        return values
-
-
-def _drawn(choices: list[Choice], vector: IntArray, draws: int) -> IntArray:
-    """The query's noise in the cells of one sampler, in batches that fit into memory."""
-    sampler = choices[0].sampler
-    if sampler is None:
-        raise AssertionError("checked by the caller")
-    weights = np.zeros(sampler.width, dtype=np.int64)
-    for choice in choices:
-        weights[choice.first : choice.first + len(choice.cells)] = vector[choice.cells]
-    values = np.empty(draws, dtype=np.int64)
-    source = rng(seed="keepsum queries")
-    batch = max(1, min(draws, 2**22 // sampler.width))
-    for start in range(0, draws, batch):
-        noise = np.empty((min(batch, draws - start), sampler.width), dtype=np.int64)
-        simulate_into(sampler, noise, source)
-        values[start : start + len(noise)] = noise @ weights
-    return values
 
 
 def _unit(pieces: list[Piece]) -> int:

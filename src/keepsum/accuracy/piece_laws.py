@@ -33,6 +33,7 @@ from keepsum.accuracy.law import GaussianCells, LaplaceCells, gaussian_character
 from keepsum.accuracy.queries import Piece
 
 FEW_BOUNDS = 4  # weights from which a bound on a transform is taken
+LARGEST_TABLE = 2**24  # numbers that are looked up
 NEGLIGIBLE = 36.0  # what has probability below e^-36 is left out of a law
 
 
@@ -63,6 +64,9 @@ class FreeCell(Protocol):
 
     def turned_moment(self, at: Floats, angles: Floats) -> npt.NDArray[np.complex128]:
         """Ln M(x + i u)/M(x), which in size falls off with u at least as fast as phi."""
+
+    def transform_within(self, angles: Floats, reach: int) -> Floats:
+        """E[cos(u z)] over the noise z that is at most so large, of either sign."""
 
     @property
     def largest_tilt(self) -> float:
@@ -116,6 +120,12 @@ class FreeLaplace:
         flat = 1 - self._c * np.sinh(at / 2) ** 2
         return np.asarray(np.log(flat) - np.log(1 - self._c * np.sinh((at + 1j * angles) / 2) ** 2))
 
+    def transform_within(self, angles: Floats, reach: int) -> Floats:
+        """Phi less what lies beyond: (1 - a)/(1 + a) times 2 Re w^(reach + 1)/(1 - w), w = a e^(iu)."""
+        a = math.exp(-self.epsilon)
+        beyond = 2 * (np.exp((reach + 1) * (-self.epsilon + 1j * angles)) / (1 - a * np.exp(1j * angles))).real
+        return np.asarray(np.exp(-self.fall(angles)) + math.expm1(-self.epsilon) / (1 + a) * beyond)
+
     @property
     def largest_tilt(self) -> float:
         """M is finite below this."""
@@ -165,6 +175,15 @@ class FreeGaussian:
         """Not needed: the bound of a Gaussian holds for regions too."""
         raise AssertionError("moments of regions follow from their squares")
 
+    def transform_within(self, angles: Floats, reach: int) -> Floats:
+        """The sum over the noise itself."""
+        ks = np.arange(1, min(reach, math.ceil(9 * self.sigma) + 3) + 1)
+        everything = np.arange(1, math.ceil(9 * self.sigma) + 4)
+        whole = 1 + 2 * float(np.exp(-(everything**2) / (2 * self.sigma**2)).sum())
+        inside = np.exp(-(ks**2) / (2 * self.sigma**2))
+        cosines = np.concatenate([np.cos(part[:, None] * ks) @ inside for part in np.array_split(angles, 64)])
+        return np.asarray((1 + 2 * cosines) / whole)
+
     @property
     def largest_tilt(self) -> float:
         """M is finite everywhere."""
@@ -188,12 +207,16 @@ class PieceLaw(Protocol):
     def least_fall(self, angles: Floats) -> Floats | None:
         """A lower bound on -ln |E[cos(t X)]|; None where only moments are known."""
 
-    @property
-    def cost(self) -> int:
-        """How many numbers an angle of the transform takes."""
+    def work(self, angles: int) -> float:
+        """How many numbers the transform at so many angles takes."""
 
-    def transform(self, angles: Floats) -> Floats:
-        """E[cos(t X)]."""
+    def transform(self, where: IntArray, points: int, unit: int) -> Floats:
+        """E[cos(t X)] at t = 2 pi k / (points unit) for these k; every value of X is a multiple of the unit."""
+
+
+def turns(where: IntArray, points: int, unit: int) -> Floats:
+    """The angles of a transform."""
+    return np.asarray(where * (2 * math.pi / points / unit), dtype=np.float64)
 
 
 def squares(piece: Piece) -> float:
@@ -232,14 +255,13 @@ class FreePiece:
         """-ln |E[cos(t X)]|, at least."""
         return self.cell.least_fall(np.sin(self._weight * angles / 2) ** 2)
 
-    @property
-    def cost(self) -> int:
-        """How many numbers an angle of the transform takes."""
-        return 1
+    def work(self, angles: int) -> int:
+        """How many numbers the transform takes."""
+        return angles
 
-    def transform(self, angles: Floats) -> Floats:
+    def transform(self, where: IntArray, points: int, unit: int) -> Floats:
         """E[cos(t X)]."""
-        return np.asarray(np.exp(-self.cell.fall(self._weight * angles)))
+        return np.asarray(np.exp(-self.cell.fall(self._weight * turns(where, points, unit))))
 
 
 @dataclass(frozen=True)
@@ -291,12 +313,7 @@ class RegionPiece:
 
     @cached_property
     def _turn(self) -> tuple[Floats, float]:
-        """The u that matter, and how many equally spaced ones a turn has."""
-        points = 2 ** math.ceil(math.log2(2 * self.cell.span(self.piece.size) + 8))
-        end = 2 * math.asin(math.sqrt(self.cell.farthest((NEGLIGIBLE + math.log(points)) / float(self._counts[0]))))
-        most = min(points // 2, math.ceil(end * points / (2 * math.pi)) + 1)
-        steps = np.arange(-most, most + (0 if 2 * most == points else 1))
-        return steps * (2 * math.pi / points), float(points)
+        return turn_of(self.cell, self.piece.size, int(self._counts[0]))
 
     @cached_property
     def _log_zero(self) -> float:
@@ -315,22 +332,78 @@ class RegionPiece:
         others = math.log(float(np.exp(-(self._counts[0] - half) * self.cell.fall(turn)).mean()))
         return np.asarray(np.max(bounds, axis=0) + self._log_zero - others)
 
-    @property
-    def cost(self) -> int:
-        """How many numbers an angle of the transform takes."""
-        return len(self._turn[0]) * len(self.piece.classes)
+    def work(self, angles: int) -> float:
+        """How many numbers the transform takes, by whichever way is shorter."""
+        return min(self._listed, angles * len(self._turn[0]) * len(self.piece.classes))
 
-    def transform(self, angles: Floats) -> Floats:
+    def transform(self, where: IntArray, points: int, unit: int) -> Floats:
         """E[cos(t X)]."""
-        turn, points = self._turn
+        if self._listed <= len(where) * len(self._turn[0]) * len(self.piece.classes):
+            return self._listed_transform(points, unit)[where]
+        return self._turned_transform(where, points, unit)
+
+    @cached_property
+    def _listed(self) -> float:
+        """How many values the sums over cells of one weight have together, if there are one or two weights."""
+        if len(self.piece.classes) > 2:
+            return math.inf
+        return math.prod(2 * math.ceil(self.cell.span(n)) + 1 for _, n in self.piece.classes)
+
+    def _listed_transform(self, points: int, unit: int) -> Floats:
+        """From the chances of all sums over the cells of each weight, and of minus their sum over those of weight 0."""
+        sums = [np.arange(-s, s + 1) for s in (math.ceil(self.cell.span(n)) for _, n in self.piece.classes)]
+        grids = np.meshgrid(*sums, indexing="ij")
+        chances = self._sum_chances(int(self._counts[0]), np.abs(np.sum(grids, axis=0)))
+        values = np.zeros(chances.shape, dtype=np.int64)
+        for grid, (weight, n) in zip(grids, self.piece.classes, strict=True):
+            chances = chances * self._sum_chances(n, np.abs(grid))
+            values += weight * grid
+        folded = np.bincount((values // unit % points).ravel(), weights=chances.ravel(), minlength=points)
+        return np.asarray(np.fft.rfft(folded / folded.sum()).real)
+
+    def _sum_chances(self, cells: int, sizes: IntArray) -> Floats:
+        """The chances that the noise of so many free cells adds up to these numbers of 0 or more."""
+        points = 2 ** math.ceil(math.log2(2 * self.cell.span(cells) + 8))
+        angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
+        law = np.maximum(np.fft.irfft(np.exp(-cells * self.cell.fall(angles)), points), 0.0)
+        return np.where(sizes < points // 2, law[np.minimum(sizes, points // 2)], 0.0)
+
+    def _turned_transform(self, where: IntArray, points: int, unit: int) -> Floats:
+        """From the u that matter; -ln phi is looked up, as all angles are multiples of the smallest."""
+        turn, whole = self._turn
+        size = points * unit
+        if size % int(whole) or size > LARGEST_TABLE:
+            return self._turned_at(turns(where, points, unit))
+        falls = self.cell.fall(turns(np.arange(size), size, 1))
+        steps = np.rint(turn * (size / (2 * math.pi))).astype(np.int64)
+        at_zero = self._counts[0] * self.cell.fall(turn)
+        result = np.empty(len(where))
+        batch = max(1, 2**18 // len(turn))
+        for start in range(0, len(where), batch):
+            some = where[start : start + batch, None]
+            total = at_zero + sum(n * falls[(w * some + steps) % size] for w, n in self.piece.classes)
+            result[start : start + batch] = np.exp(-total).sum(axis=1)
+        return np.asarray(result / whole * math.exp(-self._log_zero))
+
+    def _turned_at(self, angles: Floats) -> Floats:
+        turn, whole = self._turn
         result = np.empty(len(angles))
         at_zero = self._counts[0] * self.cell.fall(turn)
-        batch = max(1, 2**20 // len(turn))
+        batch = max(1, 2**18 // len(turn))
         for start in range(0, len(angles), batch):
             some = angles[start : start + batch, None]
             falls = sum(n * self.cell.fall(w * some + turn) for w, n in self.piece.classes)
             result[start : start + batch] = np.exp(-(at_zero + falls)).sum(axis=1)
-        return np.asarray(result / points * math.exp(-self._log_zero))
+        return np.asarray(result / whole * math.exp(-self._log_zero))
+
+
+def turn_of(cell: FreeCell, cells: int, idle: int) -> tuple[Floats, float]:
+    """The u that matter for a region of so many cells, ``idle`` of them of weight 0, and how many a whole turn has."""
+    points = 2 ** math.ceil(math.log2(2 * cell.span(cells) + 8))
+    end = 2 * math.asin(math.sqrt(cell.farthest((NEGLIGIBLE + math.log(points)) / idle)))
+    most = min(points // 2, math.ceil(end * points / (2 * math.pi)) + 1)
+    steps = np.arange(-most, most + (0 if 2 * most == points else 1))
+    return steps * (2 * math.pi / points), float(points)
 
 
 def piece_law(piece: Piece, cell: FreeCell) -> PieceLaw:

@@ -35,6 +35,12 @@ class Weights:
         """The value of the query on a table."""
         return sum(w * c for w, c in zip(self.weights.tolist(), counts[self.cells].tolist(), strict=True))
 
+    def times(self, factor: int) -> Weights:
+        """The query times a whole number."""
+        if not factor:
+            return Weights(self.size, self.cells[:0], self.weights[:0])
+        return Weights(self.size, self.cells, self.weights * factor)
+
     def __add__(self, other: Weights) -> Weights:
         both = np.zeros(self.size, dtype=np.int64)
         both[self.cells] = self.weights
@@ -144,11 +150,11 @@ def _forced_pieces(region: IntArray, weights: IntArray, structure: Structure) ->
         rest = size - sum(n for _, n in classes)
         everything = [*classes, *([(0, rest)] if rest else [])]
         if len(everything) > 1:
-            pieces.append(_canonical(size, everything))
+            pieces.append(canonical_piece(size, everything))
     return pieces
 
 
-def _canonical(size: int, classes: list[tuple[int, int]]) -> Piece:
+def canonical_piece(size: int, classes: list[tuple[int, int]]) -> Piece:
     """Weights less that of most cells; of a piece and its mirror image, which has the same law, one is chosen."""
     base = max(classes, key=lambda item: (item[1], -item[0]))[0]
     relative = sorted((w - base, n) for w, n in classes if w != base)

@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 
 from keepsum._arguments import check_number
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.piece_laws import NEGLIGIBLE, PieceLaw, relevant
+from keepsum.accuracy.simulation import estimated_margin, needed_draws, standard_error
+from keepsum.accuracy.words import STANDARD_ERRORS, Basis
 from keepsum.errors import InputError
 
-Basis: TypeAlias = Literal["exact", "conservative", "estimated"]
 SPARE = 1e-9  # floating-point sums err by far less; intervals cover their level with this much to spare
 LARGEST_GRID, MOST_WORK = 2**23, 2 * 10**8  # numbers that a law may take: some seconds
-STANDARD_ERRORS = 3
 
 
 class QueryLaw(Protocol):
@@ -145,13 +145,19 @@ class EstimatedLaw:
     Attributes
     ----------
     drawn
-        The simulated part, a value for each draw.
+        The simulated part: a row for each draw, and a column for each of the queries that have this law.
     rest
         The law of the computed part; None if there is none.
+    bound
+        Makes a bound on the law, for levels for which these draws are too few; None if there is none.
+    chain
+        Whether draws are states of a chain, which may be correlated.
     """
 
     drawn: IntArray
-    rest: ExactLaw | None
+    rest: ExactLaw | None = None
+    bound: Callable[[], BoundLaw] | None = None
+    chain: bool = False
     basis: Basis = "estimated"
 
     @property
@@ -159,45 +165,76 @@ class EstimatedLaw:
         """The number of simulated draws."""
         return len(self.drawn)
 
+    @cached_property
+    def _squares(self) -> Floats:
+        """The mean square of each draw."""
+        return np.asarray((self.drawn.astype(np.float64) ** 2).mean(axis=1))
+
     @property
     def variance(self) -> float:
         """The mean square of the draws, with the variance of the computed part."""
-        return float((self.drawn.astype(np.float64) ** 2).mean()) + (0.0 if self.rest is None else self.rest.variance)
+        return float(self._squares.mean()) + (0.0 if self.rest is None else self.rest.variance)
 
     @property
     def variance_error(self) -> float:
         """The standard error of the variance."""
-        return float((self.drawn.astype(np.float64) ** 2).std(ddof=1) / math.sqrt(self.draws))
+        return standard_error(self._squares, self.chain)
 
     def reach(self, level: float) -> int:
         """A margin that holds the noise with at least this probability, three standard errors allowed for."""
-        return self._smallest(lambda x: self._chances(x) + self._chances(-x - 1, below=True), 1 - level)
+        return self.estimated(level)[0]
+
+    def estimated(self, level: float) -> tuple[int, float]:
+        """The margin, and the standard error of the probability to be beyond it; 0 where it is that of the bound."""
+        found = None
+        if self.rest is None:
+            found = estimated_margin(np.abs(self.drawn), level, self.chain)
+        elif not self._too_few(1 - level):
+            margin = self._smallest(lambda x: self._chances(x) + self._chances(-x - 1, below=True), 1 - level)
+            beyond = self._chances(margin) + self._chances(-margin - 1, below=True)
+            found = margin, self._error(beyond, 1 - level)
+        return (self._bounded(level).reach(level), 0.0) if found is None else found
 
     def quantile(self, p: float) -> int:
         """As that of a bound, with three standard errors allowed for."""
+        if self._too_few(min(p, 1 - p)):
+            return self._bounded(max(p, 1 - p)).quantile(p)
         return self._smallest(self._chances, 1 - p) if p > 0.5 else -self._smallest(self._chances, p)
+
+    def _bounded(self, level: float) -> BoundLaw:
+        if self.bound is None:
+            raise InputError(
+                f"Level must be smaller for a law from {self.draws:,} simulated draws: {level:g} takes at least "
+                f"{needed_draws(level, self.drawn.shape[1]):,}."
+            )
+        return self.bound()
+
+    def _too_few(self, allowed: float) -> bool:
+        return STANDARD_ERRORS * self._least(allowed) > allowed
+
+    def _least(self, allowed: float) -> float:
+        return math.sqrt(allowed * (1 - allowed) / self.drawn.size)
 
     def _chances(self, value: int, below: bool = False) -> Floats:
         """For each draw, the probability of more than a value; or of at most it."""
         rest = ExactLaw(1, np.ones(1), 0.0) if self.rest is None else self.rest
-        at_most = rest.cdfs(value - self.drawn)
+        at_most: Floats = rest.cdfs(value - self.drawn).mean(axis=1)
         return at_most if below else 1.0 - at_most
 
     def _smallest(self, chances: Callable[[int], Floats], allowed: float) -> int:
-        least = math.sqrt(allowed * (1 - allowed) / self.draws)
         low, high = -1, 1
-        while not self._within(chances(high), allowed, least):
+        while not self._within(chances(high), allowed):
             low, high = high, 2 * high + 1
-            if high > 2**61:
-                raise InputError(f"Level must be smaller for a law from {self.draws:,} draws.")
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._within(chances(middle), allowed, least) else (middle, high)
+            low, high = (low, middle) if self._within(chances(middle), allowed) else (middle, high)
         return high
 
-    def _within(self, chances: Floats, allowed: float, least: float) -> bool:
-        error = max(least, float(chances.std(ddof=1)) / math.sqrt(self.draws))
-        return float(chances.mean()) + STANDARD_ERRORS * error <= allowed
+    def _within(self, chances: Floats, allowed: float) -> bool:
+        return float(chances.mean()) + STANDARD_ERRORS * self._error(chances, allowed) <= allowed
+
+    def _error(self, chances: Floats, allowed: float) -> float:
+        return max(self._least(allowed), standard_error(chances, self.chain))
 
 
 def sum_law(pieces: list[tuple[PieceLaw, int]], unit: int) -> ExactLaw | BoundLaw:
@@ -211,12 +248,12 @@ def sum_law(pieces: list[tuple[PieceLaw, int]], unit: int) -> ExactLaw | BoundLa
         return bound
     points = 2 ** math.ceil(math.log2(2 * reach + 4))
     where = relevant(pieces, points, unit)
-    if where is None or len(where) * sum(piece.cost for piece, _ in pieces) > MOST_WORK:
+    if where is None or sum(piece.work(len(where)) for piece, _ in pieces) > MOST_WORK:
         return bound
     product = np.zeros(points // 2 + 1)
     product[where] = 1.0
     for piece, times in pieces:
-        product[where] *= piece.transform(where * (2 * math.pi / points / unit)) ** times
+        product[where] *= piece.transform(where, points, unit) ** times
     masses = np.maximum(np.fft.irfft(product, points)[: points // 2], 0.0)
     return ExactLaw(unit, masses / (2 * masses.sum() - masses[0]), variance)
 

@@ -6,17 +6,13 @@ import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.law import CellLaw, cell_law
+from keepsum.accuracy.simulation import FEWEST_DRAWS, simulated
 from keepsum.accuracy.table_sums import is_table, table_variances
 from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
-from keepsum.planning.selection.choice import Choice, simulate_into
-from keepsum.sampling.core.rng import rng
+from keepsum.planning.selection.choice import Choice
 
-# Simulated cells for a group of blocks, rejected ones included; the most draws, and the fewest, of very wide samplers.
-SUM_CELLS, MOST_SUM_DRAWS, FEWEST_SUM_DRAWS, FEWEST_WIDE_DRAWS = 2 * 10**7, 2000, 40, 8
-WIDE = 5 * 10**5
-TABLE_CELLS, FEWEST_TABLE_DRAWS = 4 * 10**5, 4  # simulated cells of full tables, and the fewest draws
-MOST_EFFORT = 5 * 10**8  # cells; beyond this (some ten seconds) nothing is simulated
+HARDEST_EFFORT = 5 * 10**8  # cells, for the fewest draws; beyond this (some ten seconds) nothing is simulated
 
 
 def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats | None:
@@ -26,24 +22,26 @@ def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats 
     """
     law = cell_law(blocks.mechanism)
     variances = np.zeros(count)
-    simulated: dict[int, Choice] = {}
+    together: dict[int, Choice] = {}
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
         if law is not None and not group.members:
             _add_known(variances, law, blocks.structure, choice.cells, sums)
-        elif choice.sampler is None or _draws(choice) * max(1, choice.simulation_cost) > MOST_EFFORT:
+        elif choice.sampler is None or FEWEST_DRAWS * max(1, choice.simulation_cost) > HARDEST_EFFORT:
             return None
         else:
-            simulated[id(choice.sampler)] = choice
-    for key, choice in simulated.items():
+            together[id(choice.sampler)] = choice
+    for key, choice in together.items():
         drawn = [pair for pair in zip(blocks.groups, blocks.choices, strict=True) if id(pair[1].sampler) == key]
+        noise = simulated(blocks, choice, patient=True)
+        if noise is None:
+            raise AssertionError("it is patient")
         if all(is_table(blocks.structure, group) for group, _ in drawn):
-            noise = _noise(choice, _table_draws(choice))
             for group, part in drawn:
                 columns = noise[:, part.first : part.first + len(part.cells)]
                 variances += table_variances(blocks.structure, group, part.cells, columns, sums, count)
         else:
             # Groups that one sampler draws together are not independent: cells are summed before they are squared.
-            variances += _simulated(choice, [part for _, part in drawn], sums, count)
+            variances += _mean_squares(noise, [part for _, part in drawn], sums, count)
     return np.sqrt(variances)
 
 
@@ -61,29 +59,8 @@ def _add_known(variances: Floats, law: CellLaw, structure: Structure, cells: Int
     np.add.at(variances, total, np.array([one[value] for value in size.tolist()]) * k * shrink)
 
 
-def _draws(choice: Choice) -> int:
-    fewest = FEWEST_SUM_DRAWS if choice.sampler is None or choice.sampler.width <= WIDE else FEWEST_WIDE_DRAWS
-    return max(fewest, min(MOST_SUM_DRAWS, SUM_CELLS // max(1, choice.simulation_cost)))
-
-
-def _table_draws(choice: Choice) -> int:
-    """Every cell of a table counts for every sum, so few draws of a large one are enough."""
-    width = 1 if choice.sampler is None else choice.sampler.width
-    return min(_draws(choice), max(FEWEST_TABLE_DRAWS, -(-TABLE_CELLS // width)))
-
-
-def _noise(choice: Choice, draws: int) -> IntArray:
-    """Noise for the deviations only, from its own seed, so that they are always the same."""
-    if choice.sampler is None:
-        raise AssertionError("checked by the caller")
-    noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
-    simulate_into(choice.sampler, noise, rng(seed="keepsum sums"))
-    return noise
-
-
-def _simulated(choice: Choice, together: list[Choice], sums: IntArray, count: int) -> Floats:
+def _mean_squares(noise: IntArray, together: list[Choice], sums: IntArray, count: int) -> Floats:
     """The mean square of each sum over simulated draws; the mean is 0 by symmetry."""
-    noise = _noise(choice, _draws(choice))
     place = np.zeros(noise.shape[1], dtype=np.int64)
     for group in together:
         place[group.first : group.first + len(group.cells)] = sums[group.cells]

@@ -216,13 +216,17 @@ class Declaration:
         None
     )
 
-    def jobs(self, data_needed: bool = False, **more: Any) -> tuple[list[Job], list[Marginal]]:
+    def jobs(
+        self, data_needed: bool = False, loss_needed: bool = True, **more: Any
+    ) -> tuple[list[Job], list[Marginal]]:
         """What is to be released, as options or a spec declare it, with the sums over it that a spec asks for.
 
         Parameters
         ----------
         data_needed
             Whether there must be data, and not only categories.
+        loss_needed
+            Whether there must be an epsilon, rho or sigma; without one, the spec of this folder may be meant.
         more
             Sections of a spec that other options fill.
         """
@@ -244,7 +248,7 @@ class Declaration:
                 f"A table must be given, such as counts.csv --count n ..., because there is no {NAME} in this folder."
             )
         noise = options.mechanism
-        if Path(NAME).is_file() and (noise.epsilon, noise.rho, noise.sigma) == (None, None, None):
+        if loss_needed and Path(NAME).is_file() and (noise.epsilon, noise.rho, noise.sigma) == (None, None, None):
             raise InputError(f"Option --epsilon must be given, or --spec {NAME} to use that spec with this table.")
         return [job_of(options)], []
 

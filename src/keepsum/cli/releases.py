@@ -193,12 +193,12 @@ def _check_call(job: Job, jobs: Sequence[Job], call: Call) -> Ed25519PrivateKey 
         if place.put_back():
             restored = shown(place.files[0])
             warning(f"A process was killed while it replaced a release; the old one was restored: {restored}.")
-        _check_not_source(_written(place), jobs)
+        check_not_source(_written(place), jobs)
         place.check(call.force)
         return None if spec.output.sign is None else read_private_key(spec.output.sign)
 
 
-def _check_not_source(files: Iterable[Path], jobs: Sequence[Job]) -> None:
+def check_not_source(files: Iterable[Path], jobs: Sequence[Job]) -> None:
     """No output may be, or be in the folder of, what a release is made from: not even with --force."""
     inputs = {path.resolve() for job in jobs for path in job.inputs()}
     for file in (file.resolve() for file in files):
@@ -233,7 +233,7 @@ def _check_places(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call
     for k, file in enumerate(Path(marginal.output) for marginal in marginals):
         with jobs[0].located_at(("marginal", k, "output")):
             check_sums(file, call.force)
-            _check_not_source([file], jobs)
+            check_not_source([file], jobs)
         outputs.append([file])
     for k, files in enumerate(outputs):
         earlier = [file.resolve() for others in outputs[:k] for file in others]

@@ -46,6 +46,7 @@ IN_SHELL = {
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
     "with force=True": "with --force",
+    "with of='largest'": "with --target largest",
     "Pass patient=True": "Pass --patient",
     "with bins=": "with --bins",
     "by bins=": "by --bins",

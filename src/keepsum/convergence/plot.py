@@ -66,13 +66,13 @@ def plot_bound(
     level, confidence = check_number(level, "The level", 0, 1), check_number(confidence, "The confidence", 0, 1)
     if title is not None:
         check_text(title, "The title")
-    figure = _figure(4.4)
+    figure = new_figure(4.4)
     axes = figure.add_subplot()
     _frame(axes, curves, level, confidence)
     for i, curve in enumerate(curves):
         _curve(axes, curve, COLOURS[i % len(COLOURS)], STYLES[i % len(STYLES)], confidence, level)
     _labels(axes, curves)
-    _set_title(axes, title or _bound_title(curves, level), fontsize=12)
+    set_title(axes, title or _bound_title(curves, level), fontsize=12)
     return figure
 
 
@@ -182,7 +182,7 @@ def plot_convergence(panels: Sequence[Panel]) -> Figure:
     """
     if not panels:
         raise InputError("A curve needs a block that is drawn by a chain, and this plan has none.")
-    figure = _figure(PANEL_HEIGHT * len(panels) + 0.8)
+    figure = new_figure(PANEL_HEIGHT * len(panels) + 0.8)
     for axes, panel in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
         _panel(axes, panel)
     return figure
@@ -215,7 +215,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel("steps of the chain")
     axes.set_ylabel("upper bound on total variation\n(log scale)")
     axes.spines[["top", "right"]].set_visible(False)
-    _set_title(axes, _panel_title(panel), fontsize=11.5)
+    set_title(axes, _panel_title(panel), fontsize=11.5)
 
 
 def _name(axes: Axes, name: str, x: float, y: float, colour: str, to_left: bool = False) -> None:
@@ -254,7 +254,8 @@ def _panel_title(panel: Panel) -> str:
     return f"{panel.name}: total variation at most {three_digits_up(panel.upper)}"
 
 
-def _figure(height: float) -> Figure:
+def new_figure(height: float) -> Figure:
+    """An empty figure of our width; needs matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -264,7 +265,7 @@ def _figure(height: float) -> Figure:
     return Figure(figsize=(7.5, height), layout="constrained")
 
 
-def _set_title(axes: Axes, text: str, fontsize: float) -> None:
+def set_title(axes: Axes, text: str, fontsize: float) -> None:
     """A bold title from the left edge of the axes, wrapped where the figure ends.
 
     If its longest word alone is wider than the figure, the font gets smaller: no title is cut off.

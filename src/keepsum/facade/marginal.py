@@ -15,13 +15,18 @@ from scipy import sparse
 from keepsum._arguments import check_flag, check_path
 from keepsum._arrays import Floats, IntArray
 from keepsum._text import printable
+from keepsum.accuracy.margins import Accuracy
+from keepsum.accuracy.query_laws import check_level
+from keepsum.accuracy.sum_margins import sum_accuracy
 from keepsum.accuracy.sums import sum_deviations
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import product
 from keepsum.lattice.structure import decompose
 from keepsum.planning.plan import CompiledPlan
+from keepsum.releasing.records import LEVEL
 from keepsum.tables.domain import Domain
 from keepsum.tables.first_rows import FirstRows
+from keepsum.tables.frames import frame_with
 from keepsum.tables.invariants import Margin, describe_margin
 from keepsum.tables.released import ReleasedTable
 
@@ -66,6 +71,30 @@ class Marginal:
             return np.zeros(len(self.cells))
         return sum_deviations(self.plan.blocks, self.sums, len(self.cells))
 
+    def accuracy(self, level: float = LEVEL, *, simultaneous: bool = False) -> Accuracy:
+        """The margin of error of each total; of all of them at once, if ``simultaneous``."""
+        check_flag(simultaneous, "simultaneous=")
+        level = check_level(level)
+        key = (level, simultaneous)
+        if key not in self._found:
+            found = Accuracy(level, np.zeros(len(self.cells), dtype=np.int64), simultaneous=simultaneous, what="total")
+            if not self.kept:
+                found = sum_accuracy(self.plan.blocks, self.sums, len(self.cells), level, simultaneous)
+            self._found[key] = replace(found, domain=self.table.domain, origin=self.table.origin)
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[tuple[float, bool], Accuracy]:
+        return {}
+
+    def intervals(self, level: float = LEVEL, *, simultaneous: bool = False) -> IntArray:
+        """The interval of each total, a row of (low, high): it holds the confidential total with this probability.
+
+        With ``simultaneous`` they all do so at once.
+        """
+        margins = self.accuracy(level, simultaneous=simultaneous).margins
+        return np.stack([self.table.counts - margins, self.table.counts + margins], axis=1)
+
     @property
     def note(self) -> str:
         """What a reader must know of these totals, in a sentence or two."""
@@ -73,11 +102,9 @@ class Marginal:
             return "These totals are kept exactly: they have no noise, and are not protected."
         low, high = int(self.cells.min()), int(self.cells.max())
         cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        deviations = self.deviations
-        size = ""
-        if deviations is not None:
-            typical = float(np.sort(deviations)[len(deviations) // 2])
-            size = f": standard deviation about {typical:.3g}"
+        found = self.accuracy()
+        source = f", {found.source}" if found.source else ""
+        size = f": a typical {100 * found.level:.4g}% margin of error of ±{found.typical:,}{source}"
         counts = "counts of the unbiased table" if self.beside else "released counts"
         sentence = (
             f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count{size}."
@@ -89,9 +116,15 @@ class Marginal:
             f"and are biased."
         )
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The totals as a data frame; see ``ReleasedTable.to_frame``."""
-        return self.table.to_frame(backend)
+    def to_frame(self, backend: str | None = None, *, level: float | None = None, simultaneous: bool = False) -> Any:
+        """The totals as a data frame; see ``ReleasedTable.to_frame``.
+
+        With a level the ends of the interval of each total are added, as columns such as ``count_low`` and
+        ``count_high``.
+        """
+        if level is None:
+            return self.table.to_frame(backend)
+        return with_intervals(self.table, self.accuracy(level, simultaneous=simultaneous), backend)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
         """Write the totals to a file, as ``keepsum marginal`` does, completely or not at all.
@@ -129,6 +162,13 @@ class Marginal:
     @property
     def _parents(self) -> list[str]:
         return list(self.table.domain.within.values())
+
+
+def with_intervals(table: ReleasedTable, accuracy: Accuracy, backend: str | None) -> Any:
+    """A table with its intervals as a data frame: the labels, the counts, and the ends of the interval of each."""
+    name, margins = table.count, accuracy.margins
+    numbers = {name: table.counts, f"{name}_low": table.counts - margins, f"{name}_high": table.counts + margins}
+    return frame_with(table.domain, numbers, table.origin, backend)
 
 
 def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str], beside: bool = False) -> Marginal:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_flag, check_whole
 from keepsum._arrays import IntArray
-from keepsum.accuracy.margins import Accuracy, accuracy
+from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
-from keepsum.accuracy.queries import Query, as_weights
 from keepsum.accuracy.tails import tail_bound
 from keepsum.facade.charging import ledger_of
-from keepsum.facade.marginal import Marginal, marginal_of
+from keepsum.facade.estimates import Estimates, plan_accuracy
 from keepsum.facade.progress import drawing_shown
 from keepsum.planning.durations import seconds_per_draw
 from keepsum.planning.plan import CompiledPlan
@@ -26,7 +25,6 @@ from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
 from keepsum.releasing.codec import plan_of
 from keepsum.releasing.explain import explain, explain_html
-from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn, prepare
 from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng
@@ -76,9 +74,20 @@ class Plan(CompiledPlan):
         """The law of the noise: variances, probabilities and intervals of cells, sums and other queries."""
         return Noise(self.blocks, self.invariants)
 
-    def accuracy(self, level: float = 0.95) -> Accuracy:
-        """The margin of error of every cell of a release, without spending any budget."""
-        return accuracy(self.blocks, level)
+    def accuracy(self, level: float = 0.95, *, simultaneous: bool = False, patient: bool = False) -> Accuracy:
+        """The margin of error of every cell of a release, without spending any budget.
+
+        Parameters
+        ----------
+        level
+            The probability to stay within the margin, at least.
+        simultaneous
+            Margins that all cells stay within at once with this probability, not each of them.
+        patient
+            Where totals overlap margins are simulated if that takes little time, and are proved bounds otherwise:
+            simulate them in any case.
+        """
+        return plan_accuracy(self, level, simultaneous, patient)
 
     def tail_bound(self, length: float) -> float:
         """The paper's bound on the probability that the noise is at least this long, in the l2 norm."""
@@ -168,7 +177,7 @@ class Certificate(releasing_certificate.Certificate, frozen=True):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Estimates):
     """A released table and its certificate.
 
     Attributes
@@ -202,79 +211,6 @@ class Release:
         """The release as the layers below hold it."""
         unbiased = None if self.unbiased is self.table else self.unbiased
         return Drawn(self.table, self.certificate, self.invariants, unbiased)
-
-    def accuracy(self, level: float = LEVEL) -> Accuracy:
-        """The margin of error of every count of the unbiased table."""
-        return self.plan.accuracy(level)
-
-    def marginal(self, axes: str | Iterable[str]) -> Marginal:
-        """A margin of the released table: sums of released counts, at no further privacy loss.
-
-        Parameters
-        ----------
-        axes
-            An axis or a list of axes; parents of nested axes are added. ``[]`` for the grand total.
-
-        Returns
-        -------
-        Marginal
-            The table of totals, how many counts each is the sum of, whether they are kept exactly, and how large their
-            noise is otherwise.
-
-        Notes
-        -----
-        The more counts a total sums, the larger its noise. Where one margin matters most, keep it, or release it as a
-        table of its own, whose loss is then added to that of this release.
-
-        Examples
-        --------
-        >>> import keepsum as ks
-        >>> counts = [[15, 1, 3], [20, 10, 9]]
-        >>> table = ks.Table.from_array(counts, axes={"county": ["Alpha", "Beta"], "age": ["0-17", "18-64", "65+"]})
-        >>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.5))
-        >>> release.marginal(["county"])
-        Marginal(2 totals of county. These totals are kept exactly: they have no noise, and are not protected.)
-        county  count
-        Alpha      19
-        Beta       39
-        >>> print(release.marginal(["age"]).note)
-        Each total is a sum of 2 released counts, so its noise is usually larger than that of a count: standard
-        deviation about 2.52.
-        """
-        return marginal_of(self.unbiased, self.plan, axes, self.unbiased is not self.table)
-
-    @property
-    def noise(self) -> Noise:
-        """The law of the noise, as ``plan.noise``; nothing of it depends on the counts."""
-        return self.plan.noise
-
-    def interval(self, query: Query, level: float = 0.95) -> tuple[int, int]:
-        """An interval that holds the confidential value of a query with at least this probability.
-
-        It is the released value of the unbiased table, less and plus the margin of ``noise.interval``; a query that the
-        kept totals determine has an interval of one value.
-
-        Parameters
-        ----------
-        query
-            The number of a cell, labels such as ``{"state": "Illinois", "county": ["Cook County", "Lake County"]}``
-            (the sum of all cells that have them), or a whole number for each cell.
-        level
-            The probability.
-
-        Examples
-        --------
-        >>> import keepsum as ks
-        >>> table = ks.Table.from_array(
-        ...     [[15, 1], [20, 10], [7, 9]], axes={"county": ["Alpha", "Beta", "Gamma"], "sex": ["f", "m"]}
-        ... )
-        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=3))
-        >>> release.interval({"county": ["Alpha", "Beta"]}), release.interval({}), release.interval({"sex": "f"})
-        ((42, 48), (62, 62), (40, 46))
-        """
-        low, high = self.noise.interval(query, level)
-        value = as_weights(query, self.plan.invariants).of(self.unbiased.counts)
-        return value + low, value + high
 
     def dp_event(self, distance: int = 1) -> DpEvent:
         """The release as an event of ``dp_accounting``, for accountants that add it to others.

@@ -322,6 +322,16 @@ class AccuracyRecord(Record, frozen=True):
     level: float
     typical_margin: int
     simulated_draws: Annotated[int, Meta(description="The draws behind the margins; 0 if all were computed.")]
+    simulated_error: Annotated[
+        float,
+        Meta(
+            description="The standard error of the share of noise beyond a margin, the largest of all cells. Margins "
+            "allow for three of them. 0 if all were computed, or by a version that did not state it."
+        ),
+    ] = 0.0
+    conservative: Annotated[
+        bool, Meta(description="Whether some margins are proved bounds, too long rather than too short.")
+    ] = False
 
 
 class NonNegativeRecord(Record, frozen=True, tag="nonnegative", tag_field="kind"):

@@ -66,7 +66,7 @@ def _limit(statements: PersonStatements, totals: int) -> str | None:
     covered = [attribute.axis for attribute in attributes if attribute.any_value is not None]
     if not statements.named or not covered:
         return None
-    loss = _loss(statements.guarantee)
+    loss = stated_loss(statements.guarantee)
     if loss.epsilon is None or (loss.delta or 0) >= 1:
         return None
     plus = f", plus a probability of {three_digits_up(float(loss.delta))}," if loss.delta else ""
@@ -78,7 +78,7 @@ def _limit(statements: PersonStatements, totals: int) -> str | None:
     )
 
 
-def _loss(guarantee: Guarantee) -> Loss:
+def stated_loss(guarantee: Guarantee) -> Loss:
     """Epsilon and delta of one person with what sampling adds, also where the loss is stated as rho."""
     loss = guarantee.mechanism.loss(guarantee.person)
     if loss.rho is None:

@@ -6,7 +6,8 @@ import math
 
 from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.accuracy.law import cell_law
-from keepsum.accuracy.margins import FEWEST_WIDE_DRAWS, accuracy
+from keepsum.accuracy.margins import accuracy
+from keepsum.accuracy.simulation import FEWEST_WIDE_DRAWS
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.facts import ReleaseFacts
 from keepsum.releasing.records import accuracy_record, exposure_record
@@ -41,14 +42,16 @@ def _is_computed(plan: CompiledPlan) -> bool:
 def accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
     """Whether the typical margin of error is the computed one, or can have been simulated."""
     stated = facts.accuracy
-    if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws) < 0:
+    if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws, stated.simulated_error) < 0:
         return False
-    if stated.simulated_draws:
+    if stated.simulated_draws or stated.conservative:
         least = 0 if 2 * len(plan.pinned) >= plan.size else least_margin(plan, 1 - TOLERANCE * (1 - stated.level))
-        if stated.simulated_draws < FEWEST_WIDE_DRAWS or stated.typical_margin < least:
+        if 0 < stated.simulated_draws < FEWEST_WIDE_DRAWS or stated.typical_margin < least:
+            return False
+        if stated.simulated_error and not (stated.simulated_draws and stated.simulated_error < 1 - stated.level):
             return False
     if released is None or not _is_computed(plan):
-        return released is None or stated.simulated_draws > 0
+        return released is None or stated.simulated_draws > 0 or stated.conservative
     computed = accuracy_record(accuracy(plan.blocks, stated.level))
     if stated.simulated_draws:  # by a version that could not compute it
         return abs(stated.typical_margin - computed.typical_margin) <= max(2, computed.typical_margin // 4)

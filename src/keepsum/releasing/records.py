@@ -221,4 +221,10 @@ def exposure_record(plan: CompiledPlan, bounded: int, not_checked: int) -> Expos
 
 def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
     """The margin of error."""
-    return AccuracyRecord(level=accuracy.level, typical_margin=accuracy.typical, simulated_draws=accuracy.draws)
+    return AccuracyRecord(
+        level=accuracy.level,
+        typical_margin=accuracy.typical,
+        simulated_draws=accuracy.draws,
+        simulated_error=float(f"{accuracy.error:.3g}"),
+        conservative=accuracy.basis == "conservative",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
@@ -77,8 +78,10 @@ def _height(facts: ReleaseFacts) -> int:
 
 def _accuracy(facts: ReleaseFacts) -> str:
     stated = facts.accuracy
-    source = f", from {stated.simulated_draws:,} simulated draws" if stated.simulated_draws else ""
-    return f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell{source}"
+    basis: Basis = "estimated" if stated.simulated_draws else "conservative" if stated.conservative else "exact"
+    words = words_of_basis(basis, stated.simulated_draws, stated.simulated_error)
+    typical = f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell"
+    return f"{typical}, {words}" if words else typical
 
 
 def _pinned(facts: ReleaseFacts) -> list[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from keepsum._arrays import IntArray
 from keepsum._text import given
 from keepsum.errors import InputError
 from keepsum.tables.axes import Label
 from keepsum.tables.counted import CountedTable
+from keepsum.tables.domain import Domain
 from keepsum.tables.layout import Layout, layout_of
-from keepsum.tables.origins import Frame
+from keepsum.tables.origins import Frame, Origin
 
 
 def columns_of(table: CountedTable, layout: Layout | None = None, most: int | None = None) -> dict[str, list[Any]]:
@@ -29,9 +31,37 @@ def columns_of(table: CountedTable, layout: Layout | None = None, most: int | No
 
 def frame_of(table: CountedTable, backend: str | None = None) -> Any:
     """All cells and counts as a data frame of the kind that the table came as, or of the kind named."""
+    layout = layout_of(table)
+    return _framed(columns_of(table, layout), {n: v for n, (v, _) in layout.labels.items()}, table.origin, backend)
+
+
+def frame_with(
+    domain: Domain, numbers: Mapping[str, IntArray], origin: Origin | None = None, backend: str | None = None
+) -> Any:
+    """All cells with numbers for each, in columns of their own: a frame of the kind of the origin, or as named."""
+    columns: dict[str, list[Any]] = {}
+    labels: dict[str, Sequence[Label]] = {}
+    for name in domain.axes:
+        labels[name] = domain.categories(name)
+        columns[name] = [labels[name][code] for code in domain.codes(name).tolist()]
+    for name, values in numbers.items():
+        columns[fresh_name(name, columns)] = values.tolist()
+    return _framed(columns, labels, origin, backend)
+
+
+def fresh_name(name: str, taken: Container[str]) -> str:
+    """A name for a column, with underscores if there is one of this name already."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _framed(
+    columns: dict[str, list[Any]], labels: Mapping[str, Sequence[Label]], source: Origin | None, backend: str | None
+) -> Any:
     import narwhals as nw
 
-    origin = table.origin if isinstance(table.origin, Frame) else None
+    origin = source if isinstance(source, Frame) else None
     wanted = backend if backend is not None else origin.backend if origin else None
     if wanted is None:
         raise InputError(
@@ -40,11 +70,10 @@ def frame_of(table: CountedTable, backend: str | None = None) -> Any:
         )
     if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
         raise InputError(f"The library must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
-    layout = layout_of(table)
-    frame = nw.from_dict(columns_of(table, layout), backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
+    frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
     if origin is not None and wanted == origin.backend:
-        for name, (values, _) in layout.labels.items():
-            frame = _cast(frame, name, origin.dtypes[name], values)
+        for name, values in labels.items():
+            frame = _cast(frame, name, origin.dtypes[name], values) if name in origin.dtypes else frame
     return frame.to_native()
 
 

@@ -1,0 +1,119 @@
+"""Simulated noise of blocks whose law is not known in closed form: drawn once, and only if that takes little time.
+
+Noise does not depend on the data, so drawing it for this purpose costs no budget. It comes from a seed of its own, so
+that what is estimated from it is always the same.
+"""
+
+from __future__ import annotations
+
+import math
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from keepsum._arrays import Floats, IntArray
+from keepsum._progress import doing
+from keepsum.accuracy.words import STANDARD_ERRORS
+from keepsum.planning.samplers import BlockSamplers
+from keepsum.planning.selection.choice import Choice, Sampler, simulate_into
+from keepsum.sampling.core.rng import rng
+
+# Simulated cells, rejected ones included: as many as are drawn anyway (up to a second), and the most.
+EFFORT, MOST_EFFORT = 10**7, 4 * 10**7
+FEWEST_DRAWS, FEWEST_WIDE_DRAWS, MOST_DRAWS = 40, 8, 4000
+ENOUGH_CELLS = 4 * 10**5  # in all draws: few draws of a wide sampler are enough
+BATCHES = 20  # of successive states of a chain, which may be correlated
+KEPT_NUMBERS = 2**23  # of simulated noise that are kept with a plan
+
+_drawn: WeakKeyDictionary[BlockSamplers, dict[int, IntArray]] = WeakKeyDictionary()
+
+
+def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: bool = False) -> IntArray | None:
+    """Simulated noise of all cells of a sampler, a row for each draw; None if it would take long.
+
+    Parameters
+    ----------
+    blocks, choice
+        The sampler, and the plan that it is part of.
+    needed
+        The fewest draws that are of any use.
+    patient
+        Simulate however long it takes.
+    """
+    if choice.sampler is None:
+        return None
+    cost = max(1, choice.simulation_cost)
+    fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // choice.sampler.width))
+    draws = max(fewest, needed, min(MOST_DRAWS, EFFORT // cost, KEPT_NUMBERS // choice.sampler.width))
+    if draws * cost > MOST_EFFORT and not patient:
+        return None
+    kept = _drawn.setdefault(blocks, {})
+    noise = kept.get(id(choice.sampler))
+    if noise is None or len(noise) < draws:
+        noise = _simulate(choice.sampler, draws)
+        if noise.size <= 2 * KEPT_NUMBERS:
+            kept[id(choice.sampler)] = noise
+    return noise
+
+
+def _simulate(sampler: Sampler, draws: int) -> IntArray:
+    doing("simulating noise for margins of error")
+    noise = np.empty((draws, sampler.width), dtype=np.int64)
+    simulate_into(sampler, noise, rng(seed="keepsum accuracy"))
+    noise.setflags(write=False)
+    return noise
+
+
+def needed_draws(level: float, columns: int = 1) -> int:
+    """The fewest draws from which a margin at a level can be told, if each has this many cells of one law."""
+    return math.ceil(STANDARD_ERRORS**2 * level / ((1 - level) * columns)) + 1
+
+
+def standard_error(values: Floats, chain: bool) -> float:
+    """The standard error of a mean over draws; of a chain, as it is between batches, if that is larger."""
+    error = float(values.std(ddof=1)) / math.sqrt(len(values))
+    if not chain or len(values) < 2 * BATCHES:
+        return error
+    means = np.array([batch.mean() for batch in np.array_split(values, BATCHES)])
+    return max(error, float(means.std(ddof=1)) / math.sqrt(BATCHES))
+
+
+def estimated_margin(sizes: IntArray, level: float, chain: bool = False) -> tuple[int, float] | None:
+    """The smallest margin beyond which at most a fraction 1 - level of the noise lies, and what that is uncertain by.
+
+    It allows for three standard errors of that fraction. None if these draws are too few for the level.
+
+    Parameters
+    ----------
+    sizes
+        Absolute noise, one row per draw, columns of one law. Draws are independent, or states of a chain; columns need
+        not be.
+    level
+        The probability to stay within the margin.
+    chain
+        Whether draws are states of a chain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> margin, error = estimated_margin(np.arange(1000).reshape(1000, 1) % 100, 0.95)  # 94 without standard errors
+    >>> margin, round(error, 4)
+    (97, 0.0069)
+    """
+    draws, columns = sizes.shape
+    allowed = 1 - level
+    # Cells that rarely stray together look too certain: no smaller error than that of independent cells.
+    least = math.sqrt(allowed * level / (draws * columns))
+    if STANDARD_ERRORS * least > allowed:
+        return None
+
+    def error_of(margin: int) -> tuple[float, float]:
+        beyond: Floats = (sizes > margin).mean(axis=1)
+        return float(beyond.mean()), max(least, standard_error(beyond, chain))
+
+    low, high = -1, int(sizes.max(initial=0))
+    while high - low > 1:
+        middle = (low + high) // 2
+        share, error = error_of(middle)
+        low, high = (low, middle) if share + STANDARD_ERRORS * error <= allowed else (middle, high)
+    return high, error_of(high)[1]

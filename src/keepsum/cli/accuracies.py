@@ -1,0 +1,219 @@
+"""What ``keepsum accuracy`` finds and shows of one release."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keepsum.cli.screen import shown as shown_path
+from keepsum.privacy.numbers import shown
+
+if TYPE_CHECKING:
+    from keepsum.accuracy.axis_totals import AxisTotals
+    from keepsum.accuracy.candidates import Point
+    from keepsum.accuracy.curve import AccuracyCurve
+    from keepsum.accuracy.margins import Accuracy
+    from keepsum.accuracy.targets import Answer
+    from keepsum.planning.plan import CompiledPlan
+    from keepsum.privacy.families import Family
+    from keepsum.specs.job import Job
+    from keepsum.tables.invariants import Invariants
+    from keepsum.tables.records import Records
+    from keepsum.tables.released import ReleasedTable
+
+
+@dataclass(frozen=True)
+class Target:
+    """The margin of error to reach, of a typical cell or of the one where it is largest."""
+
+    margin: int
+    of: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The noise that was declared or found, with its margins and those of others around it."""
+
+    job: Job
+    plan: CompiledPlan
+    family: Family
+    accuracy: Accuracy
+    totals: list[AxisTotals]
+    curve: AccuracyCurve
+    target: Target | None
+    answer: Answer | None
+
+    @property
+    def point(self) -> Point:
+        """The noise that was declared or found."""
+        return next(point for point in self.curve.points if point.value == self.family.value)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is worrying about the loss, or about the records."""
+        from keepsum.releasing.counted import records_concern
+        from keepsum.releasing.statements import loss_concern
+
+        return [*loss_concern(self.plan.guarantee, self.plan.records), *records_concern(self.plan.records)]
+
+    def margins_table(self) -> ReleasedTable:
+        """The margin of every cell, as a table: none of it comes from a count."""
+        from keepsum.tables.released import ReleasedTable
+
+        domain = self.plan.invariants.domain
+        if domain is None:
+            raise AssertionError("what a shell declares has names")
+        name = "margin"
+        while name in domain.axes:
+            name += "_"
+        return ReleasedTable(domain, self.accuracy.margins, name)
+
+
+def result_of(job: Job, kept: Invariants, records: Records | None, level: float, target: Target | None) -> Result:
+    """Work out margins of error, at the declared loss, or at the least one that reaches a target."""
+    from keepsum.accuracy.axis_totals import axis_totals
+    from keepsum.accuracy.candidates import Candidates
+    from keepsum.accuracy.curve import curve_of
+
+    candidates = Candidates.of(kept, job.noise(), records, level)
+    answer = None
+    if target is not None:
+        answer = candidates.least_loss(target.margin, target.of)
+        candidates = candidates.around(answer.value)
+    found = candidates.accuracy(candidates.first)
+    totals = axis_totals(candidates.first, level)
+    curve = curve_of(candidates)
+    return Result(job, candidates.first, candidates.family, found, totals, curve, target, answer)
+
+
+def sections_of(result: Result) -> list[tuple[str, list[str]]]:
+    """What is shown on a terminal."""
+    from keepsum.releasing.counted import margin_lines
+    from keepsum.releasing.explain import person_statements
+    from keepsum.releasing.statements import guarantee_lines
+
+    plan, statements = result.plan, person_statements(result.plan)
+    return [
+        *([] if result.job.name is None else [("Release", [result.job.name])]),
+        *_found(result),
+        ("Noise", [repr(plan.mechanism)]),
+        ("Guarantee", guarantee_lines(plan.guarantee)),
+        (statements.title, [statements.headline()]),
+        ("Each count", [str(result.accuracy), *margin_lines(plan.records)]),
+        *([("Totals", [str(totals) for totals in result.totals])] if result.totals else []),
+        ("Compared", result.curve.lines(result.family.value)),
+        *(("Warning", [sentence]) for sentence in result.warnings),
+    ]
+
+
+def _found(result: Result) -> list[tuple[str, list[str]]]:
+    """The target and the loss that reaches it, if there is a target."""
+    if result.target is None or result.answer is None:
+        return []
+    name, value = result.family.parameter, shown(result.answer.value)
+    before, margin = result.answer.before
+    instead = "there is no such noise" if margin is None else f"the margin is ±{margin:,}"
+    words = [
+        f"{value}{f' per {result.curve.subject}' if result.family.per_person else ''}: the "
+        f"{'largest' if name == 'sigma' else 'smallest'} of three digits that reaches it; at {shown(before)} {instead}"
+    ]
+    if result.accuracy.draws:
+        words.append("Margins are simulated here, so a step more or less may do as well.")
+    level = f"{100 * result.accuracy.level:.6g}%"
+    return [
+        ("Target", [f"a {result.target.of} {level} margin of error of at most ±{result.target.margin:,}"]),
+        (name.capitalize(), words),
+        ("To use it", [_use(result)]),
+    ]
+
+
+def _use(result: Result) -> str:
+    """What to pass to other commands, or to write into the spec."""
+    name, value = result.family.parameter, shown(result.family.value)
+    if result.job.lines is not None:
+        table = "" if result.job.name is None else f" for table {result.job.name!r}"
+        spec = shown_path(result.job.lines.name)
+        return f"set {name} = {value} in [mechanism] of {spec}{table}, or pass --{name} {value}"
+    return f"pass {options_of(result.family)} to keepsum plan or keepsum release, in place of --target-moe"
+
+
+def options_of(family: Family) -> str:
+    """The options that request this noise.
+
+    >>> from keepsum.privacy import Gaussian, Laplace
+    >>> from keepsum.privacy.families import Family
+    >>> options_of(Family(Laplace.per_person("0.5", "l2", attributes=["age group"])))
+    "--per-person --epsilon 0.5 --norm l2 --attributes 'age group'"
+    >>> options_of(Family(Gaussian("0.5", "1e-6")))
+    '--mechanism gaussian --epsilon 0.5 --delta 1e-6'
+    """
+    from keepsum.cli.categories import listed
+    from keepsum.privacy.gaussian import Gaussian
+    from keepsum.privacy.neighbours import TO
+
+    member, neighbours = family.member, family.member.neighbours
+    options = ["--mechanism gaussian"] if isinstance(member, Gaussian) else []
+    options += ["--per-person"] if neighbours is not None else []
+    options.append(f"--{family.parameter} {shown(family.value)}")
+    if isinstance(member, Gaussian):
+        options += [] if member.delta is None else [f"--delta {shown(member.delta)}"]
+        options += [] if member.calibration == "zcdp" else [f"--calibration {member.calibration}"]
+    elif member.norm != "l1":
+        options.append(f"--norm {member.norm}")
+    if neighbours is not None and neighbours.attributes is not None:
+        options.append(f"--attributes {shlex.quote(listed(neighbours.attributes))}")
+    if neighbours is not None and neighbours.to != TO[0]:
+        options.append(f"--to {shlex.quote(neighbours.to)}")
+    return " ".join(options)
+
+
+def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str, Any]:
+    """What is found, as JSON."""
+    from keepsum.releasing.explain import person_statements
+
+    point, answer, columns = result.point, result.answer, result.curve.columns()
+    found = None
+    if result.target is not None and answer is not None:
+        before, margin = answer.before
+        found = {
+            "margin": result.target.margin,
+            "of": result.target.of,
+            result.family.parameter: shown(answer.value),
+            "options": options_of(result.family),
+            "one_step_before": {result.family.parameter: shown(before), "margin": margin},
+        }
+    return {
+        **({} if result.job.name is None else {"name": result.job.name}),
+        "cells": result.plan.size,
+        "level": result.accuracy.level,
+        "target": found,
+        "parameter": result.family.parameter,
+        "per_person": result.family.per_person,
+        "mechanism": repr(result.plan.mechanism),
+        "guarantee": result.plan.guarantee.words,
+        "person": person_statements(result.plan).headline(),
+        "margin_of_error": {
+            "typical": point.typical,
+            "smallest": point.smallest,
+            "largest": point.largest,
+            "simulated_draws": point.draws,
+        },
+        "totals": [
+            {
+                "axes": list(totals.axes),
+                "totals": totals.totals,
+                "exact": totals.exact,
+                "counts": totals.counts,
+                "typical": totals.margin,
+                "basis": totals.basis,
+                "simulated_draws": totals.draws,
+            }
+            for totals in result.totals
+        ],
+        "curve": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
+        "margins": None if margins is None else shown_path(margins),
+        "plot": None if plot is None else shown_path(plot),
+        "warnings": result.warnings,
+    }

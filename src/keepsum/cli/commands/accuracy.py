@@ -1,0 +1,190 @@
+"""``keepsum accuracy``: margins of error before any budget is spent, and the epsilon that a margin takes."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepsum._signals import held_back
+from keepsum._text import given
+from keepsum.cli.declaration import Declaration, declares
+from keepsum.cli.epilogs import FILES
+from keepsum.cli.screen import done, progress, show, show_json, shown
+from keepsum.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+    from keepsum.cli.accuracies import Result, Target
+    from keepsum.specs.job import Job
+
+LOSSES = ("epsilon", "rho", "sigma")
+TARGETS, PICTURE_KINDS = ("typical", "largest"), (".png", ".svg", ".pdf")
+START = "0.25"  # the loss at which the search begins if none is declared
+HELP = """Show margins of error, or the epsilon for a margin that you can live with. Spends no budget.
+
+Examples:
+
+    keepsum accuracy counts.csv --count n --keep county --epsilon 0.25
+
+    keepsum accuracy counts.csv --count n --keep county --target-moe 10
+
+    keepsum accuracy counts.csv --count n --keep county --target-moe 10 --per-person --plot curve.svg
+
+    keepsum accuracy --domain categories.toml --keep county --mechanism gaussian --delta 1e-6 --target-moe 10
+
+The last example needs no data: margins of error depend only on the cells, the totals and the noise. With --target-moe
+it finds the smallest epsilon of three digits whose typical (median) margin is at most that many counts; with
+--mechanism gaussian and no --delta, the smallest rho.
+
+"""
+
+
+def add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("accuracy", help=HELP + FILES)(accuracy)
+
+
+@declares
+def accuracy(
+    declared: Declaration,
+    target_moe: Annotated[
+        str | None,
+        typer.Option("--target-moe", help="Find the smallest epsilon with this margin of error.", metavar="COUNTS"),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", help="Which margin that is: typical (default) or largest.", metavar="WHICH"),
+    ] = None,
+    level: Annotated[str, typer.Option("--level", help="The level of the margins.", metavar="P")] = "0.95",
+    margins: Annotated[
+        Path | None,
+        typer.Option("--margins", help="Write the margin of every cell: .csv, .parquet or .arrow.", metavar="FILE"),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Plot the margin against epsilon: .png, .svg or .pdf.", metavar="FILE"),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Show margins of error."""
+    from keepsum.cli.accuracies import as_json, result_of, sections_of
+
+    wanted, at_level = _target(declared, target_moe, target), _level(level)
+    jobs = [_with_loss(job, wanted) for job in declared.jobs(loss_needed=wanted is None)[0]]
+    _check_outputs(jobs, margins, plot, force)
+    for job in jobs:
+        job.noise()
+    results: list[Result] = []
+    figure: Figure | None = None
+    with progress() as step:
+        for job in jobs:
+            step("reading the categories")
+            table = job.cells()
+            step("compiling the plan")
+            kept = job.kept(table)
+            with job.located("mechanism", "keep"):
+                results.append(result_of(job, kept, table.records, at_level, wanted))
+        if plot is not None:
+            step("plotting")
+            figure = results[0].curve.plot()
+    _write(results[0], margins, plot, figure, force)
+    if json:
+        answers = [as_json(result, margins, plot) for result in results]
+        show_json(answers[0] if len(answers) == 1 else answers)
+        return
+    for result in results:
+        show(sections_of(result))
+    files = [("Margins", margins), ("Plot", plot)]
+    written = [(title, [shown(file)]) for title, file in files if file is not None]
+    if written:
+        show(written)
+
+
+def _target(declared: Declaration, text: str | None, which: str | None) -> Target | None:
+    """The margin to reach, if one is given; what it is solved for must not be given too."""
+    from keepsum.accuracy.candidates import LARGEST_TARGET
+    from keepsum.cli.accuracies import Target
+
+    if text is None:
+        if which is not None:
+            raise InputError("Option --target requires --target-moe, such as --target-moe 10. Leave it out.")
+        return None
+    margin = int(text) if re.fullmatch("[0-9]{1,12}", text) else 0
+    if not 1 <= margin <= LARGEST_TARGET:
+        raise InputError(f"Option --target-moe must be a whole number from 1 to {LARGEST_TARGET:,}, got {given(text)}.")
+    if which not in (None, *TARGETS):
+        raise InputError(f"Option --target must be typical or largest, got {which!r}.")
+    for name in LOSSES:
+        if getattr(declared, name) is not None:
+            raise InputError(
+                f"Option --target-moe must not be combined with --{name}, which it finds. Leave out --{name}."
+            )
+    return Target(margin, which or "typical")
+
+
+def _level(text: str) -> float:
+    level = float(text) if re.fullmatch(r"0?\.[0-9]+", text) else 0.0
+    if not 0 < level < 1:
+        raise InputError(f"Option --level must lie between 0 and 1, such as 0.95, got {given(text)}.")
+    return level
+
+
+def _with_loss(job: Job, wanted: Target | None) -> Job:
+    """The job with a loss to begin with, where it is to be found and the spec has none."""
+    import msgspec
+
+    noise = job.spec.mechanism
+    if any(getattr(noise, name) is not None for name in LOSSES):
+        return job
+    if wanted is None:
+        raise InputError("Option --epsilon must be given, or --target-moe 10 to find it for that margin of error.")
+    name = "rho" if noise.kind == "gaussian" and noise.delta is None else "epsilon"
+    filled = msgspec.structs.replace(noise, **{name: START})
+    return replace(job, spec=msgspec.structs.replace(job.spec, mechanism=filled))
+
+
+def _check_outputs(jobs: Sequence[Job], margins: Path | None, plot: Path | None, force: bool) -> None:
+    """Refuse files that cannot be written before anything is computed."""
+    from keepsum.cli.releases import check_not_source
+    from keepsum.sources.atomic import check_new
+    from keepsum.sources.writing import kind_of
+
+    files = [file for file in (margins, plot) if file is not None]
+    if files and len(jobs) > 1:
+        names = ", ".join(str(job.name) for job in jobs)
+        raise InputError(f"Options --margins and --plot must be used with --only NAME, one of the tables ({names}).")
+    if margins is not None:
+        kind_of(margins)
+    if plot is not None and plot.suffix.lower() not in PICTURE_KINDS:
+        raise InputError(f"Option --plot must end in .png, .svg or .pdf, got {str(plot)!r}.")
+    check_not_source(files, jobs)
+    for file in files:
+        check_new(file, force)
+
+
+def _write(result: Result, margins: Path | None, plot: Path | None, figure: Figure | None, force: bool) -> None:
+    """Write the files that are asked for, each completely or not at all."""
+    from keepsum.sources.atomic import write_file
+    from keepsum.sources.writing import kind_of, table_bytes
+
+    files: list[tuple[Path, Any]] = []
+    if margins is not None:
+        files.append((margins, table_bytes(result.margins_table(), kind_of(margins))))
+    if plot is not None and figure is not None:
+        picture = io.BytesIO()
+        figure.savefig(picture, format=plot.suffix[1:].lower(), dpi=160)
+        files.append((plot, picture.getvalue()))
+    with held_back():
+        for file, data in files:
+            write_file(file, data, force)
+        if files:
+            done(f"Written: {', '.join(repr(shown(file)) for file, _ in files)}.")

@@ -1,0 +1,112 @@
+"""Intervals of differences, ratios and shares: by coverage, and at their limits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import keepsum as ks
+from keepsum.accuracy.ratios import Ratio, _simple
+
+AXES = {"county": list("ABCDE"), "sex": ["f", "m"]}
+COUNTS = [[150, 90], [40, 80], [300, 210], [25, 20], [60, 75]]
+PART, WHOLE = {"county": ["A", "B"], "sex": "f"}, {"county": ["A", "B", "C"]}
+
+
+def intervals(kept, mechanism, runs, ask):
+    """The intervals of many releases of one table."""
+    table = ks.Table.from_array(COUNTS, axes=AXES)
+    return [ask(ks.release(table, keep=kept, mechanism=mechanism, rng=ks.rng(seed=seed))) for seed in range(runs)]
+
+
+CASES = {
+    "nothing kept": ([], ks.Laplace(epsilon="0.2")),
+    "total kept": ([[]], ks.Laplace(epsilon="0.2")),
+    "nothing kept, Gaussian": ([], ks.Gaussian(sigma=6)),
+    "counties kept": (["county"], ks.Laplace(epsilon="0.2")),
+    "both kept": (["county", "sex"], ks.Laplace(epsilon="0.2")),
+}
+
+
+@pytest.mark.parametrize(("kept", "mechanism"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("runs", [50, pytest.param(500, marks=pytest.mark.audit)])
+def test_shares_and_differences_cover_their_level(kept, mechanism, runs):
+    """90% of the releases at an error rate of 1e-6; and they are not absurdly long."""
+    found = intervals(
+        kept,
+        mechanism,
+        runs,
+        lambda release: (
+            release.share(PART, WHOLE, 0.9),
+            release.difference({"county": "A"}, {"county": "C", "sex": "m"}, 0.9),
+            release.ratio({"sex": "f"}, {"sex": "m"}, 0.9),
+        ),
+    )
+    for k, true in enumerate((190 / 870, 30, 575 / 475)):
+        inside = sum(low <= true <= high for low, high in (each[k] for each in found))
+        assert stats.binom.cdf(inside, runs, 0.9) > 1e-6
+        widths = [high - low for low, high in (each[k] for each in found)]
+        if max(widths) > 1e-9:  # kept exactly otherwise
+            middles = np.array([(low + high) / 2 for low, high in (each[k] for each in found)])
+            assert np.mean(widths) < 2.7 * 2 * middles.std()  # 1.64 if it were a normal law
+
+
+def test_an_interval_that_ignores_the_denominator_covers_less():
+    found = intervals(
+        [],
+        ks.Laplace(epsilon="0.1"),
+        100,
+        lambda release: (
+            release.ratio({"county": "D"}, {"county": "E"}, 0.9),
+            tuple(x / sum(release.unbiased.counts[8:10].tolist()) for x in release.interval({"county": "D"}, 0.9)),
+        ),
+    )
+    ours, naive = (sum(low <= 45 / 135 <= high for low, high in (each[k] for each in found)) for k in (0, 1))
+    assert stats.binom.cdf(ours, 100, 0.9) > 1e-6
+    assert naive < ours
+
+
+def test_steps_are_shorter_than_the_box_and_hold_for_a_known_law():
+    """Two independent Gaussians: the exact interval of Fieller is known."""
+    sigma = 20.0
+
+    def reach(q: int, p: int, level: float) -> int:
+        return math.ceil(stats.norm.ppf((1 + level) / 2) * sigma * math.hypot(q, p))
+
+    low, high = Ratio(4_000, 2_000, reach, 0.95).interval()
+    z = stats.norm.ppf(0.975) * sigma
+    a, b, c = 2_000**2 - z**2, -2 * 2_000 * 4_000, 4_000**2 - z**2
+    exact = [(-b + s * math.sqrt(b * b - 4 * a * c)) / (2 * a) for s in (-1, 1)]
+    assert low <= exact[0]
+    assert high >= exact[1]
+    assert high - low < 1.06 * (exact[1] - exact[0])
+    box = Ratio(4_000, 2_000, reach, 0.95)._box()
+    assert box[1] - box[0] > 1.2 * (exact[1] - exact[0])
+
+
+def test_limits():
+    table = ks.Table.from_array(COUNTS, axes=AXES)
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon="0.01"), rng=ks.rng(seed=1))
+    low, high = release.share({"county": "D", "sex": "f"}, {"county": "D"})
+    assert (low, high) == (0.0, 1.0)  # noise far larger than the counts
+    assert release.ratio({"county": "A"}, {"county": "B"}) == (2.0, 2.0)  # both kept
+    assert release.difference({"county": "A"}, {"county": "B"}) == (120, 120)
+    assert release.share({"county": "A"}, {}) == pytest.approx((240 / 1050, 240 / 1050))
+    assert release.ratio({"county": "A"}, {"county": "D", "sex": "f"}) == (0.0, math.inf)
+    with pytest.raises(ks.InputError, match="cells of the whole"):
+        release.share({"county": "A"}, {"sex": "f"})
+    for level in (0, 1, "x"):
+        with pytest.raises(ks.InputError, match="Level"):
+            release.ratio({"county": "A"}, {"county": "B"}, level)
+
+
+def test_simple_fractions():
+    assert _simple(Fraction(314, 100), Fraction(315, 100)) == Fraction(22, 7)
+    assert _simple(Fraction(-1, 3), Fraction(1, 5)) == 0
+    assert _simple(Fraction(-7, 2), Fraction(-10, 3)) == Fraction(-7, 2)
+    assert _simple(Fraction(1, 3), Fraction(1, 3)) == Fraction(1, 3)
+    assert _simple(Fraction(5, 2), Fraction(4)) == 3

@@ -1,0 +1,88 @@
+"""Margins of all totals of a margin at once: those of each total asked alone, and by coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import keepsum as ks
+from keepsum.accuracy import simulation
+from keepsum.accuracy.sum_margins import sum_accuracy
+from support import BY_MIXTURE
+
+DOMAIN = ks.Domain(
+    {"state": ["a", "b"], "county": {"a": ["x", "y", "z"], "b": ["x"]}, "sex": ["f", "m"]}, within={"county": "state"}
+)
+KEPT = {
+    "nothing": [],
+    "total": [[]],
+    "states": [["state"]],
+    "counties and sexes": [["county"], ["sex"]],
+    "states and sexes": [["state"], ["sex"]],
+}
+AXES = [["sex"], ["county"], ["state"], ["state", "sex"], []]
+MECHANISMS = [ks.Laplace(epsilon="0.3"), ks.Gaussian(sigma=4), ks.Laplace(epsilon="0.3", norm="l2")]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
+def test_each_total_as_if_asked_alone(kept, mechanism):
+    plan = ks.plan(ks.Invariants.margins(DOMAIN, kept), mechanism)
+    for axes in AXES:
+        index = DOMAIN.marginal_index(axes)
+        count = int(index.max()) + 1
+        found = sum_accuracy(plan.blocks, index, count, 0.9, False)
+        alone = [plan.noise.interval((index == k).astype(int), 0.9)[1] for k in range(count)]
+        assert found.margins.tolist() == alone
+        assert (found.basis == "exact") == (found.draws == 0)
+        if not any(alone):
+            assert str(found).startswith("typical 90% margin of error ±0 per total")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
+@pytest.mark.parametrize("kept", [[["state"]], [["county"], ["sex"]], [["state"], ["sex"]]], ids=str)
+def test_simultaneous_margins_cover_all_totals(kept, mechanism):
+    """95% of 4,000 draws at an error rate of 1e-6, which margins of single totals do not."""
+    plan = ks.plan(ks.Invariants.margins(DOMAIN, kept), mechanism)
+    index = DOMAIN.marginal_index(["county", "sex"])
+    noise = plan.sample(4_000, rng=ks.rng(seed=2))
+    drawn = np.stack([noise[:, index == k].sum(axis=1) for k in range(8)], axis=1)
+    both, each = (sum_accuracy(plan.blocks, index, 8, 0.95, simultaneous) for simultaneous in (True, False))
+    assert stats.binom.cdf(int((np.abs(drawn) <= both.margins).all(axis=1).sum()), 4_000, 0.95) > 1e-6
+    if kept != [["county"], ["sex"]]:  # there the totals are the cells of a table of 4 x 2, and few of them independent
+        assert stats.binom.cdf(int((np.abs(drawn) <= each.margins).all(axis=1).sum()), 4_000, 0.95) < 1e-6
+    assert both.simultaneous
+    assert both.basis in ("conservative", "estimated")
+
+
+def test_bounds_where_simulating_takes_long(monkeypatch):
+    plan = ks.plan(*BY_MIXTURE)
+    index = np.arange(plan.size) % 3
+    estimated = sum_accuracy(plan.blocks, index, 3, 0.9, False)
+    monkeypatch.setattr(simulation, "MOST_EFFORT", 1)
+    bounded = sum_accuracy(plan.blocks, index, 3, 0.9, False)
+    assert (estimated.basis, bounded.basis, bounded.draws) == ("estimated", "conservative", 0)
+    assert (bounded.margins >= estimated.margins).all()
+    together = sum_accuracy(plan.blocks, np.zeros(plan.size, dtype=np.int64), 1, 0.9, False)
+    assert together.margins.tolist() == [0]  # every margin keeps the grand total
+    jointly = sum_accuracy(plan.blocks, index, 3, 0.9, True)
+    assert (jointly.margins >= bounded.margins).all()
+
+
+def test_a_release_with_intervals_of_its_margins(children):
+    release = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=3))
+    margin = release.marginal(["education"])
+    found = margin.accuracy(0.9)
+    assert margin.accuracy(0.9) is found  # worked out once
+    assert margin.intervals(0.9).tolist() == [
+        list(release.interval({"education": name}, 0.9)) for name in ("Low", "Medium", "High", "Very High")
+    ]
+    frame = margin.to_frame("pandas", level=0.9)
+    assert list(frame.columns) == ["education", "count", "count_low", "count_high"]
+    assert frame[["count_low", "count_high"]].to_numpy().tolist() == margin.intervals(0.9).tolist()
+    kept = release.marginal(["county"])
+    assert kept.intervals().tolist() == [[n, n] for n in kept.table.counts.tolist()]
+    assert margin.intervals(0.9, simultaneous=True)[0, 1] >= margin.intervals(0.9)[0, 1]
+    with pytest.raises(ks.InputError, match="simultaneous"):
+        margin.intervals(simultaneous="yes")

@@ -1,0 +1,181 @@
+"""Answers to NIST SP 800-226 rest on facts of the certificate, and change with them."""
+
+import json
+import math
+import re
+from collections import Counter
+from fractions import Fraction
+
+import msgspec
+import pytest
+
+import keepsum as ks
+from keepsum.report.nist import STATUS, as_json, as_markdown, nist_answers
+from report.evil_names import EVIL, evil, html
+from report.samples import FOLDERS, certificate, sample
+
+
+def about(found, words):
+    (answer,) = [answer for answer in nist_answers(found) if words in answer.question]
+    return answer
+
+
+def resolve(document, path):
+    for name in path.split("."):
+        document = document[name]
+    return document
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_every_published_certificate_gives_answers(folder):
+    found = sample(folder)
+    answers = nist_answers(found)
+    assert answers == nist_answers(found)
+    assert len({answer.question for answer in answers}) == len(answers) == 24
+    document = msgspec.to_builtins(found) | {"records": msgspec.to_builtins(found.records), "carried": found.carried}
+    document["table"].setdefault("attributes", {})
+    for answer in answers:
+        assert answer.answer.endswith(".")
+        assert answer.status in STATUS
+        for fact in answer.facts:
+            resolve(document, fact)
+        if answer.status != "not answered":
+            assert answer.facts
+    assert {answer.topic for answer in answers} >= {
+        "Privacy parameters", "Unit of privacy", "Algorithms and correctness", "Utility", "Bias", "Trust model",
+        "Side channels", "Security and access control", "Data collection exposure",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_every_number_is_that_of_the_certificate(folder):
+    found = sample(folder)
+    person = found.guarantee.person
+    stated = about(found, "all privacy parameters").answer
+    if person.rho is not None:
+        assert f"rho {person.rho} (zCDP)" in stated
+    else:
+        (epsilon, *_) = re.findall(r"per-\w+ epsilon ([\d./]+)", stated)
+        exact = Fraction(person.epsilon)  # the certificate rounds 2/3 up to twelve digits, sentences others to four
+        assert exact - Fraction(1, 10**12) <= Fraction(epsilon) <= exact * Fraction(1001, 1000)
+    assert f"±{found.accuracy.typical_margin:,} per count" in about(found, "accuracy stated").answer
+    assert f"keepsum {found.software['keepsum']}" in about(found, "library").answer
+    assert f"{found.table.cells:,} counts" in about(found, "queries fixed").answer
+
+
+def test_a_release_with_nothing_against_it():
+    """One attribute, no totals, exact noise: only what a certificate cannot know is open, and the missing ledger."""
+    count = Counter(answer.status for answer in nist_answers(certificate("ledger")))
+    assert count["not met"] == 0
+    assert {a.question for a in nist_answers(certificate()) if a.status == "not met"} == {
+        "Is the loss of all releases of the same data added up and limited?"
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "question", "before", "after", "words"),
+    [
+        ("estimated", "all privacy parameters", "met", "not met", "estimated, not proved"),
+        ("estimated", "epsilon small enough", "met", "not answered", "must say why"),
+        ("estimated", "rest on a proof", "met", "not met", "95% confidence"),
+        ("estimated", "floating-point", "met", "not met", "estimated as a whole"),
+        ("estimated", "delta so small", "met", "not answered", "Delta is 2.65e-7."),
+        ("estimated", "expected value", "met", "not answered", "is estimated"),
+        ("rounded", "delta so small", "met", "not answered", "Delta is 2.65e-8."),
+        ("rounded", "rest on a proof", "met", "met", "Sampling is rounded"),
+        ("no guarantee", "delta so small", "met", "not met", "delta is 1: nothing is guaranteed"),
+        ("seed", "all privacy parameters", "met", "not met", "whoever knows the seed can remove it"),
+        ("seed", "epsilon small enough", "met", "not met", "no parameters are stated"),
+        ("seed", "delta so small", "met", "not met", "no parameters are stated"),
+        ("seed", "every value of every attribute", "met", "not met", "nothing is guaranteed"),
+        ("seed", "randomness", "met", "not met", "from a seed: not for publication"),
+        ("records without a unit", "unit of privacy a person", "not answered", "not met", "per record"),
+        ("records without a unit", "epsilon small enough", "met", "not answered", "one record"),
+        ("one record each, declared", "unit of privacy a person", "not answered", "not answered", "nobody checked"),
+        ("several records", "unit of privacy a person", "not answered", "met", "At most 3 records of each person"),
+        ("several records", "expected value", "met", "not met", "Records above the bound"),
+        ("several records", "epsilon small enough", "met", "not answered", "epsilon 1.5"),
+        ("pinned", "everything that is released", "met", "not met", "without noise: 2."),
+        ("bounded", "everything that is released", "met", "not met", "margin of error: 7."),
+        ("not checked", "everything that is released", "met", "not met", "not checked: 9."),
+        ("file order", "everything that is released", "met", "not met", "order of the rows"),
+        ("carried", "everything that is released", "met", "not met", "Column code"),
+        ("categories", "categories that are counted", "met", "not met", "'place' were taken from the data"),
+        ("kept", "everything that is released", "met", "not met", "the grand total, published exactly"),
+        ("kept", "size of the data", "met", "not met", "Neighbours have the same kept totals (the grand total)"),
+        ("upper bound", "size of the data", "met", "met", "Some distances are upper bounds"),
+        ("a value not protected", "every value of every attribute", "met", "not met", "not protected for 1 value"),
+        ("nothing protected", "unit of privacy a person", "not answered", "not met", "neither a person nor a record"),
+        ("nonnegative", "expected value", "met", "not met", "biased upwards"),
+        ("nonnegative", "readers take the counts", "not answered", "met", "without negative ones"),
+        ("ledger", "added up and limited", "not met", "met", "dataset 'people', entry 12"),
+        ("large epsilon", "epsilon small enough", "met", "not met", "epsilon 12, above 10"),
+        ("middling epsilon", "epsilon small enough", "met", "not answered", "must say why"),
+    ],
+)
+def test_each_weak_part_changes_its_answer(change, question, before, after, words):
+    plain, changed = about(certificate(), question), about(certificate(change), question)
+    assert (plain.status, changed.status) == (before, after)
+    assert words not in plain.answer
+    assert words in changed.answer
+
+
+def test_a_delta_above_the_convention_is_not_met():
+    chains = sample(next(folder for folder in FOLDERS if folder.name == "chains"))
+    answer = about(chains, "delta so small")
+    assert (answer.status, answer.answer.split(";")[0]) == ("not met", "Delta is 0.0529")
+
+
+def test_rho_is_converted_and_named():
+    answer = about(sample(next(folder for folder in FOLDERS if folder.name == "zcdp")), "epsilon small enough")
+    (epsilon,) = re.findall(r"epsilon (\S+), delta 1e-6, from rho 0\.08 \(zCDP\)", answer.answer)
+    assert 0.08 < float(epsilon) <= 0.08 + 2 * math.sqrt(0.08 * math.log(10**6))
+    assert answer.status == "not answered"
+
+
+def test_a_table_of_several_attributes_does_not_protect_a_whole_person():
+    answer = about(sample(next(folder for folder in FOLDERS if folder.name == "margins")), "unit of privacy a person")
+    assert answer.status == "not met"
+    assert "one attribute of one person" in answer.answer
+
+
+def test_answers_need_a_certificate():
+    for call in (nist_answers, as_markdown, as_json):
+        with pytest.raises(ks.InputError, match="must be made from a certificate, got a value of type 'dict'"):
+            call({})
+
+
+# -- as files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_the_page_has_every_answer(folder):
+    found = sample(folder)
+    page = html(as_markdown(found))
+    answers = nist_answers(found)
+    assert page.count("<strong>") == page.count("<em>") == page.count("<p>Answer: ") == len(answers)
+    assert found.table.sha256 in page
+    for status, words in STATUS.items():
+        number = sum(answer.status == status for answer in answers)
+        assert page.count(f"<em>{words}</em>") == number
+        assert f"{number} {words}" in page
+
+
+def test_the_file_for_machines_has_every_answer():
+    document = json.loads(as_json(certificate()))
+    assert [answer["question"] for answer in document["answers"]] == [a.question for a in nist_answers(certificate())]
+    assert set(document["answers"][0]) == {"topic", "section", "question", "answer", "status", "facts"}
+
+
+@pytest.mark.parametrize("label", EVIL)
+def test_labels_do_nothing_in_the_page(label):
+    plain, page = html(as_markdown(evil("place"))), html(as_markdown(evil(label)))
+    assert Counter(re.findall(r"<(\w+)", page)) == Counter(re.findall(r"<(\w+)", plain))
+    raw = as_markdown(evil(label))  # some programs make links of bare addresses
+    assert "https://example" not in raw
+    assert "www.example" not in raw
+
+
+def test_the_check_of_labels_can_fail():
+    raw = as_markdown(evil("place")).replace("place", "**x** <b>")
+    assert Counter(re.findall(r"<(\w+)", html(raw))) != Counter(re.findall(r"<(\w+)", html(as_markdown(evil("place")))))
