@@ -11,8 +11,9 @@ from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
+from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_of_piece
 from keepsum.accuracy.margins import WEAKEST, Accuracy
-from keepsum.accuracy.piece_laws import FreeCell, PieceLaw, piece_law
+from keepsum.accuracy.piece_laws import FreeCell, PieceLaw
 from keepsum.accuracy.projected import DominatedPiece
 from keepsum.accuracy.queries import Piece, canonical_piece
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
@@ -20,7 +21,7 @@ from keepsum.accuracy.simulation import needed_draws, simulated
 from keepsum.accuracy.words import Basis
 from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
-from keepsum.lattice.structure import FORCED, FREE, Structure
+from keepsum.lattice.structure import FOCUSED, FORCED, FREE, Structure
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice
 
@@ -59,8 +60,8 @@ class _Margins:
     def __init__(self, blocks: BlockSamplers, sums: IntArray, count: int, level: float) -> None:
         self.blocks, self.sums, self.count, self.level = blocks, sums, count, level
         self.cell = free_cell(blocks.mechanism)
-        self._computed: dict[frozenset[tuple[Piece, int]], ExactLaw | BoundLaw] = {}
-        self._reached: dict[frozenset[tuple[Piece, int]], int] = {}
+        self._computed: dict[frozenset[tuple[AnyPiece, int]], ExactLaw | BoundLaw] = {}
+        self._reached: dict[frozenset[tuple[AnyPiece, int]], int] = {}
 
     def found(self, may_simulate: bool = True) -> _Found:
         """The margins, and how they are known."""
@@ -101,32 +102,57 @@ class _Margins:
         return _Found(each.margins * factor // 1000, "estimated", each.draws, error)
 
     @cached_property
-    def _pieces(self) -> list[dict[Piece, int]]:
+    def _pieces(self) -> list[dict[AnyPiece, int]]:
         if self.cell is None:
             return [{} for _ in range(self.count)]
-        return _pieces(self.blocks.structure, self.sums, self.count)
+        pieces = _pieces(self.blocks.noise_structure, self.sums, self.count)
+        if not self._focus_drawn:
+            for each, focused in zip(pieces, self._focused, strict=True):
+                each |= dict((focused or {}).items())
+        return pieces
+
+    @cached_property
+    def _focused(self) -> list[dict[FocusedPiece, int] | None]:
+        """The pieces of each sum among cells under a focus; None where the law of one is not known."""
+        if self.blocks.nested is None:
+            return [{} for _ in range(self.count)]
+        focused = FocusedNoise.of(self.blocks)
+        if focused is None:
+            raise InputError(NO_SAMPLER)
+        return focused.pieces_of_sums(self.sums, self.count)
+
+    @property
+    def _focus_drawn(self) -> bool:
+        """Whether the noise of cells under a focus is simulated, because the law of a sum is not known."""
+        return any(pieces is None for pieces in self._focused)
+
+    @cached_property
+    def _drawn_cells(self) -> BoolArray:
+        """The cells whose noise is simulated, where their joint law is not known."""
+        structure = self.blocks.noise_structure
+        part = structure.part[structure.region]
+        return np.asarray((part >= 0) | ((part == FOCUSED) & self._focus_drawn))
 
     def _in_blocks(self) -> BoolArray:
         """Which sums have cells in blocks; in l2 Laplace noise, which have cells with noise."""
-        structure = self.blocks.structure
-        part = structure.part[structure.region]
-        noisy = (part != FREE) & (part != FORCED)
+        noisy = self._drawn_cells
         if self.cell is None:
-            noisy = np.ones(len(part), dtype=bool)
+            noisy = np.ones(len(noisy), dtype=bool)
             noisy[self.blocks.pinned] = False
         return np.asarray(np.bincount(self.sums[noisy], minlength=self.count) > 0)
 
-    def _law(self, key: frozenset[tuple[Piece, int]]) -> ExactLaw | BoundLaw:
+    def _law(self, key: frozenset[tuple[AnyPiece, int]]) -> ExactLaw | BoundLaw:
         if key not in self._computed:
             self._computed[key] = NOTHING if not key else sum_law(self._known(key), 1)
         return self._computed[key]
 
-    def _known(self, key: frozenset[tuple[Piece, int]]) -> list[tuple[PieceLaw, int]]:
+    def _known(self, key: frozenset[tuple[AnyPiece, int]]) -> list[tuple[PieceLaw, int]]:
         if self.cell is None:
             raise AssertionError("all of l2 Laplace noise is simulated")
-        return [(piece_law(piece, self.cell), times) for piece, times in sorted(key, key=repr)]
+        ordered = sorted(key, key=lambda item: (isinstance(item[0], FocusedPiece), repr(item)))
+        return [(law_of_piece(piece, self.cell), times) for piece, times in ordered]
 
-    def _reach(self, key: frozenset[tuple[Piece, int]]) -> tuple[int, Basis]:
+    def _reach(self, key: frozenset[tuple[AnyPiece, int]]) -> tuple[int, Basis]:
         law = self._law(key)
         if key not in self._reached:
             self._reached[key] = law.reach(self.level) if key else 0
@@ -136,7 +162,7 @@ class _Margins:
         """The simulated noise of each sampler of blocks; None if it would take long."""
         samplers: dict[int, list[Choice]] = {}
         for group, choice in zip(self.blocks.groups, self.blocks.choices, strict=True):
-            if group.members or self.cell is None:
+            if group.members or self.cell is None or (group.form.kind == "nested" and self._focus_drawn):
                 samplers.setdefault(id(choice.sampler), []).append(choice)
         drawn = []
         for choices in samplers.values():
@@ -152,7 +178,7 @@ class _Margins:
         self,
         drawn: list[tuple[list[Choice], IntArray]],
         chosen: IntArray,
-        pieces: list[dict[Piece, int]],
+        pieces: list[dict[AnyPiece, int]],
         draws: int,
         margins: IntArray,
     ) -> float:
@@ -173,7 +199,7 @@ class _Margins:
             some = chosen[start : start + width]
             yield some, np.asarray(sum(self._summed(choices, noise[:draws], some) for choices, noise in drawn))
 
-    def _estimated(self, k: int, pieces: dict[Piece, int], drawn: IntArray, chain: bool, margins: IntArray) -> float:
+    def _estimated(self, k: int, pieces: dict[AnyPiece, int], drawn: IntArray, chain: bool, margins: IntArray) -> float:
         if not drawn.any() and self._is_determined(k):
             margins[k], _ = self._reach(frozenset(pieces.items()))
             return 0.0
@@ -195,23 +221,20 @@ class _Margins:
         indicator = sparse.csr_array((np.ones(int(used.sum()), dtype=np.int64), (columns[used], target[used])), shape)
         return np.asarray((indicator.T @ noise.T).T)
 
-    def _bounded(self, k: int, pieces: dict[Piece, int]) -> int:
+    def _bounded(self, k: int, pieces: dict[AnyPiece, int]) -> int:
         """The margin of a bound: cells in blocks count as if they were free."""
         if self._is_determined(k):
             return self._reach(frozenset(pieces.items()))[0]
         if self.cell is None:
             raise AssertionError("all of l2 Laplace noise is simulated")
-        structure = self.blocks.structure
-        part = structure.part[structure.region[self.sums == k]]
-        cells = int(((part != FREE) & (part != FORCED)).sum())
+        cells = int((self._drawn_cells & (self.sums == k)).sum())
         more: list[tuple[PieceLaw, int]] = [(_free_cells(self.cell, cells), 1), *self._known(frozenset(pieces.items()))]
         return BoundLaw(1, more, sum(times * piece.variance for piece, times in more)).reach(self.level)
 
     def _is_determined(self, k: int) -> bool:
         """Whether the kept totals determine what of a sum lies in blocks."""
-        structure = self.blocks.structure
-        part = structure.part[structure.region]
-        cells = np.flatnonzero((self.sums == k) & (part != FREE) & (part != FORCED))
+        structure = self.blocks.structure  # of the kept totals, which determine nothing else under a focus
+        cells = np.flatnonzero((self.sums == k) & self._drawn_cells)
         shape = (1, len(self.sums))
         row = sparse.csr_array((np.ones(len(cells), dtype=np.int64), cells, np.array([0, len(cells)])), shape=shape)
         return bool(determined(structure, row)[0])
@@ -221,9 +244,9 @@ def _free_cells(cell: FreeCell, number: int) -> DominatedPiece:
     return DominatedPiece(cell, np.ones(1), np.array([float(number)]))
 
 
-def _pieces(structure: Structure, sums: IntArray, count: int) -> list[dict[Piece, int]]:
+def _pieces(structure: Structure, sums: IntArray, count: int) -> list[dict[AnyPiece, int]]:
     """The pieces of each sum outside of blocks: k of the n cells of a region, or free cells."""
-    pieces: list[dict[Piece, int]] = [{} for _ in range(count)]
+    pieces: list[dict[AnyPiece, int]] = [{} for _ in range(count)]
     region = structure.region
     known = np.flatnonzero((structure.part[region] == FREE) | (structure.part[region] == FORCED))
     size = np.where(structure.part[region[known]] == FORCED, structure.sizes[region[known]], 0)

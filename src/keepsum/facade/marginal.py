@@ -106,9 +106,8 @@ class Marginal:
         source = f", {found.source}" if found.source else ""
         size = f": a typical {100 * found.level:.4g}% margin of error of ±{found.typical:,}{source}"
         counts = "counts of the unbiased table" if self.beside else "released counts"
-        sentence = (
-            f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count{size}."
-        )
+        larger = ", so its noise is usually larger than that of a count"
+        sentence = f"Each total is a sum of {cells} {counts}{'' if self.plan.mechanism.focus else larger}{size}."
         if not self.beside:
             return sentence
         return (

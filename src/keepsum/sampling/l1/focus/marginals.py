@@ -12,6 +12,7 @@ about 1e-12, and variances to a share of about 1e-9.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,7 @@ from keepsum.sampling.l1.focus.laws import FloatLaw, float_laws
 from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
 
 NOISE = 1e-14  # of a Fourier transform, relative to the largest number
+TAIL = 44  # weights of cells are followed down to e^-44, below 2^-63
 
 
 class FocusLaws:
@@ -60,6 +62,25 @@ class FocusLaws:
             raise AssertionError(f"total {node} has no cells but those of smaller ones")
         outside = self._outside[self._below(node, self._kinds.cell)]
         return _normed(outside, np.exp(-float(self._totals.epsilon) * np.arange(len(outside))))
+
+    def like_cell(self, node: int) -> int:
+        """A number that is the same for totals whose own cells have the same law."""
+        return self._below(node, self._kinds.cell)
+
+    def like_total(self, node: int) -> tuple[int, int]:
+        """What is the same for totals with the same law."""
+        return self._of_total[node], self._kinds.of_total[node]
+
+    def law_of_some_cells(self, node: int, cells: int) -> Floats:
+        """The chances of 0, 1, 2, ... of the noise of some cells together, of those that stand in no smaller total.
+
+        The total must contain no smaller one.
+        """
+        count, epsilon = self._totals.cells[node], float(self._totals.epsilon)
+        outer, weight = self._outside[self._of_total[node]], self._totals.weights[node]
+        outer = outer * np.exp(-float(weight or 0) * np.arange(len(outer)))
+        parts = [_powers(epsilon, number) for number in (cells, count - cells)]
+        return _normed(_convolved(outer, parts[1], len(parts[0]) - 1), parts[0])
 
     def variance_of_total(self, node: int) -> float:
         """The variance of a total's noise."""
@@ -114,6 +135,25 @@ class FocusLaws:
             self._known[key] = len(self._outside)
             self._outside.append(table / table.max())
         return self._known[key]
+
+
+def _powers(epsilon: float, count: int) -> Floats:
+    """The weights of the sums 0, 1, 2, ... of so many cells, down to the smallest that matter, that of 0 being 1."""
+    cell = np.exp(-epsilon * np.arange(math.ceil(TAIL / epsilon) + 1))
+    total, power = np.ones(1), cell
+    while count:
+        if count % 2:
+            total = _trimmed(_convolved(total, power, len(total) + len(power)))
+        count //= 2
+        if count:
+            power = _trimmed(_convolved(power, power, 2 * len(power)))
+    return total
+
+
+def _trimmed(half: Floats) -> Floats:
+    """Weights relative to the first, without those that do not matter."""
+    kept: Floats = half[: int(np.flatnonzero(half)[-1]) + 1] / half[0]
+    return kept
 
 
 def _convolved(outer: Floats, other: Floats, reach: int) -> Floats:
