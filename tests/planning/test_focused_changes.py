@@ -102,9 +102,21 @@ def test_bounds_are_stated_where_there_are_too_many_pairs(monkeypatch, domain, k
     monkeypatch.setattr(focused_changes, "MOST_WORK", 0)
     bound = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
     assert bound.guarantee.person_epsilon >= stated
-    assert not bound.person.exact
+    assert not bound.person.exact or bound.guarantee.person_epsilon == stated
     for one, other in zip(bound.attributes, exact.attributes, strict=True):
-        assert bound.mechanism.loss(one.other_value).epsilon >= exact.mechanism.loss(other.other_value).epsilon
+        for stated, true in ((one.any_value, other.any_value), (one.other_value, other.other_value)):
+            losses = [bound.mechanism.loss(distance).epsilon for distance in (stated, true)]
+            assert losses[0] == losses[1] if stated.exact else losses[0] >= losses[1]
+
+
+def test_a_bound_that_is_attained_is_exact(monkeypatch):
+    monkeypatch.setattr(focused_changes, "MOST_WORK", 0)
+    plan = ks.plan(ks.Invariants.margins(PLACES, [[]]), ks.Laplace(1, focus={"county": 1, "state": 1}))
+    assert [attribute.any_value.exact for attribute in plan.attributes] == [True, True, True]
+    assert [attribute.other_value.exact for attribute in plan.attributes] == [True, True, True]
+    assert plan.person.exact
+    plan = ks.plan(ks.Invariants.margins(PLACES, [["state"]]), ks.Laplace(1, focus={"county": 1}))
+    assert not plan.person.exact
 
 
 def test_a_budget_per_person_is_divided_and_used_up():

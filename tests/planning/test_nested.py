@@ -83,7 +83,7 @@ def test_chains_of_the_paper_have_no_focus():
 
 def test_epsilons_without_a_sampler_are_refused_in_a_sentence(monkeypatch):
     plan = plan_of(PLACES, [], {"county": "1e-6"})
-    with pytest.raises(ks.NoSamplerError, match="Epsilons of cells and of a focus must be from 0.0001 to 50"):
+    with pytest.raises(ks.NoSamplerError, match=r"Epsilons of cells and of a focus must be from 0\.0001 to 50"):
         plan.sample(1)
     monkeypatch.setattr(focused, "MOST_ENTRIES", 10)
     plan = plan_of(PLACES, [], {"county": "1/10"})

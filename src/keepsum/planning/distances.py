@@ -111,16 +111,20 @@ class Distances:
             found = focused.of_attribute(domain.codes(attribute.axis))
             if found is not None:
                 return replace(attribute, any_value=found[0], other_value=found[1])
+        attained = (False, False)
+        if attribute.any_value == Distance("l1", 2):  # every change is a move
+            attained = focused.moves_change_all(domain.codes(attribute.axis))
         levels = len(focused.nested.margins)
         return replace(
             attribute,
-            any_value=_at_most(attribute.any_value, levels),
-            other_value=_at_most(attribute.other_value, levels),
+            any_value=_at_most(attribute.any_value, levels, attained[0]),
+            other_value=_at_most(attribute.other_value, levels, attained[1]),
         )
 
 
-def _at_most(distance: Distance, levels: int) -> Distance:
-    return replace(distance, exact=False, focused=(distance.length,) * levels)
+def _at_most(distance: Distance, levels: int, exact: bool) -> Distance:
+    """The distance with the largest changes of focused totals that there can be; exact if some change has them."""
+    return replace(distance, exact=exact, focused=(distance.length,) * levels)
 
 
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:

@@ -25,8 +25,9 @@ from keepsum.planning.groups import BlockGroup
 from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
 from keepsum.privacy.distance import Distance
 
-MOST_WORK = 6 * 10**7  # pairs of classes that are compared
+MOST_WORK = 2 * 10**7  # pairs of classes that are compared
 LARGEST_WEIGHT = 2**50  # so that a few of them add up in 64 bits
+FEW_STARTS = 8
 NOTHING = -1
 NO_CHANGE = -(2**62)
 
@@ -147,6 +148,21 @@ class FocusedChanges:
         """The cost of two vectors in different parts."""
         return int(self._through.costs[one] + self._through.costs[other])
 
+    def moves_change_all(self, codes: IntArray) -> tuple[bool, bool]:
+        """Whether moves from some cell change a total of each level where they start, and another where they end.
+
+        Whether a move to some other value does, and whether moves to all other values do. Looked for from a few cells
+        only: it may be so although none is found.
+        """
+        labels, value, part = self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells]
+        inside = (labels >= 0).all(axis=0)
+        starts, values, to_some, to_all = np.flatnonzero(inside), ranked(value)[0], False, False
+        for one in starts[:: max(1, len(starts) // FEW_STARTS)].tolist():
+            far = inside & (part == part[one]) & (value != value[one]) & (labels != labels[:, [one]]).all(axis=0)
+            to_some |= bool(far.any())
+            to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
+        return to_some, to_all
+
     # -- changes within a total ----------------------------------------------------------------------------
 
     def within(self, level: int) -> Distance | None:
@@ -222,8 +238,9 @@ class _Kinds:
     @property
     def work(self) -> float:
         """How many pairs are compared."""
-        pairs = np.bincount(self.part).astype(np.float64)
-        return float((pairs**2).sum()) + float((pairs > 0).sum()) * self.values
+        kinds = np.bincount(self.part).astype(np.float64)
+        classes = np.bincount(self.part[np.flatnonzero(np.diff(self.node, prepend=-1))], minlength=len(kinds))
+        return float((kinds * classes).sum()) + float((kinds > 0).sum()) * self.values
 
     def by_part(self) -> Iterator[IntArray]:
         """The kinds of each part."""

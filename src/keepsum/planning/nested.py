@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -60,12 +61,12 @@ class Nested:
     home: IntArray
     structure: Structure
 
-    @property
+    @cached_property
     def cells(self) -> IntArray:
         """The cells with a focus, total by total: the order in which they are drawn."""
         return np.argsort(self.home, kind="stable")[int((self.home < 0).sum()) :]
 
-    @property
+    @cached_property
     def sizes(self) -> IntArray:
         """How many cells stand in each total and in no smaller one."""
         return np.bincount(self.home[self.home >= 0], minlength=len(self.parents))

@@ -69,12 +69,16 @@ class Distance:
 
 
 def farthest(distances: Sequence[Distance], weights: Sequence[Fraction] = ()) -> Distance:
-    """The largest distance, or that of the largest weighed length; an upper bound if any of that length is."""
+    """The largest distance, an upper bound if any of that length is.
+
+    With weights it is that of the largest weighed length, exact if any of that length is.
+    """
     lengths = [distance.weighed(weights) if weights else distance.length for distance in distances]
     largest = max(lengths)
     longest = [distance for distance, length in zip(distances, lengths, strict=True) if length == largest]
     chosen = max(longest, key=lambda distance: (distance.length, distance.focused))
-    return replace(chosen, exact=all(distance.exact for distance in longest))
+    exact = [distance.exact for distance in longest]
+    return replace(chosen, exact=any(exact) if weights else all(exact))
 
 
 def epsilon_at(epsilon: Fraction, distance: Distance) -> Fraction:
