@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from itertools import product
@@ -12,6 +13,7 @@ import pytest
 import keepsum as ks
 from keepsum.releasing.sections import as_text
 from keepsum.releasing.showing import certificate_topics
+from keepsum.report import nist, registry
 
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c"]}}, within={"county": "state"})
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
@@ -61,10 +63,10 @@ def test_no_output_is_likelier_than_the_loss_allows_and_one_is_as_likely(domain,
         largest[attribute.axis] = max(float(ratio.max()) for ratio in ratios)
         stated = float(plan.mechanism.loss(attribute.any_value).epsilon)
         assert largest[attribute.axis] == pytest.approx(stated, abs=1e-9)
+    for change in np.eye(domain.size, dtype=int) if not keep else []:  # one person more
+        largest["more"] = float((logs - plan.noise.log_pmf(box - change, constant=False)).max())
+        assert largest["more"] == pytest.approx(float(plan.guarantee.epsilon), abs=1e-9)
     assert max(largest.values()) == pytest.approx(float(plan.guarantee.person_epsilon), abs=1e-9)
-    unit = float(plan.guarantee.epsilon)
-    for change in np.eye(domain.size, dtype=int)[:1] if not keep else []:
-        assert float((logs - plan.noise.log_pmf(box - change, constant=False)).max()) <= unit + 1e-9
 
 
 def test_the_loss_per_unit_is_never_less_than_the_truth():
@@ -78,6 +80,23 @@ def test_the_loss_per_unit_is_never_less_than_the_truth():
         "epsilon 0.3 per unit of l1 distance in cells, plus 0.1 per unit in totals of state, 0.1 per unit in totals of "
         "county; together at most 0.5 per unit of l1 distance"
     )
+
+
+def test_one_person_more_may_lose_more_than_a_change_of_an_attribute(tmp_path):
+    """Noise in the grand total is small, and a move does not change it."""
+    plan = ks.plan(ks.Invariants.margins(COUNTIES, []), ks.Laplace("0.1", focus={(): 1}))
+    assert plan.guarantee.person_epsilon == Fraction(11, 10)
+    assert {plan.mechanism.loss(attribute.any_value).epsilon for attribute in plan.attributes} == {Fraction(1, 5)}
+    shown = " ".join(plan.explain().split())
+    words = "per-person epsilon 1.1 (l1 distance 1, 1 in the grand total: one person more or fewer), which is more than"
+    assert words in shown
+    shared = ks.Laplace.per_person(1, shares={(): 10})
+    assert ks.plan(ks.Invariants.margins(COUNTIES, []), shared).guarantee.person_epsilon == 1
+    release = ks.release(ks.Table(COUNTIES, np.arange(30)), [], shared)
+    release.save(f"{tmp_path}/out/")
+    assert ks.verify(f"{tmp_path}/out/")
+    asked = ks.Laplace.per_person(1, shares={(): 10}, attributes=["sex"])
+    assert ks.plan(ks.Invariants.margins(COUNTIES, []), asked).mechanism.cell_epsilon == Fraction(1, 2)
 
 
 def test_a_release_is_charged_at_least_what_it_costs(tmp_path):
@@ -113,6 +132,28 @@ def test_a_certificate_without_a_focus_has_no_word_of_it():
     release = ks.release(ks.Table(PAIRS, np.arange(4)), [[]], ks.Laplace(1))
     assert b"focus" not in release.certificate.to_json()
     assert b"within" not in release.certificate.to_json()
+
+
+def test_a_forged_certificate_is_shown_or_refused_in_a_sentence():
+    release = ks.release(ks.Table(COUNTIES, np.arange(30)), [[]], THREE_LEVELS)
+    document = json.loads(release.certificate.to_json())
+    document["guarantee"]["person"]["distance"]["focused"] = [1, 2, 3]
+    forged = ks.Certificate.from_json(json.dumps(document))
+    with pytest.raises(ks.InputError, match="in the totals of each focus"):
+        certificate_topics(forged)
+    document["guarantee"]["person"]["distance"]["focused"] = []
+    document["guarantee"]["person"]["within"] = [None] * 5
+    shown = " ".join(as_text(certificate_topics(ks.Certificate.from_json(json.dumps(document)))).split())
+    assert "per-person epsilon 1 (l1 distance 2: one person changes cells)" in shown
+
+
+def test_what_is_reported_of_a_release_with_a_focus():
+    release = ks.release(ks.Table(COUNTIES, np.arange(30)), [[]], THREE_LEVELS)
+    entry = registry.registry_entry(release.certificate, {"basic": {"name": "People"}})["entry"]
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
+    assert "focus" in json.dumps(entry)
+    answers = " ".join(f"{answer.answer}" for answer in nist.nist_answers(release.certificate))
+    assert "0.1 per unit in totals of state" in answers
 
 
 def test_curves_and_targets_keep_the_proportions():

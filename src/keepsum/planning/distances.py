@@ -92,6 +92,12 @@ class Distances:
         return tuple(attribute.times(self.changes) for attribute in distances)
 
     @cached_property
+    def alone(self) -> Distance | None:
+        """Under a focus, the dearest change of a single count under no total, which may cost more than a move."""
+        found = None if self.focused is None else self.focused.alone
+        return None if found is None else found.times(self.changes)
+
+    @cached_property
     def within_levels(self) -> tuple[Distance | None, ...]:
         """For each focus, the dearest change between two cells of one of its totals; None where that is not known."""
         if self.focused is None:
@@ -165,10 +171,12 @@ def one_person(
     smallest_change: Distance,
     neighbours: Neighbours | None = None,
     weights: Sequence[Fraction] = (),
+    alone: Distance | None = None,
 ) -> Distance:
     """The distance of one person: the largest over the attributes of these neighbours, by default all, to any value.
 
-    Under a focus ``weights`` say what cells and focused totals count, and the distance is that of the largest loss.
+    Under a focus ``weights`` say what cells and focused totals count, and the distance is that of the largest loss;
+    ``alone`` is that of one person more or fewer, which is covered unless some attributes are named, or ``to`` is.
 
     Where cells have no names, or no attribute can change at all, it is the largest, over cells, of the smallest
     change through a cell, which is not that of any one person.
@@ -185,6 +193,8 @@ def one_person(
     to = "any value" if neighbours is None else neighbours.to
     covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
     distances = [distance for distance in covered if distance is not None]
+    if distances and alone is not None and neighbours in (None, Neighbours()):
+        distances.append(alone)
     return farthest(distances, weights) if distances else smallest_change
 
 

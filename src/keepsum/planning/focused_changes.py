@@ -75,6 +75,19 @@ class FocusedChanges:
         length = 2 if self.nested.roots else 1
         return Distance("l1", length, exact=False, focused=(length,) * len(self.nested.margins))
 
+    @cached_property
+    def alone(self) -> Distance | None:
+        """The dearest change of a single count, where cells are under no total; None where none are.
+
+        A move within totals that are focused on costs less than that.
+        """
+        free = np.flatnonzero(self.classes.part == FREE_PART)
+        if not len(free):
+            return None
+        if not self.possible:
+            return Distance("l1", 1, exact=False, focused=(1,) * len(self.nested.margins))
+        return self._through.distance(int(free[self._through.costs[free].argmax()]))
+
     # -- vectors -----------------------------------------------------------------------------------------
 
     def _moves(self, one: int, others: IntArray) -> tuple[IntArray, IntArray]:

@@ -118,7 +118,7 @@ class CompiledPlan:
     @cached_property
     def person(self) -> Distance:
         """The distance of one person: any attribute changed to any value; without names, the smallest change."""
-        return one_person(self.attributes, self.smallest_change, weights=self.blocks.weights)
+        return one_person(self.attributes, self.smallest_change, None, self.blocks.weights, self.distances.alone)
 
     @property
     def person_distance(self) -> int | float:
@@ -130,7 +130,8 @@ class CompiledPlan:
         """The distance of the neighbours that the requested loss covers, by default of any one person."""
         if self.neighbours is None:
             return self.person
-        return one_person(self.attributes, self.smallest_change, self.neighbours, self.blocks.weights)
+        weights, alone = self.blocks.weights, self.distances.alone
+        return one_person(self.attributes, self.smallest_change, self.neighbours, weights, alone)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -259,7 +260,8 @@ def compile_plan(
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
         smallest = smallest_change(groups, request.weights).times(changes)
-        protected = one_person(distances.by_attribute, smallest, request.neighbours, request.weights)
+        weights, alone = request.weights, distances.alone
+        protected = one_person(distances.by_attribute, smallest, request.neighbours, weights, alone)
         mechanism = request.resolve(protected, lambda: geometry(structure))
     blocks = BlockSamplers(structure, groups, mechanism, nested)
     return CompiledPlan(invariants, blocks, distances, request.neighbours, records=records)

@@ -137,6 +137,8 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     if not known:
         return _distance_agrees(person.distance, plan.smallest_change)
     distances = [Distance(plan.mechanism.norm, d.length, d.exact, tuple(d.focused)) for d in known]
+    if plan.distances.alone is not None:
+        distances.append(plan.distances.alone)
     return person.distance == distance_record(farthest(distances, plan.blocks.weights))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from keepsum.errors import InputError
 from keepsum.planning.describe import METHODS, describe_alternatives, describe_form, describe_sampler
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError
@@ -98,6 +99,8 @@ def guarantee_lines(guarantee: Guarantee) -> list[str]:
 
 
 def _distance(mechanism: Mechanism, record: DistanceRecord) -> Distance:
+    if record.focused and len(record.focused) != len(mechanism.focus):
+        raise InputError("Distances of the certificate must say what they change in the totals of each focus.")
     return Distance(mechanism.norm, record.length, record.exact, tuple(record.focused))
 
 
@@ -172,6 +175,8 @@ class PersonStatements:
         loss = f"{per_unit(self.records)} {self._loss(self.person.distance)}"
         if self.records is not None and self.records.max_rows is not None and self.bounded:
             loss += f", per person of at most {_count(self.records.max_rows, 'record')}"
+        if self._length(_distance(self.guarantee.mechanism, self.person.distance)) == 1:
+            return f"{loss}, which is more than for a change of any one attribute{self._except(attributes)}"
         return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
 
     def attribute(self, attribute: AttributeRecord) -> str:
@@ -213,7 +218,7 @@ class PersonStatements:
         focus = self.guarantee.mechanism.focus
         return [
             f"within one total of {' × '.join(level.axes)}: {self._loss(record)}"
-            for level, record in zip(focus, self.person.within, strict=True)
+            for level, record in zip(focus, self.person.within, strict=False)
             if record is not None and level.axes
         ]
 
@@ -239,7 +244,7 @@ class PersonStatements:
 
     def _in_totals(self, distance: Distance) -> str:
         """What a change does to focused totals: ', 2 in totals of state'."""
-        pairs = zip(self.guarantee.mechanism.focus, distance.focused, strict=bool(distance.focused))
+        pairs = zip(self.guarantee.mechanism.focus, distance.focused, strict=False)
         return "".join(f", {changed:,} in {level.totals}" for level, changed in pairs if changed)
 
     def _change(self, distance: Distance) -> str:
@@ -251,6 +256,8 @@ class PersonStatements:
         changes, length = changes_of(self.records), self._length(distance)
         each = "" if changes == 1 else f"for each of {changes:,} records, "
         one, many = ("person", "people") if self.records is None else ("record", "records")
+        if length == 1:
+            return f"{each}one {one} more or fewer"
         if length == 2:
             return f"{each}one {one} changes cells"
         if not self.margins:
