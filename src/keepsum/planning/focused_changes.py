@@ -26,6 +26,7 @@ from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
 from keepsum.privacy.distance import Distance
 
 MOST_WORK = 2 * 10**7  # pairs of classes that are compared
+PAIRS_PER_PART = 2000  # that take as long as what is done once for each part
 LARGEST_WEIGHT = 2**50  # so that a few of them add up in 64 bits
 FEW_STARTS = 8
 NOTHING = -1
@@ -253,7 +254,7 @@ class _Kinds:
         """How many pairs are compared."""
         kinds = np.bincount(self.part).astype(np.float64)
         classes = np.bincount(self.part[np.flatnonzero(np.diff(self.node, prepend=-1))], minlength=len(kinds))
-        return float((kinds * classes).sum()) + float((kinds > 0).sum()) * self.values
+        return float((kinds * classes).sum()) + float((kinds > 0).sum()) * (self.values + PAIRS_PER_PART)
 
     def by_part(self) -> Iterator[IntArray]:
         """The kinds of each part."""
