@@ -121,6 +121,17 @@ def test_a_bound_that_is_attained_is_exact(monkeypatch):
     assert not plan.person.exact
 
 
+def test_a_bound_that_is_attained_in_two_regions_is_exact(monkeypatch):
+    domain = ks.Domain({"g": [0, 1, 2], "h": [0, 1], "x": [0, 1]})
+    keep, noise = ks.Invariants.margins(domain, [["g"]]), ks.Laplace(1, focus={("g", "h"): "1/3"})
+    exact = ks.plan(keep, noise).attributes
+    monkeypatch.setattr(focused_changes, "MOST_WORK", 100)
+    bounds = ks.plan(keep, noise).attributes
+    assert bounds[0] == exact[0]
+    assert bounds[0].any_value.exact
+    assert bounds[0].any_value.focused == (4,)
+
+
 def test_a_budget_per_person_is_divided_and_used_up():
     keep = ks.Invariants.margins(PLACES, [])
     plan = ks.plan(keep, ks.Laplace.per_person(1, shares={"state": 1, "county": 1}, cell_share=3))

@@ -120,6 +120,8 @@ class Distances:
         attained = (False, False)
         if attribute.any_value == Distance("l1", 2):  # every change is a move
             attained = focused.moves_change_all(domain.codes(attribute.axis))
+        elif not self.structure.blocks and attribute.any_value == Distance("l1", 4) and focused.changes_all_twice:
+            attained = True, attribute.other_value == Distance("l1", 4)  # a move in each of two regions
         levels = len(focused.nested.margins)
         return replace(
             attribute,

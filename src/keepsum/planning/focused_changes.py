@@ -177,6 +177,12 @@ class FocusedChanges:
             to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
         return to_some, to_all
 
+    @property
+    def changes_all_twice(self) -> bool:
+        """Whether the dearest change through any cell of a region changes two totals of every level."""
+        in_regions = self.classes.part != FREE_PART
+        return self.possible and bool((self._through.focused[:, in_regions] == 2).all())
+
     # -- changes within a total ----------------------------------------------------------------------------
 
     def within(self, level: int) -> Distance | None:
