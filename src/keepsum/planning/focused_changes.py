@@ -13,23 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from keepsum._arrays import BoolArray, IntArray, ranked
+from keepsum._arrays import IntArray, ranked
+from keepsum.planning.change_classes import Best, Classes, Elsewhere, Kinds, Vectors, best_other, by_class, move
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
 from keepsum.privacy.distance import Distance
 
 MOST_WORK = 2 * 10**7  # pairs of classes that are compared
-PAIRS_PER_PART = 2000  # that take as long as what is done once for each part
 LARGEST_WEIGHT = 2**50  # so that a few of them add up in 64 bits
 FEW_STARTS = 8
-NOTHING = -1
 NO_CHANGE = -(2**62)
 
 
@@ -49,7 +46,7 @@ class FocusedChanges:
         common = math.lcm(*(weight.denominator for weight in weights))
         self.weights = [int(weight * common) for weight in weights]
         self.cells = np.flatnonzero(nested.part != NOWHERE)
-        self.classes = _Classes.of(nested.part[self.cells], nested.labels[:, self.cells])
+        self.classes = Classes.of(nested.part[self.cells], nested.labels[:, self.cells])
 
     @property
     def possible(self) -> bool:
@@ -99,7 +96,7 @@ class FocusedChanges:
         return 2 * self.weights[0] + np.tensordot(self.weights[1:], changed, 1), changed
 
     @cached_property
-    def _through(self) -> _Vectors:
+    def _through(self) -> Vectors:
         """The dearest of the shortest vectors through a cell of each class, that stay within its part."""
         classes = self.classes
         focused = (classes.labels >= 0).astype(np.int64)
@@ -111,7 +108,7 @@ class FocusedChanges:
                 others = members if classes.sizes[one] > 1 else members[members != one]
                 costs, changed = self._moves(one, others)
                 focused[:, one] = changed[:, int(costs.argmax())]
-        return _Vectors(lengths, focused, self._costs(lengths, focused))
+        return Vectors(lengths, focused, self._costs(lengths, focused))
 
     def _costs(self, lengths: IntArray, focused: IntArray) -> IntArray:
         return np.asarray(self.weights[0] * lengths + np.tensordot(self.weights[1:], focused, 1))
@@ -121,10 +118,10 @@ class FocusedChanges:
     def of_attribute(self, codes: IntArray) -> tuple[Distance, Distance] | None:
         """The changes to any value and to the nearest other value; None if there are too many pairs to compare."""
         values, value = ranked(codes[self.cells])
-        kinds = _Kinds.of(self.classes, value, values)
+        kinds = Kinds.of(self.classes, value, values)
         if kinds.work > MOST_WORK:
             return None
-        dearest, nearest = _Best(), _Best()
+        dearest, nearest = Best(), Best()
         elsewhere = kinds.elsewhere(self._through)
         for members in kinds.by_part():
             for any_value, other_value in self._from_part(kinds, members, elsewhere):
@@ -133,25 +130,25 @@ class FocusedChanges:
         return dearest.distance, nearest.distance
 
     def _from_part(
-        self, kinds: _Kinds, members: IntArray, elsewhere: _Elsewhere
+        self, kinds: Kinds, members: IntArray, elsewhere: Elsewhere
     ) -> Iterator[tuple[tuple[int, Distance], tuple[int, Distance]]]:
         """For each kind in a part, the dearest change to any value, and that to the nearest other value."""
         values, place = np.unique(kinds.value[members], return_inverse=True)
         order = np.argsort(place, kind="stable")  # by value
         starts = np.searchsorted(place[order], np.arange(len(values) + 1))
         outside = elsewhere.ends(int(kinds.part[members[0]]), values)
-        for one, own in _by_class(kinds.node[members], place):
+        for one, own in by_class(kinds.node[members], place):
             costs, changed = self._moves(one, kinds.node[members[order]])
             of_value = np.maximum.reduceat(costs, starts[:-1])
             for value in own.tolist():
-                ends = [_best_other(-of_value, value), _best_other(of_value, value)]
+                ends = [best_other(-of_value, value), best_other(of_value, value)]
                 found = []
                 for end, vector, sign in zip(ends, outside, (-1, 1), strict=True):
                     inside = NO_CHANGE if end is None else sign * int(of_value[end])
                     beyond = NO_CHANGE if vector is None else sign * self._joint_cost(one, vector)
                     if end is not None and inside >= beyond:
                         best = int(starts[end]) + int(costs[starts[end] : starts[end + 1]].argmax())
-                        found.append((sign * inside, _move(changed[:, best])))
+                        found.append((sign * inside, move(changed[:, best])))
                     elif vector is not None:
                         found.append((sign * beyond, self._through.joined(one, vector)))
                 if found:
@@ -198,12 +195,12 @@ class FocusedChanges:
         cuts = np.flatnonzero(np.diff(total)) + 1
         if int((np.diff([0, *cuts, len(node)]).astype(np.float64) ** 2).sum()) > MOST_WORK:
             return None
-        best = _Best()
+        best = Best()
         for nodes, times in zip(np.split(node, cuts), np.split(sizes, cuts), strict=True):
             self._within_total(nodes, times, best)
         return None if best.cost is None else best.distance
 
-    def _within_total(self, nodes: IntArray, times: IntArray, best: _Best) -> None:
+    def _within_total(self, nodes: IntArray, times: IntArray, best: Best) -> None:
         part, vectors = self.classes.part[nodes], self._through
         for place, one in enumerate(nodes.tolist()):
             near = part == part[place]
@@ -212,150 +209,7 @@ class FocusedChanges:
             if len(others):
                 costs, changed = self._moves(one, others)
                 chosen = int(costs.argmax())
-                best.take(int(costs[chosen]), _move(changed[:, chosen]))
+                best.take(int(costs[chosen]), move(changed[:, chosen]))
             if len(far):
                 other = int(far[vectors.costs[far].argmax()])
                 best.take(self._joint_cost(one, other), vectors.joined(one, other))
-
-
-@dataclass(frozen=True)
-class _Classes:
-    """Classes of cells: the part and the focused totals of each, how many cells it has, and the class of each cell."""
-
-    part: IntArray
-    labels: IntArray
-    sizes: IntArray
-    of_cell: IntArray
-
-    @classmethod
-    def of(cls, part: IntArray, labels: IntArray) -> _Classes:
-        key = part
-        for label in labels:
-            _, key = np.unique(key * (int(label.max(initial=0)) + 2) + label + 1, return_inverse=True)
-        _, first, of_cell, sizes = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-        return cls(part[first], labels[:, first], sizes, of_cell)
-
-    def by_part(self) -> Iterator[IntArray]:
-        """The classes of each part."""
-        return _grouped(self.part)
-
-
-@dataclass(frozen=True)
-class _Kinds:
-    """Classes with a value of the attribute: those that occur."""
-
-    node: IntArray  # the class
-    value: IntArray
-    part: IntArray
-    values: int
-
-    @classmethod
-    def of(cls, classes: _Classes, value: IntArray, values: int) -> _Kinds:
-        pairs = np.unique(classes.of_cell * values + value)
-        node = pairs // values
-        return cls(node, pairs % values, classes.part[node], values)
-
-    @property
-    def work(self) -> float:
-        """How many pairs are compared."""
-        kinds = np.bincount(self.part).astype(np.float64)
-        classes = np.bincount(self.part[np.flatnonzero(np.diff(self.node, prepend=-1))], minlength=len(kinds))
-        return float((kinds * classes).sum()) + float((kinds > 0).sum()) * (self.values + PAIRS_PER_PART)
-
-    def by_part(self) -> Iterator[IntArray]:
-        """The kinds of each part."""
-        return _grouped(self.part)
-
-    def elsewhere(self, vectors: _Vectors) -> _Elsewhere:
-        """For each value the class to give to from another part: under no total if there is one, the dearest."""
-        free, forced = np.full((2, self.values), NOTHING)
-        order = np.argsort(vectors.costs[self.node], kind="stable")
-        is_free = self.part[order] == FREE_PART
-        free[self.value[order[is_free]]] = self.node[order[is_free]]
-        forced[self.value[order[~is_free]]] = self.node[order[~is_free]]
-        return _Elsewhere(free, forced, vectors)
-
-
-@dataclass(frozen=True)
-class _Elsewhere:
-    """The class to give to for each value, under no total and in regions; -1 if there is none."""
-
-    free: IntArray
-    forced: IntArray
-    vectors: _Vectors
-
-    def ends(self, part: int, inside: IntArray) -> tuple[int | None, int | None]:
-        """The cheapest and the dearest class for a value that does not occur in a part."""
-        chosen = self.forced if part == FREE_PART else np.where(self.free >= 0, self.free, self.forced)
-        there: BoolArray = chosen >= 0
-        there[inside] = False
-        nodes = chosen[there]
-        if not len(nodes):
-            return None, None
-        costs = self.vectors.costs[nodes]
-        return int(nodes[costs.argmin()]), int(nodes[costs.argmax()])
-
-
-@dataclass(frozen=True)
-class _Vectors:
-    """Vectors, one for each class: their lengths, what they change in the totals of each level, and their costs."""
-
-    lengths: IntArray
-    focused: IntArray
-    costs: IntArray
-
-    def distance(self, one: int) -> Distance:
-        """One of them."""
-        return Distance("l1", int(self.lengths[one]), focused=tuple(self.focused[:, one].tolist()))
-
-    def joined(self, one: int, other: int) -> Distance:
-        """Two of them, in different parts."""
-        focused = (self.focused[:, one] + self.focused[:, other]).tolist()
-        return Distance("l1", int(self.lengths[one] + self.lengths[other]), focused=tuple(focused))
-
-
-class _Best:
-    """The dearest change so far."""
-
-    def __init__(self) -> None:
-        self.cost: int | None = None
-        self._change: Distance | None = None
-
-    def take(self, cost: int, change: Distance) -> None:
-        """Take a change in."""
-        if self.cost is None or cost > self.cost:
-            self.cost, self._change = cost, change
-
-    @property
-    def distance(self) -> Distance:
-        """The change."""
-        if self._change is None:
-            raise AssertionError("some change is possible")
-        return self._change
-
-
-def _move(changed: IntArray) -> Distance:
-    """A move within a part that changes focused totals so."""
-    return Distance("l1", 2, focused=tuple(changed.tolist()))
-
-
-def _grouped(part: IntArray) -> Iterator[IntArray]:
-    """The places of each number."""
-    order = np.argsort(part, kind="stable")
-    cuts = [0, *(np.flatnonzero(np.diff(part[order])) + 1).tolist(), len(order)]
-    return (order[start:end] for start, end in pairwise(cuts))
-
-
-def _by_class(node: IntArray, place: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Each class with the places of its values."""
-    for members in _grouped(node):
-        yield int(node[members[0]]), place[members]
-
-
-def _best_other(numbers: IntArray, own: int) -> int | None:
-    """The place of the largest number, but for one place; None if there is no other."""
-    others = np.delete(numbers, own)
-    if not len(others):
-        return None
-    best = int(others.argmax())
-    return best + (best >= own)
