@@ -12,8 +12,8 @@ ROOT, SHELL = Path(keepsum.__file__).parent, Path(keepsum_shell.__file__).parent
 LIST = """
     keepsum_shell.stopping _text errors _arguments _arrays _memory _signals _work _cache _progress
     lattice sampling.core sampling.l1 sampling.gaussian sampling.general sampling
-    tables privacy sources convergence planning accuracy projection accounting releasing ledger facade research specs
-    report spark app __init__ cli keepsum_shell
+    tables privacy sources convergence planning accuracy projection accounting releasing ledger report facade research
+    specs spark app __init__ cli keepsum_shell
 """
 HOUSE = LIST.split()
 

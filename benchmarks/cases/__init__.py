@@ -4,7 +4,7 @@ from importlib import import_module
 
 SUBJECTS = (
     "noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds", "files",
-    "records", "ledger",
+    "records", "ledger", "accuracy",
 )  # fmt: skip
 
 

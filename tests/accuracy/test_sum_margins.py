@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
-from keepsum.accuracy import simulation
+from keepsum.accuracy import queries, simulation, sum_pieces
+from keepsum.accuracy.queries import canonical_piece
 from keepsum.accuracy.sum_margins import sum_accuracy
 from support import BY_MIXTURE
 
@@ -86,3 +87,44 @@ def test_a_release_with_intervals_of_its_margins(children):
     assert margin.intervals(0.9, simultaneous=True)[0, 1] >= margin.intervals(0.9)[0, 1]
     with pytest.raises(ks.InputError, match="simultaneous"):
         margin.intervals(simultaneous="yes")
+
+
+@pytest.mark.parametrize(("kept", "epsilon"), [([["a"], ["b"]], 2), ([["a"]], 3)], ids=["overlapping", "forced"])
+def test_totals_that_hardly_ever_have_noise_cover_together(kept, epsilon):
+    """Each has a margin of 0, and stays within it; all at once stay within 0 in fewer than 90% of 4,000 draws."""
+    domain = ks.Domain({"a": range(8), "b": range(8)})
+    plan = ks.plan(ks.Invariants.margins(domain, kept), ks.Laplace(epsilon=epsilon))
+    noise = plan.sample(4_000, rng=ks.rng(seed=3))
+    each, both = (sum_accuracy(plan.blocks, np.arange(64), 64, 0.9, simultaneous) for simultaneous in (False, True))
+    assert not each.margins.any()
+    covered = [int((np.abs(noise) <= found.margins).all(axis=1).sum()) for found in (each, both)]
+    assert stats.binom.cdf(covered[0], 4_000, 0.9) < 1e-6 < stats.binom.cdf(covered[1], 4_000, 0.9)
+
+
+def test_simultaneous_margins_of_kept_totals_are_zero_and_exact():
+    plan = ks.plan(ks.Invariants.margins(DOMAIN, [["state"], ["sex"]]), ks.Laplace(epsilon=1))
+    found = sum_accuracy(plan.blocks, DOMAIN.marginal_index(["sex"]), 2, 0.9, True)
+    assert found.margins.tolist() == [0, 0]
+    forced = ks.plan(ks.Invariants.margins(DOMAIN, [["state"]]), ks.Laplace(epsilon=1))
+    kept = sum_accuracy(forced.blocks, DOMAIN.marginal_index(["state"]), 2, 0.9, True)
+    assert (kept.margins.tolist(), kept.basis) == ([0, 0], "exact")
+
+
+def test_what_is_alike_is_worked_out_once(monkeypatch):
+    """Ten thousand sums over a thousand regions of two sizes: a piece is made for each shape, not for each sum."""
+    made = []
+
+    def counted(size, classes):
+        made.append((size, *classes))
+        return canonical_piece(size, classes)
+
+    for module in (queries, sum_pieces):
+        monkeypatch.setattr(module, "canonical_piece", counted)
+    counties = {"a": list(range(600)), "b": list(range(400))}
+    domain = ks.Domain({"state": ["a", "b"], "county": counties, "age": range(10)}, within={"county": "state"})
+    plan = ks.plan(ks.Invariants.margins(domain, [["county"]]), ks.Laplace(epsilon=1))
+    ages, cells = domain.marginal_index(["age"]), np.arange(domain.size)
+    assert len(set(sum_accuracy(plan.blocks, cells, len(cells), 0.9, True).margins.tolist())) == 1
+    assert len(set(sum_accuracy(plan.blocks, ages, 10, 0.9, False).margins.tolist())) == 1
+    assert plan.noise.interval({"age": [0, 1]}, 0.9) == plan.noise.interval({"age": [2, 3]}, 0.9)
+    assert len(made) == 4

@@ -1,5 +1,6 @@
 """``keepsum show`` and ``keepsum marginal``: what was published, in words and as sums."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -106,6 +107,33 @@ def test_a_margin_of_a_saved_release(run, tmp_path):
     assert (tmp_path / "total.csv").read_text() == "total,n\ngrand total,135\n"
 
 
+def test_a_margin_with_intervals(run, tmp_path):
+    """The file has two columns more, and JSON the margins with how they are known; by default the file is as ever."""
+    assert run(*RELEASE, "out/").returncode == 0
+    margin = ks.read_release(tmp_path / "out").marginal(["education"])
+    summed = ["marginal", "out/", "--axes", "education"]
+    done = run(*summed, "--intervals", "--level", "0.9", "-o", "education.csv")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert " a typical 90% margin of error of " in " ".join(done.stdout.decode().split())
+    rows = [line.split(",") for line in (tmp_path / "education.csv").read_text().splitlines()]
+    assert rows[0] == ["education", "n", "n_low", "n_high"]
+    assert [[int(low), int(high)] for *_, low, high in rows[1:]] == margin.intervals(0.9).tolist()
+    answer = json.loads(run(*summed, "--level", ".9", "-o", "plain.csv", "--json").stdout)
+    found = margin.accuracy(0.9)
+    assert answer["margins"] == found.margins.tolist()
+    assert [answer[key] for key in ("level", "simultaneous", "basis", "draws", "standard_error")] == [
+        0.9, False, found.basis, found.draws, found.error]  # fmt: skip
+    assert (tmp_path / "plain.csv").read_text().splitlines()[0] == "education,n"
+    both = run(*summed, "--intervals", "--simultaneous", "-o", "-")
+    assert both.stdout.decode().splitlines()[0] == "education,n,n_low,n_high"
+    lengths = [int(row[3]) - int(row[2]) for row in (line.split(",") for line in both.stdout.decode().splitlines()[1:])]
+    assert lengths == (2 * margin.accuracy(simultaneous=True).margins).tolist()
+    assert "for all totals at once" in " ".join(both.stderr.decode().split())
+    kept = run("marginal", "out/", "--axes", "county", "--intervals", "-o", "county.csv")
+    assert "kept exactly" in " ".join(kept.stdout.decode().split())
+    assert all(n == low == high for _, n, low, high in csv.reader((tmp_path / "county.csv").open().readlines()[1:]))
+
+
 def test_a_margin_is_refused_in_one_sentence(run, tmp_path):
     assert run(*RELEASE, "out.csv").returncode == 0
     (tmp_path / "there.csv").write_text("mine")
@@ -114,6 +142,10 @@ def test_a_margin_is_refused_in_one_sentence(run, tmp_path):
         (["out.csv", "--axes", "town", "-o", "a.csv"], "got 'town'"),
         (["out.csv", "-o", "there.csv"], "already exists"),
         (["out.csv", "-o", "a.doc"], "must end in .csv"),
+        (
+            ["out.csv", "-o", "a.csv", "--level", "95"],
+            "Option --level must lie between 0 and 1, such as 0.95, got '95'",
+        ),
         (["none.csv", "-o", "a.csv"], "there is none"),
     ):
         done = run("marginal", *options)

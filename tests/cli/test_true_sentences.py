@@ -255,7 +255,9 @@ def test_named_totals_are_named(run, tmp_path):
 # -- help, and where things are --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["plan", "release", "verify", "convergence", "keygen", "show", "marginal", None])
+@pytest.mark.parametrize(
+    "command", ["plan", "release", "verify", "convergence", "keygen", "show", "marginal", "report", None]
+)
 def test_help_shows_no_types_of_python(run, tmp_path, command):
     arguments = ["--help"] if command is None else [command, "--help"]
     assert b"<" not in run(*arguments).stdout

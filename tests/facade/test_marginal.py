@@ -95,6 +95,16 @@ def test_the_frame_is_of_the_callers_kind():
     assert isinstance(released.marginal([]).to_frame("pandas"), pd.DataFrame)
 
 
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frames_with_intervals_have_the_labels_of_frames_without(release, backend):
+    """A nested label is the label alone, with its parent in a column of its own."""
+    for made in (release, release.marginal(["county"])):
+        plain, found = made.to_frame(backend), made.to_frame(backend, level=0.9)
+        for name in ("state", "county"):
+            assert list(map(str, found[name])) == list(map(str, plain[name]))
+    assert release.accuracy().to_frame("pandas")["county"].tolist() == release.to_frame("pandas")["county"].tolist()
+
+
 def test_totals_beyond_64_bits_are_refused():
     table = ks.Table(DOMAIN, np.full(10, 2**61), "n")
     released = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))

@@ -2,7 +2,7 @@
 
 from markdown_it import MarkdownIt
 
-from report.samples import certificate
+from report.changed_certificates import certificate
 
 EVIL = [
     "<script>alert(1)</script>", "[x](https://example.org)", "![x](y)", "a`b``c", "# title\n\n- item",

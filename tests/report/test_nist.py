@@ -11,8 +11,8 @@ import pytest
 
 import keepsum as ks
 from keepsum.report.nist import STATUS, as_json, as_markdown, nist_answers
+from report.changed_certificates import FOLDERS, certificate, sample
 from report.evil_names import EVIL, evil, html
-from report.samples import FOLDERS, certificate, sample
 
 
 def about(found, words):

@@ -8,8 +8,8 @@ import pytest
 
 from keepsum.report.registry import as_json, registry_entry
 from keepsum.report.registry_schema import REQUIRED, SOURCE
+from report.changed_certificates import FOLDERS, certificate, sample
 from report.public_schema import COMPLETE, problems
-from report.samples import FOLDERS, certificate, sample
 
 
 def deployment(*changes):

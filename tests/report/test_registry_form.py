@@ -11,9 +11,9 @@ import keepsum as ks
 from keepsum.report import registry_schema
 from keepsum.report.registry import registry_entry
 from keepsum.report.registry_schema import PUBLISHER, Entry
+from report.changed_certificates import FOLDERS, certificate, sample
 from report.evil_names import EVIL, evil, html
 from report.public_schema import COMPLETE, PUBLIC
-from report.samples import FOLDERS, certificate, sample
 
 # -- the publisher ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.accuracy.focused import FocusedNoise
+from keepsum.accuracy.law import check_range
 from keepsum.accuracy.piece_laws import FreeCell, FreeGaussian, FreeLaplace, PieceLaw
 from keepsum.accuracy.projected import dominated_piece
 from keepsum.accuracy.queries import Weights
@@ -22,12 +23,14 @@ from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy.mechanism import Mechanism
 
+LARGEST_SUM = 2.0**60  # of simulated noise with weights, so that a few of them fit 64 bits
 USUAL_LEVEL = 0.95  # at which a law must be of use if nothing else is known
 NO_SAMPLER = "Margins of error need a sampler for every block, and one has none. plan.explain() shows every block."
 
 
 def free_cell(mechanism: Mechanism) -> FreeCell | None:
     """The noise of a free cell; None where cells are not independent: all share one scale in l2 Laplace noise."""
+    check_range(mechanism)
     cells: dict[str, FreeCell] = {
         "laplace-l1": FreeLaplace(float(1 / mechanism.scale)),
         "gaussian": FreeGaussian(float(mechanism.scale)),
@@ -94,7 +97,11 @@ def class_bound(blocks: BlockSamplers, cells: CellClass) -> BoundLaw:
 
 
 def query_law(
-    blocks: BlockSamplers, rest: Weights, known: list[tuple[PieceLaw, int]], computed: ExactLaw | BoundLaw
+    blocks: BlockSamplers,
+    rest: Weights,
+    known: list[tuple[PieceLaw, int]],
+    computed: ExactLaw | BoundLaw,
+    level: float = USUAL_LEVEL,
 ) -> EstimatedLaw | BoundLaw:
     """The law of a query of which ``rest`` lies in blocks, or all of it in l2 Laplace noise.
 
@@ -104,10 +111,12 @@ def query_law(
         What lies in blocks.
     known, computed
         The pieces elsewhere, and the law of their sum.
+    level
+        At which the law must be of use.
     """
     cell = free_cell(blocks.mechanism)
     bound = None if cell is None else partial(_bound, known, rest, blocks, cell)
-    values, chain = _drawn_query(blocks, rest, patient=cell is None)
+    values, chain = _drawn_query(blocks, rest, level, patient=cell is None)
     if values is None or not isinstance(computed, ExactLaw):
         if bound is None:
             raise AssertionError("l2 Laplace noise is always simulated")
@@ -117,10 +126,10 @@ def query_law(
 
 def _bound(known: list[tuple[PieceLaw, int]], rest: Weights, blocks: BlockSamplers, cell: FreeCell) -> BoundLaw:
     pieces: list[tuple[PieceLaw, int]] = [*known, (dominated_piece(rest, blocks.structure, cell), 1)]
-    return BoundLaw(1, pieces, sum(times * piece.variance for piece, times in pieces))
+    return BoundLaw(1, pieces, sum(times * piece.variance for piece, times in pieces), variance_known=False)
 
 
-def _drawn_query(blocks: BlockSamplers, query: Weights, patient: bool) -> tuple[IntArray | None, bool]:
+def _drawn_query(blocks: BlockSamplers, query: Weights, level: float, patient: bool) -> tuple[IntArray | None, bool]:
     """The query's noise in simulated draws, None if these would take long; and whether a chain drew some of it."""
     vector = np.zeros(blocks.size, dtype=np.int64)
     vector[query.cells] = query.weights
@@ -132,12 +141,14 @@ def _drawn_query(blocks: BlockSamplers, query: Weights, patient: bool) -> tuple[
     for choices in touched.values():
         if choices[0].sampler is None:
             raise InputError(NO_SAMPLER)
-        noise = simulated(blocks, choices[0], needed_draws(USUAL_LEVEL), patient)
+        noise = simulated(blocks, choices[0], needed_draws(level), patient)
         if noise is None:
             return None, False
         weights = np.zeros(noise.shape[1], dtype=np.int64)
         for choice in choices:
             weights[choice.first : choice.first + len(choice.cells)] = vector[choice.cells]
+        if float(np.abs(noise).max(initial=0)) * float(np.abs(weights.astype(np.float64)).sum()) > LARGEST_SUM:
+            raise InputError("Weights of a query must be smaller for noise as wide as this. Scale it down.")
         parts.append(noise @ weights)
     draws = min(len(part) for part in parts)
     chain = any(choice.chain is not None for choices in touched.values() for choice in choices)

@@ -12,6 +12,7 @@ from keepsum._arguments import check_choice
 from keepsum._text import type_of
 from keepsum.accuracy.candidates import Candidates, Point
 from keepsum.accuracy.targets import STEPS, number_at, place_of
+from keepsum.accuracy.words import percent
 from keepsum.errors import InputError, PlanError
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.families import Family
@@ -138,7 +139,7 @@ class AccuracyCurve:
     @property
     def _title(self) -> str:
         source = f", from {self.draws:,} simulated draws or more" if self.draws else ""
-        return f"{100 * self.level:.6g}% margins of error per cell{source}"
+        return f"{percent(self.level)} margins of error per cell{source}"
 
 
 def per_unit_words(point: Point) -> str:

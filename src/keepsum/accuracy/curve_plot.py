@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepsum.accuracy.candidates import Point
+from keepsum.accuracy.words import percent
 from keepsum.convergence.plot import BLUE, GREY, ORANGE, new_figure, set_title
 from keepsum.privacy.families import Family
 from keepsum.privacy.numbers import shown_briefly
@@ -94,7 +95,7 @@ def _frame(axes: Any, curve: Picture, values: list[float], margins: list[int], b
     axes.spines[["top", "right"]].set_visible(False)
     source = f"\nmargins from {curve.draws:,} simulated draws or more" if curve.draws else ""
     axes.set_xlabel(f"{curve.heading} (log scale){source}")
-    axes.set_ylabel(f"{100 * curve.level:.6g}% margin of error of a count\n(log scale)")
+    axes.set_ylabel(f"{percent(curve.level)} margin of error of a count\n(log scale)")
     _shade(axes, curve)
 
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from keepsum.accuracy.focused import FocusedNoise
 from keepsum.accuracy.law import cell_law
+from keepsum.accuracy.simulation import simulated
 from keepsum.lattice.structure import FORCED, FREE
 from keepsum.planning.geometry import cell_share
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice, simulate_into
 from keepsum.sampling.core.rng import rng
 
-# Simulated draws of l1 noise under overlapping totals, the fewest of them, and the cells that they may take.
-MOST_DEVIATION_DRAWS, FEWEST_DEVIATION_DRAWS, DEVIATION_CELLS = 400, 4, 4 * 10**6
+FEWEST_DRAWS = 4  # of l1 noise under overlapping totals, where more would take long
 
 
 def cell_deviation(blocks: BlockSamplers, cell: int) -> float | None:
@@ -44,16 +44,17 @@ def _known_or_simulated(blocks: BlockSamplers, cell: int) -> float | None:
         size = 0 if structure.part[region] == FREE else int(structure.sizes[region])
         return 0.0 if size == 1 else math.sqrt(law.variance(size))
     choice = next((choice for choice in blocks.choices if (choice.cells == cell).any()), None)
-    return None if choice is None else _simulated_deviation(choice)
+    return None if choice is None else _simulated_deviation(blocks, choice)
 
 
-def _simulated_deviation(choice: Choice) -> float | None:
-    """The standard deviation over all cells of a group."""
+def _simulated_deviation(blocks: BlockSamplers, choice: Choice) -> float | None:
+    """The standard deviation over all cells of a group, from the draws of the margins of error if there are any."""
     if choice.sampler is None:
         return None
     if choice.chain is not None and choice.chain.mean_square is not None:
         return math.sqrt(choice.chain.mean_square)
-    draws = max(FEWEST_DEVIATION_DRAWS, min(MOST_DEVIATION_DRAWS, DEVIATION_CELLS // max(1, choice.simulation_cost)))
-    noise = np.empty((draws, choice.sampler.width), dtype=np.int64)
-    simulate_into(choice.sampler, noise, rng(seed="keepsum comparison"))
+    noise = simulated(blocks, choice)
+    if noise is None:
+        noise = np.empty((FEWEST_DRAWS, choice.sampler.width), dtype=np.int64)
+        simulate_into(choice.sampler, noise, rng(seed="keepsum comparison"))
     return float(noise[:, choice.first : choice.first + len(choice.cells)].std())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Protocol
 
@@ -12,11 +14,19 @@ import numpy as np
 from keepsum._arrays import Floats
 from keepsum._text import given
 from keepsum.errors import InputError
+from keepsum.planning.describe import describe_range
+from keepsum.planning.selection.choice import Reason
 from keepsum.privacy.mechanism import Kind, Mechanism
 
 # Floating-point sums err by far less than this; intervals cover their level with this much to spare.
 MARGIN = 1e-9
 WIDE_SIGMA = 10_000  # from this sigma on, a discrete Gaussian is indistinguishable from the continuous one
+WIDE_TOTALS = 10**5  # where totals deviate by more, a cell's law takes fewer numbers than that of totals
+# What the samplers support; others need no limit.
+RANGES: dict[Kind, Reason] = {
+    "laplace-l1": Reason("epsilon_out_of_range", lowest="1/10000", highest="50"),
+    "gaussian": Reason("sigma_out_of_range", lowest="1/50", highest="100000000"),
+}
 TAIL = 32  # weights are followed down to e^-32, far below the margin
 
 
@@ -85,13 +95,22 @@ def cell_law(mechanism: Mechanism) -> CellLaw | None:
     return laws.get(mechanism.kind)
 
 
+def check_range(mechanism: Mechanism) -> None:
+    """Refuse noise so narrow or wide that nothing draws it: its law would be computed for nothing, or for ever."""
+    parameter = 1 / mechanism.scale if mechanism.kind == "laplace-l1" else mechanism.scale
+    reason = RANGES.get(mechanism.kind)
+    if reason is None or Fraction(reason.lowest or 0) <= parameter <= Fraction(reason.highest or 0):
+        return
+    raise InputError(describe_range([reason], mechanism) or "")
+
+
 def margin(law: CellLaw, size: int, level: float) -> int:
     """The smallest margin that holds a cell's noise with at least this probability; 0 for a region of one cell."""
     if size == 1:
         return 0
     wide = law.wide_deviation(size)
     if wide is not None:
-        return math.ceil(wide * NormalDist().inv_cdf((1 + level) / 2)) + 1
+        return math.ceil(-wide * NormalDist().inv_cdf((1 - level) / 2)) + 1
     weights = law.weights(size)
     covered = (2 * np.cumsum(weights) - weights[0]) / (2 * weights.sum() - weights[0])
     reached = np.flatnonzero(covered >= level + MARGIN)
@@ -105,12 +124,17 @@ def free_variance(epsilon: float) -> float:
     return 2 * math.exp(-epsilon) / math.expm1(-epsilon) ** 2
 
 
+@lru_cache(maxsize=4096)
 def sum_variance(size: int, epsilon: float) -> float:
     """The variance of a cell of a region of n cells with sum 0.
 
     Given the total N of the positive parts, both parts of a cell are entries of uniform compositions, with variance
-    N (N + n) (n - 1) / (n^2 (n + 1)) each; N has weight C(N + n - 1, n - 1)^2 a^(2 N).
+    N (N + n) (n - 1) / (n^2 (n + 1)) each; N has weight C(N + n - 1, n - 1)^2 a^(2 N). Where N takes very many values
+    the cell's own law is used.
     """
+    if math.sqrt(size) / epsilon > WIDE_TOTALS:
+        law = sum_weights(size, epsilon)
+        return float(2 * (np.arange(len(law)) ** 2.0 * law).sum() / (2 * law.sum() - law[0]))
     totals, weights = _total_weights(size, epsilon)
     moment = float((weights * totals * (totals + size)).sum() / weights.sum())
     return 2 * moment * (size - 1) / (float(size) ** 2 * (size + 1))

@@ -11,10 +11,10 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.accuracy.block_laws import CellClass, class_law, classes_of
-from keepsum.accuracy.law import CellLaw, cell_law, margin
+from keepsum.accuracy.law import CellLaw, cell_law, check_range, margin
 from keepsum.accuracy.query_laws import EstimatedLaw, check_level
 from keepsum.accuracy.simultaneous import simultaneous_margins
-from keepsum.accuracy.words import Basis, words_of_basis
+from keepsum.accuracy.words import Basis, percent, words_of_basis
 from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.domain import Domain
@@ -95,13 +95,13 @@ class Accuracy:
     def __str__(self) -> str:
         low, high = int(self.margins.min()), int(self.margins.max())
         source = f", {self.source}" if self.source else ""
-        percent = f"{100 * self.level:.6g}%"
         rows = "".join(f"; {row}" for row in self.levels)
         if self.simultaneous:
             count = f"all {len(self.margins):,} {self.what}s" if len(self.margins) > 1 else f"the {self.what}"
-            return f"{percent} margin of error ±{high:,} for {count} at once{source}{rows}"
+            return f"{percent(self.level)} margin of error ±{high:,} for {count} at once{source}{rows}"
         spread = "" if low == high else f" (±{low:,} to ±{high:,})"
-        return f"typical {percent} margin of error ±{self.typical:,} per {self.what}{spread}{source}{rows}"
+        typical = f"typical {percent(self.level)} margin of error ±{self.typical:,}"
+        return f"{typical} per {self.what}{spread}{source}{rows}"
 
     def __repr__(self) -> str:
         return f"Accuracy({self})"
@@ -136,6 +136,7 @@ def accuracy(blocks: BlockSamplers, level: float = 0.95, simultaneous: bool = Fa
     Where totals overlap it is simulated if that takes little time, or if ``patient``; otherwise it is a proved bound.
     """
     level = check_level(level)
+    check_range(blocks.mechanism)
     found = _found.setdefault(blocks, {})
     key = (level, simultaneous, patient)
     if key not in found:

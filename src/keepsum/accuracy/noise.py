@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum._arguments import check_flag
-from keepsum.accuracy.block_laws import CellClass, class_law, classes_of, free_cell, query_law
+from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
+from keepsum.accuracy.block_laws import USUAL_LEVEL, CellClass, class_law, classes_of, free_cell, query_law
 from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_of_piece
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.likelihood import log_constant, log_weights
@@ -58,26 +58,34 @@ class Noise:
         return self.law(query).variance
 
     def covariance(self, first: Query, second: Query) -> float:
-        """The covariance of the noise of two queries."""
+        """The covariance of the noise of two queries, where more than bounds on their variances is known."""
         one, other = self._weights(first), self._weights(second)
-        return (self._law(one + other).variance - self._law(one - other).variance) / 4
+        plus, minus = self._law(one + other), self._law(one - other)
+        if any(isinstance(law, BoundLaw) and not law.variance_known for law in (plus, minus)):
+            raise InputError(
+                "Covariances must be those of laws that are exact or estimated, and this one is conservative, because "
+                "simulating it would take long. Use noise.interval for a sum or a difference."
+            )
+        return (plus.variance - minus.variance) / 4
 
     def interval(self, query: Query, level: float = 0.95) -> tuple[int, int]:
         """An interval around 0 that holds a query's noise with at least this probability; the shortest if exact."""
-        reach = self.law(query).reach(check_level(level))
+        level = check_level(level)
+        reach = self._law(self._weights(query), level).reach(level)
         return -reach, reach
 
     def quantile(self, query: Query, p: float) -> int:
         """The smallest value that a query's noise does not exceed with at least this probability; see ``law``."""
-        return self.law(query).quantile(check_level(p))
+        p = check_level(p)
+        return self._law(self._weights(query), max(p, 1 - p)).quantile(p)
 
     def pmf(self, query: Query, value: int) -> float:
         """The probability that a query's noise has this value, where its law is exact."""
-        return self._exact(query).pmf(int(value))
+        return self._exact(query).pmf(_whole(value))
 
     def cdf(self, query: Query, value: int) -> float:
         """The probability that a query's noise is at most this value, where its law is exact."""
-        return self._exact(query).cdf(int(value))
+        return self._exact(query).cdf(_whole(value))
 
     def log_pmf(self, noise: npt.ArrayLike, *, constant: bool = True) -> Any:
         """The logarithm of the probability of a vector of noise, one number for each cell; -inf off the kept totals.
@@ -121,7 +129,12 @@ class Noise:
     def combined_reach(self, first: Query, second: Query) -> Reach:
         """The margin of q times one query's noise less p times another's, by (q, p, level)."""
         one, other = self._weights(first), self._weights(second)
-        return lambda q, p, level: self._law(one.times(q) - other.times(p)).reach(level)
+        return lambda q, p, level: self._law(one.times(q) - other.times(p), level).reach(level)
+
+    def keeps(self, query: Query) -> bool:
+        """Whether the kept totals determine a query, so that it has no noise at all."""
+        pieces, rest = pieces_of(self._weights(query), self._blocks.structure)
+        return not pieces and not len(rest.cells)
 
     def law(self, query: Query) -> ExactLaw | BoundLaw | EstimatedLaw:
         """The law of a query's noise, with its ``basis``: exact, conservative, or estimated."""
@@ -146,14 +159,16 @@ class Noise:
     def _classes(self) -> list[CellClass]:
         return list(classes_of(self._blocks))
 
-    def _law(self, weights: Weights) -> ExactLaw | BoundLaw | EstimatedLaw:
+    def _law(self, weights: Weights, level: float = USUAL_LEVEL) -> ExactLaw | BoundLaw | EstimatedLaw:
+        """The law of a query, which is of use at this level if it can only be simulated."""
+        level = USUAL_LEVEL if self._cell is not None else level  # elsewhere there is a bound for high levels
         pieces, rest = self._pieces(weights)
         if not pieces and not len(rest.cells):
             return ExactLaw(1, np.ones(1), 0.0)
         if len(weights.cells) == 1 and abs(int(weights.weights[0])) == 1 and (len(rest.cells) or self._cell is None):
-            return self._cell_law(int(weights.cells[0]))
+            return self._cell_law(int(weights.cells[0]), level)
         if self._cell is None:  # l2 Laplace noise: all cells share one scale
-            return query_law(self._blocks, weights, [], ExactLaw(1, np.ones(1), 0.0))
+            return query_law(self._blocks, weights, [], ExactLaw(1, np.ones(1), 0.0), level)
         single = None if len(rest.cells) else self._single(pieces)
         if single is not None:
             return single
@@ -175,10 +190,10 @@ class Noise:
             return dict(known.items()), rest + part if inside.any() else rest
         return dict([*known.items(), *found.items()]), rest
 
-    def _cell_law(self, cell: int) -> EstimatedLaw | BoundLaw | ExactLaw:
+    def _cell_law(self, cell: int, level: float) -> EstimatedLaw | BoundLaw | ExactLaw:
         """The law of a cell in a block, from all cells that have the same."""
         cells = next(cells for cells in self._classes if (cells.cells == cell).any())
-        return class_law(self._blocks, cells)
+        return class_law(self._blocks, cells, level)
 
     def _single(self, pieces: dict[AnyPiece, int]) -> ExactLaw | None:
         """The law of a single cell in closed form, however wide; None for other queries."""
@@ -193,6 +208,10 @@ class Noise:
         weight, masses = abs(piece.classes[0][0]), law.weights(piece.size)
         variance = weight * weight * law.variance(piece.size)
         return ExactLaw(weight, masses / (2 * masses.sum() - masses[0]), variance)
+
+
+def _whole(value: int) -> int:
+    return check_whole(value, "A value", -LARGEST_INTEGER)
 
 
 def _unit(pieces: list[AnyPiece]) -> int:

@@ -161,7 +161,7 @@ class FreeGaussian:
 
     def farthest(self, fall: float) -> float:
         """Where k s is as large as this."""
-        return min(1.0, fall / (2 * self.variance))
+        return 1.0 if fall >= 2 * self.variance else fall / (2 * self.variance)
 
     def span(self, cells: int) -> float:
         """How far a sum reaches."""
@@ -328,8 +328,9 @@ class RegionPiece:
             min(m, half) * self.cell.least_fall(1 - np.abs(np.cos(w * angles / 2)))
             for w, m in sorted(self.piece.classes, key=lambda item: -item[1])[:FEW_BOUNDS]
         ]
-        turn = np.arange(self._turn[1]) * (2 * math.pi / self._turn[1])
-        others = math.log(float(np.exp(-(self._counts[0] - half) * self.cell.fall(turn)).mean()))
+        left = int(self._counts[0]) - half
+        turn, whole = turn_of(self.cell, left, left)
+        others = math.log(float(np.exp(-left * self.cell.fall(turn)).sum()) / whole + math.exp(-NEGLIGIBLE))
         return np.asarray(np.max(bounds, axis=0) + self._log_zero - others)
 
     def work(self, angles: int) -> float:
@@ -363,16 +364,20 @@ class RegionPiece:
 
     def _sum_chances(self, cells: int, sizes: IntArray) -> Floats:
         """The chances that the noise of so many free cells adds up to these numbers of 0 or more."""
-        points = 2 ** math.ceil(math.log2(2 * self.cell.span(cells) + 8))
-        angles = np.arange(points // 2 + 1) * (2 * math.pi / points)
-        law = np.maximum(np.fft.irfft(np.exp(-cells * self.cell.fall(angles)), points), 0.0)
-        return np.where(sizes < points // 2, law[np.minimum(sizes, points // 2)], 0.0)
+        turn, whole = turn_of(self.cell, cells, cells)
+        points, longest = int(whole), int(sizes.max())
+        if longest * len(turn) < points:  # many cells, of whose sum only the middle is asked for
+            law = _cosine_sums(np.exp(-cells * self.cell.fall(turn)) / whole, turn, longest)
+        else:
+            angles = np.arange(points // 2 + 1, dtype=np.float64) * (2 * math.pi / points)
+            law = np.fft.irfft(np.exp(-cells * self.cell.fall(angles)), points)[: points // 2]
+        return np.where(sizes < len(law), np.maximum(law, 0.0)[np.minimum(sizes, len(law) - 1)], 0.0)
 
     def _turned_transform(self, where: IntArray, points: int, unit: int) -> Floats:
         """From the u that matter; -ln phi is looked up, as all angles are multiples of the smallest."""
         turn, whole = self._turn
         size = points * unit
-        if size % int(whole) or size > LARGEST_TABLE:
+        if size % int(whole) or size > min(LARGEST_TABLE, len(where) * len(turn)):
             return self._turned_at(turns(where, points, unit))
         falls = self.cell.fall(turns(np.arange(size), size, 1))
         steps = np.rint(turn * (size / (2 * math.pi))).astype(np.int64)
@@ -395,6 +400,12 @@ class RegionPiece:
             falls = sum(n * self.cell.fall(w * some + turn) for w, n in self.piece.classes)
             result[start : start + batch] = np.exp(-(at_zero + falls)).sum(axis=1)
         return np.asarray(result / whole * math.exp(-self._log_zero))
+
+
+def _cosine_sums(heights: Floats, angles: Floats, longest: int) -> Floats:
+    """The sums of heights times cos(k angle), for k up to ``longest``, a few k at a time."""
+    batches = np.array_split(np.arange(longest + 1), 1 + longest * len(angles) // 2**18)
+    return np.concatenate([np.cos(np.outer(batch, angles)) @ heights for batch in batches])
 
 
 def turn_of(cell: FreeCell, cells: int, idle: int) -> tuple[Floats, float]:

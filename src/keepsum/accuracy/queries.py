@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -127,30 +129,31 @@ def pieces_of(query: Weights, structure: Structure) -> tuple[dict[Piece, int], W
     for weight, count in zip(*np.unique(np.abs(query.weights[part == FREE]), return_counts=True), strict=True):
         pieces[Piece(0, ((int(weight), 1),))] = int(count)
     forced = part == FORCED
-    for piece in _forced_pieces(region[forced], query.weights[forced], structure):
-        pieces[piece] = pieces.get(piece, 0) + 1
+    pieces |= _forced_pieces(region[forced], query.weights[forced], structure)
     return pieces, _overlapping(query, part, structure)
 
 
-def _forced_pieces(region: IntArray, weights: IntArray, structure: Structure) -> list[Piece]:
-    """One piece for each region that is touched, unless all of its cells have the same weight."""
+def _forced_pieces(region: IntArray, weights: IntArray, structure: Structure) -> dict[Piece, int]:
+    """One piece for each region that is touched, unless all of its cells have the same weight; how many there are."""
     if not len(region):
-        return []
+        return {}
     order = np.lexsort((weights, region))
     region, weights = region[order], weights[order]
-    new = np.concatenate([[True], (np.diff(region) != 0) | (np.diff(weights) != 0)])
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.concatenate([starts, [len(region)]]))
-    by_region: dict[int, list[tuple[int, int]]] = {}
-    for r, w, n in zip(region[starts].tolist(), weights[starts].tolist(), counts.tolist(), strict=True):
-        by_region.setdefault(r, []).append((w, n))
-    pieces = []
-    for r, classes in by_region.items():
-        size = int(structure.sizes[r])
-        rest = size - sum(n for _, n in classes)
-        everything = [*classes, *([(0, rest)] if rest else [])]
+    other = np.diff(region) != 0
+    starts = np.flatnonzero(np.concatenate([[True], other | (np.diff(weights) != 0)]))
+    classes = np.stack([weights[starts], np.diff(np.append(starts, len(region)))], axis=1)
+    # Regions of one size with the same classes are alike.
+    cuts = np.searchsorted(starts, np.flatnonzero(np.concatenate([[True], other, [True]]))).tolist()
+    sizes = structure.sizes[region[starts[cuts[:-1]]]].tolist()
+    alike = Counter((size, classes[a:b].tobytes()) for size, (a, b) in zip(sizes, pairwise(cuts), strict=True))
+    pieces: dict[Piece, int] = {}
+    for (size, listed), times in alike.items():
+        found = [(w, n) for w, n in np.frombuffer(listed, dtype=np.int64).reshape(-1, 2).tolist()]
+        rest = size - sum(n for _, n in found)
+        everything = [*found, *([(0, rest)] if rest else [])]
         if len(everything) > 1:
-            pieces.append(canonical_piece(size, everything))
+            piece = canonical_piece(size, everything)
+            pieces[piece] = pieces.get(piece, 0) + times
     return pieces
 
 

@@ -18,6 +18,7 @@ from keepsum.accuracy.words import STANDARD_ERRORS, Basis
 from keepsum.errors import InputError
 
 SPARE = 1e-9  # floating-point sums err by far less; intervals cover their level with this much to spare
+LEVEL_TOO_HIGH = f"Level must be at most {1 - 4 * SPARE} for a computed law. Choose a smaller one."
 LARGEST_GRID, MOST_WORK = 2**23, 2 * 10**8  # numbers that a law may take: some seconds
 
 
@@ -91,6 +92,8 @@ class ExactLaw:
         """The smallest value that the noise does not exceed with at least this probability."""
         if p > 0.5:
             return self._first(self._beyond, 1 - p)
+        if p <= 2 * SPARE:
+            raise InputError(f"Level must be at least {4 * SPARE} for a computed law. Choose a larger one.")
         # P(X <= -k) >= p, as P(X <= -k) = P(X > k - unit).
         enough = np.flatnonzero(self._beyond >= p + SPARE)
         return -self.unit * int(enough[-1] + 1) if len(enough) else 0
@@ -98,17 +101,28 @@ class ExactLaw:
     def _first(self, tails: Floats, allowed: float) -> int:
         reached = np.flatnonzero(tails <= allowed - SPARE)
         if not len(reached) or allowed <= 2 * SPARE:
-            raise InputError(f"Level must be at most {1 - 4 * SPARE} for a computed law. Choose a smaller one.")
+            raise InputError(LEVEL_TOO_HIGH)
         return self.unit * int(reached[0])
 
 
 @dataclass(frozen=True, eq=False)
 class BoundLaw:
-    """A law of which only bounds are known: P(X >= x) <= E[exp(h X)] exp(-h x) for every h (Chernoff)."""
+    """A law of which only bounds are known: P(X >= x) <= E[exp(h X)] exp(-h x) for every h (Chernoff).
+
+    Attributes
+    ----------
+    unit
+        The noise is a multiple of it.
+    pieces
+        Its independent parts, each with how many there are.
+    variance, variance_known
+        The variance, or an upper bound if it is not known.
+    """
 
     unit: int
     pieces: Sequence[tuple[PieceLaw, int]]
     variance: float
+    variance_known: bool = True
     basis: Basis = "conservative"
 
     def reach(self, level: float) -> int:
@@ -127,15 +141,19 @@ class BoundLaw:
     def end(self, fall: float) -> float:
         """A value that is reached with probability at most exp(-fall).
 
-        For a Gaussian with this variance the best h is (2 fall / variance)^(1/2); some around it are tried.
+        If ln E[exp(h X)] is at most v h^2/2, as for Gaussian noise, the best h is (2 fall / v)^(1/2); where tails are
+        exponential some around that of the variance are tried.
         """
         top = min(piece.largest_tilt for piece, _ in self.pieces)
+        if math.isinf(top):
+            return math.sqrt(4 * fall * float(self._moments(np.ones(1))[0]))
         tilts = math.sqrt(2 * fall / self.variance) * np.array([0.4, 0.6, 0.8, 1.0])
-        if not math.isinf(top):  # exponential tails
-            tilts = np.concatenate([tilts, top * np.array([0.25, 0.4, 0.48, 0.9])])
-            tilts = np.unique(np.minimum(tilts, 0.98 * top))
-        moments = sum(times * piece.log_moments(tilts) for piece, times in self.pieces)
-        return float(((moments + fall) / tilts).min())
+        tilts = np.concatenate([tilts, top * np.array([0.25, 0.4, 0.48, 0.9])])
+        tilts = np.unique(np.minimum(tilts, 0.98 * top))
+        return float(((self._moments(tilts) + fall) / tilts).min())
+
+    def _moments(self, tilts: Floats) -> Floats:
+        return np.asarray(sum(times * piece.log_moments(tilts) for piece, times in self.pieces))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,8 @@ FINE = Fraction(1, 100)  # a step shorter than this part of the interval ends th
 ROUGH = Fraction(1, 20)  # of the interval: how far from an excluded end a fraction of few digits is looked for
 MOST_STEPS = 40
 
+LARGEST_FACTOR = 2**30  # so that weights of up to 2^32 times p or q fit 64 bits
+
 Reach = Callable[[int, int, float], int]  # the margin of q n - p d at a level
 
 
@@ -38,12 +40,15 @@ class Ratio:
         ``reach(q, p, level)`` is the margin of q times the numerator's noise less p times the denominator's.
     level
         The probability.
+    certain
+        Whether one of both has no noise at all, so that what may go wrong need not be divided between them.
     """
 
     numerator: int
     denominator: int
     reach: Reach
     level: float
+    certain: bool = False
 
     def interval(self) -> tuple[float, float]:
         """An interval that holds the confidential ratio with at least this probability; all numbers if D may be 0."""
@@ -56,10 +61,8 @@ class Ratio:
 
     def _box(self) -> tuple[Fraction | float, Fraction | float]:
         """From both margins, each at half of what may go wrong."""
-        top, bottom = self.reach(1, 0, self.level), self.reach(0, -1, self.level)
-        if top and bottom:
-            half = 1 - (1 - self.level) / 2
-            top, bottom = self.reach(1, 0, half), self.reach(0, -1, half)
+        each = self.level if self.certain else 1 - (1 - self.level) / 2
+        top, bottom = self.reach(1, 0, each), self.reach(0, -1, each)
         if abs(self.denominator) <= bottom:
             return -math.inf, math.inf
         ends = [Fraction(self.numerator + a * top, self.denominator + b * bottom) for a in (-1, 1) for b in (-1, 1)]
@@ -78,6 +81,8 @@ class Ratio:
             # A fraction of few digits between the excluded end and a little further out.
             tried = _simple(at - sign * width * ROUGH, at)
             q, p = tried.denominator, tried.numerator
+            if max(q, abs(p)) > LARGEST_FACTOR:
+                return at
             margin = self.reach(q, p, 1 - (1 - SET_ASIDE) * allowed)
             beyond = abs(q * self.numerator - p * self.denominator) - margin
             step = tried + sign * Fraction(beyond, q * slope)

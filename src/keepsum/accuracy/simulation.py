@@ -14,6 +14,7 @@ import numpy as np
 from keepsum._arrays import Floats, IntArray
 from keepsum._progress import doing
 from keepsum.accuracy.words import STANDARD_ERRORS
+from keepsum.errors import InputError
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice, Sampler, simulate_into
 from keepsum.sampling.core.rng import rng
@@ -24,8 +25,9 @@ FEWEST_DRAWS, FEWEST_WIDE_DRAWS, MOST_DRAWS = 40, 8, 4000
 ENOUGH_CELLS = 4 * 10**5  # in all draws: few draws of a wide sampler are enough
 BATCHES = 20  # of successive states of a chain, which may be correlated
 KEPT_NUMBERS = 2**23  # of simulated noise that are kept with a plan
+MOST_NUMBERS = 2**27  # of simulated noise at all: a gigabyte
 
-_drawn: WeakKeyDictionary[BlockSamplers, dict[int, IntArray]] = WeakKeyDictionary()
+_drawn: WeakKeyDictionary[BlockSamplers, dict[tuple[int, int], IntArray]] = WeakKeyDictionary()
 
 
 def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: bool = False) -> IntArray | None:
@@ -44,22 +46,34 @@ def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: b
         return None
     cost = max(1, choice.simulation_cost)
     fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // choice.sampler.width))
-    draws = max(fewest, needed, min(MOST_DRAWS, EFFORT // cost, KEPT_NUMBERS // choice.sampler.width))
+    usual = max(fewest, min(MOST_DRAWS, EFFORT // cost, KEPT_NUMBERS // choice.sampler.width))
+    draws = max(usual, needed)
     if draws * cost > MOST_EFFORT and not patient:
         return None
-    kept = _drawn.setdefault(blocks, {})
-    noise = kept.get(id(choice.sampler))
-    if noise is None or len(noise) < draws:
-        noise = _simulate(choice.sampler, draws)
+    width = choice.sampler.width
+    if draws * width > MOST_NUMBERS:
+        raise InputError(f"Level must be smaller: it takes {draws:,} simulated draws of {width:,} cells.")
+    kept, key = _drawn.setdefault(blocks, {}), (id(choice.sampler), draws)
+    noise = kept.get(key)
+    if noise is None:  # more draws that are there from another level are not taken: results depend on nothing else
+        noise = _simulate(choice.sampler, draws, _number(blocks, choice.sampler))
+        for other in [other for other in list(kept) if other[0] == key[0] and other[1] != usual]:
+            kept.pop(other, None)
         if noise.size <= 2 * KEPT_NUMBERS:
-            kept[id(choice.sampler)] = noise
+            kept[key] = noise
     return noise
 
 
-def _simulate(sampler: Sampler, draws: int) -> IntArray:
+def _number(blocks: BlockSamplers, sampler: Sampler) -> int:
+    """The place of a sampler among those of a plan."""
+    return next(number for number, choice in enumerate(blocks.choices) if choice.sampler is sampler)
+
+
+def _simulate(sampler: Sampler, draws: int, number: int) -> IntArray:
+    """Draws from a seed of the sampler's own: noise in different blocks is added up as if it were independent."""
     doing("simulating noise for margins of error")
     noise = np.empty((draws, sampler.width), dtype=np.int64)
-    simulate_into(sampler, noise, rng(seed="keepsum accuracy"))
+    simulate_into(sampler, noise, rng(seed=f"keepsum accuracy {number}" if number else "keepsum accuracy"))
     noise.setflags(write=False)
     return noise
 

@@ -18,8 +18,9 @@ import numpy as np
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, class_bound, classes_of, free_cell
 from keepsum.accuracy.law import cell_law, margin
-from keepsum.accuracy.piece_laws import FreeCell, turn_of
-from keepsum.accuracy.query_laws import SPARE
+from keepsum.accuracy.piece_laws import FreeCell, piece_law, turn_of
+from keepsum.accuracy.queries import Piece
+from keepsum.accuracy.query_laws import LEVEL_TOO_HIGH, SPARE, BoundLaw
 from keepsum.accuracy.simulation import needed_draws, simulated, standard_error
 from keepsum.accuracy.words import STANDARD_ERRORS, Basis
 from keepsum.errors import InputError
@@ -90,20 +91,28 @@ def simultaneous_margins(blocks: BlockSamplers, level: float, patient: bool) -> 
 
 def _divide(blocks: BlockSamplers, level: float, cells: IntArray, margins: IntArray) -> None:
     """Margins by Bonferroni: of ``cells``, whose laws are known, and of those in blocks, by their bounds."""
-    classes, law, structure = list(classes_of(blocks)), cell_law(blocks.mechanism), blocks.noise_structure
+    classes, structure = list(classes_of(blocks)), blocks.noise_structure
     each = (1 - level) / (len(cells) + sum(len(part.cells) for part in classes))
     for part in classes:
-        margins[part.cells] = (part.law or class_bound(blocks, part)).reach(1 - each)
-    if law is None:
-        return
+        computed = part.law if each > 4 * SPARE else None  # a bound where a computed law is not precise enough
+        margins[part.cells] = (computed or class_bound(blocks, part)).reach(1 - each)
     region = structure.region[cells]
     size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
     for value in np.unique(size).tolist():
-        wide = law.wide_deviation(value)
-        longest = (
-            margin(law, value, 1 - each) if wide is None else math.ceil(-wide * NormalDist().inv_cdf(each / 2)) + 1
-        )
-        margins[cells[size == value]] = longest
+        margins[cells[size == value]] = _each_margin(blocks, value, each)
+
+
+def _each_margin(blocks: BlockSamplers, size: int, allowed: float) -> int:
+    """The margin of a cell of a region; by a bound where a computed law is not precise enough."""
+    law, cell = cell_law(blocks.mechanism), free_cell(blocks.mechanism)
+    if law is None or cell is None or size == 1:
+        return 0
+    wide = law.wide_deviation(size)
+    if wide is not None:
+        return math.ceil(-wide * NormalDist().inv_cdf(allowed / 2)) + 1
+    if allowed > 4 * SPARE:
+        return margin(law, size, 1 - allowed)
+    return BoundLaw(1, [(piece_law(Piece(size, ((1, 1),)), cell), 1)], law.variance(size)).reach(1 - allowed)
 
 
 def _computed(blocks: BlockSamplers) -> tuple[Computed | None, IntArray]:
@@ -142,12 +151,16 @@ def _blocks(blocks: BlockSamplers, level: float, patient: bool) -> dict[int, Sim
 def _largest(blocks: BlockSamplers, choice: Choice, level: float, patient: bool) -> IntArray | None:
     if choice.sampler is None:
         raise InputError(NO_SAMPLER)
-    noise = simulated(blocks, choice, needed_draws(level), patient or free_cell(blocks.mechanism) is None)
+    # A few more than are needed leave room for the chance that is computed.
+    needed = math.ceil(1.02 * needed_draws(level))
+    noise = simulated(blocks, choice, needed, patient or free_cell(blocks.mechanism) is None)
     return None if noise is None else np.asarray(np.abs(noise).max(axis=1))
 
 
 def _smallest(computed: Computed | None, drawn: list[Simulated], allowed: float) -> tuple[int, float]:
     """The smallest margin that all cells stay within, but for what is allowed, and the error of that chance."""
+    if allowed <= 2 * SPARE:
+        raise InputError(LEVEL_TOO_HIGH)
     draws = min((len(part.largest) for part in drawn), default=0)
     least = math.sqrt(allowed * (1 - allowed) / draws) if draws else 0.0
 
@@ -162,7 +175,7 @@ def _smallest(computed: Computed | None, drawn: list[Simulated], allowed: float)
 
     def holds(reach: int) -> bool:
         chance, error = chance_beyond(reach)
-        return chance + STANDARD_ERRORS * error <= allowed - SPARE
+        return chance + STANDARD_ERRORS * error <= allowed - (0 if drawn else SPARE)
 
     low, high = -1, 1
     while not holds(high):

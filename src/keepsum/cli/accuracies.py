@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keepsum.accuracy.words import percent
 from keepsum.cli.screen import shown as shown_path
 from keepsum.privacy.numbers import shown
 
@@ -121,7 +122,7 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
     ]
     if result.accuracy.draws:
         words.append("Margins are simulated here, so a step more or less may do as well.")
-    level = f"{100 * result.accuracy.level:.6g}%"
+    level = percent(result.accuracy.level)
     return [
         ("Target", [f"a {result.target.of} {level} margin of error of at most ±{result.target.margin:,}"]),
         (name.capitalize(), words),

@@ -17,6 +17,7 @@ import typer
 import keepsum as ks
 from keepsum._signals import held_back, let_through
 from keepsum.cli.reporting import as_json, report, sections_of
+from keepsum.cli.reports import REPORT_FAILED, check_report, write
 from keepsum.cli.screen import (
     Done,
     FailedError,
@@ -67,6 +68,7 @@ class Call:
     force: bool = False
     json: bool = False
     seed: str | None = None
+    report: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
     if len(jobs) + len(marginals) > 1 and any(job.spec.output.path == STANDARD_OUTPUT for job in jobs):
         why = "there are several tables" if len(jobs) > 1 else "the spec has sums over it ([[marginal]])"
         raise InputError(f"Output must be a file or a folder if {why}, got standard output.")
+    if call.report:
+        check_report(job.spec.output.path for job in jobs)
     ledgers = _ledgers(jobs)
     keys = [_check_call(job, jobs, call) for job in jobs]
     _check_places(jobs, marginals, call)
@@ -158,7 +162,7 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
     problems: list[str] = []
     for one in ready:
         is_last = len(written) == len(ready) - 1
-        after = OTHERS_FAILED if not is_last else SUMS_FAILED if marginals else None
+        after = OTHERS_FAILED if not is_last else _what_follows(marginals, call)
         released, problem = _released(one, call, after)
         written[one.job.name] = one, released
         problems += [] if problem is None else [problem]
@@ -168,11 +172,19 @@ def _write(ready: Sequence[Ready], marginals: Sequence[Marginal], call: Call) ->
         else:
             report(one.place, released, one.ledger)
     sums = [_summed(marginal, *written[marginal.of], call) for marginal in marginals]
+    pages = []
+    if call.report:
+        pages = [write(one.place, drawn, one.prepared, call.force, call.json) for one, drawn in written.values()]
     if call.json:
         tables = results[0] if len(results) == 1 else {"tables": results}
-        show_json({**tables, **({"marginals": sums} if sums else {})})
+        show_json({**tables, **({"marginals": sums} if sums else {}), **({"reports": pages} if pages else {})})
     if problems:
         raise FailedError(f"The release is written as it was drawn, with negative counts: {problems[0]}")
+
+
+def _what_follows(marginals: Sequence[Marginal], call: Call) -> str | None:
+    """What is said if something fails after the last release."""
+    return SUMS_FAILED if marginals else REPORT_FAILED if call.report else None
 
 
 def _check_call(job: Job, jobs: Sequence[Job], call: Call) -> Ed25519PrivateKey | None:
@@ -216,7 +228,7 @@ def _written(place: Destination) -> Sequence[Path]:
     if place.folder is None:
         return place.files
     tables = [place.folder / f"{name}{ending}" for name in ("table", "table.unbiased") for ending in KINDS]
-    return [*tables, place.certificate, place.invariants]
+    return [*tables, place.certificate, place.invariants, *place.about]
 
 
 def _place(job: Job, kind: str = "csv") -> Destination:
@@ -308,6 +320,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
 def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | None]:
     """Draw a release and write it; ``after`` is what is said if something fails after that, unless it is the last."""
     from keepsum.releasing.destination import put
+    from keepsum.releasing.signing import sign
 
     before = Done.words
     place = one.place
@@ -319,7 +332,9 @@ def _released(one: Ready, call: Call, after: str | None) -> tuple[Drawn, str | N
                 rng = None if call.seed is None else ks.rng(seed=call.seed)
                 drawn = one.prepared.draw(rng, _threads(), None if receipt is None else receipt.record)
                 released, problem = _published(drawn, one, step)
-            file = put(released, place, one.key, call.force, orphan)
+            if one.key is not None:  # before it is written, so that what is said of the release is true of its file
+                released = replace(released, certificate=sign(released.certificate, one.key))
+            file = put(released, place, None, call.force, orphan)
             record_release(place, released.certificate.ledger)
             if receipt is not None:
                 receipt.released(released.certificate.table.sha256)

@@ -169,8 +169,8 @@ class Estimates:
         """
         one, other = (as_weights(query, self.plan.invariants) for query in (numerator, denominator))
         counts = self.unbiased.counts
-        reach = self.noise.combined_reach(one, other)
-        low, high = Ratio(one.of(counts), other.of(counts), reach, check_level(level)).interval()
+        reach, certain = self.noise.combined_reach(one, other), self.noise.keeps(one) or self.noise.keeps(other)
+        low, high = Ratio(one.of(counts), other.of(counts), reach, check_level(level), certain).interval()
         positive = bool((one.weights > 0).all() and (other.weights > 0).all())
         return (max(low, 0.0), max(high, 0.0)) if positive else (low, high)
 

@@ -19,6 +19,7 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.query_laws import check_level
 from keepsum.accuracy.sum_margins import sum_accuracy
 from keepsum.accuracy.sums import sum_deviations
+from keepsum.accuracy.words import percent
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import product
 from keepsum.lattice.structure import decompose
@@ -26,7 +27,8 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.records import LEVEL
 from keepsum.tables.domain import Domain
 from keepsum.tables.first_rows import FirstRows
-from keepsum.tables.frames import frame_with
+from keepsum.tables.frames import frame_of
+from keepsum.tables.intervals import IntervalTable
 from keepsum.tables.invariants import Margin, describe_margin
 from keepsum.tables.released import ReleasedTable
 
@@ -98,16 +100,23 @@ class Marginal:
     @property
     def note(self) -> str:
         """What a reader must know of these totals, in a sentence or two."""
+        return self.note_at(LEVEL)
+
+    def note_at(self, level: float, *, simultaneous: bool = False) -> str:
+        """The note, with the margin of error at a level."""
+        found = self.accuracy(level, simultaneous=simultaneous)
         if self.kept:
             return "These totals are kept exactly: they have no noise, and are not protected."
         low, high = int(self.cells.min()), int(self.cells.max())
         cells = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        found = self.accuracy()
         source = f", {found.source}" if found.source else ""
-        size = f": a typical {100 * found.level:.4g}% margin of error of ±{found.typical:,}{source}"
+        size = f"a typical {percent(found.level)} margin of error of ±{found.typical:,}"
+        if found.simultaneous and len(self.cells) > 1:
+            largest = int(found.margins.max())
+            size = f"a {percent(found.level)} margin of error of up to ±{largest:,} for all totals at once"
         counts = "counts of the unbiased table" if self.beside else "released counts"
-        larger = ", so its noise is usually larger than that of a count"
-        sentence = f"Each total is a sum of {cells} {counts}{'' if self.plan.mechanism.focus else larger}{size}."
+        larger = "" if self.plan.mechanism.focus else ", so its noise is usually larger than that of a count"
+        sentence = f"Each total is a sum of {cells} {counts}{larger}: {size}{source}."
         if not self.beside:
             return sentence
         return (
@@ -125,13 +134,22 @@ class Marginal:
             return self.table.to_frame(backend)
         return with_intervals(self.table, self.accuracy(level, simultaneous=simultaneous), backend)
 
-    def save(self, path: str | PathLike[str], *, force: bool = False) -> Path:
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        level: float | None = None,
+        simultaneous: bool = False,
+        force: bool = False,
+    ) -> Path:
         """Write the totals to a file, as ``keepsum marginal`` does, completely or not at all.
 
         Parameters
         ----------
         path
             A file such as ``"states.csv"`` (or .parquet, .arrow).
+        level, simultaneous
+            With a level the file has the interval of each total too, as ``to_frame`` does.
         force
             Replace an existing file.
 
@@ -143,13 +161,26 @@ class Marginal:
         # Locks and signatures, which sums do not need.
         from keepsum.releasing.destination import check_sums
         from keepsum.sources.atomic import write_file
-        from keepsum.sources.writing import kind_of, table_bytes
+        from keepsum.sources.writing import kind_of
 
         check_flag(force, "force=")
+        check_flag(simultaneous, "simultaneous=")
         file = check_path(path, "The file of sums")
         check_sums(file, force)
-        write_file(file, table_bytes(self.table, kind_of(file)), force)
+        write_file(file, self.as_file(kind_of(file), level, simultaneous), force)
         return file
+
+    def as_file(self, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:
+        """The totals as the contents of a file of this kind: csv, parquet or arrow; with a level, and their intervals.
+
+        A file with intervals has one row per total, also where the table is wide.
+        """
+        from keepsum.sources.writing import table_bytes
+
+        if level is None:
+            return table_bytes(self.table, kind)
+        intervals = IntervalTable.of(self.table, self.accuracy(level, simultaneous=simultaneous).margins)
+        return table_bytes(intervals, kind, intervals.layout)
 
     def __repr__(self) -> str:
         words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
@@ -165,9 +196,8 @@ class Marginal:
 
 def with_intervals(table: ReleasedTable, accuracy: Accuracy, backend: str | None) -> Any:
     """A table with its intervals as a data frame: the labels, the counts, and the ends of the interval of each."""
-    name, margins = table.count, accuracy.margins
-    numbers = {name: table.counts, f"{name}_low": table.counts - margins, f"{name}_high": table.counts + margins}
-    return frame_with(table.domain, numbers, table.origin, backend)
+    intervals = IntervalTable.of(table, accuracy.margins)
+    return frame_of(intervals, backend, intervals.layout)
 
 
 def marginal_of(released: ReleasedTable, plan: CompiledPlan, axes: Iterable[str], beside: bool = False) -> Marginal:

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepsum._arguments import check_flag, check_whole
+from keepsum._arguments import check_flag, check_number, check_path, check_whole
 from keepsum._arrays import IntArray
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
@@ -25,6 +25,7 @@ from keepsum.privacy.numbers import Number
 from keepsum.releasing import certificate as releasing_certificate
 from keepsum.releasing.codec import plan_of
 from keepsum.releasing.explain import explain, explain_html
+from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn, prepare
 from keepsum.releasing.statements import guarantee_of
 from keepsum.sampling.core.rng import Rng, checked_rng
@@ -271,6 +272,40 @@ class Release(Estimates):
         with place.claimed(force, UNSAVED) as orphan:
             put(self.drawn(), place, key, force, orphan)
         return place.table
+
+    def report(
+        self, path: str | PathLike[str] | None = None, *, level: float = LEVEL, force: bool = False
+    ) -> str | Path:
+        """The release as a page for its readers: one HTML file, which loads nothing from anywhere.
+
+        It is made from what is published alone. Needs the extra ``keepsum[report]``.
+
+        Parameters
+        ----------
+        path
+            A file such as ``"report.html"``; without it, the page is returned as text.
+        level
+            The level of the margins of error.
+        force
+            Replace an existing file.
+
+        Returns
+        -------
+        str or pathlib.Path
+            The page, or the file that it was written to.
+        """
+        # Templates and plots, which releases do not need.
+        from keepsum.report.extras import check_installed
+        from keepsum.report.writing import ReportFiles, report_html, write_report
+
+        check_flag(force, "force=")
+        level = check_number(level, "Level", 0, 1)
+        check_installed()
+        if path is None:
+            return report_html(self.drawn(), self.plan, level)
+        files = ReportFiles.of(Path("released.csv"), check_path(path, "The report"))
+        files.check([], force, self.plan.size)
+        return write_report(self.drawn(), self.plan, files, level, force)[0]
 
     def __repr__(self) -> str:
         guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)

@@ -19,6 +19,11 @@ from keepsum.sources.atomic import check_new, check_new_folder, put_back, write_
 from keepsum.sources.locking import BUSY, claimed
 from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
+# What is made of a release for its readers, in its folder; beside a single table, after its name and a dot. A new
+# release leaves none of it behind, because it would be that of another table.
+REPORT, MARGINS, REGISTRY, NIST = "report.html", "margins.csv", "registry.json", "nist-800-226.md"
+ABOUT = (REPORT, MARGINS, REGISTRY, NIST)
+
 
 def belongs_to(path: Path) -> str:
     """A sentence, if a file is the unbiased table of a release, on what to name instead; else nothing."""
@@ -30,13 +35,21 @@ def belongs_to(path: Path) -> str:
     return f" This is the unbiased table of a release: name its {what}, {str(place)!r}."
 
 
+def is_in_folder(path: Path) -> bool:
+    """Whether a file is the table in the folder of a release, which has no certificate of its own name."""
+    named = path.stem == "table" and path.suffix.lower() in KINDS
+    return named and path.with_name("certificate.json").is_file() and not path.with_suffix(".certificate.json").exists()
+
+
 def release_of(path: Path) -> Path:
     """The table or folder of the release that a certificate is of, by its name; any other path as it is.
+
+    The table in the folder of a release, which ``Release.save`` returns, stands for the folder.
 
     >>> [str(release_of(Path(name))) for name in ("out/certificate.json", "r.certificate.json", "r.csv")]
     ['out', 'r.csv', 'r.csv']
     """
-    if path.name == "certificate.json":
+    if path.name == "certificate.json" or is_in_folder(path):
         return path.parent
     if not path.name.endswith(".certificate.json"):
         return path
@@ -97,8 +110,15 @@ class Destination:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that a release may consist of."""
-        return (*(() if self.is_stream else (self.table,)), self.certificate, self.invariants, self.unbiased)
+        """The files that a release may consist of, and those that may have been made of it."""
+        table = () if self.is_stream else (self.table,)
+        return (*table, self.certificate, self.invariants, self.unbiased, *self.about)
+
+    @property
+    def about(self) -> tuple[Path, ...]:
+        """What may have been made of a release there, such as a report."""
+        stem = _stem(self.certificate)
+        return tuple(self.certificate.with_name(f"{stem}{name}") for name in ABOUT)
 
     @property
     def key(self) -> Path:
@@ -130,7 +150,7 @@ class Destination:
             check_new_folder(self.folder, force)
             return False
         if self.is_stream:
-            self._check_unbiased(force)
+            self._check_others(force)
             for path in self.files:
                 check_new(path, force)
             return False
@@ -147,18 +167,22 @@ class Destination:
         check_new(self.table, force)
         for path in (self.certificate, self.invariants):
             check_new(path, force or orphan)
-        self._check_unbiased(force)
+        self._check_others(force)
         # It is written after the certificate: without one, it is not of an interrupted release.
         check_new(self.unbiased, force or (orphan and self.certificate.exists()))
+        for path in self.about:
+            check_new(path, force)
         return orphan
 
-    def _check_unbiased(self, force: bool) -> None:
-        if force and self.unbiased.with_suffix(".certificate.json").exists():  # a release of that name
-            place = self.certificate if self.is_stream else self.table
-            raise InputError(
-                f"Output {str(place)!r} must not replace {self.unbiased.name!r}, which has a certificate of its "
-                f"own. Choose another name."
-            )
+    def _check_others(self, force: bool) -> None:
+        """Refuse to replace a table beside this one that is a release by its own name."""
+        for path in (self.unbiased, *self.about):
+            if force and path.with_suffix(".certificate.json").exists():
+                place = self.certificate if self.is_stream else self.table
+                raise InputError(
+                    f"Output {str(place)!r} must not replace {path.name!r}, which has a certificate of its own. Choose "
+                    f"another name."
+                )
 
 
 def check_sums(file: Path, force: bool) -> None:
@@ -178,10 +202,14 @@ def beside_certificate(certificate: Path) -> tuple[Path, Path]:
     >>> [path.name for path in beside_certificate(Path("r.certificate.json"))]
     ['r.invariants.json', 'r.unbiased.csv']
     """
-    ending = "certificate.json"
-    name = certificate.name
-    stem = name.removesuffix(ending) if name.endswith(ending) else f"{name.removesuffix('.json')}."
+    stem = _stem(certificate)
     return certificate.with_name(f"{stem}invariants.json"), certificate.with_name(f"{stem or 'table.'}unbiased.csv")
+
+
+def _stem(certificate: Path) -> str:
+    """What the names of all files of a release begin with: 'r.' for 'r.certificate.json', nothing in a folder."""
+    ending, name = "certificate.json", certificate.name
+    return name.removesuffix(ending) if name.endswith(ending) else f"{name.removesuffix('.json')}."
 
 
 def put(
@@ -202,6 +230,7 @@ def put(
     certificate = {place.certificate: signed.to_json()}
     unbiased = {place.unbiased: table_bytes(release.unbiased, kind)} if release.unbiased is not None else {}
     stale = [place.invariants, place.unbiased] if force or orphan else []
+    stale += place.about if force else ()
     if place.is_stream:  # the release exists once its certificate does
         write_release(place.key, invariants | unbiased | certificate, force, stale)
         return table

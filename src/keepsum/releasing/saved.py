@@ -8,7 +8,7 @@ from pathlib import Path
 from keepsum._arguments import check_path
 from keepsum.errors import InputError
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.destination import belongs_to, beside_certificate
+from keepsum.releasing.destination import belongs_to, beside_certificate, is_in_folder
 from keepsum.releasing.verify import read_bytes
 
 
@@ -28,6 +28,8 @@ def _certificate_file(path: Path) -> Path:
     file = path
     if path.is_dir():
         file = path / "certificate.json"
+    elif is_in_folder(path):
+        file = path.with_name("certificate.json")
     elif path.suffix.lower() != ".json":
         file = path.with_suffix(".certificate.json") if path.name else path
     if not file.is_file():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
@@ -11,6 +10,7 @@ from keepsum.releasing.statements import (
     NOT_PROTECTED,
     RANDOMNESS,
     PersonStatements,
+    accuracy_source,
     block_lines,
     guarantee_lines,
     guarantee_of,
@@ -78,8 +78,7 @@ def _height(facts: ReleaseFacts) -> int:
 
 def _accuracy(facts: ReleaseFacts) -> str:
     stated = facts.accuracy
-    basis: Basis = "estimated" if stated.simulated_draws else "conservative" if stated.conservative else "exact"
-    words = words_of_basis(basis, stated.simulated_draws, stated.simulated_error)
+    words = accuracy_source(stated)
     typical = f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell"
     totals = "".join(
         f"; ±{margin:,} per total of {' × '.join(focus.axes)}" if focus.axes else f"; ±{margin:,} of the grand total"

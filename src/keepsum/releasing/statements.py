@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.errors import InputError
 from keepsum.planning.describe import METHODS, describe_alternatives, describe_form, describe_sampler
 from keepsum.privacy.distance import Distance
@@ -21,6 +22,7 @@ from keepsum.privacy.numbers import shown
 from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.counted import is_bounded, records_concern
 from keepsum.releasing.facts import (
+    AccuracyRecord,
     AttributeRecord,
     BlockRecord,
     CarriedRecord,
@@ -61,6 +63,11 @@ RANDOMNESS = {"system": "from the operating system", "seed": "from a seed: not f
 
 def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
     """What is kept: '4 totals of county, 4 totals of education'."""
+    return ", ".join(part_words(kept, domain)) or "nothing"
+
+
+def part_words(kept: KeptRecord, domain: DomainRecord) -> list[str]:
+    """Each part of what is kept: '4 totals of county'."""
     parents = {axis.name: axis.parent for axis in domain.axes}
     parts = []
     for part in kept.parts:
@@ -69,7 +76,7 @@ def kept_totals(kept: KeptRecord, domain: DomainRecord) -> str:
         else:
             names = [total.name for total in part.totals]
             parts.append(describe_rows(names, "subsets" if isinstance(part, SubsetsRecord) else "weighted"))
-    return ", ".join(parts) or "nothing"
+    return parts
 
 
 def noise(mechanism: Mechanism) -> str:
@@ -379,6 +386,12 @@ def concerns(
     if exposure.not_checked:
         cells = _count(exposure.not_checked, "cell")
         yield f"Not checked for {cells}: whether kept totals bound them more tightly than the margin of error."
+
+
+def accuracy_source(stated: AccuracyRecord) -> str:
+    """How margins of error are known, in words; empty if they were computed."""
+    basis: Basis = "estimated" if stated.simulated_draws else "conservative" if stated.conservative else "exact"
+    return words_of_basis(basis, stated.simulated_draws, stated.simulated_error)
 
 
 def ledger_words(ledger: LedgerRecord | None) -> str:

@@ -1,1 +1,1 @@
-"""What a release says to people and registries, made from its certificate alone."""
+"""A release for its readers: a page of facts from what is published, a registry entry, and answers to NIST."""

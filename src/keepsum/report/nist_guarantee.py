@@ -146,8 +146,8 @@ def _unprotected(certificate: Certificate) -> Answer:
 
 
 def _budget(certificate: Certificate) -> Answer:
-    question = "Is the loss of all releases of the same data added up and limited?"
+    question = "Is the loss of all releases of the same data added up?"
     text = ledger_words(certificate.ledger)
     if certificate.ledger is not None:
-        text += " The sum and its limit are in the ledger, not in this certificate."
+        text += " The sum, and the limit that the publisher set, are in the ledger, not in this certificate."
     return Answer(RELEASES, "2", question, text, "not met" if certificate.ledger is None else "met", ("ledger",))

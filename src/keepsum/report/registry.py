@@ -11,6 +11,7 @@ What only the publisher knows is null where the registry requires it and left ou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -69,6 +70,31 @@ def registry_entry(certificate: Certificate, publisher: Mapping[str, Any] | None
 def as_json(document: Mapping[str, Any]) -> bytes:
     """What :func:`registry_entry` returns, as a file."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def filled_in(data: bytes) -> dict[str, Any]:
+    """What a publisher has filled in in a file of :func:`as_json`, for :func:`registry_entry`.
+
+    Raises
+    ------
+    InputError
+        If it is no such file.
+    """
+    document: Any = None
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        document = msgspec.json.decode(data)
+    entry = document.get("entry") if isinstance(document, dict) else None
+    deployment = entry.get("deployment") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(deployment, dict):
+        raise InputError("The entry of the registry must be a file that keepsum report wrote.")
+    told: dict[str, Any] = {} if entry.get("url_slug") is None else {"url_slug": entry["url_slug"]}
+    for field in PUBLISHER:
+        section, _, name = field.partition(".")
+        content = deployment.get(section)
+        value = content.get(name) if name and isinstance(content, dict) else None
+        if value is not None:
+            told.setdefault(section, {})[name] = value
+    return told
 
 
 def _answered(certificate: Certificate) -> dict[str, Any]:

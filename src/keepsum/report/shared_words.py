@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
-from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, kept_totals
+from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, accuracy_source, kept_totals
 
 FLOATING_POINT = {
     "exact": "Noise is drawn exactly, as whole numbers, without rounding.",
@@ -47,7 +47,7 @@ def unprotected(facts: Certificate) -> Iterator[tuple[str, str]]:
 def margin(facts: Certificate) -> list[str]:
     """The margin of error, and what it leaves out."""
     stated = facts.accuracy
-    source = f"from {stated.simulated_draws:,} simulated draws" if stated.simulated_draws else "computed"
+    source = accuracy_source(stated) or "computed"
     return [
         f"The median {100 * stated.level:.4g}% margin of error is ±{stated.typical_margin:,} per count ({source}).",
         *margin_lines(records_of(facts.records)),

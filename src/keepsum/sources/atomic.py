@@ -32,7 +32,10 @@ from keepsum.sources.replacing import (
 )
 
 # The files of a release; a folder with any other file is something else.
-RELEASE_FILES = re.compile(r"table(\.unbiased)?\.(csv|parquet|arrow)|certificate\.json|invariants\.json|report\.html")
+RELEASE_FILES = re.compile(
+    r"table(\.unbiased)?\.(csv|parquet|arrow)|certificate\.json|invariants\.json|"
+    r"report\.html|margins\.csv|registry\.json|nist-800-226\.md"
+)
 
 PRIVATE, PUBLIC = 0o600, 0o644  # readable by the owner only, by everybody
 ANYONE_WRITES = 0o222

@@ -48,14 +48,14 @@ def own_kind(table: CountedTable) -> str:
     return (table.origin.file if isinstance(table.origin, Frame) else None) or "csv"
 
 
-def table_bytes(table: CountedTable, kind: str) -> bytes:
-    """A table as the contents of a file."""
+def table_bytes(table: CountedTable, kind: str, layout: Layout | None = None) -> bytes:
+    """A table as the contents of a file, with the columns of its own form or of a layout."""
     if kind == "csv":
-        layout = layout_of(table)
+        layout = layout_of(table) if layout is None else layout
         form = table.origin if isinstance(table.origin, Text) else Text(layout.names)
         return b"".join(_csv_chunks(table.counts, layout, form))
     pyarrow = _pyarrow(f"a table as {kind}")
-    frame = frame_of(table, "pyarrow")
+    frame = frame_of(table, "pyarrow", layout)
     sink = io.BytesIO()
     if kind == "parquet":
         from pyarrow import parquet
@@ -65,6 +65,11 @@ def table_bytes(table: CountedTable, kind: str) -> bytes:
         with pyarrow.ipc.new_file(sink, frame.schema) as writer:
             writer.write_table(frame)
     return sink.getvalue()
+
+
+def csv_file(counts: IntArray, layout: Layout) -> bytes:
+    """Columns of labels and numbers as a plain CSV file: UTF-8, commas, line feeds, quotes only where needed."""
+    return b"".join(_csv_chunks(counts, layout, Text(layout.names)))
 
 
 def table_hash(table: CountedTable) -> str:

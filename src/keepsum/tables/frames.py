@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keepsum._arrays import IntArray
@@ -11,7 +11,7 @@ from keepsum.errors import InputError
 from keepsum.tables.axes import Label
 from keepsum.tables.counted import CountedTable
 from keepsum.tables.domain import Domain
-from keepsum.tables.layout import Layout, layout_of
+from keepsum.tables.layout import Layout, fresh_name, layout_of
 from keepsum.tables.origins import Frame, Origin
 
 
@@ -29,9 +29,9 @@ def columns_of(table: CountedTable, layout: Layout | None = None, most: int | No
     return columns
 
 
-def frame_of(table: CountedTable, backend: str | None = None) -> Any:
+def frame_of(table: CountedTable, backend: str | None = None, layout: Layout | None = None) -> Any:
     """All cells and counts as a data frame of the kind that the table came as, or of the kind named."""
-    layout = layout_of(table)
+    layout = layout_of(table) if layout is None else layout
     return _framed(columns_of(table, layout), {n: v for n, (v, _) in layout.labels.items()}, table.origin, backend)
 
 
@@ -42,18 +42,11 @@ def frame_with(
     columns: dict[str, list[Any]] = {}
     labels: dict[str, Sequence[Label]] = {}
     for name in domain.axes:
-        labels[name] = domain.categories(name)
+        labels[name] = domain.axis(name).labels
         columns[name] = [labels[name][code] for code in domain.codes(name).tolist()]
     for name, values in numbers.items():
         columns[fresh_name(name, columns)] = values.tolist()
     return _framed(columns, labels, origin, backend)
-
-
-def fresh_name(name: str, taken: Container[str]) -> str:
-    """A name for a column, with underscores if there is one of this name already."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _framed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,13 @@ class Layout:
         if cells is not None:
             return cells
         return np.arange(size) if self.rows is None else self.rows
+
+
+def fresh_name(name: str, taken: Container[str]) -> str:
+    """A name for a column, with underscores if there is one of this name already."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def canonical_layout(table: CountedTable) -> Layout:

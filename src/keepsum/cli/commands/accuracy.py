@@ -14,6 +14,7 @@ from keepsum._signals import held_back
 from keepsum._text import given
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES
+from keepsum.cli.levels import parse_level
 from keepsum.cli.screen import done, progress, show, show_json, shown
 from keepsum.errors import InputError
 
@@ -78,7 +79,7 @@ def accuracy(
     """Show margins of error."""
     from keepsum.cli.accuracies import as_json, result_of, sections_of
 
-    wanted, at_level = _target(declared, target_moe, target), _level(level)
+    wanted, at_level = _target(declared, target_moe, target), parse_level(level)
     jobs = [_with_loss(job, wanted) for job in declared.jobs(loss_needed=wanted is None)[0]]
     _check_outputs(jobs, margins, plot, force)
     for job in jobs:
@@ -129,13 +130,6 @@ def _target(declared: Declaration, text: str | None, which: str | None) -> Targe
                 f"Option --target-moe must not be combined with --{name}, which it finds. Leave out --{name}."
             )
     return Target(margin, which or "typical")
-
-
-def _level(text: str) -> float:
-    level = float(text) if re.fullmatch(r"0?\.[0-9]+", text) else 0.0
-    if not 0 < level < 1:
-        raise InputError(f"Option --level must lie between 0 and 1, such as 0.95, got {given(text)}.")
-    return level
 
 
 def _with_loss(job: Job, wanted: Target | None) -> Job:

@@ -10,6 +10,7 @@ import typer
 import keepsum as ks
 from keepsum._signals import held_back
 from keepsum.cli.categories import parse_margin
+from keepsum.cli.levels import parse_level
 from keepsum.cli.screen import done, progress, show_json, shown, wrapped
 from keepsum.cli.standard_output import FREE, INCOMPLETE, STANDARD_OUTPUT, check_free, deliver
 from keepsum.errors import InputError
@@ -26,8 +27,12 @@ Examples:
 
     keepsum marginal released.csv --axes county --output - | sort
 
+    keepsum marginal out/ --axes state --intervals --level 0.9 --output states.csv
+
 The release is verified first. Each total is a sum of released counts, so its noise is
 usually larger than that of a count, unless the release keeps it exactly; the command says which, and how large.
+With --intervals the file has two columns more, such as n_low and n_high: between them lies the confidential total,
+with the probability of --level.
 """
 
 
@@ -52,6 +57,15 @@ def marginal(
             "--output", "-o", help="The file to write: .csv, .parquet or .arrow; - for standard output.", metavar="FILE"
         ),
     ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Add the interval of each total as two columns.")
+    ] = False,
+    level: Annotated[
+        str, typer.Option("--level", help="The level of the intervals and of the margin that is shown.", metavar="P")
+    ] = "0.95",
+    simultaneous: Annotated[
+        bool, typer.Option("--simultaneous", help="Margins that hold for all totals at once, not for each.")
+    ] = False,
     allow_seeded: Annotated[bool, typer.Option("--allow-seeded", help="Accept seeded noise, for tests.")] = False,
     patient: Annotated[
         bool, typer.Option("--patient", help="Work everything out again, however long that takes.")
@@ -62,11 +76,12 @@ def marginal(
     """Write a margin of a release."""
     from keepsum.releasing.destination import check_sums
     from keepsum.sources.atomic import write_file
-    from keepsum.sources.writing import kind_of, table_bytes
+    from keepsum.sources.writing import kind_of
     from keepsum.specs.building import margin_of
 
     if output is None:
         raise InputError("Option --output must be given, such as --output states.csv.")
+    at_level = parse_level(level)
     is_stream = str(output) == STANDARD_OUTPUT
     if is_stream:
         check_free(json)
@@ -78,15 +93,17 @@ def marginal(
         step("working out the noise of the totals")
         known = published.table.domain.axes
         margin = published.marginal([name for text in axes or [] for name in margin_of(parse_margin(text), known)])
-        note = margin.note
+        found = margin.accuracy(at_level, simultaneous=simultaneous)
+        note = margin.note_at(at_level, simultaneous=simultaneous)
+        kind = "csv" if is_stream else kind_of(output)
+        table = margin.as_file(kind, at_level if intervals else None, simultaneous)
     if is_stream:
-        table = table_bytes(margin.table, "csv")
         done(FREE, cut_off=INCOMPLETE)
         deliver(table)
         done("The margin is written to standard output.")
     else:
         with held_back():
-            write_file(output, table_bytes(margin.table, kind_of(output)), force)
+            write_file(output, table, force)
             done(f"The margin is written: {shown(output)!r}.")
     if json:
         deviations = margin.deviations
@@ -97,6 +114,12 @@ def marginal(
                 "kept": margin.kept,
                 "cells": margin.cells.tolist(),
                 "standard_deviations": None if deviations is None else deviations.tolist(),
+                "level": found.level,
+                "simultaneous": found.simultaneous,
+                "margins": found.margins.tolist(),
+                "basis": found.basis,
+                "draws": found.draws,
+                "standard_error": found.error,
                 "note": note,
             }
         )

@@ -133,6 +133,14 @@ def release(
         str | None,
         typer.Option("--seed", help="Reproducible noise, not for publication.", metavar="SEED", rich_help_panel=OUTPUT),
     ] = None,
+    report: Annotated[
+        bool,
+        typer.Option(
+            "--report",
+            help="Also write a report for readers (keepsum report), once the release exists.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.", rich_help_panel=OUTPUT)
     ] = False,
@@ -158,4 +166,4 @@ def release(
     )
     to_stream = any(job.spec.output.path == STANDARD_OUTPUT for job in jobs)
     with reserved() if to_stream else nullcontext():
-        release_all(jobs, marginals, Call(yes, force, json, seed))
+        release_all(jobs, marginals, Call(yes, force, json, seed, report))

@@ -1,0 +1,274 @@
+"""``keepsum report`` and ``keepsum release --report``: where files go, what they replace, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+from pathlib import Path
+
+import pytest
+
+import keepsum as ks
+from keepsum.cli import app
+from keepsum.report.embedding import MOST_CELLS
+from keepsum.report.nist import as_markdown
+from keepsum.report.page import Names
+from keepsum.report.registry import registry_entry
+from keepsum.report.writing import ReportFiles
+
+CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
+RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "-o"]
+
+
+MADE = ("report.html", "registry.json", "nist-800-226.md")
+
+
+def refused(done) -> str:
+    """One sentence, and nothing else."""
+    said = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert said.startswith("keepsum: ")
+    assert said.count("\n") == 1
+    assert "Traceback" not in said
+    return said
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def hash_in(page: Path) -> bool:
+    """Whether a page is that of the release beside it."""
+    certificate = page.with_name(page.name.removesuffix("report.html") + "certificate.json")
+    return json.loads(certificate.read_text())["table"]["sha256"] in page.read_text()
+
+
+def test_a_page_in_the_folder_of_a_release(run, tmp_path):
+    assert run(*RELEASE, "out/").returncode == 0
+    done = run("report", "out/")
+    said = "Report   out/report.html\nRegistry out/registry.json\nNIST     out/nist-800-226.md\n"
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, said, b"")
+    assert hash_in(tmp_path / "out" / "report.html")
+    assert "keepsum verify out/" in (tmp_path / "out" / "report.html").read_text()
+    assert names(tmp_path / "out") == {"table.csv", "certificate.json", *MADE}
+    assert run("verify", "out/").returncode == 0
+    certificate = ks.Certificate.from_json((tmp_path / "out" / "certificate.json").read_bytes())
+    assert json.loads((tmp_path / "out" / "registry.json").read_bytes()) == registry_entry(certificate)
+    assert (tmp_path / "out" / "nist-800-226.md").read_text() == as_markdown(certificate)
+
+
+def test_a_page_beside_a_table_with_its_margins(run, tmp_path):
+    assert run(*RELEASE, "r.csv").returncode == 0
+    done = run("report", "r.csv", "r.certificate.json", "--margins", "m.csv", "--level", "0.9", "--json")
+    assert json.loads(done.stdout) == {
+        "report": "r.report.html",
+        "margins": "m.csv",
+        "registry": "r.registry.json",
+        "nist": "r.nist-800-226.md",
+    }
+    assert hash_in(tmp_path / "r.report.html")
+    with (tmp_path / "m.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    margins = ks.read_release(tmp_path / "r.csv").accuracy(0.9).margins.tolist()
+    assert [int(row["margin_90"]) for row in rows] == margins
+    done = run("report", "r.certificate.json", "-o", "page.htm")
+    assert done.stdout.decode().split()[1::2] == ["page.htm", "page.registry.json", "page.nist-800-226.md"]
+    assert "keepsum verify r.csv" in (tmp_path / "page.htm").read_text()
+
+
+def test_what_is_wrong_is_told_in_one_sentence(run, tmp_path):
+    assert run(*RELEASE, "out/").returncode == 0
+    assert run(*RELEASE, "r.csv").returncode == 0
+    (tmp_path / "there.html").write_text("mine")
+    for options, words in (
+        (["none/"], "there is none"),
+        (["out/", "-o", "there.html"], "already exists. Choose another name, or replace it with --force."),
+        (["out/", "-o", "report.pdf"], "must be a file such as 'report.html'"),
+        (["out/", "-o", "-"], "must be a file such as 'report.html'"),
+        (["out/", "-o", "nowhere/report.html"], "'nowhere' does not exist"),
+        (["out/", "--margins", "m.parquet"], "must be a file such as 'margins.csv'"),
+        (["out/", "--margins", "out/table.csv", "--force"], "must not replace a file of a release"),
+        (["out/", "--margins", "r.csv", "--force"], "must not replace a file of a release"),
+        (["out/", "--level", "1.5"], "Level must lie between 0 and 1"),
+    ):
+        assert words in refused(run("report", *options))
+    assert (tmp_path / "there.html").read_text() == "mine"
+    assert names(tmp_path / "out") == {"table.csv", "certificate.json"}
+    assert run("report", "out/", "-o", "there.html", "--force").returncode == 0
+
+
+def test_only_a_release_that_verifies_has_a_report(run, tmp_path):
+    assert run(*RELEASE, "r.csv", "--seed", "1").returncode == 0
+    assert "fails: randomness" in refused(run("report", "r.csv"))
+    assert run("report", "r.csv", "--allow-seeded").returncode == 0
+    text = (tmp_path / "r.csv").read_text()
+    (tmp_path / "r.csv").write_text(text.replace("Beta,High,", "Beta,High,1"))
+    said = refused(run("report", "r.csv", "-o", "other.html", "--allow-seeded"))
+    assert "fails: hash (does not match the certificate)" in said
+    assert not (tmp_path / "other.html").exists()
+
+
+# -- with the release, and after it ----------------------------------------------------------------
+
+
+def test_the_report_of_a_signed_release_says_who_signed_it(run, tmp_path):
+    """What is written with the release is what its files give afterwards."""
+    assert run("keygen", "key.pem").returncode == 0
+    assert run(*RELEASE, "out/", "--sign", "key.pem", "--report").returncode == 0
+    folder = tmp_path / "out"
+    key = json.loads((folder / "certificate.json").read_bytes())["signature"]["public_key"]
+    written = {name: (folder / name).read_text() for name in MADE}
+    assert key in written["report.html"]
+    assert f"Signed by {key}" in written["registry.json"]
+    assert "--key" in written["report.html"]
+    assert run("report", "out/", "--force").returncode == 0
+    assert {name: (folder / name).read_text() for name in MADE} == written
+    assert run("verify", "out/", "--key", "key.pub.pem").returncode == 0
+
+
+def test_a_release_with_its_report(run, tmp_path):
+    done = run(*RELEASE, "out/", "--report")
+    assert done.returncode == 0
+    assert done.stdout.decode().endswith(
+        "Certificate  out/certificate.json\nReport       out/report.html\nRegistry     out/registry.json\n"
+        "NIST         out/nist-800-226.md\n"
+    )
+    assert hash_in(tmp_path / "out" / "report.html")
+    as_json = json.loads(run(*RELEASE, "r.csv", "--report", "--json").stdout)
+    assert as_json["reports"] == [["r.report.html", "r.registry.json", "r.nist-800-226.md"]]
+    own = (tmp_path / "r.report.html").read_text()
+    assert run("report", "r.csv", "-o", "again.html").returncode == 0
+    assert (tmp_path / "again.html").read_text() == own
+
+
+@pytest.mark.parametrize("output", ["out/", "r.csv"])
+def test_a_new_release_leaves_no_old_report_behind(run, tmp_path, output):
+    page = tmp_path / ("out/report.html" if output == "out/" else "r.report.html")
+    margins = page.with_name(page.name.replace("report.html", "margins.csv"))
+    assert run(*RELEASE, output, "--report").returncode == 0
+    assert run("report", output, "--force", "--margins", margins).returncode == 0
+    assert b"already exists" in run(*RELEASE, output).stderr
+    assert page.exists()
+    assert run(*RELEASE, output, "--force").returncode == 0
+    assert not page.exists()
+    assert not margins.exists()
+    assert run(*RELEASE, output, "--force", "--report").returncode == 0
+    assert hash_in(page)
+
+
+def test_a_report_without_its_release_is_not_taken_for_that_of_another(run, tmp_path):
+    assert run(*RELEASE, "r.csv", "--report").returncode == 0
+    (tmp_path / "r.csv").unlink()
+    (tmp_path / "r.certificate.json").unlink()
+    assert "'r.report.html' already exists" in refused(run(*RELEASE, "r.csv"))
+    assert run(*RELEASE, "r.csv", "--force").returncode == 0
+    assert names(tmp_path) == {"r.csv", "r.certificate.json"}
+
+
+def test_a_release_replaces_no_table_that_only_has_the_name_of_one_of_its_files(run, tmp_path):
+    """Neither another release nor the confidential table, which would be deleted."""
+    assert run(*RELEASE, "r.margins.csv").returncode == 0
+    assert "which has a certificate of its own" in refused(run(*RELEASE, "r.csv", "--force"))
+    (tmp_path / "c.margins.csv").write_bytes(CHILDREN.read_bytes())
+    options = ["--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "-o", "c.csv", "--force"]
+    assert "must not be the confidential table" in refused(run("release", "c.margins.csv", *options))
+    assert (tmp_path / "c.margins.csv").read_bytes() == CHILDREN.read_bytes()
+
+
+def test_a_report_cannot_go_with_standard_output(run, tmp_path):
+    said = refused(run(*RELEASE, "-", "--certificate", "r.certificate.json", "--report"))
+    assert "Option --report must not be given with --output -" in said
+    assert names(tmp_path) == set()
+
+
+def test_nothing_is_released_if_a_report_could_not_be_made(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keepsum.report.extras.NEEDED", ("not_there",))
+    assert app.run([*map(str, RELEASE), "out/", "--report"]) == 2
+    assert "A report needs not_there, which is not installed. Install it with: pip" in capsys.readouterr().err
+    assert names(tmp_path) == set()
+
+
+def test_a_release_whose_report_failed_stands(tmp_path, monkeypatch, capsys):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as broken:
+        broken.setattr("keepsum.report.writing.write_file", full)
+        assert app.run([*map(str, RELEASE), "out/", "--report"]) == 3
+    said = capsys.readouterr().err
+    assert "The release is written: 'out/table.csv'" in said
+    assert "The report failed: No space left on device. keepsum report makes it from the release" in said
+    assert app.run(["report", "out/"]) == 0
+
+
+def test_a_release_that_is_replaced_meanwhile_gets_no_report_of_the_old_one(run, tmp_path, monkeypatch, capsys):
+    from keepsum.sources.atomic import write_file
+
+    assert run(*RELEASE, "r.csv").returncode == 0
+
+    def replaced_first(path: Path, data: bytes, force: bool = False) -> None:
+        assert run(*RELEASE, "r.csv", "--force").returncode == 0
+        write_file(path, data, force)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("keepsum.report.writing.write_file", replaced_first)
+    assert app.run(["report", "r.csv"]) == 2
+    assert "was replaced by another while its report was made" in capsys.readouterr().err
+    assert names(tmp_path) == {"r.csv", "r.certificate.json"}
+
+
+# -- files ------------------------------------------------------------------------------------------
+
+
+def test_a_page_without_room_for_all_cells_has_the_margins_beside_it(tmp_path):
+    files = ReportFiles.of(tmp_path / "r.csv")
+    assert files.margins_of(MOST_CELLS) is None
+    assert files.margins_of(MOST_CELLS + 1) == tmp_path / "r.margins.csv"
+    (tmp_path / "r.margins.csv").write_text("mine")
+    files.check([], force=False, cells=MOST_CELLS)
+    with pytest.raises(ks.InputError, match=r"r\.margins\.csv' already exists"):
+        files.check([], force=False, cells=MOST_CELLS + 1)
+    assert ReportFiles.of(tmp_path).margins_of(MOST_CELLS + 1) == tmp_path / "margins.csv"
+
+
+def test_python_writes_it_too(tmp_path, released):
+    path = released.report(tmp_path / "report.html")
+    assert path.read_text() == released.report()
+    with pytest.raises(ks.InputError, match="already exists"):
+        released.report(path)
+    assert released.report(path, level=0.5, force=True) == path
+    assert "50% margins of error" in path.read_text()
+
+
+def test_what_a_publisher_filled_in_stays(run, tmp_path):
+    """A report that is made again replaces the page, not the work of the publisher."""
+    assert run(*RELEASE, "out/", "--report").returncode == 0
+    file = tmp_path / "out" / "registry.json"
+    document = json.loads(file.read_text())
+    document["entry"]["url_slug"] = "children-2026"
+    document["entry"]["deployment"]["basic"]["name"] = "Children"
+    file.write_text(json.dumps(document))
+    assert run("report", "out/", "--force").returncode == 0
+    again = json.loads(file.read_text())
+    assert again["entry"]["url_slug"] == "children-2026"
+    assert again["entry"]["deployment"]["basic"]["name"] == "Children"
+    assert "url_slug" not in again["fill_in"]["required"]
+    file.write_text("not an entry")
+    assert run("report", "out/", "--force").returncode == 0
+    assert json.loads(file.read_text())["entry"]["url_slug"] is None
+
+
+@pytest.mark.parametrize(
+    ("page", "entry"),
+    [
+        ("a/report.html", "registry.json"),
+        ("a/my_report.html", "my_report.registry.json"),
+        ("a/r.report.html", "r.registry.json"),
+        ("a/page.htm", "page.registry.json"),
+    ],
+)
+def test_names_beside_a_page(page, entry):
+    assert ReportFiles(Path(page), None, Names()).registry == Path("a") / entry

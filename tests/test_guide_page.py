@@ -1,0 +1,254 @@
+"""docs/guide.md: every command and example runs, every number is right, and the pictures can be drawn again."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import re
+import shlex
+import shutil
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from docs.guide import pictures
+from keepsum.accounting.cost import Cost
+from keepsum.accounting.total import Total
+from keepsum.cli.app import run
+from keepsum.privacy.distance import Distance
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "guide.md").read_text(encoding="utf-8")
+FLAT = " ".join(PAGE.replace("\n> ", "\n").split())
+NUMBER = r"-?\d+"
+COUNTIES = "state,county,n\nNorth,Adams,120\nNorth,Burke,45\nSouth,Dale,80\nSouth,Essex,31\nCapital,Capital,64\n"
+SCHOOLS = "school,grade,n\nOak,A,2\nOak,B,1\nOak,C,0\nElm,A,30\nElm,B,25\nElm,C,40\n"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The files that the page speaks of; the categories are those that it shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KEEPSUM_LEDGER", raising=False)
+    shutil.copy(pictures.CHILDREN, "children.csv")
+    (categories,) = blocks("toml")
+    Path("categories.toml").write_text(categories, encoding="utf-8")
+
+
+@pytest.mark.usefixtures("files")
+def test_commands_run_and_the_certificate_reads_as_shown(capfd):
+    (steps,) = blocks("sh")
+    for command in steps.splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "keepsum"
+        yes = ["--yes"] if arguments[0] == "release" else []
+        capfd.readouterr()
+        assert run([*arguments, *yes]) == 0, capfd.readouterr().err
+    shown = capfd.readouterr().out  # of keepsum show
+    (words,) = [block for block in blocks("text") if block.startswith("In plain words")]
+    assert words in shown
+    lines = PAGE.split("| line | what it tells you |")[1].split("\n\n")[0]
+    named = re.findall(r"`([\w -]+)`", lines)
+    assert len(named) == 12
+    for name in named:
+        assert name == "Warning" or re.search(rf"^{name} ", shown, flags=re.MULTILINE), name
+    assert "from the operating system" in shown
+    assert "Sampling is exact" in shown
+    for name in ("table.csv", "certificate.json", "report.html", "registry.json", "nist-800-226.md"):
+        assert (Path("out") / name).exists(), name
+    for command in (
+        "keepsum report out/ --margins margins.csv",
+        "keepsum marginal out/ --axes county --output counties.csv",
+    ):
+        assert f"`{command}`" in FLAT
+        assert run([*shlex.split(command)[1:], "--force"]) == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_the_search_for_epsilon_prints_what_is_shown(capfd):
+    ((command, answer),) = [block.removeprefix("$ ").split("\n", 1) for block in blocks("console")]
+    assert run([*shlex.split(command)[1:], "--plot", "curve.svg"]) == 0
+    assert capfd.readouterr().out.replace("Plot            curve.svg\n", "") == answer
+    assert Path("curve.svg").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_examples_print_what_is_shown():
+    names: dict[str, object] = {}
+    printed = []
+    for example in blocks("python"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(example, "guide.md", "exec"), names)  # noqa: S102
+        printed.append(out.getvalue())
+    assert printed == [block for block in blocks("text") if not block.startswith("In plain words")]
+
+
+# -- numbers in the text ----------------------------------------------------------------------------
+
+
+def test_the_first_table_is_a_release():
+    rows = re.findall(r"^\| (\w+)((?: \| \d+ → -?\d+)+) \| \*\*(\d+)\*\* \|$", PAGE, flags=re.MULTILINE)
+    pairs = [[tuple(map(int, pair)) for pair in re.findall(rf"({NUMBER}) → ({NUMBER})", row)] for _, row, _ in rows]
+    before, after = np.moveaxis(np.array(pairs), 2, 0)
+    lines = pictures.CHILDREN.read_text(encoding="utf-8").splitlines()[1:]
+    assert before.ravel().tolist() == [int(line.split(",")[2]) for line in lines]
+    assert after.ravel().tolist() == pictures.release().table.counts.tolist()
+    assert [name for name, _, _ in rows] == pictures.CATEGORIES["county"]
+    assert before.sum(axis=1).tolist() == after.sum(axis=1).tolist() == [int(total) for _, _, total in rows]
+    (last,) = re.findall(r"^\| \*\*total, exact\*\* (.*)$", PAGE, flags=re.MULTILINE)
+    totals = before.sum(axis=0).tolist()
+    assert totals == after.sum(axis=0).tolist()
+    assert [int(total) for total in re.findall(r"\*\*(\d+)\*\*", last)] == [*totals, before.sum()]
+    assert (after < 0).sum() == 1
+    assert after[0, 3] == -1
+    assert np.maximum(after[0], 0).sum() == 21
+    assert "Row Alpha would then add up to 21, not to its kept total of 20" in FLAT
+
+
+def up_to_three_digits(value: float) -> str:
+    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(value)):,f}"
+
+
+def test_factors_are_rounded_up():
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.,]+) times \| (.*) \|$", PAGE, flags=re.MULTILINE)
+    assert len(rows) == 7
+    for epsilon, factor, of_one_percent in rows:
+        times = math.exp(float(epsilon))
+        assert factor == up_to_three_digits(times)
+        assert of_one_percent == ("no limit" if times >= 100 else f"{factor}%")
+
+
+def test_margins_of_the_example():
+    accuracy = pictures.release().accuracy
+    assert set(accuracy().margins) == {6}
+    assert int(np.median(accuracy(0.99).margins)) == 9
+    assert set(accuracy(simultaneous=True).margins) == {10}
+    assert "`--level 0.99`: ±9 instead of ±6" in FLAT
+    assert "`accuracy(simultaneous=True)` in Python: ±10 for all 16" in FLAT
+    release = pictures.release()
+    beta, alpha = {"county": "Beta", "education": "Low"}, {"county": "Alpha", "education": "Low"}
+    low, high = release.interval({"county": ["Alpha", "Beta"], "education": "Low"})
+    less, more = release.difference(beta, alpha)
+    assert f"have ±6 each, their sum ±{(high - low) // 2} and not ±12, their difference ±{(more - less) // 2}" in FLAT
+
+
+def test_margins_in_the_picture_of_the_noise():
+    totals = pictures.children().keep("county", "education")
+    names = ("l1 Laplace", "l2 Laplace", "Gaussian")
+    margins = [int(ks.plan(totals, one).accuracy().margins[0]) for one in pictures.mechanisms().values()]
+    assert ", ".join(f"{name} within ±{margin}" for name, margin in zip(names, margins, strict=True)) in FLAT
+
+
+def test_gaussian_noise_is_the_smaller_one_from_6_tables_on():
+    """Equal releases, epsilon 1 and delta 1e-6 together: epsilons of Laplace noise are added, or rho of Gaussian."""
+    totals, delta = pictures.children().keep("county", "education"), Fraction(1, 10**6)
+
+    def epsilon(rho: Fraction) -> Fraction:
+        return Total.of(Cost("l2", rho=rho)).at(Distance("l2", 1), delta).epsilon
+
+    rho = Fraction("0.0243")
+    assert epsilon(rho) <= 1 < epsilon(rho + Fraction("0.0002"))
+    smaller = []
+    for releases in (4, 5, 6, 7):
+        gaussian, laplace = (
+            ks.Gaussian.per_person(rho=rho / releases),
+            ks.Laplace.per_person(epsilon=Fraction(1, releases)),
+        )
+        variances = [ks.plan(totals, one).noise.variance(0) for one in (gaussian, laplace)]
+        smaller.append(variances[0] < variances[1])
+    assert smaller == [False, False, True, True]
+    assert "it is the smaller noise from 6 tables on" in FLAT
+
+
+@pytest.mark.usefixtures("files")
+def test_what_is_said_of_cells_that_totals_disclose(capfd):
+    Path("counties.csv").write_text(COUNTIES)
+    Path("schools.csv").write_text(SCHOOLS)
+    noise = ["--count", "n", "--per-person", "--epsilon", "1", "--output", "new/", "--yes"]
+    assert run(["release", "counties.csv", "--within", "county:state", "--keep", "state", *noise]) == 2
+    refused = capfd.readouterr().err
+    assert run(["release", "schools.csv", "--keep", "school", *noise]) == 0
+    bounded = capfd.readouterr().out
+    quotes = re.findall(r"^  > (.*)$", PAGE, flags=re.MULTILINE)
+    assert len(quotes) == 2
+    assert quotes[0] in refused
+    assert quotes[1] in bounded
+
+
+@pytest.mark.usefixtures("files")
+def test_l2_laplace_may_be_smallest_where_few_cells_are_free(capfd):
+    Path("counties.csv").write_text(COUNTIES)
+    common = ["plan", "counties.csv", "--count", "n", "--within", "county:state", "--keep", "state", "--per-person"]
+    assert run([*common, "--epsilon", "1"]) == 0
+    assert "smallest with l2 Laplace" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.usefixtures("files")
+def test_a_large_epsilon_is_warned_of(capfd):
+    Path("schools.csv").write_text(SCHOOLS)
+    common = ["release", "schools.csv", "--count", "n", "--keep", "school", "--per-person", "--output", "new/", "--yes"]
+    for epsilon, warned in (("10", False), ("10.5", True)):
+        assert run([*common, "--epsilon", epsilon, "--force"]) == 0
+        assert ("above 10: this gives little protection" in " ".join(capfd.readouterr().out.split())) == warned
+    assert "Keepsum warns you above 10" in FLAT
+
+
+def test_sums_without_negative_counts_are_biased():
+    means = {name: f"{found.mean():.0f}" for name, found in pictures.sums().items()}
+    assert pictures.true_sum() == 50
+    assert f"The rarest cause has {pictures.true_sum()} deaths in all" in FLAT
+    assert f"right on average ({means['as drawn']} over {pictures.RELEASES} releases)" in FLAT
+    assert f"With negative counts cut off it is {means['cut off at 0']} on average" in FLAT
+    assert f"cut off around {means['cut off at 0']}, with --nonnegative around {means['--nonnegative']}]" in FLAT
+
+
+# -- pictures and links -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", pictures.FIGURES)
+def test_figures_are_drawn(name, tmp_path):
+    few = {"noise": {"draws": 1000}, "negative": {"releases": 5}}
+    pictures.save(pictures.FIGURES[name](**few.get(name, {})), tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_report_is_photographed(need, tmp_path):
+    need("chromium")
+    pictures.report(tmp_path / "report.png")
+    written = (tmp_path / "report.png").read_bytes()
+    width, height = (int.from_bytes(written[k : k + 4]) for k in (16, 20))
+    assert 700 <= width <= 760
+    assert 1000 <= height <= 1600  # the table and the cross table below it
+
+
+def test_every_picture_is_used_and_small():
+    used = re.findall(r"(?:\]\(|src=\")guide/(\w+)\.png", PAGE)
+    assert (
+        sorted(used) == sorted([*pictures.FIGURES, "report"]) == sorted(p.stem for p in (DOCS / "guide").glob("*.png"))
+    )
+    assert all((DOCS / "guide" / f"{name}.png").stat().st_size < 200_000 for name in used)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(
+        r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_to_headings_that_exist():
+    links = re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", PAGE)
+    assert len(links) >= 15
+    for file, anchor in links:
+        assert anchor in anchors((DOCS / file).read_text(encoding="utf-8") if file else PAGE), f"{file}#{anchor}"
