@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.accuracy import simulation
 from keepsum.accuracy.focused import FocusedNoise
+from keepsum.accuracy.margins import accuracy as cell_accuracy
 from keepsum.accuracy.query_laws import BoundLaw, ExactLaw
+from keepsum.accuracy.sum_margins import sum_accuracy
+from keepsum.accuracy.sum_pieces import SumPieces
 
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c", "d"]}}, within={"county": "state"})
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
@@ -126,6 +130,39 @@ def test_sums_of_a_margin_are_those_asked_alone():
     kept = ks.release(table, [[]], ks.Laplace("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1)).marginal(["cell"])
     assert kept.accuracy().basis == "estimated"
     assert kept.deviations[3] ** 2 == pytest.approx(cells.deviations[3] ** 2, rel=0.2)
+
+
+def test_sums_alike_under_a_focus_are_one_kind():
+    counties = {"A": ["a", "b"], "B": ["c", "d"], "C": ["e", "f", "g"]}
+    domain = ks.Domain({"state": list(counties), "county": counties}, within={"county": "state"})
+    plan = plan_of(domain, [], {"state": "1/2"})
+    sums, focused = domain.marginal_index(("state",)), FocusedNoise.of(plan.blocks)
+    outside = SumPieces.find(plan.blocks.noise_structure, sums, 3)
+    pieces = outside.with_focused(focused.pieces_of_sums(sums, 3))
+    assert pieces.focus_known
+    assert pieces.of_sum.tolist() == [0, 0, 1]  # the third state has more cells
+    assert [len(kind) for kind in pieces.kinds] == [1, 1]
+    assert not outside.with_focused([{}, None, {}]).focus_known
+
+
+def test_margins_of_totals_at_once_divide_what_may_go_wrong_where_nothing_is_simulated(monkeypatch):
+    plan = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
+    sums = COUNTIES.marginal_index(("cell",))
+    drawn = sum_accuracy(plan.blocks, sums, 20, 0.95, simultaneous=True)
+    assert drawn.basis == "estimated"
+    monkeypatch.setattr(simulation, "MOST_EFFORT", 0)
+    other = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
+    bounded = sum_accuracy(other.blocks, sums, 20, 0.95, simultaneous=True)
+    assert bounded.basis == "conservative"
+    assert (bounded.margins >= drawn.margins).all()
+
+
+def test_shares_of_what_may_go_wrong_may_be_smaller_than_a_computed_law_under_a_focus_is_precise(monkeypatch):
+    monkeypatch.setattr(simulation, "MOST_EFFORT", 0)
+    blocks = plan_of(COUNTIES, [], {"county": "0.1"}, "0.3").blocks
+    margins = [cell_accuracy(blocks, level, simultaneous=True) for level in (0.95, 1 - 1e-8)]
+    assert [found.basis for found in margins] == ["conservative", "conservative"]
+    assert 20 < margins[0].margins[0] < margins[1].margins[0] < 120
 
 
 def test_the_logarithm_of_a_chance_contains_the_focus():
