@@ -10,8 +10,9 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy import simulation
+from keepsum.accuracy.free_cells import FreeGaussian, FreeLaplace
 from keepsum.accuracy.law import RANGES, free_variance, sum_variance
-from keepsum.accuracy.piece_laws import FreeGaussian, FreeLaplace, RegionPiece
+from keepsum.accuracy.piece_laws import RegionPiece
 from keepsum.accuracy.queries import Piece
 from keepsum.accuracy.query_laws import BoundLaw, sum_law
 from keepsum.accuracy.ratios import LARGEST_FACTOR, Ratio

@@ -9,7 +9,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy.block_laws import class_bound, classes_of, free_cell
-from keepsum.accuracy.piece_laws import FreeGaussian, FreeLaplace
+from keepsum.accuracy.free_cells import FreeGaussian, FreeLaplace
 from keepsum.accuracy.projected import DominatedPiece, dominated_piece
 from keepsum.accuracy.queries import as_weights
 

@@ -9,8 +9,9 @@ from functools import partial
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.accuracy.free_cells import FreeCell, FreeGaussian, FreeLaplace
 from keepsum.accuracy.law import check_range
-from keepsum.accuracy.piece_laws import FreeCell, FreeGaussian, FreeLaplace, PieceLaw
+from keepsum.accuracy.piece_laws import PieceLaw
 from keepsum.accuracy.projected import dominated_piece
 from keepsum.accuracy.queries import Weights
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw

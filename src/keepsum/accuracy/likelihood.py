@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.block_laws import free_cell
-from keepsum.accuracy.piece_laws import FreeCell, turn_of
+from keepsum.accuracy.free_cells import FreeCell, turn_of
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers
 from keepsum.lattice.structure import FORCED, FREE

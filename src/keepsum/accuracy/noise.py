@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
 from keepsum.accuracy.block_laws import USUAL_LEVEL, CellClass, class_law, classes_of, free_cell, query_law
+from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.likelihood import log_constant, log_weights
-from keepsum.accuracy.piece_laws import FreeCell, piece_law
+from keepsum.accuracy.piece_laws import piece_law
 from keepsum.accuracy.queries import Piece, Query, Weights, as_weights, pieces_of
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.ratios import Reach

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.accuracy.piece_laws import FreeCell
+from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.queries import Weights
 from keepsum.lattice.structure import Structure
 

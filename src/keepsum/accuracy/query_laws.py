@@ -12,7 +12,8 @@ import numpy as np
 
 from keepsum._arguments import check_number
 from keepsum._arrays import Floats, IntArray
-from keepsum.accuracy.piece_laws import NEGLIGIBLE, PieceLaw, relevant
+from keepsum.accuracy.free_cells import NEGLIGIBLE
+from keepsum.accuracy.piece_laws import PieceLaw, relevant
 from keepsum.accuracy.simulation import estimated_margin, needed_draws, standard_error
 from keepsum.accuracy.words import STANDARD_ERRORS, Basis
 from keepsum.errors import InputError

@@ -17,8 +17,9 @@ import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, class_bound, classes_of, free_cell
+from keepsum.accuracy.free_cells import FreeCell, turn_of
 from keepsum.accuracy.law import cell_law, margin
-from keepsum.accuracy.piece_laws import FreeCell, piece_law, turn_of
+from keepsum.accuracy.piece_laws import piece_law
 from keepsum.accuracy.queries import Piece
 from keepsum.accuracy.query_laws import LEVEL_TOO_HIGH, SPARE, BoundLaw
 from keepsum.accuracy.simulation import needed_draws, simulated, standard_error

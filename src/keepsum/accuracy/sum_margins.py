@@ -11,8 +11,9 @@ from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
+from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.margins import WEAKEST, Accuracy
-from keepsum.accuracy.piece_laws import FreeCell, PieceLaw, piece_law
+from keepsum.accuracy.piece_laws import PieceLaw, piece_law
 from keepsum.accuracy.projected import DominatedPiece
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.simulation import needed_draws, simulated
