@@ -18,6 +18,8 @@ from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, Mixture
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
 from keepsum.sampling.general.mixture import Mixture, OneWidth
 from keepsum.sampling.general.slabs import table_slabs
+from keepsum.sampling.l1.focus.sampler import NestedFocus
+from keepsum.sampling.l1.focus.tree import Totals
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from support import margins
 
@@ -46,6 +48,7 @@ def compile_all() -> None:
     ColumnSplitting(Fraction(1), [[1, 2, 1], [1, 1, 1], [1, 1, 1]]).draw_into(
         np.empty((2, 10), dtype=np.int64), ks.rng()
     )
+    NestedFocus(Totals([-1], [2], [Fraction(1)], Fraction(1))).draw_into(np.empty((2, 2), dtype=np.int64), ks.rng())
     general()
     structure = decompose(margins(2, 2).coefficients)
     for norm in ("l1", "l2"):

@@ -55,7 +55,7 @@ OPTIONS = """
     epsilon delta rho sigma norm calibration level size threads pairs confidence steps a lag t max_steps burn_in thin
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
-    encoding sheet structure ledger budget per_person simultaneous constant margin of
+    encoding sheet structure ledger budget per_person simultaneous constant margin of cell_share
 """.split()  # noqa: SIM905
 
 
@@ -150,8 +150,8 @@ class Calls:
             (keep.broken, {"a": table, "b": [1, 2, 3, 4]}),
             (ks.Lattice, {"A": [[1, 1]]}),
             (lattice.contains, {"z": [1, -1, 0]}),
-            (ks.Laplace, {"epsilon": 1, "norm": "l1"}),
-            (ks.Laplace.per_person, {"epsilon": 1, "norm": "l1"}),
+            (ks.Laplace, {"epsilon": 1, "norm": "l1", "focus": {"a": 1}}),
+            (ks.Laplace.per_person, {"epsilon": 1, "norm": "l1", "shares": {"a": 1}, "cell_share": 2}),
             (ks.Gaussian, {"epsilon": 1, "delta": "1e-6", "calibration": "zcdp"}),
             (lambda rho: ks.Gaussian(rho=rho), {"rho": 1}),
             (lambda sigma: ks.Gaussian(sigma=sigma), {"sigma": 1}),

@@ -39,7 +39,7 @@ def test_readme_example_prints_what_it_shows():
 
 
 LONG_PAGES = [pytest.param(name, marks=pytest.mark.audit) for name in ("mcmc.md", "general.md")]
-PAGES = [*LONG_PAGES, "accounting.md", "analysis.md", "ledger.md", "registry.md"]
+PAGES = [*LONG_PAGES, "accounting.md", "analysis.md", "focus.md", "ledger.md", "registry.md"]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -73,7 +73,7 @@ def needed_categories(arguments: list[str]) -> str:
 
 
 def test_the_page_has_them_all():
-    assert len(COMMANDS) == 14
+    assert len(COMMANDS) == 15
     assert all(COMMANDS.values())
     assert len(BLOCKS) == 3
 

@@ -40,6 +40,18 @@ def hierarchy() -> ks.Release:
     return ks.release(table, ["state", []], ks.Laplace.per_person(epsilon=1), accept_pinned=["state=DC, county=DC"])
 
 
+def focus() -> ks.Release:
+    """A focus on states and counties, with the grand total kept: nested totals, a loss per person and its levels."""
+    domain = ks.Domain(
+        {"state": ["IL", "WI", "DC"], "county": {"IL": ["Cook", "Lake", "Will"], "WI": ["Dane", "Lake"], "DC": ["DC"]},
+         "sex": ["f", "m"]},
+        within={"county": "state"},
+    )  # fmt: skip
+    table = ks.Table.from_array(counts(12), axes=domain, count="people")
+    mechanism = ks.Laplace.per_person(epsilon=1, shares={"state": 1, "county": 1}, cell_share=3)
+    return ks.release(table, [[]], mechanism)
+
+
 def gaussian() -> ks.Release:
     """Gaussian noise for an epsilon and a delta, under two-way margins of a cube."""
     keep = [["age", "place"], ["age", "work"], ["place", "work"]]
@@ -171,6 +183,7 @@ SAMPLES = {
     for made in (
         margins,
         hierarchy,
+        focus,
         gaussian,
         tight,
         zcdp,

@@ -73,7 +73,18 @@ def holes():
     return ks.release(ks.Table.from_array(np.arange(20, 33), domain), keep=["a", "b"], mechanism=ks.Laplace(epsilon=1))
 
 
-RELEASES = {made.__name__: made for made in (simulated, computed, gaussian, tight, chains, rounded, holes)}
+def focused():
+    """A focus on two levels, with states kept but for one that has no noise of its own; all is computed."""
+    domain = ks.Domain(
+        {"state": ["A", "B"], "county": {"A": ["a", "b", "c"], "B": ["d"]}, "sex": ["f", "m"]},
+        within={"county": "state"},
+    )
+    table = ks.Table.from_array(np.arange(20, 28), domain)
+    mechanism = ks.Laplace.per_person(epsilon=1, shares={"county": 1, ("county", "sex"): 2}, cell_share=3)
+    return ks.release(table, keep=["state"], mechanism=mechanism)
+
+
+RELEASES = {made.__name__: made for made in (simulated, computed, focused, gaussian, tight, chains, rounded, holes)}
 
 
 @cache

@@ -55,12 +55,13 @@ class AxisTotals:
 
 
 def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
-    """The totals of every axis that are sums of several counts, and the grand total; none for cells without names."""
+    """The totals of every axis and focus that are sums of several counts, and the grand total; none without names."""
     domain = plan.invariants.domain
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    margins = dict.fromkeys([*(domain.closure([axis]) for axis in domain.axes), ()])
+    focused = [margin.axes for margin in plan.blocks.nested.margins] if plan.blocks.nested is not None else []
+    margins = dict.fromkeys([*(domain.closure([axis]) for axis in domain.axes), *focused, ()])
     found = (_totals(Margin(domain, axes), plan, noise, level) for axes in margins)
     return [totals for totals in found if totals is not None]
 

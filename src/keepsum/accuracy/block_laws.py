@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.accuracy.focused import FocusedNoise
 from keepsum.accuracy.free_cells import FreeCell, FreeGaussian, FreeLaplace
 from keepsum.accuracy.law import check_range
 from keepsum.accuracy.piece_laws import PieceLaw
@@ -40,10 +41,11 @@ def free_cell(mechanism: Mechanism) -> FreeCell | None:
 
 @dataclass(frozen=True, eq=False)
 class CellClass:
-    """Cells of a group of blocks whose noise has one law, as columns of the group."""
+    """Cells of a group of blocks whose noise has one law, as columns of the group; and that law, if it is known."""
 
     choice: Choice
     columns: IntArray
+    law: ExactLaw | None = None
 
     @property
     def cells(self) -> IntArray:
@@ -55,15 +57,28 @@ def classes_of(blocks: BlockSamplers) -> Iterator[CellClass]:
     """The classes of all cells whose law is not known in closed form."""
     closed = free_cell(blocks.mechanism) is not None
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
-        if group.members or not closed:
-            for columns in _exchangeable(blocks.structure, group, choice):
+        if group.form.kind == "nested":
+            yield from _focused_classes(blocks, choice)
+        elif group.members or not closed:
+            for columns in _exchangeable(blocks.noise_structure, group, choice):
                 yield CellClass(choice, columns)
+
+
+def _focused_classes(blocks: BlockSamplers, choice: Choice) -> Iterator[CellClass]:
+    """The classes of cells that a focus concerns."""
+    focused = FocusedNoise.of(blocks)
+    if focused is None:
+        raise InputError(NO_SAMPLER)
+    for columns, law in focused.classes():
+        yield CellClass(choice, columns, law)
 
 
 def class_law(
     blocks: BlockSamplers, cells: CellClass, level: float = USUAL_LEVEL, patient: bool = False
-) -> EstimatedLaw | BoundLaw:
+) -> EstimatedLaw | BoundLaw | ExactLaw:
     """The law of one cell of a class."""
+    if cells.law is not None:
+        return cells.law
     choice, computable = cells.choice, free_cell(blocks.mechanism) is not None
     if choice.sampler is None:
         raise InputError(NO_SAMPLER)
@@ -75,11 +90,11 @@ def class_law(
 
 
 def class_bound(blocks: BlockSamplers, cells: CellClass) -> BoundLaw:
-    """A bound on the law of one cell of a class."""
+    """A bound on the law of one cell of a class in blocks where totals overlap."""
     cell = free_cell(blocks.mechanism)
     if cell is None:
         raise AssertionError("l2 Laplace noise is always simulated")
-    return _bound([], Weights(blocks.size, cells.cells[:1], np.ones(1, dtype=np.int64)), blocks.structure, cell)
+    return _bound([], Weights(blocks.size, cells.cells[:1], np.ones(1, dtype=np.int64)), blocks, cell)
 
 
 def query_law(
@@ -101,7 +116,7 @@ def query_law(
         At which the law must be of use.
     """
     cell = free_cell(blocks.mechanism)
-    bound = None if cell is None else partial(_bound, known, rest, blocks.structure, cell)
+    bound = None if cell is None else partial(_bound, known, rest, blocks, cell)
     values, chain = _drawn_query(blocks, rest, level, patient=cell is None)
     if values is None or not isinstance(computed, ExactLaw):
         if bound is None:
@@ -110,8 +125,8 @@ def query_law(
     return EstimatedLaw(values[:, None], computed if known else None, bound, chain)
 
 
-def _bound(known: list[tuple[PieceLaw, int]], rest: Weights, structure: Structure, cell: FreeCell) -> BoundLaw:
-    pieces: list[tuple[PieceLaw, int]] = [*known, (dominated_piece(rest, structure, cell), 1)]
+def _bound(known: list[tuple[PieceLaw, int]], rest: Weights, blocks: BlockSamplers, cell: FreeCell) -> BoundLaw:
+    pieces: list[tuple[PieceLaw, int]] = [*known, (dominated_piece(rest, blocks.structure, cell), 1)]
     return BoundLaw(1, pieces, sum(times * piece.variance for piece, times in pieces), variance_known=False)
 
 

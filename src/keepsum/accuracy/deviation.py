@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from keepsum.accuracy.focused import FocusedNoise
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.simulation import simulated
 from keepsum.lattice.structure import FORCED, FREE
@@ -34,7 +35,10 @@ def cell_deviation(blocks: BlockSamplers, cell: int) -> float | None:
 def _known_or_simulated(blocks: BlockSamplers, cell: int) -> float | None:
     if any(choice.sampler is None for choice in blocks.choices):
         return None
-    structure, law = blocks.structure, cell_law(blocks.mechanism)
+    focused = FocusedNoise.of(blocks)
+    if focused is not None and focused.focused[cell]:
+        return math.sqrt(focused.cell_variance(cell))
+    structure, law = blocks.noise_structure, cell_law(blocks.mechanism)
     region = structure.region[cell]
     if law is not None and structure.part[region] in (FREE, FORCED):
         size = 0 if structure.part[region] == FREE else int(structure.sizes[region])

@@ -25,6 +25,9 @@ def log_weights(noise: npt.ArrayLike, blocks: BlockSamplers, invariants: Invaria
     values = rows.astype(np.float64)
     if blocks.mechanism.kind == "laplace-l1":
         logs = -np.abs(values).sum(axis=1) / scale
+        if blocks.nested is not None:
+            for level, margin in zip(blocks.mechanism.focus, blocks.nested.margins, strict=True):
+                logs -= float(level.weight) * np.abs(margin.coefficients() @ values.T).sum(axis=0)
     elif blocks.mechanism.kind == "gaussian":
         logs = -(values**2).sum(axis=1) / (2 * scale**2)
     else:
@@ -35,12 +38,12 @@ def log_weights(noise: npt.ArrayLike, blocks: BlockSamplers, invariants: Invaria
 
 
 def log_constant(blocks: BlockSamplers) -> float | None:
-    """Ln of the sum of all weights, where it is known: outside of blocks, in l1 Laplace and Gaussian noise.
+    """Ln of the sum of all weights, where it is known: outside of blocks, in l1 Laplace and Gaussian noise, no focus.
 
     The weights of n cells that add up to 0 have the sum of those of n free cells, times the chance that these do.
     """
     cell, structure = free_cell(blocks.mechanism), blocks.structure
-    if cell is None or structure.blocks:
+    if cell is None or structure.blocks or blocks.nested is not None:
         return None
     each = -math.log(_chance_of_no_noise(cell))
     total = each * int(structure.sizes[structure.part == FREE].sum())

@@ -45,6 +45,8 @@ class Accuracy:
         Margins allow for three of them.
     simultaneous
         Whether all counts are within their margins at once, with this probability.
+    levels
+        Under a focus, the margins of error of the totals of each.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Accuracy:
     draws: int = 0
     error: float = 0.0
     simultaneous: bool = False
+    levels: tuple[LevelMargins, ...] = ()
     what: str = field(default="cell", repr=False)
     domain: Domain | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
@@ -92,17 +95,36 @@ class Accuracy:
     def __str__(self) -> str:
         low, high = int(self.margins.min()), int(self.margins.max())
         source = f", {self.source}" if self.source else ""
+        rows = "".join(f"; {row}" for row in self.levels)
         if self.simultaneous:
             count = f"all {len(self.margins):,} {self.what}s" if len(self.margins) > 1 else f"the {self.what}"
-            return f"{percent(self.level)} margin of error ±{high:,} for {count} at once{source}"
+            return f"{percent(self.level)} margin of error ±{high:,} for {count} at once{source}{rows}"
         spread = "" if low == high else f" (±{low:,} to ±{high:,})"
-        return f"typical {percent(self.level)} margin of error ±{self.typical:,} per {self.what}{spread}{source}"
+        typical = f"typical {percent(self.level)} margin of error ±{self.typical:,}"
+        return f"{typical} per {self.what}{spread}{source}{rows}"
 
     def __repr__(self) -> str:
         return f"Accuracy({self})"
 
     def _repr_html_(self) -> str:
         return f"<p><b>Accuracy</b> {html.escape(str(self))}</p>"
+
+
+@dataclass(frozen=True, eq=False)
+class LevelMargins:
+    """The margins of error of the totals of one focus."""
+
+    axes: tuple[str, ...]
+    accuracy: Accuracy
+
+    def __str__(self) -> str:
+        margins, source = self.accuracy.margins, self.accuracy.source
+        low, high = int(margins.min()), int(margins.max())
+        spread = "" if low == high else f" (±{low:,} to ±{high:,})"
+        what = f"total of {' × '.join(self.axes)}" if self.axes else "grand total"
+        size = high if self.accuracy.simultaneous else self.accuracy.typical
+        words = f", {source}" if source else ""
+        return f"±{size:,} per {what}{'' if self.accuracy.simultaneous else spread}{words}"
 
 
 _found: WeakKeyDictionary[BlockSamplers, dict[tuple[float, bool, bool], Accuracy]] = WeakKeyDictionary()
@@ -127,8 +149,8 @@ def _each(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
     law = cell_law(blocks.mechanism)
     if law is not None:
         for group, choice in zip(blocks.groups, blocks.choices, strict=True):
-            if not group.members:
-                _compute(law, blocks.structure, choice.cells, level, margins)
+            if not group.members and group.form.kind != "nested":
+                _compute(law, blocks.noise_structure, choice.cells, level, margins)
     result = Accuracy(level, margins)
     for cells in classes_of(blocks):
         result = _with_class(result, blocks, cells, patient)

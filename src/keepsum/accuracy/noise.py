@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
 from keepsum.accuracy.block_laws import USUAL_LEVEL, CellClass, class_law, classes_of, free_cell, query_law
+from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_of_piece
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.likelihood import log_constant, log_weights
-from keepsum.accuracy.piece_laws import piece_law
-from keepsum.accuracy.queries import Piece, Query, Weights, as_weights, pieces_of
+from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.ratios import Reach
 from keepsum.errors import InputError
@@ -30,8 +30,9 @@ class Noise:
     this label; a list of labels is allowed), or a vector of whole numbers, one for each cell.
 
     The law is *exact*, computed in floating point, where sums of regions are forced, as in every hierarchy of totals,
-    under l1 Laplace and Gaussian noise; *conservative*, by Chernoff's bound, where it is too wide for that; *estimated*
-    from simulated draws where totals overlap, if these take little time, and otherwise conservative.
+    under l1 Laplace and Gaussian noise, and for cells and totals under a focus; *conservative*, by Chernoff's bound,
+    where it is too wide for that; *estimated* from simulated draws where totals overlap, or a sum has parts of several
+    focused totals, if these take little time, and otherwise conservative.
     ``noise.law(query)`` says which, and from how many draws.
 
     Examples
@@ -118,7 +119,8 @@ class Noise:
             known = log_constant(self._blocks)
             if known is None:
                 raise InputError(
-                    "The constant is known only where totals do not overlap, in l1 Laplace and Gaussian noise. "
+                    "The constant is known only where totals do not overlap, in l1 Laplace noise without a focus and "
+                    "Gaussian noise. "
                     "Pass constant=False for logarithms up to a constant."
                 )
             logs = logs - known
@@ -160,7 +162,7 @@ class Noise:
     def _law(self, weights: Weights, level: float = USUAL_LEVEL) -> ExactLaw | BoundLaw | EstimatedLaw:
         """The law of a query, which is of use at this level if it can only be simulated."""
         level = USUAL_LEVEL if self._cell is not None else level  # elsewhere there is a bound for high levels
-        pieces, rest = pieces_of(weights, self._blocks.structure)
+        pieces, rest = self._pieces(weights)
         if not pieces and not len(rest.cells):
             return ExactLaw(1, np.ones(1), 0.0)
         if len(weights.cells) == 1 and abs(int(weights.weights[0])) == 1 and (len(rest.cells) or self._cell is None):
@@ -170,18 +172,34 @@ class Noise:
         single = None if len(rest.cells) else self._single(pieces)
         if single is not None:
             return single
-        known = [(piece_law(piece, self._cell), times) for piece, times in pieces.items()]
+        known = [(law_of_piece(piece, self._cell), times) for piece, times in pieces.items()]
         computed = sum_law(known, _unit(list(pieces)))
         return query_law(self._blocks, rest, known, computed) if len(rest.cells) else computed
 
-    def _cell_law(self, cell: int, level: float) -> EstimatedLaw | BoundLaw:
+    def _pieces(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
+        """The pieces of a query with a known law, each with how many there are; and the rest."""
+        focused = FocusedNoise.of(self._blocks)
+        inside = np.zeros(len(weights.cells), dtype=bool)
+        if self._blocks.nested is not None:
+            inside = self._blocks.nested.home[weights.cells] >= 0
+        others = Weights(weights.size, weights.cells[~inside], weights.weights[~inside])
+        known, rest = pieces_of(others, self._blocks.noise_structure)
+        part = Weights(weights.size, weights.cells[inside], weights.weights[inside])
+        found = None if focused is None else focused.pieces(part)
+        if found is None:
+            return dict(known.items()), rest + part if inside.any() else rest
+        return dict([*known.items(), *found.items()]), rest
+
+    def _cell_law(self, cell: int, level: float) -> EstimatedLaw | BoundLaw | ExactLaw:
         """The law of a cell in a block, from all cells that have the same."""
         cells = next(cells for cells in self._classes if (cells.cells == cell).any())
         return class_law(self._blocks, cells, level)
 
-    def _single(self, pieces: dict[Piece, int]) -> ExactLaw | None:
+    def _single(self, pieces: dict[AnyPiece, int]) -> ExactLaw | None:
         """The law of a single cell in closed form, however wide; None for other queries."""
         ((piece, times), *others) = pieces.items()
+        if isinstance(piece, FocusedPiece):
+            return None if others or times > 1 else piece.law()
         law = cell_law(self._blocks.mechanism)
         if others or times > 1 or piece.classes[1:] or piece.classes[0][1] > 1 or law is None:
             return None
@@ -196,6 +214,6 @@ def _whole(value: int) -> int:
     return check_whole(value, "A value", -LARGEST_INTEGER)
 
 
-def _unit(pieces: list[Piece]) -> int:
+def _unit(pieces: list[AnyPiece]) -> int:
     """What every value of the noise is a multiple of."""
     return math.gcd(*(weight for piece in pieces for weight, _ in piece.classes)) or 1

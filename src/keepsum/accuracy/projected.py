@@ -19,12 +19,16 @@ cells that weight is g(s) = rho_s(L)/rho_s(Z^n), which falls with every s_i, as 
 moment of z_i. The moments of independent cells rise with every s_i, so their mean under g is at most that without it
 (Harris). So **E[exp(<h, z>)] <= product of M(h_i)**, M the moments of a free cell, also for l1 Laplace noise.
 
+Noise with a focus is such noise on a longer lattice: with a cell y_g = z(g) for each focused total g, which has weights
+of its own. So the moments of queries over its other cells are at most those of free cells as well.
+
 Any combination of kept totals may be taken from a query, whose noise stays the same; least squares find a good one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +36,7 @@ import numpy as np
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.queries import Weights
-from keepsum.lattice.structure import Structure
+from keepsum.lattice.structure import FORCED, Structure
 
 ROOM = 1 + 1e-9  # for rounding
 NEGLIGIBLE_WEIGHT = 1e-9  # relative to the largest: a solver's rounding
@@ -76,7 +80,10 @@ class DominatedPiece:
 
 
 def dominated_piece(query: Weights, structure: Structure, cell: FreeCell) -> DominatedPiece:
-    """The bound for a query in blocks, less the combination of kept totals that leaves the shortest query."""
+    """The bound for a query, less the combination of kept totals in each block that leaves the shortest query.
+
+    ``structure`` is that of the kept totals: cells under a focus are in regions with a kept sum, or under no total.
+    """
     from scipy.sparse.linalg import lsqr  # which no release needs
 
     vector = np.zeros(query.size)
@@ -84,6 +91,8 @@ def dominated_piece(query: Weights, structure: Structure, cell: FreeCell) -> Dom
     parts = []
     touched = np.unique(structure.part[structure.region[query.cells]])
     for number in touched.tolist():
+        if number < 0:
+            continue
         block = structure.blocks[number]
         place = np.full(len(structure.sizes), -1, dtype=np.int64)
         place[block.regions] = np.arange(len(block.regions))
@@ -91,8 +100,18 @@ def dominated_piece(query: Weights, structure: Structure, cell: FreeCell) -> Dom
         rows = block.system.matrix.tocsc()[:, place[structure.region[cells]]].astype(np.float64)
         found = lsqr(rows.T, vector[cells], atol=1e-12, btol=1e-12, iter_lim=20 * sum(rows.shape))[0]
         parts.append(vector[cells] - rows.T @ found)
+    for cells in _regions(query.cells, structure):
+        forced = structure.part[structure.region[cells[0]]] == FORCED
+        parts.append(vector[cells] - (vector[cells].mean() if forced else 0.0))
     left = np.concatenate(parts)
     # Rounded away from 0, so that bounds still hold, to weights of which there are few.
     grid = float(np.abs(left).max()) * NEGLIGIBLE_WEIGHT
     sizes, counts = np.unique(np.ceil(np.abs(left) / grid), return_counts=True)
     return DominatedPiece(cell, sizes * grid, counts.astype(np.float64))
+
+
+def _regions(cells: IntArray, structure: Structure) -> Iterator[IntArray]:
+    """All cells of each region outside of blocks that a query touches."""
+    touched = np.unique(structure.region[cells])
+    for region in touched[structure.part[touched] < 0].tolist():
+        yield structure.cells(region)

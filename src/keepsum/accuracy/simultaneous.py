@@ -92,10 +92,11 @@ def simultaneous_margins(blocks: BlockSamplers, level: float, patient: bool) -> 
 
 def _divide(blocks: BlockSamplers, level: float, cells: IntArray, margins: IntArray) -> None:
     """Margins by Bonferroni: of ``cells``, whose laws are known, and of those in blocks, by their bounds."""
-    classes, structure = list(classes_of(blocks)), blocks.structure
+    classes, structure = list(classes_of(blocks)), blocks.noise_structure
     each = (1 - level) / (len(cells) + sum(len(part.cells) for part in classes))
     for part in classes:
-        margins[part.cells] = class_bound(blocks, part).reach(1 - each)
+        computed = part.law if each > 4 * SPARE else None  # a bound where a computed law is not precise enough
+        margins[part.cells] = (computed or class_bound(blocks, part)).reach(1 - each)
     region = structure.region[cells]
     size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
     for value in np.unique(size).tolist():
@@ -118,17 +119,19 @@ def _each_margin(blocks: BlockSamplers, size: int, allowed: float) -> int:
 def _computed(blocks: BlockSamplers) -> tuple[Computed | None, IntArray]:
     """The cells under no total or in regions with forced sums; None for their law if it is too wide or shared."""
     cell, law = free_cell(blocks.mechanism), cell_law(blocks.mechanism)
-    parts = [choice.cells for group, choice in zip(blocks.groups, blocks.choices, strict=True) if not group.members]
+    groups = zip(blocks.groups, blocks.choices, strict=True)
+    parts = [choice.cells for group, choice in groups if not group.members and group.form.kind != "nested"]
     if cell is None or law is None or not parts:
         return None, np.zeros(0, dtype=np.int64)
     cells = np.concatenate(parts)
     if law.wide_deviation(0) is not None:
         return None, cells
-    region = np.unique(blocks.structure.region[cells])
-    forced = blocks.structure.part[region] == FORCED
-    sizes, times = np.unique(blocks.structure.sizes[region[forced]], return_counts=True)
+    structure = blocks.noise_structure
+    region = np.unique(structure.region[cells])
+    forced = structure.part[region] == FORCED
+    sizes, times = np.unique(structure.sizes[region[forced]], return_counts=True)
     regions = {n: k for n, k in zip(sizes.tolist(), times.tolist(), strict=True) if n > 1}
-    free = int(blocks.structure.sizes[region[~forced]].sum())
+    free = int(structure.sizes[region[~forced]].sum())
     return Computed(cell, free, regions), cells
 
 

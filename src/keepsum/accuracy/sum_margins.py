@@ -11,9 +11,10 @@ from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
+from keepsum.accuracy.focused import FocusedNoise, FocusedPiece, law_of_piece
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.margins import WEAKEST, Accuracy
-from keepsum.accuracy.piece_laws import PieceLaw, piece_law
+from keepsum.accuracy.piece_laws import PieceLaw
 from keepsum.accuracy.projected import DominatedPiece
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.simulation import needed_draws, simulated
@@ -21,7 +22,7 @@ from keepsum.accuracy.sum_pieces import Kind, SumPieces
 from keepsum.accuracy.words import Basis
 from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
-from keepsum.lattice.structure import FORCED, FREE
+from keepsum.lattice.structure import FOCUSED
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice
 
@@ -62,9 +63,7 @@ class _Margins:
     ) -> None:
         self.blocks, self.sums, self.count, self.level = blocks, sums, count, level
         self.cell = free_cell(blocks.mechanism)
-        if pieces is None:
-            pieces = SumPieces.none(count) if self.cell is None else SumPieces.find(blocks.structure, sums, count)
-        self._pieces = pieces
+        self._pieces = self._found_pieces() if pieces is None else pieces
         self._computed: dict[Kind, ExactLaw | BoundLaw] = {}
         self._reached: dict[Kind, int] = {}
         self._bounds: dict[tuple[int, int], int] = {}
@@ -115,30 +114,39 @@ class _Margins:
         return replace(found, basis="conservative") if found.margins.any() else found
 
     @cached_property
-    def _in_blocks(self) -> BoolArray:
-        """Which cells are in blocks; in l2 Laplace noise, which have noise."""
-        structure = self.blocks.structure
-        if self.cell is None:
-            noisy = np.ones(len(self.sums), dtype=bool)
-            noisy[self.blocks.pinned] = False
-            return noisy
+    def _drawn_cells(self) -> BoolArray:
+        """Which cells are in blocks, or under a focus whose sums are simulated."""
+        structure = self.blocks.noise_structure
         part = structure.part[structure.region]
-        return np.asarray((part != FREE) & (part != FORCED))
+        return np.asarray((part >= 0) | ((part == FOCUSED) & (not self._pieces.focus_known)))
 
     @cached_property
     def _inside(self) -> IntArray:
-        """How many cells of each sum are in blocks."""
-        return np.bincount(self.sums[self._in_blocks], minlength=self.count)
+        """How many cells of each sum are in blocks; in l2 Laplace noise, how many have noise."""
+        noisy = self._drawn_cells
+        if self.cell is None:
+            noisy = np.ones(len(self.sums), dtype=bool)
+            noisy[self.blocks.pinned] = False
+        return np.bincount(self.sums[noisy], minlength=self.count)
 
     @cached_property
     def _determined(self) -> BoolArray:
-        """Of which sums the kept totals determine what lies in blocks."""
-        structure = self.blocks.structure
-        part = structure.part[structure.region]
-        cells = np.flatnonzero((part != FREE) & (part != FORCED))
+        """Of which sums the kept totals, and no focus, determine what lies in blocks."""
+        cells = np.flatnonzero(self._drawn_cells)
         ones = np.ones(len(cells), dtype=np.int64)
-        shape = (self.count, len(self.sums))
-        return np.asarray(determined(structure, sparse.csr_array((ones, (self.sums[cells], cells)), shape=shape)))
+        sums = sparse.csr_array((ones, (self.sums[cells], cells)), shape=(self.count, len(self.sums)))
+        return np.asarray(determined(self.blocks.structure, sums))
+
+    def _found_pieces(self) -> SumPieces:
+        if self.cell is None:
+            return SumPieces.none(self.count)
+        pieces = SumPieces.find(self.blocks.noise_structure, self.sums, self.count)
+        if self.blocks.nested is None:
+            return pieces
+        focused = FocusedNoise.of(self.blocks)
+        if focused is None:
+            raise InputError(NO_SAMPLER)
+        return pieces.with_focused(focused.pieces_of_sums(self.sums, self.count))
 
     def _law(self, key: Kind) -> ExactLaw | BoundLaw:
         if key not in self._computed:
@@ -148,7 +156,8 @@ class _Margins:
     def _known(self, key: Kind) -> list[tuple[PieceLaw, int]]:
         if self.cell is None:
             raise AssertionError("all of l2 Laplace noise is simulated")
-        return [(piece_law(piece, self.cell), times) for piece, times in sorted(key, key=repr)]
+        ordered = sorted(key, key=lambda item: (isinstance(item[0], FocusedPiece), repr(item)))
+        return [(law_of_piece(piece, self.cell), times) for piece, times in ordered]
 
     def _reach(self, key: Kind) -> tuple[int, Basis]:
         law = self._law(key)
@@ -160,7 +169,7 @@ class _Margins:
         """The simulated noise of each sampler of blocks; None if it would take long."""
         samplers: dict[int, list[Choice]] = {}
         for group, choice in zip(self.blocks.groups, self.blocks.choices, strict=True):
-            if group.members or self.cell is None:
+            if group.members or self.cell is None or (group.form.kind == "nested" and not self._pieces.focus_known):
                 samplers.setdefault(id(choice.sampler), []).append(choice)
         drawn = []
         for choices in samplers.values():

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.accuracy.focused import AnyPiece, FocusedPiece
 from keepsum.accuracy.queries import Piece, canonical_piece
 from keepsum.lattice.structure import FORCED, FREE, Structure
 
-Kind: TypeAlias = frozenset[tuple[Piece, int]]  # pieces, and how many there are of each
+Kind: TypeAlias = frozenset[tuple[AnyPiece, int]]  # pieces, and how many there are of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +26,13 @@ class SumPieces:
         The kinds of sums.
     of_sum
         The number of each sum's kind.
+    focus_known
+        Whether the pieces of cells under a focus are among them: none are if the law of one of them is not known.
     """
 
     kinds: list[Kind]
     of_sum: IntArray
+    focus_known: bool = True
 
     def of(self, number: int) -> Kind:
         """The pieces of a sum."""
@@ -60,6 +65,21 @@ class SumPieces:
                 kinds.append(frozenset((pieces[place], n) for place, n in entries[start:end].tolist()))
             of_sum[k] = numbers[key]
         return cls(kinds, of_sum)
+
+    def with_focused(self, focused: Sequence[dict[FocusedPiece, int] | None]) -> SumPieces:
+        """With the pieces of each sum among cells under a focus; None where the law of one is not known."""
+        numbers: dict[tuple[int, Kind], int] = {}
+        kinds: list[Kind] = []
+        of_sum = np.empty_like(self.of_sum)
+        for k, (number, pieces) in enumerate(zip(self.of_sum.tolist(), focused, strict=True)):
+            if pieces is None:
+                return replace(self, focus_known=False)
+            key = number, frozenset(pieces.items())
+            if key not in numbers:
+                numbers[key] = len(kinds)
+                kinds.append(self.kinds[number] | key[1])
+            of_sum[k] = numbers[key]
+        return SumPieces(kinds, of_sum)
 
 
 def _shapes(structure: Structure, sums: IntArray) -> tuple[IntArray, IntArray, list[Piece]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.accuracy.focused import FocusedNoise
 from keepsum.accuracy.law import CellLaw, cell_law
 from keepsum.accuracy.simulation import FEWEST_DRAWS, simulated
 from keepsum.accuracy.table_sums import is_table, table_variances
@@ -24,8 +25,10 @@ def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats 
     variances = np.zeros(count)
     together: dict[int, Choice] = {}
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
-        if law is not None and not group.members:
-            _add_known(variances, law, blocks.structure, choice.cells, sums)
+        if group.form.kind == "nested" and (known := _focused_variances(blocks, sums, count)) is not None:
+            variances += known
+        elif law is not None and not group.members and group.form.kind != "nested":
+            _add_known(variances, law, blocks.noise_structure, choice.cells, sums)
         elif choice.sampler is None or FEWEST_DRAWS * max(1, choice.simulation_cost) > HARDEST_EFFORT:
             return None
         else:
@@ -35,10 +38,10 @@ def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats 
         noise = simulated(blocks, choice, patient=True)
         if noise is None:
             raise AssertionError("it is patient")
-        if all(is_table(blocks.structure, group) for group, _ in drawn):
+        if all(is_table(blocks.noise_structure, group) for group, _ in drawn):
             for group, part in drawn:
                 columns = noise[:, part.first : part.first + len(part.cells)]
-                variances += table_variances(blocks.structure, group, part.cells, columns, sums, count)
+                variances += table_variances(blocks.noise_structure, group, part.cells, columns, sums, count)
         else:
             # Groups that one sampler draws together are not independent: cells are summed before they are squared.
             variances += _mean_squares(noise, [part for _, part in drawn], sums, count)
@@ -57,6 +60,15 @@ def _add_known(variances: Floats, law: CellLaw, structure: Structure, cells: Int
     one = {value: 0.0 if value == 1 else law.variance(value) for value in np.unique(size).tolist()}
     shrink = np.where(size > 1, (size - k) / np.maximum(size - 1, 1), 1.0)
     np.add.at(variances, total, np.array([one[value] for value in size.tolist()]) * k * shrink)
+
+
+def _focused_variances(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats | None:
+    """What cells under a focus add to each sum; None where the law of one is not known."""
+    focused = FocusedNoise.of(blocks)
+    pieces = None if focused is None else focused.pieces_of_sums(sums, count)
+    if pieces is None or any(each is None for each in pieces):
+        return None
+    return np.array([sum(times * piece.variance for piece, times in (each or {}).items()) for each in pieces])
 
 
 def _mean_squares(noise: IntArray, together: list[Choice], sums: IntArray, count: int) -> Floats:

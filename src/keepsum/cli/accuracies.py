@@ -136,6 +136,8 @@ def _use(result: Result) -> str:
     if result.job.lines is not None:
         table = "" if result.job.name is None else f" for table {result.job.name!r}"
         spec = shown_path(result.job.lines.name)
+        if result.plan.mechanism.focus and not result.family.per_person:
+            return f"pass {options_of(result.family)}, or set these in [mechanism] of {spec}{table}"
         return f"set {name} = {value} in [mechanism] of {spec}{table}, or pass --{name} {value}"
     return f"pass {options_of(result.family)} to keepsum plan or keepsum release, in place of --target-moe"
 
@@ -152,6 +154,7 @@ def options_of(family: Family) -> str:
     """
     from keepsum.cli.categories import listed
     from keepsum.privacy.gaussian import Gaussian
+    from keepsum.privacy.laplace import Laplace
     from keepsum.privacy.neighbours import TO
 
     member, neighbours = family.member, family.member.neighbours
@@ -163,6 +166,12 @@ def options_of(family: Family) -> str:
         options += [] if member.calibration == "zcdp" else [f"--calibration {member.calibration}"]
     elif member.norm != "l1":
         options.append(f"--norm {member.norm}")
+    if isinstance(member, Laplace):
+        for level in member.focus:
+            key = f"{listed(level.axes)}={shown(level.weight)}"
+            options.append(f"--focus {shlex.quote(key)}")
+        if member.cell_share != 1:
+            options.append(f"--cell-share {shown(member.cell_share)}")
     if neighbours is not None and neighbours.attributes is not None:
         options.append(f"--attributes {shlex.quote(listed(neighbours.attributes))}")
     if neighbours is not None and neighbours.to != TO[0]:

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from keepsum.cli import completion
-from keepsum.cli.categories import parse_carried, parse_categories, parse_margin, parse_name, parse_names, parse_nesting
+from keepsum.cli.categories import (
+    parse_carried,
+    parse_categories,
+    parse_focus,
+    parse_margin,
+    parse_name,
+    parse_names,
+    parse_nesting,
+)
 from keepsum.cli.columns import parse_flags, parse_wide
 from keepsum.cli.records import parse_bins, parse_missing
 from keepsum.errors import InputError
@@ -208,6 +216,26 @@ class Declaration:
     ] = None
     sigma: Annotated[str | None, option("--sigma", help="Sigma, for gaussian.", panel=NOISE, metavar="S")] = None
 
+    focus: Annotated[
+        list[str] | None,
+        option(
+            "--focus",
+            help="Less noise in the totals of an axis, by an epsilon of their own: county=0.1; A,B=0.1 for two axes. "
+            "With --per-person, a share of epsilon.",
+            panel=NOISE,
+            metavar="AXIS=E",
+        ),
+    ] = None
+    cell_share: Annotated[
+        str | None,
+        option(
+            "--cell-share",
+            help="With --per-person and --focus: the share of cells, by default 1.",
+            panel=NOISE,
+            metavar="S",
+        ),
+    ] = None
+
     spec: Annotated[
         str | None,
         option("--spec", help="A spec of what to release, overridden by options.", panel=SPEC, metavar="FILE"),
@@ -320,6 +348,8 @@ class Declaration:
                 attributes=parse_names(self.attributes, "Option --attributes") or None,
                 to=self.to,
                 calibration=self.calibration,
+                focus=parse_focus(self.focus or []) or None,
+                cell_share=self.cell_share,
             ),
         )
 

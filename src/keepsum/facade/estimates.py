@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from keepsum._arguments import check_flag
-from keepsum.accuracy.margins import Accuracy, accuracy
+from keepsum.accuracy.levels import accuracy_by_level
+from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
 from keepsum.accuracy.queries import Query, as_weights
 from keepsum.accuracy.query_laws import check_level
@@ -24,7 +25,7 @@ def plan_accuracy(plan: CompiledPlan, level: float, simultaneous: bool, patient:
     """The margins of error of a plan, with the names of its cells."""
     check_flag(simultaneous, "simultaneous=")
     check_flag(patient, "patient=")
-    return replace(accuracy(plan.blocks, level, simultaneous, patient), domain=plan.invariants.domain)
+    return replace(accuracy_by_level(plan.blocks, level, simultaneous, patient), domain=plan.invariants.domain)
 
 
 class Estimates:

@@ -115,10 +115,8 @@ class Marginal:
             largest = int(found.margins.max())
             size = f"a {percent(found.level)} margin of error of up to ±{largest:,} for all totals at once"
         counts = "counts of the unbiased table" if self.beside else "released counts"
-        sentence = (
-            f"Each total is a sum of {cells} {counts}, so its noise is usually larger than that of a count: "
-            f"{size}{source}."
-        )
+        larger = "" if self.plan.mechanism.focus else ", so its noise is usually larger than that of a count"
+        sentence = f"Each total is a sum of {cells} {counts}{larger}: {size}{source}."
         if not self.beside:
             return sentence
         return (

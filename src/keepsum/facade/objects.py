@@ -76,7 +76,7 @@ class Plan(CompiledPlan):
         return Noise(self.blocks, self.invariants)
 
     def accuracy(self, level: float = 0.95, *, simultaneous: bool = False, patient: bool = False) -> Accuracy:
-        """The margin of error of every cell of a release, without spending any budget.
+        """The margin of error of every cell of a release, and of focused totals, without spending any budget.
 
         Parameters
         ----------

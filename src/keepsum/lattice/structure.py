@@ -29,6 +29,7 @@ from keepsum.lattice.two_way_totals import recognise_two_way
 Key: TypeAlias = tuple[bytes, ...]
 
 FREE, FORCED = -1, -2
+FOCUSED = -3  # not of kept totals alone: a region whose cells are drawn together with others, see ``planning/nested``
 # Weights of at most SMALL_WEIGHT bits, or at most FEW_TOTALS totals, are always accepted; beyond that, all weights
 # together may have WEIGHT_BITS bits: 40 dense totals of 62 bits over 80 cells take 7 seconds, 60 over 120 take 40.
 SMALL_WEIGHT, FEW_TOTALS, WEIGHT_BITS = 8, 10, 250_000

@@ -14,6 +14,7 @@ MENTIONED = 0.9  # acceptance rates below this are mentioned
 METHODS: dict[Method, str] = {
     "independent_cells": "exact, cell by cell",
     "part_by_part": "exact, part by part given the sum",
+    "nested_totals": "exact, each total given the one around it",
     "column_splitting": "exact, by splitting the columns",
     "layer_splitting": "exact, by splitting the layers",
     "solved_regions": "exact rejection; the widest regions solved for",
@@ -36,11 +37,16 @@ def describe_form(form: Form) -> str:
     '7 regions under 3 overlapping totals, each of 2 to 5 cells'
     >>> describe_form(Form("sums", totals=1, smallest=3, largest=3))
     '3 cells with their sum kept'
+    >>> describe_form(Form("nested", regions=62, totals=63, smallest=20, largest=20))
+    '62 regions in 63 nested totals, focused or kept, each of 20 cells'
     """
     if form.kind == "free":
         return "cells under no total"
     if form.kind == "sums":
         return f"{_cells(form)} with their sum kept"
+    if form.kind == "nested":
+        regions = f"{form.regions:,} region{'s' * (form.regions != 1)}"
+        return f"{regions} in {form.totals:,} nested totals, focused or kept, each of {_cells(form)}"
     if form.kind == "table":
         return _describe_table(form)
     name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"
@@ -58,7 +64,7 @@ def _describe_table(form: Form) -> str:
 
 def _cells(form: Form) -> str:
     low, high = form.smallest, form.largest
-    return f"{low:,} cells" if low == high else f"{low:,} to {high:,} cells"
+    return f"{low:,} cell{'s' * (low != 1)}" if low == high else f"{low:,} to {high:,} cells"
 
 
 def describe_choice(choice: Choice) -> str:
@@ -123,6 +129,12 @@ def describe_range(reasons: Sequence[Reason], mechanism: Mechanism) -> str | Non
         lowest, highest = _limit(reason.lowest), _limit(reason.highest)
         if reason.kind == "epsilon_out_of_range":
             epsilon = shown_briefly(1 / mechanism.scale)
+            if mechanism.focus:
+                focus = ", ".join(shown_briefly(level.weight) for level in mechanism.focus)
+                return (
+                    f"Epsilons of cells and of a focus must be from {lowest} to {highest} per unit of distance, got "
+                    f"{epsilon} and {focus}. Choose others."
+                )
             return (
                 f"Epsilon per unit of distance must be from {lowest} to {highest} for l1 Laplace noise, got {epsilon}. "
                 f"Choose another, or l2 Laplace or Gaussian noise."
@@ -178,6 +190,7 @@ def describe_reason(reason: Reason) -> str:
         "sigma_out_of_range": f"Gaussian noise needs a sigma from {lowest} to {highest}",
         "too_many_equations": f"an exact sampler would solve equations with more than {limit} coefficients",
         "table_too_large": "an exact sampler would need too much time or memory at this epsilon",
+        "sums_too_wide": "the focused totals are too wide for an exact sampler; larger epsilons make them narrower",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",
         "block_too_large": "the block is too large for a chain",
         "regions_too_large": "its regions are too large for a chain at this epsilon",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain, combinations, pairwise
 
@@ -17,6 +18,7 @@ from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
+from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
@@ -79,12 +81,58 @@ class Distances:
     structure: Structure
     norm: Norm
     changes: int = 1
+    focused: FocusedChanges | None = None
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
         """The distances of each attribute; none for cells without names."""
         distances = attribute_distances(self.invariants, self.structure, self.norm)
+        if self.focused is not None:
+            distances = tuple(self._under_focus(attribute, self.focused) for attribute in distances)
         return tuple(attribute.times(self.changes) for attribute in distances)
+
+    @cached_property
+    def alone(self) -> Distance | None:
+        """Under a focus, the dearest change of a single count under no total, which may cost more than a move."""
+        found = None if self.focused is None else self.focused.alone
+        return None if found is None else found.times(self.changes)
+
+    @cached_property
+    def within_levels(self) -> tuple[Distance | None, ...]:
+        """For each focus, the dearest change between two cells of one of its totals; None where that is not known."""
+        if self.focused is None:
+            return ()
+        levels = range(len(self.focused.nested.margins))
+        if self.structure.blocks or not self.focused.possible:
+            return tuple(None for _ in levels)
+        found = (self.focused.within(level) for level in levels)
+        return tuple(None if distance is None else distance.times(self.changes) for distance in found)
+
+    def _under_focus(self, attribute: AttributeDistance, focused: FocusedChanges) -> AttributeDistance:
+        """The distances of an attribute with what changes do to focused totals: at most as much as to cells."""
+        domain = self.invariants.domain
+        if domain is None or attribute.any_value is None or attribute.other_value is None:
+            return attribute
+        if not self.structure.blocks and focused.possible:
+            found = focused.of_attribute(domain.codes(attribute.axis))
+            if found is not None:
+                return replace(attribute, any_value=found[0], other_value=found[1])
+        attained = (False, False)
+        if attribute.any_value == Distance("l1", 2):  # every change is a move
+            attained = focused.moves_change_all(domain.codes(attribute.axis))
+        elif not self.structure.blocks and attribute.any_value == Distance("l1", 4) and focused.changes_all_twice:
+            attained = True, attribute.other_value == Distance("l1", 4)  # a move in each of two regions
+        levels = len(focused.nested.margins)
+        return replace(
+            attribute,
+            any_value=_at_most(attribute.any_value, levels, attained[0]),
+            other_value=_at_most(attribute.other_value, levels, attained[1]),
+        )
+
+
+def _at_most(distance: Distance, levels: int, exact: bool) -> Distance:
+    """The distance with the largest changes of focused totals that there can be; exact if some change has them."""
+    return replace(distance, exact=exact, focused=(distance.length,) * levels)
 
 
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:
@@ -121,9 +169,16 @@ def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
 
 
 def one_person(
-    attributes: Sequence[AttributeDistance], smallest_change: Distance, neighbours: Neighbours | None = None
+    attributes: Sequence[AttributeDistance],
+    smallest_change: Distance,
+    neighbours: Neighbours | None = None,
+    weights: Sequence[Fraction] = (),
+    alone: Distance | None = None,
 ) -> Distance:
     """The distance of one person: the largest over the attributes of these neighbours, by default all, to any value.
+
+    Under a focus ``weights`` say what cells and focused totals count, and the distance is that of the largest loss;
+    ``alone`` is that of one person more or fewer, which is covered unless some attributes are named, or ``to`` is.
 
     Where cells have no names, or no attribute can change at all, it is the largest, over cells, of the smallest
     change through a cell, which is not that of any one person.
@@ -140,7 +195,9 @@ def one_person(
     to = "any value" if neighbours is None else neighbours.to
     covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
     distances = [distance for distance in covered if distance is not None]
-    return farthest(distances) if distances else smallest_change
+    if distances and alone is not None and neighbours in (None, Neighbours()):
+        distances.append(alone)
+    return farthest(distances, weights) if distances else smallest_change
 
 
 def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) -> Sequence[AttributeDistance]:

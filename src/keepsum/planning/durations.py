@@ -16,6 +16,7 @@ from keepsum.planning.selection.choice import Choice, Method
 NANOSECONDS_PER_CELL: dict[Method, float] = {
     "independent_cells": 20,
     "part_by_part": 25,
+    "nested_totals": 50,
     "column_splitting": 25,
     "layer_splitting": 12,
     "solved_regions": 20,

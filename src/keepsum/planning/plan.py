@@ -8,7 +8,7 @@ chooses samplers (``selection``). Users hold the ``Plan`` of ``facade/objects.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -19,8 +19,10 @@ from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure, decompose
 from keepsum.planning.distances import AttributeDistance, Distances, one_person
+from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
+from keepsum.planning.nested import Nested, nested_totals
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
@@ -116,7 +118,7 @@ class CompiledPlan:
     @cached_property
     def person(self) -> Distance:
         """The distance of one person: any attribute changed to any value; without names, the smallest change."""
-        return one_person(self.attributes, self.smallest_change)
+        return one_person(self.attributes, self.smallest_change, None, self.blocks.weights, self.distances.alone)
 
     @property
     def person_distance(self) -> int | float:
@@ -128,7 +130,8 @@ class CompiledPlan:
         """The distance of the neighbours that the requested loss covers, by default of any one person."""
         if self.neighbours is None:
             return self.person
-        return one_person(self.attributes, self.smallest_change, self.neighbours)
+        weights, alone = self.blocks.weights, self.distances.alone
+        return one_person(self.attributes, self.smallest_change, self.neighbours, weights, alone)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -247,14 +250,45 @@ def compile_plan(
     if request.neighbours is not None and not others:
         refuse_per_person(records)
     structure = others[0].structure if others else structure_of(invariants)
-    groups = tuple(groups_of(structure, request.norm))
+    nested, focused = _focused(request, invariants, structure, others)
+    groups = tuple(_groups(structure, request, nested, focused))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)
-    distances = next(known, None) or Distances(invariants, structure, request.norm, changes)
+    known = (distances for distances in known if distances.focused is focused)
+    distances = next(known, None) or Distances(invariants, structure, request.norm, changes, focused)
     if request.neighbours is None:
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
-        protected = one_person(distances.by_attribute, smallest_change(groups).times(changes), request.neighbours)
+        smallest = smallest_change(groups, request.weights).times(changes)
+        weights, alone = request.weights, distances.alone
+        protected = one_person(distances.by_attribute, smallest, request.neighbours, weights, alone)
         mechanism = request.resolve(protected, lambda: geometry(structure))
-    blocks = BlockSamplers(structure, groups, mechanism)
+    blocks = BlockSamplers(structure, groups, mechanism, nested)
     return CompiledPlan(invariants, blocks, distances, request.neighbours, records=records)
+
+
+def _focused(
+    request: Request, invariants: Invariants, structure: Structure, others: Sequence[CompiledPlan]
+) -> tuple[Nested | None, FocusedChanges | None]:
+    """The trees of focused totals, and what changes cost under a focus: those of another plan if they are the same."""
+    if not request.focus:
+        return None, None
+    axes = [level.axes for level in request.focus]
+    for other in others:
+        focused = other.distances.focused
+        if focused is not None and [level.axes for level in other.mechanism.focus] == axes:
+            same = focused.proportional_to(request.weights)
+            return focused.nested, focused if same else FocusedChanges(focused.nested, request.weights)
+    nested = nested_totals(request.focus, invariants, structure)
+    return nested, FocusedChanges(nested, request.weights)
+
+
+def _groups(
+    structure: Structure, request: Request, nested: Nested | None, focused: FocusedChanges | None
+) -> Iterator[BlockGroup]:
+    """The blocks by form, with all trees of focused totals as one."""
+    if nested is None or focused is None:
+        yield from groups_of(structure, request.norm)
+        return
+    yield from groups_of(nested.structure, request.norm)
+    yield focused.group()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +17,7 @@ from keepsum.lattice.structure import Structure
 from keepsum.planning.describe import describe_alternatives, describe_form, describe_range, describe_refusal
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
+from keepsum.planning.nested import Nested
 from keepsum.planning.selection.choice import Choice, Sampler
 from keepsum.privacy.distance import Distance, farthest
 from keepsum.privacy.guarantee import Exactness
@@ -35,11 +37,19 @@ class BlockSamplers:
         The blocks, grouped by form.
     mechanism
         The noise, with every parameter known.
+    nested
+        The trees of focused totals, if there is a focus.
     """
 
     structure: Structure
     groups: tuple[BlockGroup, ...]
     mechanism: Mechanism
+    nested: Nested | None = None
+
+    @property
+    def noise_structure(self) -> Structure:
+        """The structure with cells that a focus concerns in regions of their own: the noise of others is as without."""
+        return self.structure if self.nested is None else self.nested.structure
 
     @property
     def size(self) -> int:
@@ -56,7 +66,13 @@ class BlockSamplers:
     @cached_property
     def smallest_change(self) -> Distance:
         """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
-        return smallest_change(self.groups)
+        return smallest_change(self.groups, self.weights)
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """Under a focus, the epsilons of cells and of the totals of each level; otherwise nothing."""
+        focus = self.mechanism.focus
+        return (1 / self.mechanism.scale, *(level.weight for level in focus)) if focus else ()
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -64,7 +80,7 @@ class BlockSamplers:
         from keepsum.planning.selection.select import select  # brings numba
 
         doing("choosing samplers")
-        return select(self.structure, self.groups, self.mechanism)
+        return select(self.noise_structure, self.groups, self.mechanism, self.nested)
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -90,7 +106,8 @@ class BlockSamplers:
                 if out_of_range is not None:
                     raise NoSamplerError(out_of_range)
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
-                others = f" {instead or describe_alternatives(self.mechanism.kind)}".rstrip()
+                alternatives = "" if group.form.kind == "nested" else describe_alternatives(self.mechanism.kind)
+                others = f" {instead or alternatives}".rstrip()
                 why = f"{describe_refusal(choice.reasons)}.{others}"
                 raise NoSamplerError(f"No sampler for {what}: {why} plan.explain() shows every block.")
 
@@ -126,9 +143,9 @@ class BlockSamplers:
         return None if len(cells) == self.size and cells[0] == 0 and (np.diff(cells) == 1).all() else cells
 
 
-def smallest_change(groups: Sequence[BlockGroup]) -> Distance:
+def smallest_change(groups: Sequence[BlockGroup], weights: Sequence[Fraction] = ()) -> Distance:
     """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
-    return farthest([group.distance for group in groups])
+    return farthest([group.distance for group in groups], weights)
 
 
 def weakest(choices: Sequence[Choice]) -> Exactness:

@@ -42,6 +42,9 @@ def as_request(mechanism: Request | Mechanism) -> Request:
 
 def as_mechanism(mechanism: Request | Mechanism) -> Mechanism:
     """The mechanism a user gave where there is no plan: every parameter must follow from it alone."""
-    if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)):
+    if isinstance(mechanism, (LaplaceMechanism, GaussianMechanism)) and not mechanism.focus:
         return mechanism
-    return as_request(mechanism).resolve()
+    request = as_request(mechanism)
+    if request.focus:
+        raise InputError("A focus must be on the totals of a plan, and there is none here. Use ks.plan.")
+    return request.resolve()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -17,11 +17,15 @@ Norm: TypeAlias = Literal["l1", "l2"]
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance between two tables: an l1 length, or an l2 length stored as its square."""
+    """The distance between two tables: an l1 length, or an l2 length stored as its square.
+
+    Under a focus it is that of one change, with what the change does to the focused totals.
+    """
 
     norm: Norm
     length: int  # the l1 length, or the *squared* l2 length: both are integers
     exact: bool = True  # if not, an upper bound
+    focused: tuple[int, ...] = field(default=(), repr=False)  # the l1 length in the totals of each focus
 
     @property
     def value(self) -> int | float:
@@ -44,7 +48,19 @@ class Distance:
         """
         if changes == 1:
             return self
-        return Distance(self.norm, self.length * (changes if self.norm == "l1" else changes**2), exact=False)
+        length = self.length * (changes if self.norm == "l1" else changes**2)
+        return Distance(self.norm, length, exact=False, focused=tuple(changes * total for total in self.focused))
+
+    def weighed(self, weights: Sequence[Fraction]) -> Fraction:
+        """The length times the first weight, plus that in the totals of each focus times the others.
+
+        A change of l1 length n changes the totals of a margin by at most n together: that counts where it is not known.
+
+        >>> Distance("l1", 2, focused=(2, 0)).weighed([Fraction(3), Fraction(1), Fraction(1)])
+        Fraction(8, 1)
+        """
+        focused = self.focused or (self.length,) * (len(weights) - 1)
+        return sum((w * n for w, n in zip(weights, (self.length, *focused), strict=True)), Fraction(0))
 
     def __str__(self) -> str:
         value = self.value
@@ -52,11 +68,17 @@ class Distance:
         return text if self.exact else f"at most {text}"
 
 
-def farthest(distances: Sequence[Distance]) -> Distance:
-    """The largest distance; an upper bound if any of that length is."""
-    longest = max(distance.length for distance in distances)
-    exact = all(distance.exact for distance in distances if distance.length == longest)
-    return Distance(distances[0].norm, longest, exact)
+def farthest(distances: Sequence[Distance], weights: Sequence[Fraction] = ()) -> Distance:
+    """The largest distance, an upper bound if any of that length is.
+
+    With weights it is that of the largest weighed length, exact if any of that length is.
+    """
+    lengths = [distance.weighed(weights) if weights else distance.length for distance in distances]
+    largest = max(lengths)
+    longest = [distance for distance, length in zip(distances, lengths, strict=True) if length == largest]
+    chosen = max(longest, key=lambda distance: (distance.length, distance.focused))
+    exact = [distance.exact for distance in longest]
+    return replace(chosen, exact=any(exact) if weights else all(exact))
 
 
 def epsilon_at(epsilon: Fraction, distance: Distance) -> Fraction:

@@ -70,11 +70,11 @@ class Family:
     def at(self, value: Fraction) -> Laplace | Gaussian:
         """The member with this parameter."""
         member = self.member
+        if isinstance(member, Laplace):
+            return member.scaled(value)
         person: dict[str, Any] = {}
         if member.neighbours is not None:
             person = {"attributes": member.neighbours.attributes, "to": member.neighbours.to}
-        if isinstance(member, Laplace):
-            return Laplace.per_person(value, member.norm, **person) if person else Laplace(value, member.norm)
         loss: dict[str, Any] = {self.parameter: value, "calibration": member.calibration}
         if self.parameter == "epsilon":
             loss["delta"] = member.delta

@@ -10,6 +10,7 @@ from keepsum._arguments import check_choice
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import LatticeShape, of_rho, paper, tight, zcdp
 from keepsum.privacy.distance import Distance, Norm, delta_at, delta_per_unit, epsilon_at, epsilon_per_unit
+from keepsum.privacy.focus import Level
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
@@ -135,6 +136,16 @@ class Gaussian:
         """Gaussian noise is measured in the l2 norm."""
         return "l2"
 
+    @property
+    def focus(self) -> tuple[Level, ...]:
+        """None: Gaussian noise has no focus yet."""
+        return ()
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """None, without a focus."""
+        return ()
+
     def resolve(
         self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
     ) -> GaussianMechanism:
@@ -208,6 +219,11 @@ class GaussianMechanism:
         return "l2"
 
     @property
+    def focus(self) -> tuple[Level, ...]:
+        """None: Gaussian noise has no focus yet."""
+        return ()
+
+    @property
     def scale(self) -> Fraction:
         """The width of the noise."""
         return self.sigma
@@ -247,6 +263,8 @@ class GaussianMechanism:
     def from_facts(cls, facts: MechanismFacts) -> GaussianMechanism:
         """The mechanism that a certificate states, with the sigma that it states."""
         given = {name: value for name, value in facts.parameters.items() if name != "calibration"}
+        if facts.focus:
+            raise InputError("A Gaussian mechanism in a certificate must have no focus.")
         if facts.norm != "l2" or set(given) not in ({"epsilon", "delta", "sigma"}, {"rho", "sigma"}, {"sigma"}):
             raise InputError(
                 "A Gaussian mechanism in a certificate must have a sigma and the parameters it follows from."

@@ -10,10 +10,13 @@ from keepsum._arguments import check_choice
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import LatticeShape
 from keepsum.privacy.distance import Distance, Norm, epsilon_at, epsilon_per_unit
+from keepsum.privacy.focus import Focus, Level, arguments_of, levels_of
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import Number, exact_in_range, shown
+
+ONE = Fraction(1)
 
 
 @dataclass(frozen=True, init=False)
@@ -27,6 +30,10 @@ class Laplace:
         float, which means its shortest decimal.
     norm
         ``"l1"`` or ``"l2"``: how the distance between two tables is measured.
+    focus
+        Totals whose noise is to be smaller, each with an epsilon of its own: ``{"county": 0.1}``. A key is an axis, a
+        tuple of axes, or ``()`` for the grand total. The noise then has probability proportional to
+        exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of a total g, in the l1 norm.
 
     Examples
     --------
@@ -37,18 +44,34 @@ class Laplace:
     Fraction(1, 10)
     >>> ks.Laplace.per_person(epsilon=1)
     Laplace.per_person(epsilon=1, norm='l1')
+
+    More accuracy in the totals of counties and states, and less in cells:
+
+    >>> ks.Laplace(epsilon=0.3, focus={"state": 0.1, "county": 0.1})
+    Laplace(epsilon=0.3, norm='l1', focus={'state': 0.1, 'county': 0.1})
+    >>> ks.Laplace.per_person(epsilon=1, shares={"state": 1, "county": 1}, cell_share=3)
+    Laplace.per_person(epsilon=1, norm='l1', shares={'state': 1, 'county': 1}, cell_share=3)
     """
 
     epsilon: Fraction
     norm: Norm
     neighbours: Neighbours | None  # if not None, epsilon is per person, not per unit of distance
+    focus: tuple[Level, ...]  # with epsilons, or with shares if epsilon is per person
+    cell_share: Fraction  # that of cells, if epsilon is per person
 
-    def __init__(self, epsilon: Number, norm: str = "l1") -> None:
-        self._fill(epsilon, norm, None)
+    def __init__(self, epsilon: Number, norm: str = "l1", focus: Focus | None = None) -> None:
+        self._fill(epsilon, norm, None, levels_of(focus, "focus="))
 
     @classmethod
     def per_person(
-        cls, epsilon: Number, norm: str = "l1", *, attributes: Iterable[str] | None = None, to: str = "any value"
+        cls,
+        epsilon: Number,
+        norm: str = "l1",
+        *,
+        attributes: Iterable[str] | None = None,
+        to: str = "any value",
+        shares: Focus | None = None,
+        cell_share: Number = 1,
     ) -> Laplace:
         """Request a per-person epsilon; the plan derives epsilon per unit of distance.
 
@@ -60,42 +83,103 @@ class Laplace:
             Protect changes of these attributes only; by default of each attribute of the table.
         to
             ``"any value"``, or ``"some other value"`` to protect only a change to the nearest other value.
+        shares, cell_share
+            Totals whose noise is to be smaller, with their shares of epsilon, and that of cells: with
+            ``shares={"county": 1}, cell_share=3`` the epsilon of cells is three times that of the totals of counties.
         """
+        levels, share = levels_of(shares, "shares="), exact_in_range(cell_share, "Argument cell_share=")
+        if share != 1 and not levels:
+            raise InputError("Argument cell_share= requires shares=, of which cells have a part. Leave it out.")
         request = object.__new__(cls)
-        request._fill(epsilon, norm, Neighbours.of(attributes, to))
+        request._fill(epsilon, norm, Neighbours.of(attributes, to), levels, share)
         return request
 
-    def _fill(self, epsilon: Number, norm: str, neighbours: Neighbours | None) -> None:
+    def _fill(
+        self,
+        epsilon: Number,
+        norm: str,
+        neighbours: Neighbours | None,
+        focus: tuple[Level, ...],
+        cell_share: Fraction = ONE,
+    ) -> None:
         check_choice(norm, "Norm", ("l1", "l2"))
+        if focus and norm != "l1":
+            raise InputError("A focus must be in the l1 norm, got norm='l2'. Leave the norm out.")
         object.__setattr__(self, "epsilon", exact_in_range(epsilon, "Epsilon"))
         object.__setattr__(self, "norm", norm)
         object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "focus", focus)
+        object.__setattr__(self, "cell_share", cell_share)
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """Under a focus, what cells and the totals of each level weigh, up to a common factor; otherwise nothing."""
+        if not self.focus:
+            return ()
+        cells = self.epsilon if self.neighbours is None else self.cell_share
+        return (cells, *(level.weight for level in self.focus))
 
     def resolve(
         self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
     ) -> LaplaceMechanism:
         """The mechanism that gives neighbours at most the requested loss, rounded to the safe side."""
         if self.neighbours is None:
-            return LaplaceMechanism(self.epsilon, self.norm)
+            return LaplaceMechanism(self.epsilon, self.norm, self.focus)
         if distance is None:
             raise InputError(
                 f"The mechanism must state its loss per unit of distance, got {self!r}. Use plan.mechanism."
             )
-        return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
+        if not self.focus:
+            return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
+        unit = self.epsilon / distance.weighed(self.weights)
+        focus = tuple(
+            Level(level.axes, exact_in_range(level.weight * unit, f"The epsilon of {level.totals}"))
+            for level in self.focus
+        )
+        return LaplaceMechanism(exact_in_range(self.cell_share * unit, "Epsilon"), self.norm, focus)
+
+    def scaled(self, epsilon: Fraction) -> Laplace:
+        """The same noise at another epsilon: those of a focus change by the same factor."""
+        shares = {level.axes: level.weight for level in self.focus} or None
+        if self.neighbours is not None:
+            attributes, to = self.neighbours.attributes, self.neighbours.to
+            return Laplace.per_person(
+                epsilon, self.norm, attributes=attributes, to=to, shares=shares, cell_share=self.cell_share
+            )
+        factor = epsilon / self.epsilon
+        return Laplace(epsilon, self.norm, {level.axes: level.weight * factor for level in self.focus} or None)
 
     def __repr__(self) -> str:
         arguments = f"epsilon={shown(self.epsilon)}, norm={self.norm!r}"
+        focus = arguments_of(self.focus)
         if self.neighbours is None:
-            return f"Laplace({arguments})"
-        return f"Laplace.per_person({arguments}{self.neighbours.arguments()})"
+            return f"Laplace({arguments}{f', focus={focus}' if self.focus else ''})"
+        shares = f", shares={focus}, cell_share={shown(self.cell_share)}" if self.focus else ""
+        return f"Laplace.per_person({arguments}{self.neighbours.arguments()}{shares})"
 
 
 @dataclass(frozen=True)
 class LaplaceMechanism:
-    """Noise with probability proportional to exp(-epsilon |z|), epsilon per unit of distance."""
+    """Noise with probability proportional to exp(-epsilon |z|), epsilon per unit of distance.
 
-    epsilon: Fraction
+    Attributes
+    ----------
+    cell_epsilon
+        The epsilon of cells; without a focus it is that per unit of distance.
+    norm
+        How distance is measured.
+    focus
+        Totals with an epsilon of their own, which adds to the exponent that epsilon times the change of each.
+    """
+
+    cell_epsilon: Fraction
     norm: Norm
+    focus: tuple[Level, ...] = ()
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Epsilon per unit of distance, at most: a change of one cell by 1 changes a total of each focus by 1."""
+        return self.cell_epsilon + sum(level.weight for level in self.focus)
 
     @property
     def kind(self) -> Kind:
@@ -104,40 +188,52 @@ class LaplaceMechanism:
 
     @property
     def scale(self) -> Fraction:
-        """The width of the noise."""
-        return 1 / self.epsilon
+        """The width of the noise of cells."""
+        return 1 / self.cell_epsilon
 
     def loss(self, distance: Distance) -> Loss:
         """The privacy loss at a distance."""
-        return Loss(epsilon=epsilon_at(self.epsilon, distance))
+        if not self.focus:
+            return Loss(epsilon=epsilon_at(self.cell_epsilon, distance))
+        return Loss(epsilon=distance.weighed((self.cell_epsilon, *(level.weight for level in self.focus))))
 
     def law(self) -> str:
         """The weight of a noise vector z, in symbols."""
-        rate = "" if self.epsilon == 1 else f"{shown(self.epsilon)} "
-        return f"exp(-{rate}|z|{'₁' if self.norm == 'l1' else '₂'})"
+        rate = "" if self.cell_epsilon == 1 else f"{shown(self.cell_epsilon)} "
+        totals = "".join(f" - {shown(level.weight)} {level.symbol}" for level in self.focus)
+        return f"exp(-{rate}|z|{'₁' if self.norm == 'l1' else '₂'}{totals})"
 
     def statement(self) -> str:
         """The privacy loss per unit of distance, as a phrase."""
-        return f"epsilon {shown(self.epsilon)} per unit of {self.norm} distance"
+        if not self.focus:
+            return f"epsilon {shown(self.epsilon)} per unit of {self.norm} distance"
+        totals = ", ".join(f"{shown(level.weight)} per unit in {level.totals}" for level in self.focus)
+        return (
+            f"epsilon {shown(self.cell_epsilon)} per unit of l1 distance in cells, plus {totals}; together at most "
+            f"{shown(self.epsilon)} per unit of l1 distance"
+        )
 
     def facts(self) -> MechanismFacts:
         """The mechanism as a certificate states it."""
-        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.epsilon)})
+        focus = tuple((level.axes, str(level.weight)) for level in self.focus)
+        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.cell_epsilon)}, focus)
 
     @classmethod
     def from_facts(cls, facts: MechanismFacts) -> LaplaceMechanism:
         """The mechanism that a certificate states."""
         if set(facts.parameters) != {"epsilon"}:
             raise InputError("A Laplace mechanism in a certificate must have an epsilon and nothing else.")
-        return Laplace(facts.parameters["epsilon"], facts.norm).resolve()
+        if len(dict(facts.focus)) < len(facts.focus):
+            raise InputError("A focus in a certificate must be stated once.")
+        return Laplace(facts.parameters["epsilon"], facts.norm, dict(facts.focus)).resolve()
 
     def request(self) -> Laplace:
         """The request for it, per unit of distance."""
-        return Laplace(self.epsilon, self.norm)
+        return Laplace(self.cell_epsilon, self.norm, {level.axes: level.weight for level in self.focus})
 
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed."""
         return self == stated
 
     def __repr__(self) -> str:
-        return f"Laplace(epsilon={shown(self.epsilon)}, norm={self.norm!r})"
+        return repr(self.request())

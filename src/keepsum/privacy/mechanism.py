@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from keepsum.privacy.calibration import LatticeShape
 from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.focus import Level
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.neighbours import Neighbours
 
@@ -21,11 +22,15 @@ Kind: TypeAlias = Literal["laplace-l1", "laplace-l2", "gaussian"]
 
 @dataclass(frozen=True)
 class MechanismFacts:
-    """A mechanism as a certificate holds it: its name, its norm, and its exact parameters as text."""
+    """A mechanism as a certificate holds it: its name, its norm, and its exact parameters as text.
+
+    ``focus`` are the axes of totals with an epsilon of their own, each with that epsilon.
+    """
 
     name: str
     norm: Norm
     parameters: Mapping[str, str]
+    focus: tuple[tuple[tuple[str, ...], str], ...] = ()
 
 
 class Mechanism(Protocol):
@@ -42,6 +47,10 @@ class Mechanism(Protocol):
     @property
     def epsilon(self) -> Fraction | None:
         """Epsilon per unit of distance, if the loss is stated as one."""
+
+    @property
+    def focus(self) -> tuple[Level, ...]:
+        """Totals with an epsilon of their own."""
 
     @property
     def scale(self) -> Fraction:
@@ -76,6 +85,14 @@ class Request(Protocol):
     @property
     def neighbours(self) -> Neighbours | None:
         """Which changes of one person the loss covers; None for a loss per unit of distance."""
+
+    @property
+    def focus(self) -> tuple[Level, ...]:
+        """Totals with a weight of their own."""
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """Under a focus, what cells and the totals of each level weigh, up to a common factor; otherwise nothing."""
 
     def resolve(self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None) -> Mechanism:
         """The mechanism, given the distance of those neighbours and the shape of the lattice."""

@@ -17,7 +17,7 @@ from fractions import Fraction
 from keepsum.planning.distances import AttributeDistance
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import CompiledPlan
-from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
 from keepsum.releasing.facts import (
@@ -33,7 +33,7 @@ from keepsum.releasing.facts import (
     SamplingRecord,
 )
 from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_follows
-from keepsum.releasing.records import pairs_are_plausible, sampling_record
+from keepsum.releasing.records import distance_record, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
 
@@ -61,6 +61,7 @@ class KnownMethod:
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
     "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
+    "nested_totals": KnownMethod("exact", ("l1",), ("nested",)),
     "column_splitting": KnownMethod("exact", ("l1",), ("table",), (0, 2)),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
@@ -130,12 +131,24 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     if not all(_attribute_agrees(stated, attribute) for stated, attribute in pairs):
         return False
     _ = plan.asked_distance  # refuses what cannot be requested
+    if not _within_agree(person, plan):
+        return False
     known = [stated.any_value for stated in person.attributes if stated.any_value is not None]
     if not known:
         return _distance_agrees(person.distance, plan.smallest_change)
-    longest = max(distance.length for distance in known)
-    exact = all(distance.exact for distance in known if distance.length == longest)
-    return person.distance == DistanceRecord(length=longest, exact=exact)
+    distances = [Distance(plan.mechanism.norm, d.length, d.exact, tuple(d.focused)) for d in known]
+    if plan.distances.alone is not None:
+        distances.append(plan.distances.alone)
+    return person.distance == distance_record(farthest(distances, plan.blocks.weights))
+
+
+def _within_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
+    """Whether changes within focused totals are the computed ones, or not stated."""
+    computed = plan.distances.within_levels
+    return len(person.within) == len(computed) and all(
+        stated is None or (found is not None and _distance_agrees(stated, found))
+        for stated, found in zip(person.within, computed, strict=True)
+    )
 
 
 def _attribute_agrees(stated: AttributeRecord, attribute: AttributeDistance) -> bool:
@@ -161,14 +174,22 @@ def _optional_agrees(stated: DistanceRecord | None, computed: Distance | None, u
 
 def _distance_agrees(stated: DistanceRecord, computed: Distance) -> bool:
     """Exact distances are equal; an upper bound may be larger than ours, which may be closer, but not smaller."""
+    if len(stated.focused) != len(computed.focused):
+        return False
+    stated_lengths, lengths = (stated.length, *stated.focused), (computed.length, *computed.focused)
     if stated.exact:
-        return computed.exact and stated.length == computed.length
-    return stated.length >= computed.length
+        return computed.exact and stated_lengths == lengths
+    return all(bound >= length for bound, length in zip(stated_lengths, lengths, strict=True))
 
 
 def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
     """Whether the per-person loss is that of the mechanism at the stated distance, rounded up."""
-    distance = Distance(drawn.norm, max(1, person.distance.length), person.distance.exact)
+    stated_distance = person.distance
+    if len(stated_distance.focused) != len(drawn.focus):
+        return False
+    distance = Distance(
+        drawn.norm, max(1, stated_distance.length), stated_distance.exact, tuple(stated_distance.focused)
+    )
     loss = drawn.loss(distance)
     stated = (person.epsilon, loss.epsilon), (person.delta, loss.delta), (person.rho, loss.rho)
     return all(_rounded_up(text, number) for text, number in stated)
@@ -227,7 +248,7 @@ def _form_is_plausible(block: BlockRecord) -> bool:
         return False
     if form.kind == "table":
         return len(form.shape) > 1 and min(form.shape) > 1 and _entries_are_plausible(form)
-    if form.kind == "regions":
+    if form.kind in ("regions", "nested"):
         return not form.shape and form.totals > 0
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)
 

@@ -24,6 +24,7 @@ from keepsum.releasing.facts import (
     AxisRecord,
     CarriedRecord,
     DomainRecord,
+    FocusRecord,
     InvariantsFile,
     KeptRecord,
     MarginRecord,
@@ -321,9 +322,11 @@ def rows_of(part: RowsPart, size: int) -> Rows:
 def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
     """A mechanism per unit of distance."""
     facts = mechanism.facts()
-    return MechanismRecord(name=facts.name, norm=facts.norm, parameters=dict(facts.parameters))
+    focus = [FocusRecord(axes=list(axes), epsilon=epsilon) for axes, epsilon in facts.focus]
+    return MechanismRecord(name=facts.name, norm=facts.norm, parameters=dict(facts.parameters), focus=focus)
 
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
     """The mechanism that a certificate states, with the sigma of the draw."""
-    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters))
+    focus = tuple((tuple(level.axes), level.epsilon) for level in record.focus)
+    return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus))

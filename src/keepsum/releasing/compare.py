@@ -33,7 +33,7 @@ class Alternative:
     @property
     def name(self) -> str:
         """What it is called."""
-        return NAMES[self.kind]
+        return f"{NAMES[self.kind]} with this focus" if self.plan.mechanism.focus else NAMES[self.kind]
 
     @property
     def exact(self) -> bool:
@@ -102,12 +102,16 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
     epsilon, delta = _person(plan)
     cell = _typical_cell(plan)
     listed: list[Alternative] = []
-    for kind, ask in _requests(plan.neighbours or Neighbours(), epsilon, delta).items():
+    requests = _requests(plan.neighbours or Neighbours(), epsilon, delta)
+    compared: list[tuple[Kind, bool]] = [(kind, kind == plan.mechanism.kind) for kind in requests]
+    if plan.mechanism.focus:
+        compared.append((plan.mechanism.kind, False))  # the same noise without a focus
+    for kind, is_own in compared:
         try:
             other = plan
-            if kind != plan.mechanism.kind:
+            if not is_own:
                 known = [plan, *(alternative.plan for alternative in listed)]
-                other = compile_plan(plan.invariants, ask(), plan.records, known)
+                other = compile_plan(plan.invariants, requests[kind](), plan.records, known)
             deviation = cell_deviation(other.blocks, cell)
         except (InputError, PlanError):  # a loss outside the range of the mechanism
             continue

@@ -56,7 +56,7 @@ def _table(plan: CompiledPlan) -> str:
 def _kept(plan: CompiledPlan) -> list[str]:
     height, rank = plan.invariants.height, plan.structure.rank
     if not height:
-        return ["nothing: every cell has independent noise"]
+        return ["nothing" if plan.mechanism.focus else "nothing: every cell has independent noise"]
     count = f"{height:,} total{'s' * (height != 1)}{totals_of(plan.records)}"
     independent = "" if rank == height else f", {rank:,} of them independent"
     return [plan.invariants.describe(), f"{count}{independent}, {NOT_PROTECTED[height == 1]}"]
@@ -117,8 +117,7 @@ def person_statements(plan: CompiledPlan) -> PersonStatements:
 
 def _person(plan: CompiledPlan) -> list[str]:
     statements = person_statements(plan)
-    attributes = statements.person.attributes
-    lines = [statements.headline(), *(f"  {statements.attribute(attribute)}" for attribute in attributes)]
+    lines = [statements.headline(), *(f"  {line}" for line in statements.changes())]
     if plan.neighbours not in (None, Neighbours()):
         lines.append(statements.asked())
     if (plan.structure.part == FREE).any():

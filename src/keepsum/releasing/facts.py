@@ -165,6 +165,13 @@ class InvariantsFile(Record, frozen=True):
 # -- the guarantee ----------------------------------------------------------------------------------
 
 
+class FocusRecord(Record, frozen=True):
+    """Totals with an epsilon of their own, which makes their noise smaller."""
+
+    axes: Annotated[list[str], Meta(description="The axes of the margin; none for the grand total.")]
+    epsilon: Parameter
+
+
 class MechanismRecord(Record, frozen=True):
     """The noise, with its parameters per unit of distance."""
 
@@ -177,6 +184,13 @@ class MechanismRecord(Record, frozen=True):
             "calibration, or with the rho that it was calibrated to."
         ),
     ]
+    focus: Annotated[
+        list[FocusRecord],
+        Meta(
+            description="Noise z has probability proportional to exp(-epsilon |z|), times exp(-epsilon_g |z(g)|) for "
+            "each of these totals g, z(g) the sum of z over its cells."
+        ),
+    ] = []
 
 
 class DistanceRecord(Record, frozen=True):
@@ -184,6 +198,10 @@ class DistanceRecord(Record, frozen=True):
 
     length: Annotated[int, Meta(ge=1, description="The l1 distance, or the square of the l2 distance.")]
     exact: Annotated[bool, Meta(description="If not, an upper bound.")]
+    focused: Annotated[
+        list[Annotated[int, Meta(ge=0)]],
+        Meta(description="Of the same change, the l1 distance in the totals of each focus; empty without a focus."),
+    ] = []
 
 
 class AttributeRecord(Record, frozen=True):
@@ -214,6 +232,13 @@ class PersonRecord(Record, frozen=True):
     rho: RoundedUp | None
     attributes: list[AttributeRecord]
     asked: AskedRecord | None
+    within: Annotated[
+        list[DistanceRecord | None],
+        Meta(
+            description="For each focus, the largest change of one person between two cells of one of its totals; null "
+            "if it is not known, or there is none."
+        ),
+    ] = []
 
 
 class SamplingRecord(Record, frozen=True):
@@ -238,7 +263,7 @@ class SamplingRecord(Record, frozen=True):
 class FormRecord(Record, frozen=True):
     """The form of a block."""
 
-    kind: Literal["free", "sums", "table", "regions"]
+    kind: Literal["free", "sums", "nested", "table", "regions"]
     regions: Annotated[int, Meta(description="Sets of cells that are in the same totals.")]
     totals: int
     smallest: Annotated[int, Meta(description="The cells of the smallest region.")]
@@ -332,6 +357,9 @@ class AccuracyRecord(Record, frozen=True):
     conservative: Annotated[
         bool, Meta(description="Whether some margins are proved bounds, too long rather than too short.")
     ] = False
+    focused_margins: Annotated[
+        list[int], Meta(description="The median margin of error over the totals of each focus.")
+    ] = []
 
 
 class NonNegativeRecord(Record, frozen=True, tag="nonnegative", tag_field="kind"):

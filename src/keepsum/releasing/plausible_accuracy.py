@@ -6,6 +6,7 @@ import math
 
 from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.accuracy.law import cell_law
+from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import accuracy
 from keepsum.accuracy.simulation import FEWEST_WIDE_DRAWS
 from keepsum.planning.plan import CompiledPlan
@@ -28,7 +29,7 @@ def least_margin(plan: CompiledPlan, level: float) -> int:
     if plan.mechanism.kind == "gaussian":
         r = math.exp(-change.length / (2 * scale**2))
         return int(1 / (1 + 2 * r) < level)
-    exponent = float(change.value) / scale
+    exponent = float(plan.mechanism.loss(change).epsilon or 0) if plan.mechanism.focus else float(change.value) / scale
     r = math.exp(-exponent)
     tail = (1 - level) * (1 + r) / 2
     return 0 if not 0 < tail < 1 or not exponent else max(0, math.ceil(-math.log(tail) / exponent * (1 - 1e-9)) - 1)
@@ -42,6 +43,8 @@ def _is_computed(plan: CompiledPlan) -> bool:
 def accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
     """Whether the typical margin of error is the computed one, or can have been simulated."""
     stated = facts.accuracy
+    if len(stated.focused_margins) != len(facts.mechanism.focus) or min(stated.focused_margins, default=0) < 0:
+        return False
     if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws, stated.simulated_error) < 0:
         return False
     if stated.simulated_draws or stated.conservative:
@@ -52,7 +55,7 @@ def accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: Released
             return False
     if released is None or not _is_computed(plan):
         return released is None or stated.simulated_draws > 0 or stated.conservative
-    computed = accuracy_record(accuracy(plan.blocks, stated.level))
+    computed = accuracy_record(accuracy_by_level(plan.blocks, stated.level))
     if stated.simulated_draws:  # by a version that could not compute it
         return abs(stated.typical_margin - computed.typical_margin) <= max(2, computed.typical_margin // 4)
     return stated == computed

@@ -54,12 +54,13 @@ def person_record(plan: CompiledPlan) -> PersonRecord:
         asked=None
         if asked is None
         else AskedRecord(attributes=None if asked.attributes is None else list(asked.attributes), to=asked.to),
+        within=[None if found is None else distance_record(found) for found in plan.distances.within_levels],
     )
 
 
 def distance_record(distance: Distance) -> DistanceRecord:
     """A distance; its norm is that of the mechanism."""
-    return DistanceRecord(length=distance.length, exact=distance.exact)
+    return DistanceRecord(length=distance.length, exact=distance.exact, focused=list(distance.focused))
 
 
 def _attribute_record(attribute: AttributeDistance) -> AttributeRecord:
@@ -227,4 +228,5 @@ def accuracy_record(accuracy: Accuracy) -> AccuracyRecord:
         simulated_draws=accuracy.draws,
         simulated_error=float(f"{accuracy.error:.3g}"),
         conservative=accuracy.basis == "conservative",
+        focused_margins=[totals.accuracy.typical for totals in accuracy.levels],
     )

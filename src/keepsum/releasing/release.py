@@ -19,8 +19,8 @@ import numpy as np
 
 from keepsum._text import shown_name, type_of
 from keepsum.accuracy.disclosure import Bounds, bounded_cells
+from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import Accuracy
-from keepsum.accuracy.margins import accuracy as margins_of_error
 from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning, PlanError
 from keepsum.planning.describe import describe_alternatives
 from keepsum.planning.plan import CompiledPlan
@@ -182,7 +182,7 @@ def prepare(
         _check_foreseen_delta(plan, accept_delta)
         plan = plan.certify(progress=progress)
     _check_delta(plan, accept_delta)
-    accuracy = margins_of_error(plan.blocks, LEVEL)
+    accuracy = accuracy_by_level(plan.blocks, LEVEL)
     bounds = bounded_cells(plan.structure, table.counts, accuracy.margins)
     guarantee = guarantee_record(plan)
     exposure = exposure_record(plan, len(bounds.cells), bounds.not_checked)

@@ -36,7 +36,7 @@ def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> li
         ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
         ("Blocks", block_lines(facts.guarantee.blocks)),
         ("Guarantee", guarantee_lines(guarantee)),
-        (person.title, [person.headline(), *(f"  {person.attribute(record)}" for record in person.person.attributes)]),
+        (person.title, [person.headline(), *(f"  {line}" for line in person.changes())]),
         ("Accuracy", [_accuracy(facts), *margin_lines(person.records)]),
         ("Pinned cells", _pinned(facts)),
         ("Bounded cells", [_bounded(facts)]),
@@ -67,7 +67,7 @@ def _axis(axis: AxisRecord) -> str:
 def _kept(facts: ReleaseFacts) -> list[str]:
     height = _height(facts)
     if not height:
-        return ["nothing: every cell has independent noise"]
+        return ["nothing" if facts.mechanism.focus else "nothing: every cell has independent noise"]
     count = _count(height, "total") + totals_of(records_of(facts.records))
     return [kept_totals(facts.kept, facts.domain), f"{count}, {NOT_PROTECTED[height == 1]}"]
 
@@ -80,7 +80,11 @@ def _accuracy(facts: ReleaseFacts) -> str:
     stated = facts.accuracy
     words = accuracy_source(stated)
     typical = f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell"
-    return f"{typical}, {words}" if words else typical
+    totals = "".join(
+        f"; ±{margin:,} per total of {' × '.join(focus.axes)}" if focus.axes else f"; ±{margin:,} of the grand total"
+        for focus, margin in zip(facts.mechanism.focus, stated.focused_margins, strict=False)
+    )
+    return f"{typical}, {words}{totals}" if words else f"{typical}{totals}"
 
 
 def _pinned(facts: ReleaseFacts) -> list[str]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from keepsum.accuracy.words import Basis, words_of_basis
+from keepsum.errors import InputError
 from keepsum.planning.describe import METHODS, describe_alternatives, describe_form, describe_sampler
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee, SamplingError
@@ -104,7 +106,9 @@ def guarantee_lines(guarantee: Guarantee) -> list[str]:
 
 
 def _distance(mechanism: Mechanism, record: DistanceRecord) -> Distance:
-    return Distance(mechanism.norm, record.length, record.exact)
+    if record.focused and len(record.focused) != len(mechanism.focus):
+        raise InputError("Distances of the certificate must say what they change in the totals of each focus.")
+    return Distance(mechanism.norm, record.length, record.exact, tuple(record.focused))
 
 
 def per_unit(records: Records | None) -> str:
@@ -178,6 +182,8 @@ class PersonStatements:
         loss = f"{per_unit(self.records)} {self._loss(self.person.distance)}"
         if self.records is not None and self.records.max_rows is not None and self.bounded:
             loss += f", per person of at most {_count(self.records.max_rows, 'record')}"
+        if self._length(_distance(self.guarantee.mechanism, self.person.distance)) == 1:
+            return f"{loss}, which is more than for a change of any one attribute{self._except(attributes)}"
         return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
 
     def attribute(self, attribute: AttributeRecord) -> str:
@@ -185,7 +191,7 @@ class PersonStatements:
         clauses: list[str] = []
         if attribute.any_value is not None and attribute.other_value is not None:
             clauses.append(f"to any value {self._loss(attribute.any_value)}")
-            if attribute.other_value.length < attribute.any_value.length:
+            if self._cost(attribute.other_value) < self._cost(attribute.any_value):
                 clauses.append(f"to the nearest other value {self._loss(attribute.other_value)}")
         elif not attribute.unknown_cells:
             return f"{attribute.axis}: not protected; no change of it keeps the totals"
@@ -206,9 +212,29 @@ class PersonStatements:
         concerned = [a for a in attributes if neighbours.attributes is None or a.axis in neighbours.attributes]
         covered = [a.any_value if neighbours.to == "any value" else a.other_value for a in concerned]
         distances = [distance for distance in covered if distance is not None]
-        farthest = max(distances, key=lambda distance: (distance.length, not distance.exact), default=None)
+        farthest = max(distances, key=lambda distance: (self._cost(distance), not distance.exact), default=None)
         loss = self._loss(farthest or self.person.distance)
         return f"For the requested neighbours, a change of {neighbours}: {loss}{self._except(concerned)}"
+
+    def changes(self) -> list[str]:
+        """The loss for a change of each attribute, and for changes within one total of a focus."""
+        return [*(self.attribute(attribute) for attribute in self.person.attributes), *self.levels()]
+
+    def levels(self) -> list[str]:
+        """The loss for a change within one of the totals of each focus, which is smaller than elsewhere."""
+        focus = self.guarantee.mechanism.focus
+        return [
+            f"within one total of {' × '.join(level.axes)}: {self._loss(record)}"
+            for level, record in zip(focus, self.person.within, strict=False)
+            if record is not None and level.axes
+        ]
+
+    def _cost(self, record: DistanceRecord) -> Fraction | int:
+        """What orders distances: the length, or under a focus the loss."""
+        mechanism = self.guarantee.mechanism
+        if not mechanism.focus:
+            return record.length
+        return mechanism.loss(_distance(mechanism, record)).epsilon or 0
 
     def all_exact(self) -> bool:
         """Whether every distance is exact."""
@@ -219,8 +245,14 @@ class PersonStatements:
         """'epsilon 1 (l1 distance 4: two people swap cells)', and what sampling adds to it."""
         distance = _distance(self.guarantee.mechanism, record)
         change = f": {self._change(distance)}" if people else ""
-        loss = f"{self.guarantee.mechanism.loss(distance)} ({distance.norm} distance {distance}{change})"
+        totals = self._in_totals(distance)
+        loss = f"{self.guarantee.mechanism.loss(distance)} ({distance.norm} distance {distance}{totals}{change})"
         return loss + self.guarantee.sampling_addition(distance)
+
+    def _in_totals(self, distance: Distance) -> str:
+        """What a change does to focused totals: ', 2 in totals of state'."""
+        pairs = zip(self.guarantee.mechanism.focus, distance.focused, strict=False)
+        return "".join(f", {changed:,} in {level.totals}" for level, changed in pairs if changed)
 
     def _change(self, distance: Distance) -> str:
         """Who moves in a change of one attribute, which takes from one cell and gives to another.
@@ -231,6 +263,8 @@ class PersonStatements:
         changes, length = changes_of(self.records), self._length(distance)
         each = "" if changes == 1 else f"for each of {changes:,} records, "
         one, many = ("person", "people") if self.records is None else ("record", "records")
+        if length == 1:
+            return f"{each}one {one} more or fewer"
         if length == 2:
             return f"{each}one {one} changes cells"
         if not self.margins:

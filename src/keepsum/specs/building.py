@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -29,18 +30,30 @@ OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit")
 
 def noise_of(noise: Noise) -> Request:
     """The mechanism."""
+    return _laplace(noise) if noise.kind in (None, "laplace") else _gaussian(noise)
+
+
+def _laplace(noise: Noise) -> Laplace:
+    for name in ("delta", "rho", "sigma", "calibration"):
+        if getattr(noise, name) is not None:
+            raise InputError(f"Option --{name} requires --mechanism gaussian. Leave it out for Laplace noise.")
+    if noise.epsilon is None:
+        raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
+    norm = "l1" if noise.norm is None else noise.norm
+    person, focus = _person(noise), focus_of(noise)
+    if noise.cell_share is not None and (focus is None or person is None):
+        raise InputError("Option --cell-share requires --per-person and --focus, whose values are then shares.")
+    if person is None:
+        return Laplace(noise.epsilon, norm, focus)
+    share = 1 if noise.cell_share is None else noise.cell_share
+    return Laplace.per_person(noise.epsilon, norm, shares=focus, cell_share=share, **person)
+
+
+def _gaussian(noise: Noise) -> Gaussian:
     parameters = {name: getattr(noise, name) for name in ("epsilon", "delta", "rho", "sigma")}
     person = _person(noise)
-    if noise.kind in (None, "laplace"):
-        for name in ("delta", "rho", "sigma", "calibration"):
-            if getattr(noise, name) is not None:
-                raise InputError(f"Option --{name} requires --mechanism gaussian. Leave it out for Laplace noise.")
-        if noise.epsilon is None:
-            raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
-        norm = "l1" if noise.norm is None else noise.norm
-        if person is None:
-            return Laplace(noise.epsilon, norm)
-        return Laplace.per_person(noise.epsilon, norm, **person)
+    if noise.focus or noise.cell_share is not None:
+        raise InputError("Option --focus requires Laplace noise. Leave it out, or leave out --mechanism gaussian.")
     if noise.norm == "l1":
         raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
     if noise.calibration is not None and noise.epsilon is None:
@@ -53,6 +66,19 @@ def noise_of(noise: Noise) -> Request:
             "Option --sigma must not be combined with --per-person, because it is not a privacy loss. Pass --rho."
         )
     return Gaussian.per_person(**parameters, calibration=calibration, **person)
+
+
+def focus_of(noise: Noise) -> dict[str | tuple[str, ...], Any] | None:
+    """The focus, by tuples of axes; None without one."""
+    if not noise.focus:
+        return None
+    focus: dict[str | tuple[str, ...], Any] = {}
+    for key, weight in noise.focus.items():
+        axes = tuple(name.strip() for name in next(csv.reader([key], skipinitialspace=True), []))
+        if axes in focus:
+            raise InputError(f"Option --focus must name different totals, got {key!r} twice.")
+        focus[axes] = weight
+    return focus
 
 
 def _person(noise: Noise) -> dict[str, Any] | None:
@@ -96,11 +122,12 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
 
 
 def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Table:
-    """The table in a file; a column named in a kept margin is an axis even if it contains numbers."""
+    """The table in a file; a column named in a kept margin, or a focus, is an axis even if it contains numbers."""
     source = spec.source
     if data == "-" and sys.stdin is None:
         raise InputError("Standard input must be open to read a table from it, but it is closed.")
     named = [name for margin in spec.keep.margins or [] for name in _names_of(margin)]
+    named += [name for axes in focus_of(spec.mechanism) or {} for name in axes]
     declared = Declared.checked(
         source.count or DEFAULT_COUNT,
         spec.axes.names or None,
@@ -208,7 +235,7 @@ def kept_of(spec: Spec, table: Table) -> Invariants:
         invariants = invariants + subsets(named, table.domain, "[[keep.subset]]")
     if len(set(invariants.names)) < invariants.height:
         raise InputError("Kept totals must have different names. Rename the totals in the files of --keep-file.")
-    if not invariants.height:
+    if not invariants.height and not spec.mechanism.focus:
         raise InputError("At least one total must be kept. Pass --keep, --keep-total or --keep-file.")
     return invariants
 

@@ -85,7 +85,10 @@ class Keep(Part, frozen=True):
 
 
 class Noise(Part, frozen=True):
-    """The mechanism and its parameters; see ``ks.Laplace`` and ``ks.Gaussian``."""
+    """The mechanism and its parameters; see ``ks.Laplace`` and ``ks.Gaussian``.
+
+    A key of ``focus`` is an axis, or several with commas between them; with ``per_person`` its values are shares.
+    """
 
     kind: Literal["laplace", "gaussian"] | None = None
     epsilon: Number | None = None
@@ -97,6 +100,8 @@ class Noise(Part, frozen=True):
     attributes: list[str] | None = None
     to: str | None = None
     calibration: str | None = None
+    focus: dict[str, Number] | None = None
+    cell_share: Number | None = None
 
 
 class Postprocess(Part, frozen=True):

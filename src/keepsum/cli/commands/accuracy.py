@@ -141,6 +141,11 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
         return job
     if wanted is None:
         raise InputError("Option --epsilon must be given, or --target-moe 10 to find it for that margin of error.")
+    if noise.focus and not noise.per_person:
+        raise InputError(
+            "Option --target-moe requires --per-person where there is a --focus, so that its values are shares of the "
+            "epsilon that is found."
+        )
     name = "rho" if noise.kind == "gaussian" and noise.delta is None else "epsilon"
     filled = msgspec.structs.replace(noise, **{name: START})
     return replace(job, spec=msgspec.structs.replace(job.spec, mechanism=filled))

@@ -143,6 +143,7 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
             "distance": made.person_distance,
             "reading": statements.headline(),
             "attributes": {record.axis: statements.attribute(record) for record in statements.person.attributes},
+            "within": statements.levels(),
         },
         "sampling": made.guarantee.sampling,
         "blocks": [

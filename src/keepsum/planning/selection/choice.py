@@ -18,6 +18,7 @@ Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
 Method: TypeAlias = Literal[
     "independent_cells",  # cells under no total
     "part_by_part",  # l1 Laplace: cells given their sum
+    "nested_totals",  # l1 Laplace: nested totals, focused or kept, each given the one around it
     "column_splitting",  # l1 Laplace: rejection, the columns of a table split along a tree
     "layer_splitting",  # l1 Laplace: rejection, the layers of a three-way table split along a tree
     "solved_regions",  # l1 Laplace: rejection, the widest regions solved for
@@ -33,6 +34,7 @@ ReasonKind: TypeAlias = Literal[
     "too_many_equations",  # limit: coefficients of the equations that an exact sampler solves
     "too_many_totals",  # limit: overlapping totals, where there is a fixed one
     "table_too_large",  # for an exact sampler at this epsilon
+    "sums_too_wide",  # focused totals, for the tables of an exact sampler
     "large_coefficients",  # of the equations that an exact sampler solves
     "rarely_accepted",  # limit: cells per accepted draw; acceptance, where it was measured
     "block_too_large",  # for a chain

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from keepsum.lattice.structure import Block, Structure
 from keepsum.planning.groups import BlockGroup
+from keepsum.planning.nested import Nested
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy.mechanism import Kind, Mechanism
 
@@ -49,14 +50,22 @@ def selection_of(kind: Kind) -> Selection:
             return Selection(gaussian.choose_free, gaussian.choose_sums, gaussian.choose_overlap)
 
 
-def select(structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism) -> tuple[Choice, ...]:
+def select(
+    structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism, nested: Nested | None = None
+) -> tuple[Choice, ...]:
     """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
     selection = selection_of(mechanism.kind)
-    choices = tuple(_choose(selection, structure, group, mechanism) for group in groups)
+    choices = tuple(_choose(selection, structure, group, mechanism, nested) for group in groups)
     return choices if selection.together is None else selection.together(choices, mechanism)
 
 
-def _choose(selection: Selection, structure: Structure, group: BlockGroup, mechanism: Mechanism) -> Choice:
+def _choose(
+    selection: Selection, structure: Structure, group: BlockGroup, mechanism: Mechanism, nested: Nested | None
+) -> Choice:
+    if group.form.kind == "nested" and nested is not None:
+        from keepsum.planning.selection.focused import choose_nested  # only l1 Laplace noise has a focus
+
+        return choose_nested(nested, mechanism)
     if group.form.kind == "free":
         return selection.free(structure, mechanism)
     if group.form.kind == "sums":

@@ -141,6 +141,14 @@ class Stream:
             value = value << 64 | self.word()
         return value >> (-count % 64)
 
+    def below(self, n: int) -> int:
+        """A uniform integer below n: as many bits as n - 1 has, drawn again where they are n or more."""
+        width = (n - 1).bit_length()
+        while True:
+            value = self.bits(width) if width else 0
+            if value < n:
+                return value
+
     @property
     def extra(self) -> Stream:
         """A second stream, read only to settle ties, so that a tie does not move the words behind it."""
@@ -215,7 +223,7 @@ class Rng:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise InputError(f"The bound must be a whole number from 1, got {given(n)}.")
         with self._lock.here():
-            return _below(self._stream, int(n))
+            return self._stream.below(int(n))
 
     def bernoulli(self, p: Fraction | int) -> bool:
         """True with probability p exactly, p rational."""
@@ -250,15 +258,6 @@ class Rng:
 
     def __repr__(self) -> str:
         return "Rng(seeded, not for publication)" if self.seeded else "Rng(keyed by the operating system)"
-
-
-def _below(stream: Stream, n: int) -> int:
-    """Uniform below n: as many bits as n - 1 has, drawn again where they are n or more."""
-    width = (n - 1).bit_length()
-    while True:
-        value = stream.bits(width) if width else 0
-        if value < n:
-            return value
 
 
 def rng(seed: int | str | None = None) -> Rng:

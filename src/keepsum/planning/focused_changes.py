@@ -1,0 +1,215 @@
+"""What a change of one person costs under a focus, where kept totals do not overlap.
+
+A change takes from a cell i and gives to a cell j. Of the vectors that keep every total and do so, those that change
+the fewest counts are considered, and of these the one with the largest loss: it may change focused totals more than
+others. Within a part (cells under no total, or a region with a kept sum) that is a move from i to j. Between parts it
+is a vector in each: a single count in a cell under no total, and in a region a move to or from any of its other cells.
+
+Cells that count in the same focused totals of the same part form a *class*, which is all that costs depend on. Costs
+are compared as whole numbers, weights being brought to a common denominator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from keepsum._arrays import IntArray, ranked
+from keepsum.planning.change_classes import Best, Classes, Elsewhere, Kinds, Vectors, best_other, by_class, move
+from keepsum.planning.groups import BlockGroup
+from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
+from keepsum.privacy.distance import Distance
+
+MOST_WORK = 2 * 10**7  # pairs of classes that are compared
+LARGEST_WEIGHT = 2**50  # so that a few of them add up in 64 bits
+FEW_STARTS = 8
+NO_CHANGE = -(2**62)
+
+
+class FocusedChanges:
+    """The costs of changes.
+
+    Parameters
+    ----------
+    nested
+        The focused totals.
+    weights
+        What cells and the totals of each level weigh.
+    """
+
+    def __init__(self, nested: Nested, weights: Sequence[Fraction]) -> None:
+        self.nested, self._given = nested, tuple(weights)
+        common = math.lcm(*(weight.denominator for weight in weights))
+        self.weights = [int(weight * common) for weight in weights]
+        self.cells = np.flatnonzero(nested.part != NOWHERE)
+        self.classes = Classes.of(nested.part[self.cells], nested.labels[:, self.cells])
+
+    @property
+    def possible(self) -> bool:
+        """Whether costs can be computed: in numbers of 64 bits, and with few classes in each part."""
+        sizes = np.bincount(self.classes.part)
+        return max(self.weights) < LARGEST_WEIGHT and int((sizes.astype(np.float64) ** 2).sum()) <= MOST_WORK
+
+    def proportional_to(self, weights: Sequence[Fraction]) -> bool:
+        """Whether other weights order changes alike, because they differ by a common factor."""
+        return all(a * self._given[0] == b * weights[0] for a, b in zip(weights, self._given, strict=True))
+
+    def group(self) -> BlockGroup:
+        """All trees as one group of blocks."""
+        nested = self.nested
+        cells, form = int((nested.home >= 0).sum()), nested.form
+        return BlockGroup(form, 1, cells, cells - nested.roots, nested.roots, self._smallest())
+
+    def _smallest(self) -> Distance:
+        """The smallest change through a cell of a tree, for the cell where it is dearest, or an upper bound."""
+        if self.possible:
+            focused = np.unique(self.classes.of_cell[self.nested.home[self.cells] >= 0])
+            vectors = self._through
+            return vectors.distance(int(focused[vectors.costs[focused].argmax()]))
+        length = 2 if self.nested.roots else 1
+        return Distance("l1", length, exact=False, focused=(length,) * len(self.nested.margins))
+
+    @cached_property
+    def alone(self) -> Distance | None:
+        """The dearest change of a single count, where cells are under no total; None where none are.
+
+        A move within totals that are focused on costs less than that.
+        """
+        free = np.flatnonzero(self.classes.part == FREE_PART)
+        if not len(free):
+            return None
+        if not self.possible:
+            return Distance("l1", 1, exact=False, focused=(1,) * len(self.nested.margins))
+        return self._through.distance(int(free[self._through.costs[free].argmax()]))
+
+    # -- vectors -----------------------------------------------------------------------------------------
+
+    def _moves(self, one: int, others: IntArray) -> tuple[IntArray, IntArray]:
+        """What moves from a class to others of its part cost, and the changes of focused totals, level by level."""
+        labels = self.classes.labels
+        mine, theirs = labels[:, [one]], labels[:, others]
+        changed = np.where(mine == theirs, 0, (mine >= 0).astype(np.int64) + (theirs >= 0))
+        return 2 * self.weights[0] + np.tensordot(self.weights[1:], changed, 1), changed
+
+    @cached_property
+    def _through(self) -> Vectors:
+        """The dearest of the shortest vectors through a cell of each class, that stay within its part."""
+        classes = self.classes
+        focused = (classes.labels >= 0).astype(np.int64)
+        lengths = np.where(classes.part == FREE_PART, 1, 2)
+        for members in classes.by_part():
+            if classes.part[members[0]] == FREE_PART:
+                continue
+            for one in members.tolist():
+                others = members if classes.sizes[one] > 1 else members[members != one]
+                costs, changed = self._moves(one, others)
+                focused[:, one] = changed[:, int(costs.argmax())]
+        return Vectors(lengths, focused, self._costs(lengths, focused))
+
+    def _costs(self, lengths: IntArray, focused: IntArray) -> IntArray:
+        return np.asarray(self.weights[0] * lengths + np.tensordot(self.weights[1:], focused, 1))
+
+    # -- changes of an attribute ---------------------------------------------------------------------------
+
+    def of_attribute(self, codes: IntArray) -> tuple[Distance, Distance] | None:
+        """The changes to any value and to the nearest other value; None if there are too many pairs to compare."""
+        values, value = ranked(codes[self.cells])
+        kinds = Kinds.of(self.classes, value, values)
+        if kinds.work > MOST_WORK:
+            return None
+        dearest, nearest = Best(), Best()
+        elsewhere = kinds.elsewhere(self._through)
+        for members in kinds.by_part():
+            for any_value, other_value in self._from_part(kinds, members, elsewhere):
+                dearest.take(*any_value)
+                nearest.take(*other_value)
+        return dearest.distance, nearest.distance
+
+    def _from_part(
+        self, kinds: Kinds, members: IntArray, elsewhere: Elsewhere
+    ) -> Iterator[tuple[tuple[int, Distance], tuple[int, Distance]]]:
+        """For each kind in a part, the dearest change to any value, and that to the nearest other value."""
+        values, place = np.unique(kinds.value[members], return_inverse=True)
+        order = np.argsort(place, kind="stable")  # by value
+        starts = np.searchsorted(place[order], np.arange(len(values) + 1))
+        outside = elsewhere.ends(int(kinds.part[members[0]]), values)
+        for one, own in by_class(kinds.node[members], place):
+            costs, changed = self._moves(one, kinds.node[members[order]])
+            of_value = np.maximum.reduceat(costs, starts[:-1])
+            for value in own.tolist():
+                ends = [best_other(-of_value, value), best_other(of_value, value)]
+                found = []
+                for end, vector, sign in zip(ends, outside, (-1, 1), strict=True):
+                    inside = NO_CHANGE if end is None else sign * int(of_value[end])
+                    beyond = NO_CHANGE if vector is None else sign * self._joint_cost(one, vector)
+                    if end is not None and inside >= beyond:
+                        best = int(starts[end]) + int(costs[starts[end] : starts[end + 1]].argmax())
+                        found.append((sign * inside, move(changed[:, best])))
+                    elif vector is not None:
+                        found.append((sign * beyond, self._through.joined(one, vector)))
+                if found:
+                    other_value, any_value = found
+                    yield any_value, other_value
+
+    def _joint_cost(self, one: int, other: int) -> int:
+        """The cost of two vectors in different parts."""
+        return int(self._through.costs[one] + self._through.costs[other])
+
+    def moves_change_all(self, codes: IntArray) -> tuple[bool, bool]:
+        """Whether moves from some cell change a total of each level where they start, and another where they end.
+
+        Whether a move to some other value does, and whether moves to all other values do. Looked for from a few cells
+        only: it may be so although none is found.
+        """
+        labels, value, part = self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells]
+        inside = (labels >= 0).all(axis=0)
+        starts, values, to_some, to_all = np.flatnonzero(inside), ranked(value)[0], False, False
+        for one in starts[:: max(1, len(starts) // FEW_STARTS)].tolist():
+            far = inside & (part == part[one]) & (value != value[one]) & (labels != labels[:, [one]]).all(axis=0)
+            to_some |= bool(far.any())
+            to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
+        return to_some, to_all
+
+    @property
+    def changes_all_twice(self) -> bool:
+        """Whether the dearest change through any cell of a region changes two totals of every level."""
+        in_regions = self.classes.part != FREE_PART
+        return self.possible and bool((self._through.focused[:, in_regions] == 2).all())
+
+    # -- changes within a total ----------------------------------------------------------------------------
+
+    def within(self, level: int) -> Distance | None:
+        """The dearest change between two cells of one total of a level; None if no total has two cells that can change.
+
+        None as well if there are too many pairs to compare.
+        """
+        margin = self.nested.margins[level]
+        total = margin.domain.marginal_index(margin.axes)[self.cells]
+        count = len(self.classes.part)
+        pairs, sizes = np.unique(total * count + self.classes.of_cell, return_counts=True)
+        node, total = pairs % count, pairs // count
+        cuts = np.flatnonzero(np.diff(total)) + 1
+        if int((np.diff([0, *cuts, len(node)]).astype(np.float64) ** 2).sum()) > MOST_WORK:
+            return None
+        best = Best()
+        for nodes, times in zip(np.split(node, cuts), np.split(sizes, cuts), strict=True):
+            self._within_total(nodes, times, best)
+        return None if best.cost is None else best.distance
+
+    def _within_total(self, nodes: IntArray, times: IntArray, best: Best) -> None:
+        part, vectors = self.classes.part[nodes], self._through
+        for place, one in enumerate(nodes.tolist()):
+            near = part == part[place]
+            near[place] = times[place] > 1
+            others, far = nodes[near], nodes[part != part[place]]
+            if len(others):
+                costs, changed = self._moves(one, others)
+                chosen = int(costs.argmax())
+                best.take(int(costs[chosen]), move(changed[:, chosen]))
+            if len(far):
+                other = int(far[vectors.costs[far].argmax()])
+                best.take(self._joint_cost(one, other), vectors.joined(one, other))

@@ -1,0 +1,174 @@
+"""Laws of cells and totals under a focus, against enumeration, and margins of error that follow from them."""
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum.accuracy import simulation
+from keepsum.accuracy.focused import FocusedNoise
+from keepsum.accuracy.margins import accuracy as cell_accuracy
+from keepsum.accuracy.query_laws import BoundLaw, ExactLaw
+from keepsum.accuracy.sum_margins import sum_accuracy
+from keepsum.accuracy.sum_pieces import SumPieces
+
+PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c", "d"]}}, within={"county": "state"})
+PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
+BOX = np.indices((31,) * 4).reshape(4, -1).T - 15
+CASES = [
+    (PLACES, [], {"state": "1/2", (): "1/3"}),
+    (PLACES, [[]], {"state": "1/2"}),
+    (PAIRS, [], {("county", "sex"): 1, "county": "1/3"}),
+]
+COUNTIES = ks.Domain(
+    {"state": ["s"], "county": {"s": [f"c{k}" for k in range(62)]}, "cell": list(range(20))}, within={"county": "state"}
+)
+
+
+def plan_of(domain, keep, focus, epsilon=1):
+    return ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(epsilon, focus=focus))
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+def test_laws_of_queries_are_those_of_enumeration(domain, keep, focus):
+    plan = plan_of(domain, keep, focus)
+    chances = np.exp(plan.noise.log_pmf(BOX, constant=False))
+    chances /= chances.sum()
+    for query in ([1, 1, 0, 0], [2, 2, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0], [0, -3, 0, 0]):
+        law = plan.noise.law(query)
+        assert isinstance(law, ExactLaw)
+        values = BOX @ np.array(query)
+        assert law.variance == pytest.approx(float(chances @ values**2), rel=1e-4, abs=1e-12)
+        for value in range(-6, 7):
+            assert law.pmf(value) == pytest.approx(float(chances[values == value].sum()), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "focus", "state", "county", "cell"),
+    [
+        ("0.5", None, 98.6, 12.5, 2.8),
+        ("0.3", {"state": "0.1", "county": "0.1"}, 13.6, 10.0, 4.5),
+        ("1/6", {"state": "1/6", "county": "1/6"}, 8.3, 7.8, 8.0),
+        ("1/4", {"county": "1/4"}, 41.8, 5.3, 5.3),
+    ],
+)
+def test_figures_of_a_state_with_62_counties_of_20_cells(epsilon, focus, state, county, cell):
+    noise = plan_of(COUNTIES, [], focus, epsilon).noise
+    found = [noise.variance(query) ** 0.5 for query in ({"state": "s"}, {"county": "c3"}, 0)]
+    assert [round(deviation, 1) for deviation in found] == [state, county, cell]
+
+
+def test_some_cells_of_a_total_have_a_known_law():
+    plan = plan_of(COUNTIES, [], {"state": "0.1", "county": "0.1"}, "0.3")
+    query = {"county": "c3", "cell": [0, 1, 2]}
+    drawn = plan.sample(20_000, ks.rng(seed=4)).reshape(-1, 62, 20)[:, 3, :3].sum(axis=1)
+    law = plan.noise.law(query)
+    assert law.basis == "exact"
+    assert law.variance == pytest.approx(float((drawn**2).mean()), rel=0.05)
+    for one, other in (((0,), (1,)), ((0,), tuple(range(1, 20)))):  # all cells of the total are its sum
+        parts = [{"county": "c3", "cell": list(cells)} for cells in (one, other)]
+        both = {"county": "c3", "cell": [*one, *other]}
+        total = sum(plan.noise.variance(part) for part in parts) + 2 * plan.noise.covariance(*parts)
+        assert total == pytest.approx(plan.noise.variance(both), rel=0.05)
+
+
+def test_independent_totals_are_added_up():
+    plan = plan_of(COUNTIES, [], {"county": "0.1"}, "0.3")
+    one, both = plan.noise.law({"county": "c1"}), plan.noise.law({"county": ["c1", "c2"]})
+    assert both.basis == "exact"
+    assert both.variance == pytest.approx(2 * one.variance)
+    masses = np.concatenate([one.masses[:0:-1], one.masses])
+    wanted = np.convolve(masses, masses)[2 * len(one.masses) - 2 :]
+    np.testing.assert_allclose(both.masses[:50], wanted[:50], atol=1e-12)
+
+
+def test_other_sums_are_estimated_or_bounded_and_say_so():
+    plan = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
+    law = plan.noise.law({"cell": 3})
+    assert law.basis == "estimated"
+    bound = law.bound()
+    assert isinstance(bound, BoundLaw)
+    assert bound.reach(0.95) >= law.reach(0.95)
+    assert bound.variance >= law.variance
+
+
+def test_moments_of_pieces_are_bounded():
+    plan = plan_of(PLACES, [], {"state": "1/2"})
+    (piece,) = FocusedNoise.of(plan.blocks).pieces(plan.noise._weights({"state": "A"}))
+    places = np.arange(-400, 401)
+    chances = np.exp(-np.abs(places) / 2) * np.convolve(np.exp(-np.abs(places)), np.exp(-np.abs(places)), mode="same")
+    tilts = np.array([0.1, 0.5, 1.0, 0.97 * piece.largest_tilt])
+    exact = [np.log((chances * np.exp(tilt * places)).sum() / chances.sum()) for tilt in tilts]
+    bounds = piece.log_moments(tilts)
+    assert (bounds >= np.array(exact) - 1e-9).all()
+    np.testing.assert_allclose(bounds[:2], exact[:2], rtol=1e-4)
+    assert np.isinf(piece.log_moments(np.array([piece.largest_tilt])))
+
+
+def test_margins_of_cells_totals_and_all_at_once():
+    plan = plan_of(COUNTIES, [], {"state": "0.1", "county": "0.1"}, "0.3")
+    accuracy = plan.accuracy()
+    assert accuracy.basis == "exact"
+    assert set(accuracy.margins.tolist()) == {plan.noise.interval(0)[1]}
+    assert [level.axes for level in accuracy.levels] == [("state",), ("county",)]
+    for level, query in zip(accuracy.levels, ({"state": "s"}, {"county": "c0"}), strict=True):
+        assert level.accuracy.basis == "exact"
+        assert set(level.accuracy.margins.tolist()) == {plan.noise.interval(query)[1]}
+    assert str(accuracy) == "typical 95% margin of error ±9 per cell; ±29 per total of state; ±21 per total of county"
+    together = plan.accuracy(simultaneous=True)
+    drawn = np.abs(plan.sample(2000, ks.rng(seed=5))).max(axis=1)
+    assert together.basis == "estimated"
+    assert (drawn <= together.margins[0]).mean() > 0.93
+
+
+def test_sums_of_a_margin_are_those_asked_alone():
+    table = ks.Table(COUNTIES, np.zeros(COUNTIES.size, dtype=np.int64))
+    release = ks.release(table, [], ks.Laplace("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1))
+    counties, cells = release.marginal(["county"]), release.marginal(["cell"])
+    assert counties.accuracy().margins[5] == release.noise.interval({"county": "c5"})[1]
+    assert counties.deviations[5] ** 2 == pytest.approx(release.noise.variance({"county": "c5"}))
+    assert cells.accuracy().basis == "exact"
+    kept = ks.release(table, [[]], ks.Laplace("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1)).marginal(["cell"])
+    assert kept.accuracy().basis == "estimated"
+    assert kept.deviations[3] ** 2 == pytest.approx(cells.deviations[3] ** 2, rel=0.2)
+
+
+def test_sums_alike_under_a_focus_are_one_kind():
+    counties = {"A": ["a", "b"], "B": ["c", "d"], "C": ["e", "f", "g"]}
+    domain = ks.Domain({"state": list(counties), "county": counties}, within={"county": "state"})
+    plan = plan_of(domain, [], {"state": "1/2"})
+    sums, focused = domain.marginal_index(("state",)), FocusedNoise.of(plan.blocks)
+    outside = SumPieces.find(plan.blocks.noise_structure, sums, 3)
+    pieces = outside.with_focused(focused.pieces_of_sums(sums, 3))
+    assert pieces.focus_known
+    assert pieces.of_sum.tolist() == [0, 0, 1]  # the third state has more cells
+    assert [len(kind) for kind in pieces.kinds] == [1, 1]
+    assert not outside.with_focused([{}, None, {}]).focus_known
+
+
+def test_margins_of_totals_at_once_divide_what_may_go_wrong_where_nothing_is_simulated(monkeypatch):
+    plan = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
+    sums = COUNTIES.marginal_index(("cell",))
+    drawn = sum_accuracy(plan.blocks, sums, 20, 0.95, simultaneous=True)
+    assert drawn.basis == "estimated"
+    monkeypatch.setattr(simulation, "MOST_EFFORT", 0)
+    other = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
+    bounded = sum_accuracy(other.blocks, sums, 20, 0.95, simultaneous=True)
+    assert bounded.basis == "conservative"
+    assert (bounded.margins >= drawn.margins).all()
+
+
+def test_shares_of_what_may_go_wrong_may_be_smaller_than_a_computed_law_under_a_focus_is_precise(monkeypatch):
+    monkeypatch.setattr(simulation, "MOST_EFFORT", 0)
+    blocks = plan_of(COUNTIES, [], {"county": "0.1"}, "0.3").blocks
+    margins = [cell_accuracy(blocks, level, simultaneous=True) for level in (0.95, 1 - 1e-8)]
+    assert [found.basis for found in margins] == ["conservative", "conservative"]
+    assert 20 < margins[0].margins[0] < margins[1].margins[0] < 120
+
+
+def test_the_logarithm_of_a_chance_contains_the_focus():
+    plan = plan_of(PLACES, [[]], {"state": "1/2"})
+    assert plan.noise.log_pmf([1, 0, -1, 0], constant=False) == pytest.approx(-3)
+    assert plan.noise.log_pmf([1, -1, 0, 0], constant=False) == pytest.approx(-2)
+    assert plan.noise.log_pmf([1, 0, 0, 0], constant=False) == -np.inf
+    with pytest.raises(ks.InputError, match="without a focus"):
+        plan.noise.log_pmf([0, 0, 0, 0])

@@ -1,0 +1,149 @@
+"""What a change of one person costs under a focus: the definition by brute force, and bounds on it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum.planning import focused_changes
+
+PLACES = ks.Domain(
+    {"state": ["A", "B"], "county": {"A": ["a1", "a2"], "B": ["b1"]}, "sex": ["f", "m"]}, within={"county": "state"}
+)
+TOWNS = ks.Domain(
+    {
+        "region": ["N", "S"],
+        "state": [("N", "n1"), ("N", "n2"), ("S", "s1")],
+        "town": [("N", "n1", "x"), ("N", "n1", "y"), ("N", "n2", "z"), ("S", "s1", "w"), ("S", "s1", "v")],
+    },
+    within={"state": "region", "town": "state"},
+)
+CASES = [
+    (PLACES, [], {"county": "1/10", "state": "1/7"}),
+    (PLACES, [[]], {"county": "1/10", "state": "1/7"}),
+    (PLACES, [["state"]], {"county": "1/10"}),
+    (PLACES, [["state"]], {("state", "sex"): "2"}),
+    (PLACES, [["sex"]], {("county", "sex"): "1/3", ("state", "sex"): "1/2"}),
+    (PLACES, [], {("county", "sex"): "1", "state": "1/3"}),
+    (PLACES, [], {(): "1"}),
+    (TOWNS, [], {"region": "1/3", "state": "1/5"}),
+    (TOWNS, [[]], {"state": "1/5", "region": "3"}),
+    (TOWNS, [["region"]], {"state": "1/5"}),
+]
+
+
+def loss(plan: ks.Plan, z: np.ndarray) -> Fraction:
+    """epsilon |z|_1 + sum of epsilon_g |z(g)|, straight from the definition."""
+    domain, total = plan.invariants.domain, plan.mechanism.cell_epsilon * int(np.abs(z).sum())
+    for level in plan.mechanism.focus:
+        sums = np.bincount(domain.marginal_index(level.axes), weights=z)
+        total += level.weight * int(np.abs(sums).sum())
+    return total
+
+
+def short_vectors(plan: ks.Plan) -> list[tuple[int, Fraction, np.ndarray]]:
+    """All changes of at most four counts that keep every total, with their lengths and losses."""
+    found = []
+    for entries in product(range(-2, 3), repeat=plan.size):
+        z = np.array(entries)
+        if 0 < np.abs(z).sum() <= 4 and not np.asarray(plan.invariants.coefficients @ z).any():
+            found.append((int(np.abs(z).sum()), loss(plan, z), z))
+    return found
+
+
+def dearest(vectors: list, takes: int, gives: set[int]) -> Fraction | None:
+    """The largest loss of the shortest changes that take from a cell and give to one of others."""
+    fitting = [(n, cost) for n, cost, z in vectors if z[takes] < 0 and any(z[j] > 0 for j in gives)]
+    shortest = min((n for n, _ in fitting), default=0)
+    return max((cost for n, cost in fitting if n == shortest), default=None)
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+def test_distances_are_those_of_the_definition(domain, keep, focus):
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
+    vectors = short_vectors(plan)
+    for attribute in plan.attributes:
+        codes = domain.codes(attribute.axis)
+        costs = [
+            [dearest(vectors, i, set(np.flatnonzero(codes == v))) for v in set(codes.tolist()) - {codes[i]}]
+            for i in range(plan.size)
+        ]
+        assert plan.mechanism.loss(attribute.any_value).epsilon == max(max(row) for row in costs)
+        assert plan.mechanism.loss(attribute.other_value).epsilon == max(min(row) for row in costs)
+        assert attribute.any_value.exact
+    through = []
+    for i in np.flatnonzero([any(z[i] for _, _, z in vectors) for i in range(plan.size)]).tolist():
+        shortest = min(n for n, _, z in vectors if z[i])
+        through.append(max(cost for n, cost, z in vectors if z[i] and n == shortest))
+    assert plan.mechanism.loss(plan.smallest_change).epsilon == max(through)
+    single = [cost for n, cost, _ in vectors if n == 1]  # one person more or fewer
+    covered = [plan.mechanism.loss(attribute.any_value).epsilon for attribute in plan.attributes]
+    assert plan.guarantee.person_epsilon == max(covered + single)
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+def test_changes_within_a_total_are_those_of_the_definition(domain, keep, focus):
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
+    vectors = short_vectors(plan)
+    for level, found in zip(plan.mechanism.focus, plan.distances.within_levels, strict=True):
+        total = domain.marginal_index(level.axes)
+        pairs = [(i, j) for i in range(plan.size) for j in range(plan.size) if i != j and total[i] == total[j]]
+        costs = [dearest(vectors, i, {j}) for i, j in pairs]
+        assert (found is None) == (not costs)
+        assert found is None or plan.mechanism.loss(found).epsilon == max(costs)
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+def test_bounds_are_stated_where_there_are_too_many_pairs(monkeypatch, domain, keep, focus):
+    exact = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
+    stated = exact.guarantee.person_epsilon
+    monkeypatch.setattr(focused_changes, "MOST_WORK", 0)
+    bound = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
+    assert bound.guarantee.person_epsilon >= stated
+    assert not bound.person.exact or bound.guarantee.person_epsilon == stated
+    for one, other in zip(bound.attributes, exact.attributes, strict=True):
+        for stated, true in ((one.any_value, other.any_value), (one.other_value, other.other_value)):
+            losses = [bound.mechanism.loss(distance).epsilon for distance in (stated, true)]
+            assert losses[0] == losses[1] if stated.exact else losses[0] >= losses[1]
+
+
+def test_a_bound_that_is_attained_is_exact(monkeypatch):
+    monkeypatch.setattr(focused_changes, "MOST_WORK", 0)
+    plan = ks.plan(ks.Invariants.margins(PLACES, [[]]), ks.Laplace(1, focus={"county": 1, "state": 1}))
+    assert [attribute.any_value.exact for attribute in plan.attributes] == [True, True, True]
+    assert [attribute.other_value.exact for attribute in plan.attributes] == [True, True, True]
+    assert plan.person.exact
+    plan = ks.plan(ks.Invariants.margins(PLACES, [["state"]]), ks.Laplace(1, focus={"county": 1}))
+    assert not plan.person.exact
+
+
+def test_a_bound_that_is_attained_in_two_regions_is_exact(monkeypatch):
+    domain = ks.Domain({"g": [0, 1, 2], "h": [0, 1], "x": [0, 1]})
+    keep, noise = ks.Invariants.margins(domain, [["g"]]), ks.Laplace(1, focus={("g", "h"): "1/3"})
+    exact = ks.plan(keep, noise).attributes
+    monkeypatch.setattr(focused_changes, "MOST_WORK", 100)
+    bounds = ks.plan(keep, noise).attributes
+    assert bounds[0] == exact[0]
+    assert bounds[0].any_value.exact
+    assert bounds[0].any_value.focused == (4,)
+
+
+def test_a_budget_per_person_is_divided_and_used_up():
+    keep = ks.Invariants.margins(PLACES, [])
+    plan = ks.plan(keep, ks.Laplace.per_person(1, shares={"state": 1, "county": 1}, cell_share=3))
+    assert plan.guarantee.person_epsilon == 1
+    assert plan.mechanism.cell_epsilon == Fraction(3, 10)
+    assert [level.weight for level in plan.mechanism.focus] == [Fraction(1, 10)] * 2
+    assert [plan.mechanism.loss(d).epsilon for d in plan.distances.within_levels] == [Fraction(4, 5), Fraction(3, 5)]
+    part = ks.plan(keep, ks.Laplace.per_person(1, shares={"state": 1}, attributes=["sex"], to="some other value"))
+    assert part.mechanism.loss(part.asked_distance).epsilon == 1
+
+
+def test_a_person_of_several_records_counts_as_often():
+    plan = ks.plan(ks.Invariants.margins(PLACES, []), ks.Laplace("1/2", focus={"county": 1}), max_rows_per_unit=3)
+    assert plan.guarantee.person_epsilon == 9
+    assert plan.distances.within_levels[0].length == 6

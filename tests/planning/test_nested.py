@@ -1,0 +1,94 @@
+"""Which focused totals form trees with kept ones, and what is said of those that do not."""
+
+import re
+
+import numpy as np
+import pytest
+
+import keepsum as ks
+from keepsum.planning.nested import KEPT
+from keepsum.planning.selection import focused
+
+PLACES = ks.Domain(
+    {"state": ["A", "B"], "county": {"A": ["a1", "a2"], "B": ["b1"]}, "sex": ["f", "m"]}, within={"county": "state"}
+)
+TABLE = ks.Domain({"a": [0, 1, 2], "b": [0, 1, 2], "c": [0, 1]})
+
+
+def plan_of(domain, keep, focus, epsilon="1/2"):
+    return ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(epsilon, focus=focus))
+
+
+def test_trees_of_kept_and_focused_totals():
+    nested = plan_of(PLACES, [["state"]], {"county": 1}).blocks.nested
+    assert nested.levels.tolist() == [KEPT, 0, 0]  # the county of B is its state, which is kept
+    assert nested.parents.tolist() == [-1, 0, 0]
+    assert nested.home.tolist() == [1, 1, 2, 2, -1, -1]
+    nested = plan_of(PLACES, [], {"county": 1, (): 2}).blocks.nested
+    assert nested.levels.tolist() == [1, 0, 0, 0]
+    assert nested.parents.tolist() == [-1, 0, 0, 0]
+
+
+def test_totals_around_kept_ones_count_what_is_left_of_them():
+    """The total of a state with one county kept has the noise of its other counties."""
+    kept = ks.Invariants.subsets(6, [[0, 1]], ["a1"]).over(PLACES)
+    plan = ks.plan(kept, ks.Laplace("1/2", focus={"state": 1}))
+    assert plan.blocks.nested.home.tolist() == [-1, -1, 0, 0, 1, 1]
+    assert plan.noise.variance({"state": "A"}) == pytest.approx(plan.noise.variance({"county": "a2"}))
+    noise = plan.sample(500, ks.rng(seed=1))
+    assert not noise[:, :2].sum(axis=1).any()
+
+
+def test_a_focus_on_cells_apart_from_overlapping_totals():
+    """Two of three categories are a table under both margins, which contain what a focus on the third cuts off."""
+    cells = TABLE.codes("c")
+    rows = [np.flatnonzero((TABLE.codes(axis) == k) & (cells == 0)) for axis in "ab" for k in range(3)]
+    kept = ks.Invariants.subsets(18, rows).over(TABLE)
+    plan = ks.plan(kept, ks.Laplace("1/2", focus={"c": 1}))
+    assert [group.form.kind for group in plan.groups] == ["table", "nested"]
+    assert not plan.person.exact
+    noise = plan.sample(200, ks.rng(seed=2))
+    assert not (plan.invariants.coefficients @ noise.T).any()
+    with pytest.raises(ks.PlanError, match="under totals that overlap"):
+        ks.plan(kept, ks.Laplace("1/2", focus={("a", "b"): 1}))
+
+
+REFUSED = [
+    (PLACES, [], {"sex": 1, "county": 1}, "Totals of county must not cross other focused totals"),
+    (PLACES, [["county"]], {"sex": 1}, "Totals of sex must not cross kept totals"),
+    (PLACES, [["county"]], {"state": 1}, "the kept ones determine all totals of state"),
+    (PLACES, [["county"]], {"county": 1}, "the kept ones determine all totals of county"),
+    (PLACES, [[]], {(): 1}, "the kept ones determine the grand total"),
+    (PLACES, [], {"county": 1, ("state", "county"): 2}, "totals of state × county and totals of county are the same"),
+    (PLACES, [], {"town": 1}, "must be one of 'state', 'county', 'sex', got 'town'"),
+]
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus", "words"), REFUSED)
+def test_what_is_not_supported_is_refused_in_a_sentence(domain, keep, focus, words):
+    with pytest.raises(ks.KeepsumError, match=re.escape(words)) as caught:
+        plan_of(domain, keep, focus)
+    assert "\n" not in str(caught.value)
+
+
+def test_cells_without_names_have_no_focus():
+    with pytest.raises(ks.PlanError, match="these cells have no names"):
+        ks.plan(ks.Invariants.subsets(4, [[0, 1]]), ks.Laplace(1, focus={"a": 1}))
+
+
+def test_chains_of_the_paper_have_no_focus():
+    with pytest.raises(ks.InputError, match="there is none here"):
+        ks.mcmc.metropolis(ks.Lattice([[1, 1, 1]]), ks.Laplace(1, focus={"a": 1}), steps=10, a=0.5)
+
+
+def test_epsilons_without_a_sampler_are_refused_in_a_sentence(monkeypatch):
+    plan = plan_of(PLACES, [], {"county": "1e-6"})
+    with pytest.raises(ks.NoSamplerError, match=r"Epsilons of cells and of a focus must be from 0\.0001 to 50"):
+        plan.sample(1)
+    monkeypatch.setattr(focused, "MOST_ENTRIES", 10)
+    plan = plan_of(PLACES, [], {"county": "1/10"})
+    with pytest.raises(ks.NoSamplerError, match="the focused totals are too wide for an exact sampler") as caught:
+        plan.sample(1)
+    assert "Gaussian" not in str(caught.value)
+    with pytest.raises(ks.InputError, match="need a sampler for every block"):
+        plan.accuracy()
