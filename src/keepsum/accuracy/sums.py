@@ -10,10 +10,11 @@ from keepsum.accuracy.law import CellLaw, cell_law
 from keepsum.accuracy.simulation import FEWEST_DRAWS, simulated
 from keepsum.accuracy.table_sums import is_table, table_variances
 from keepsum.lattice.structure import FORCED, Structure
+from keepsum.planning.durations import simulation_nanoseconds
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice
 
-HARDEST_EFFORT = 5 * 10**8  # cells, for the fewest draws; beyond this (some ten seconds) nothing is simulated
+HARDEST_EFFORT = 10**10  # nanoseconds for the fewest draws; beyond this nothing is simulated
 
 
 def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats | None:
@@ -29,7 +30,7 @@ def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats 
             variances += known
         elif law is not None and not group.members and group.form.kind != "nested":
             _add_known(variances, law, blocks.noise_structure, choice.cells, sums)
-        elif choice.sampler is None or FEWEST_DRAWS * max(1, choice.simulation_cost) > HARDEST_EFFORT:
+        elif choice.sampler is None or FEWEST_DRAWS * simulation_nanoseconds(choice) > HARDEST_EFFORT:
             return None
         else:
             together[id(choice.sampler)] = choice
