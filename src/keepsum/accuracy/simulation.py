@@ -45,11 +45,9 @@ def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: b
     """
     if choice.sampler is None:
         return None
-    width, each = choice.sampler.width, simulation_nanoseconds(choice)
-    fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // width))
-    usual = max(fewest, min(MOST_DRAWS, int(EFFORT // each), KEPT_NUMBERS // width))
+    width, usual = choice.sampler.width, _usual_draws(choice, choice.sampler.width)
     draws = max(usual, needed)
-    if draws * each > MOST_EFFORT and not patient:
+    if effort(choice, needed) > MOST_EFFORT and not patient:
         return None
     if draws * width > MOST_NUMBERS:
         raise InputError(f"Level must be smaller: it takes {draws:,} simulated draws of {width:,} cells.")
@@ -62,6 +60,18 @@ def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: b
         if noise.size <= 2 * KEPT_NUMBERS:
             kept[key] = noise
     return noise
+
+
+def effort(choice: Choice, needed: int = 0) -> float:
+    """About how many nanoseconds simulating a sampler takes."""
+    if choice.sampler is None:
+        raise AssertionError("there is a sampler")
+    return max(_usual_draws(choice, choice.sampler.width), needed) * simulation_nanoseconds(choice)
+
+
+def _usual_draws(choice: Choice, width: int) -> int:
+    fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // width))
+    return max(fewest, min(MOST_DRAWS, int(EFFORT // simulation_nanoseconds(choice)), KEPT_NUMBERS // width))
 
 
 def _number(blocks: BlockSamplers, sampler: Sampler) -> int:

@@ -2,7 +2,7 @@
 
 What follows from the domain, the kept totals and the mechanism is recomputed and must agree. What came from a pilot,
 from coupled chains or from a simulation is only checked for plausibility: another version, or another machine, may
-measure it differently. These checks draw no noise.
+measure it differently. Margins of error are simulated again where that takes little time.
 """
 
 from __future__ import annotations
