@@ -1,8 +1,8 @@
 """Which margins of error other simulated draws can have given: those of another version, or of another sampler.
 
 Another simulation of m draws saw a share of the noise beyond a margin that differs from the share in our n draws by
-SURE (1 + n/m)^(1/2) of our standard errors at most, but for a chance of about 10^-9. So too large a share of our draws is
-not beyond its margin, and its margin is no larger than one that few enough are beyond, its own errors allowed for.
+SURE (1 + n/m)^(1/2) of our standard errors at most, but for a chance of about 10^-9. So its margin is not one that too
+large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for.
 """
 
 from __future__ import annotations

@@ -154,7 +154,8 @@ class Estimates:
     def ratio(self, numerator: Query, denominator: Query, level: float = 0.95) -> tuple[float, float]:
         """An interval that holds the ratio of two confidential values with at least this probability.
 
-        It is (-inf, inf) where the denominator may be 0 as far as the released counts tell.
+        It has no upper end where the denominator may be 0 as far as the released counts tell, and no lower one either
+        if a weight is negative.
 
         Examples
         --------
@@ -170,9 +171,8 @@ class Estimates:
         one, other = (as_weights(query, self.plan.invariants) for query in (numerator, denominator))
         counts = self.unbiased.counts
         reach, certain = self.noise.combined_reach(one, other), self.noise.keeps(one) or self.noise.keeps(other)
-        low, high = Ratio(one.of(counts), other.of(counts), reach, check_level(level), certain).interval()
         positive = bool((one.weights > 0).all() and (other.weights > 0).all())
-        return (max(low, 0.0), max(high, 0.0)) if positive else (low, high)
+        return Ratio(one.of(counts), other.of(counts), reach, check_level(level), certain, positive).interval()
 
     def share(self, part: Query, whole: Query, level: float = 0.95) -> tuple[float, float]:
         """An interval that holds the confidential share of a part in a whole with at least this probability.
