@@ -16,7 +16,7 @@ from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.margins import WEAKEST, Accuracy
 from keepsum.accuracy.piece_laws import PieceLaw
 from keepsum.accuracy.projected import DominatedPiece
-from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
+from keepsum.accuracy.query_laws import SPARE, BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.simulation import needed_draws, simulated
 from keepsum.accuracy.sum_pieces import Kind, SumPieces
 from keepsum.accuracy.words import Basis
@@ -56,13 +56,22 @@ class _Found:
 
 
 class _Margins:
-    """The margins of some sums at a level."""
+    """The margins of some sums at a level; ``divided_by`` so many, if each is to get a part of what may go wrong."""
 
     def __init__(
-        self, blocks: BlockSamplers, sums: IntArray, count: int, level: float, pieces: SumPieces | None = None
+        self,
+        blocks: BlockSamplers,
+        sums: IntArray,
+        count: int,
+        level: float,
+        pieces: SumPieces | None = None,
+        divided_by: int = 1,
     ) -> None:
         self.blocks, self.sums, self.count, self.level = blocks, sums, count, level
         self.cell = free_cell(blocks.mechanism)
+        self._allowed = (1 - level) / divided_by
+        # Where a computed law is not precise enough for a part of what may go wrong, a bound is.
+        self._computes = divided_by == 1 or self._allowed > 4 * SPARE
         self._pieces = self._found_pieces() if pieces is None else pieces
         self._computed: dict[Kind, ExactLaw | BoundLaw] = {}
         self._reached: dict[Kind, int] = {}
@@ -108,8 +117,7 @@ class _Margins:
 
     def divided(self) -> _Found:
         """The margins at the level that divides what may go wrong among the sums, none of them simulated."""
-        level = 1 - (1 - self.level) / self.count
-        others = _Margins(self.blocks, self.sums, self.count, level, self._pieces)
+        others = _Margins(self.blocks, self.sums, self.count, self.level, self._pieces, self.count)
         found = others.found(may_simulate=False)
         return replace(found, basis="conservative") if found.margins.any() else found
 
@@ -162,8 +170,14 @@ class _Margins:
     def _reach(self, key: Kind) -> tuple[int, Basis]:
         law = self._law(key)
         if key not in self._reached:
-            self._reached[key] = law.reach(self.level) if key else 0
+            self._reached[key] = self._reach_of(law, key) if key else 0
         return self._reached[key], law.basis
+
+    def _reach_of(self, law: ExactLaw | BoundLaw, key: Kind) -> int:
+        if isinstance(law, ExactLaw) and self._computes:
+            return law.reach(1 - self._allowed)
+        bound = BoundLaw(1, self._known(key), law.variance) if isinstance(law, ExactLaw) else law
+        return bound.reach_but_for(self._allowed)
 
     def _drawn(self) -> list[tuple[list[Choice], IntArray]] | None:
         """The simulated noise of each sampler of blocks; None if it would take long."""
@@ -239,7 +253,7 @@ class _Margins:
             cells, known = _free_cells(self.cell, key[0]), self._known(self._pieces.of(k))
             more: list[tuple[PieceLaw, int]] = [(cells, 1), *known]
             bound = BoundLaw(1, more, sum(times * piece.variance for piece, times in more))
-            self._bounds[key] = bound.reach(self.level)
+            self._bounds[key] = bound.reach_but_for(self._allowed)
         return self._bounds[key]
 
 
