@@ -11,7 +11,7 @@ from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
-from keepsum.accuracy.focused import FocusedNoise, FocusedPiece, law_of_piece
+from keepsum.accuracy.focused import FocusedPiece, law_of_piece
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.margins import WEAKEST, Accuracy
 from keepsum.accuracy.piece_laws import PieceLaw
@@ -72,7 +72,7 @@ class _Margins:
         self._allowed = (1 - level) / divided_by
         # Where a computed law is not precise enough for a part of what may go wrong, a bound is.
         self._computes = divided_by == 1 or self._allowed > 4 * SPARE
-        self._pieces = self._found_pieces() if pieces is None else pieces
+        self._pieces = SumPieces.of_plan(blocks, sums, count) if pieces is None else pieces
         self._computed: dict[Kind, ExactLaw | BoundLaw] = {}
         self._reached: dict[Kind, int] = {}
         self._bounds: dict[tuple[int, int], int] = {}
@@ -145,17 +145,6 @@ class _Margins:
         sums = sparse.csr_array((ones, (self.sums[cells], cells)), shape=(self.count, len(self.sums)))
         return np.asarray(determined(self.blocks.structure, sums))
 
-    def _found_pieces(self) -> SumPieces:
-        if self.cell is None:
-            return SumPieces.none(self.count)
-        pieces = SumPieces.find(self.blocks.noise_structure, self.sums, self.count)
-        if self.blocks.nested is None:
-            return pieces
-        focused = FocusedNoise.of(self.blocks)
-        if focused is None:
-            raise InputError(NO_SAMPLER)
-        return pieces.with_focused(focused.pieces_of_sums(self.sums, self.count))
-
     def _law(self, key: Kind) -> ExactLaw | BoundLaw:
         if key not in self._computed:
             self._computed[key] = NOTHING if not key else sum_law(self._known(key), 1)
@@ -181,12 +170,9 @@ class _Margins:
 
     def _drawn(self) -> list[tuple[list[Choice], IntArray]] | None:
         """The simulated noise of each sampler of blocks; None if it would take long."""
-        samplers: dict[int, list[Choice]] = {}
-        for group, choice in zip(self.blocks.groups, self.blocks.choices, strict=True):
-            if group.members or self.cell is None or (group.form.kind == "nested" and not self._pieces.focus_known):
-                samplers.setdefault(id(choice.sampler), []).append(choice)
         drawn = []
-        for choices in samplers.values():
+        for groups in self._pieces.drawn(self.blocks):
+            choices = [choice for _, choice in groups]
             if choices[0].sampler is None:
                 raise InputError(NO_SAMPLER)
             noise = simulated(self.blocks, choices[0], needed_draws(self.level), patient=self.cell is None)
