@@ -135,7 +135,9 @@ def test_what_a_page_says_is_in_its_facts(made, facts):
     for word in (
         stated.published.sha256,
         stated.published.released[:10],
-        *stated.kept.parts,
+        *(part.words for part in stated.kept.parts),
+        *(f"{name}: {value:,}" for part in stated.kept.parts if len(part.totals) > 1 for name, value in part.totals),
+        *(f"{part.words}: {part.totals[0][1]:,}" for part in stated.kept.parts if len(part.totals) == 1),
         *stated.software.values(),
     ):
         assert " ".join(word.split()) in text
@@ -150,6 +152,11 @@ def test_pinned_cells_are_said_to_be_kept_exactly():
     html = html_by_name("hierarchy")
     assert html.count("±0: kept exactly") >= 2  # in a sentence and in the table
     assert "state=DC, county=DC" in html
+
+
+def test_smaller_losses_of_changes_within_a_focused_total_are_stated():
+    text = " ".join(html_by_name("focus").split())
+    assert "<dt>Smaller changes</dt><dd>within one total of state: epsilon 0.8 (l1 distance 2" in text
 
 
 def test_the_same_facts_give_the_same_bytes_whatever_the_user_has_set():

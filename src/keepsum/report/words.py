@@ -8,7 +8,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from keepsum.accuracy.words import words_of_basis
 from keepsum.report.crossed import CrossTable
-from keepsum.report.facts import Kept, Margins, ReportFacts
+from keepsum.report.facts import Margins, ReportFacts
+from keepsum.report.kept import Kept
 from keepsum.report.uncertainty import Uncertainty
 
 
