@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepsum.accuracy.words import percent
+from keepsum._text import percent
 from keepsum.cli.screen import shown as shown_path
 from keepsum.privacy.numbers import shown
 
