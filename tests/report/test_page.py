@@ -13,6 +13,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy import simulation
+from keepsum.releasing.signing import make_keys
 from keepsum.report import embedding, extras
 from keepsum.report.embedding import embedded
 from keepsum.report.facts import facts_of
@@ -277,3 +278,17 @@ def test_a_release_whose_noise_takes_long_to_simulate(monkeypatch):
     assert "by a proved bound, which is too long rather than too short" in html
     assert "would take long to simulate" in html
     assert facts_of(release.drawn(), release.plan).curves == ()
+
+
+def test_a_release_that_was_signed_when_it_was_saved_says_so(tmp_path):
+    """As its files do; saved again without a key, it is not."""
+    table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1))
+    make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    saved = release.save(tmp_path / "signed.csv", sign_with=tmp_path / "key.pem")
+    html = release.report()
+    assert "with the Ed25519 key" in html
+    assert html == ks.read_release(saved).report()
+    assert release.certificate.signature is None
+    release.save(tmp_path / "plain.csv")
+    assert "no: nothing shows who published it" in release.report()
