@@ -15,7 +15,8 @@ from keepsum.accuracy.words import Basis
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines
-from keepsum.releasing.facts import AttributeRecord, DistanceRecord, ReleaseFacts
+from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.guarantee_facts import AttributeRecord, DistanceRecord
 from keepsum.releasing.plain_words import plain_words
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn

@@ -153,7 +153,7 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
 
 def _check_outputs(jobs: Sequence[Job], margins: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse files that cannot be written before anything is computed."""
-    from keepsum.cli.releases import check_not_source
+    from keepsum.cli.places import check_not_source
     from keepsum.releasing.destination import check_sums
     from keepsum.sources.atomic import check_new
 
