@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.to_stream import COUNTS
 from command import Commands, installed
 
 
@@ -80,3 +81,14 @@ def inside(
         return CompletedProcess(["keepsum", *map(str, arguments)], status, said.encode(), complaints.encode())
 
     return call
+
+
+@pytest.fixture
+def folder(program: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table, in which commands are run, also in forks of this process."""
+    from keepsum.cli import app
+
+    (tmp_path / "counts.csv").write_text(COUNTS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(app, "build", lambda: program)
+    return tmp_path
