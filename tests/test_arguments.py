@@ -179,7 +179,7 @@ class Calls:
             (ks.release, {"table": table, "keep": ["a"], "mechanism": laplace, "accept_pinned": (), "rng": source}),
             (released.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
             (released.to_frame, {"backend": "pandas", "level": 0.95, "simultaneous": False}),
-            (released.interval, {"query": 0, "level": 0.95}),
+            (released.interval, {"query": 0, "level": 0.95, "simultaneous": False}),
             (released.difference, {"first": 0, "second": {"a": "y"}, "level": 0.95}),
             (released.ratio, {"numerator": 0, "denominator": {"a": "y"}, "level": 0.95}),
             (released.share, {"part": 0, "whole": {"a": "x"}, "level": 0.95}),

@@ -131,6 +131,11 @@ def test_a_target_in_words(run):
     little = words(run("accuracy", *BASE, "--target-moe", "1", "--level", "0.9999"))
     assert "Warning The per-person loss is epsilon" in little
     assert "this gives little protection" in little
+    wide = words(run("accuracy", *BASE, "--target-moe", "1000000"))
+    margin = int(ks.plan(KEEP, ks.Laplace("1e-4")).accuracy().typical)
+    assert (
+        f"Epsilon 0.0001: the smallest of three digits at which noise can be drawn; its margin is ±{margin:,} To use it"
+    ) in wide
 
 
 def test_a_spec(run, tmp_path):

@@ -1,4 +1,4 @@
-"""Margins of error of the totals of each axis: exact where the kept totals determine them."""
+"""Margins of error of the totals of each axis and of kept margins: exact where the kept totals determine them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keepsum.tables.invariants import Margin
 
 @dataclass(frozen=True)
 class AxisTotals:
-    """The totals of one axis, with those of its parents, or the grand total.
+    """The totals of one axis, with those of its parents, of several axes, or the grand total.
 
     Attributes
     ----------
@@ -55,14 +55,20 @@ class AxisTotals:
 
 
 def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
-    """The totals of every axis and focus that are sums of several counts, and the grand total; none without names."""
+    """The totals of every axis, kept margin and focus that are sums of several counts, and the grand total; or none.
+
+    There are none where cells have no names.
+    """
     domain = plan.invariants.domain
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
     focused = [margin.axes for margin in plan.blocks.nested.margins] if plan.blocks.nested is not None else []
-    margins = dict.fromkeys([*(domain.closure([axis]) for axis in domain.axes), *focused, ()])
-    found = (_totals(Margin(domain, axes), plan, noise, level) for axes in margins)
+    kept = [part.axes for part in plan.invariants.parts if isinstance(part, Margin)]
+    margins = dict.fromkeys(
+        axes for axes in [*map(domain.closure, ([a] for a in domain.axes)), *kept, *focused] if axes
+    )
+    found = (_totals(Margin(domain, axes), plan, noise, level) for axes in [*margins, ()])
     return [totals for totals in found if totals is not None]
 
 

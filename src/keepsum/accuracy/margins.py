@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum._text import percent
 from keepsum.accuracy.block_laws import CellClass, class_law, classes_of
 from keepsum.accuracy.law import CellLaw, cell_law, check_range, margin
 from keepsum.accuracy.query_laws import EstimatedLaw, check_level
 from keepsum.accuracy.simultaneous import simultaneous_margins
-from keepsum.accuracy.words import Basis, percent, words_of_basis
+from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.domain import Domain

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
+from keepsum._copying import WithoutCaches
 from keepsum.accuracy.block_laws import USUAL_LEVEL, CellClass, class_law, classes_of, free_cell, query_law
 from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_of_piece
 from keepsum.accuracy.free_cells import FreeCell
@@ -23,7 +24,7 @@ from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.invariants import Invariants
 
 
-class Noise:
+class Noise(WithoutCaches):
     """The law of the noise of a plan: of cells, sums, differences and weighted sums of cells.
 
     Made by ``plan.noise``. A query is the number of a cell, labels (``{"county": "Cook"}`` is the sum of all cells with
@@ -39,6 +40,8 @@ class Noise:
     --------
     >>> import keepsum as ks
     >>> plan = ks.plan(ks.Invariants.subsets(102, [range(102)]), ks.Laplace(epsilon=0.25))
+    >>> plan.noise
+    Noise(102 cells, Laplace(epsilon=0.25, norm='l1'))
     >>> round(plan.noise.variance(0), 3), plan.noise.interval(0, level=0.95)
     (31.058, (-12, 12))
 
@@ -52,6 +55,9 @@ class Noise:
 
     def __init__(self, blocks: BlockSamplers, invariants: Invariants) -> None:
         self._blocks, self._invariants = blocks, invariants
+
+    def __repr__(self) -> str:
+        return f"Noise({self._blocks.size:,} cells, {self._blocks.mechanism!r})"
 
     def variance(self, query: Query) -> float:
         """The variance of a query's noise, whose mean is 0; an upper bound where its law is conservative."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepsum.accuracy.words import percent
+from keepsum._text import percent
 from keepsum.cli.screen import shown as shown_path
 from keepsum.privacy.numbers import shown
 
@@ -115,11 +115,13 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
         return []
     name, value = result.family.parameter, shown(result.answer.value)
     before, margin = result.answer.before
-    instead = "there is no such noise" if margin is None else f"the margin is ±{margin:,}"
-    words = [
-        f"{value}{f' per {result.curve.subject}' if result.family.per_person else ''}: the "
-        f"{'largest' if name == 'sigma' else 'smallest'} of three digits that reaches it; at {shown(before)} {instead}"
-    ]
+    least = "largest" if name == "sigma" else "smallest"
+    if margin is None:  # noise that wide cannot be drawn
+        reached = result.point.margin(result.target.of)
+        why = f"the {least} of three digits at which noise can be drawn; its margin is ±{reached:,}"
+    else:
+        why = f"the {least} of three digits that reaches it; at {shown(before)} the margin is ±{margin:,}"
+    words = [f"{value}{f' per {result.curve.subject}' if result.family.per_person else ''}: {why}"]
     if result.accuracy.draws:
         words.append("Margins are simulated here, so a step more or less may do as well.")
     level = percent(result.accuracy.level)

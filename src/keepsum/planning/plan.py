@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from keepsum._arrays import IntArray
+from keepsum._copying import WithoutCaches
 from keepsum._text import type_of
 from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
@@ -41,7 +42,7 @@ P = TypeVar("P", bound="CompiledPlan")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CompiledPlan:
+class CompiledPlan(WithoutCaches):
     """A compiled release as data: immutable, free of counts, safe to share between threads.
 
     Attributes

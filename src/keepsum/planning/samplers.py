@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum._copying import WithoutCaches
 from keepsum._memory import check_room
 from keepsum._progress import doing, portion
 from keepsum.errors import NoSamplerError
@@ -26,7 +27,7 @@ from keepsum.sampling.core.rng import Rng
 
 
 @dataclass(frozen=True, eq=False)
-class BlockSamplers:
+class BlockSamplers(WithoutCaches):
     """Kept totals as blocks, and a mechanism: what is needed to draw noise.
 
     Attributes

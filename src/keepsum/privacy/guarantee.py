@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from keepsum._text import percent
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism
@@ -155,7 +156,7 @@ class Guarantee:
             return f"Sampling is rounded: exact but for floating point, within total variation {limit} of the target."
         return (
             f"Sampling is estimated: total variation from the target at most {limit} with "
-            f"{100 * (self.error.confidence or 0):.4g}% confidence, from {self.error.pairs or 0:,} pairs of coupled "
+            f"{percent(self.error.confidence or 0)} confidence, from {self.error.pairs or 0:,} pairs of coupled "
             f"chains (assuming that the slowest to meet are among them), "
             f"{three_digits_up(self.error.extrapolated or 0)} extrapolated. The loss is proved for the target; the "
             f"confidence limit and the extrapolation are not."
@@ -175,7 +176,7 @@ class Guarantee:
         if self.error.extrapolated is None:
             return addition
         extrapolated = added_delta(self.error.extrapolated, self.mechanism, distance)
-        limit = f"{100 * (self.error.confidence or 0):.4g}% confidence limit"
+        limit = f"{percent(self.error.confidence or 0)} confidence limit"
         return f"{addition} ({limit}; {_shown(extrapolated)} extrapolated)"
 
     def __str__(self) -> str:

@@ -20,19 +20,19 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
-from keepsum.releasing.facts import (
+from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.guarantee_facts import (
     AttributeRecord,
     BlockRecord,
     ConvergenceRecord,
     DistanceRecord,
-    Exactness,
     FormRecord,
     PersonRecord,
-    ReleaseFacts,
     SamplerRecord,
     SamplingRecord,
 )
 from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_follows
+from keepsum.releasing.record_types import Exactness
 from keepsum.releasing.records import distance_record, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable

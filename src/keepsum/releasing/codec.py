@@ -24,12 +24,10 @@ from keepsum.releasing.facts import (
     AxisRecord,
     CarriedRecord,
     DomainRecord,
-    FocusRecord,
     InvariantsFile,
     KeptRecord,
     MarginRecord,
     MarginTotal,
-    MechanismRecord,
     NamedTotal,
     PartRecord,
     RecordsRecord,
@@ -37,8 +35,9 @@ from keepsum.releasing.facts import (
     RowsPart,
     SubsetsRecord,
     WeightedRecord,
-    WholeNumber,
 )
+from keepsum.releasing.guarantee_facts import FocusRecord, MechanismRecord
+from keepsum.releasing.record_types import WholeNumber
 from keepsum.releasing.records import convergence_of
 from keepsum.tables.carried import Carried
 from keepsum.tables.domain import Domain

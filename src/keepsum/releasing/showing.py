@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keepsum._text import percent
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
@@ -79,7 +80,7 @@ def _height(facts: ReleaseFacts) -> int:
 def _accuracy(facts: ReleaseFacts) -> str:
     stated = facts.accuracy
     words = accuracy_source(stated)
-    typical = f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell"
+    typical = f"typical {percent(stated.level)} margin of error ±{stated.typical_margin:,} per cell"
     totals = "".join(
         f"; ±{margin:,} per total of {' × '.join(focus.axes)}" if focus.axes else f"; ±{margin:,} of the grand total"
         for focus, margin in zip(facts.mechanism.focus, stated.focused_margins, strict=False)

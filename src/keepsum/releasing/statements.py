@@ -23,21 +23,23 @@ from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.counted import is_bounded, records_concern
 from keepsum.releasing.facts import (
     AccuracyRecord,
-    AttributeRecord,
-    BlockRecord,
     CarriedRecord,
-    DistanceRecord,
     DomainRecord,
     ExposureRecord,
-    GuaranteeRecord,
     KeptRecord,
     LedgerRecord,
     MarginRecord,
-    MechanismRecord,
     NonNegativeRecord,
-    PersonRecord,
     ReleaseFacts,
     SubsetsRecord,
+)
+from keepsum.releasing.guarantee_facts import (
+    AttributeRecord,
+    BlockRecord,
+    DistanceRecord,
+    GuaranteeRecord,
+    MechanismRecord,
+    PersonRecord,
 )
 from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted

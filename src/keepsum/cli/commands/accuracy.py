@@ -153,16 +153,16 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
 
 def _check_outputs(jobs: Sequence[Job], margins: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse files that cannot be written before anything is computed."""
-    from keepsum.cli.releases import check_not_source
+    from keepsum.cli.places import check_not_source
+    from keepsum.releasing.destination import check_sums
     from keepsum.sources.atomic import check_new
-    from keepsum.sources.writing import kind_of
 
     files = [file for file in (margins, plot) if file is not None]
     if files and len(jobs) > 1:
         names = ", ".join(str(job.name) for job in jobs)
         raise InputError(f"Options --margins and --plot must be used with --only NAME, one of the tables ({names}).")
     if margins is not None:
-        kind_of(margins)
+        check_sums(margins, force)
     if plot is not None and plot.suffix.lower() not in PICTURE_KINDS:
         raise InputError(f"Option --plot must end in .png, .svg or .pdf, got {str(plot)!r}.")
     check_not_source(files, jobs)

@@ -10,6 +10,7 @@ import typer
 
 import keepsum as ks
 from keepsum._signals import held_back
+from keepsum._text import percent
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
@@ -181,7 +182,7 @@ def _figures(group: BlockConvergence) -> list[str]:
     met = unmet if group.unmet else f"all met, the last {last:,} steps after the lag"
     return [
         f"{group.pairs:,} pairs with lag {group.lag:,}: {met}",
-        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {100 * group.confidence:.4g}% limit "
+        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {percent(group.confidence)} limit "
         f"{three_digits_up(group.upper)}, extrapolation {three_digits_up(group.extrapolated)}",
     ]
 

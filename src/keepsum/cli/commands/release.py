@@ -9,7 +9,8 @@ import typer
 
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES, PUBLISHED
-from keepsum.cli.releases import Call, release_all
+from keepsum.cli.preparing import Call
+from keepsum.cli.releases import release_all
 from keepsum.cli.standard_output import STANDARD_OUTPUT, reserved
 
 OUTPUT = "The release"
