@@ -56,6 +56,7 @@ OPTIONS = """
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
     encoding sheet structure ledger budget per_person simultaneous constant margin of cell_share
+    epsilon_per_person cell_weight
 """.split()  # noqa: SIM905
 
 
@@ -168,6 +169,13 @@ class Calls:
                 {"invariants": keep, "mechanism": laplace, "margin": 9, "level": 0.95, "of": "typical"}
                 | {"max_rows_per_unit": 1},
             ),
+            (
+                ks.share_budget,
+                {"domain": domain, "levels": ["a"], "epsilon_per_person": 1, "weights": {"a": 2}, "cell_weight": 1}
+                | {"keep": [[]], "max_rows_per_unit": 1},
+            ),
+            (lambda axes: ks.share_budget(domain, [axes], 1), {"axes": ("a",)}),
+            (ks.share_budget(domain, ["a"], 1).curve, {"level": 0}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
             (plan.with_convergence, {"shown": None}),
             (plan.over, {"domain": domain}),

@@ -170,5 +170,28 @@ def test_the_logarithm_of_a_chance_contains_the_focus():
     assert plan.noise.log_pmf([1, 0, -1, 0], constant=False) == pytest.approx(-3)
     assert plan.noise.log_pmf([1, -1, 0, 0], constant=False) == pytest.approx(-2)
     assert plan.noise.log_pmf([1, 0, 0, 0], constant=False) == -np.inf
-    with pytest.raises(ks.InputError, match="without a focus"):
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+def test_chances_of_all_noise_add_up_to_one(domain, keep, focus):
+    plan = plan_of(domain, keep, focus)
+    logs = plan.noise.log_pmf(BOX)
+    assert np.exp(logs).sum() == pytest.approx(1, abs=1e-5)
+    assert np.exp(logs[BOX[:, 0] == 1]).sum() == pytest.approx(plan.noise.pmf(0, 1), abs=1e-6)
+
+
+def test_chances_of_all_noise_where_a_focus_concerns_some_regions_only():
+    """The total of county c is kept: its cells have noise, to which the focus adds nothing."""
+    domain = ks.Domain({"county": ["a", "b", "c"], "sex": ["f", "m"]})
+    kept = ks.Invariants.subsets(6, [[0, 1, 2, 3], [4, 5]]).over(domain)
+    noise = ks.plan(kept, ks.Laplace(1, focus={"county": "1/2"})).noise
+    a, b, c, d = (np.indices((31,) * 4) - 15).reshape(4, -1)
+    vectors = np.stack([a, b, c, -a - b - c, d, -d], axis=1)
+    assert np.exp(noise.log_pmf(vectors)).sum() == pytest.approx(1, abs=1e-5)
+    assert noise.log_pmf([0, 0, 0, 0, 1, 0]) == -np.inf
+
+
+def test_a_constant_is_not_known_where_there_is_no_sampler():
+    plan = plan_of(PLACES, [], {"state": "1/100000"})
+    with pytest.raises(ks.InputError, match="constant=False"):
         plan.noise.log_pmf([0, 0, 0, 0])
