@@ -119,9 +119,8 @@ class Noise:
             known = log_constant(self._blocks)
             if known is None:
                 raise InputError(
-                    "The constant is known only where totals do not overlap, in l1 Laplace noise without a focus and "
-                    "Gaussian noise. "
-                    "Pass constant=False for logarithms up to a constant."
+                    "The constant is known only where totals do not overlap, in l1 Laplace and Gaussian noise without "
+                    "a focus. Pass constant=False for logarithms up to a constant."
                 )
             logs = logs - known
         return logs if np.ndim(noise) == 2 else float(logs[0])
