@@ -60,6 +60,41 @@ def test_three_levels_are_released_shown_and_verified(run: Callable[..., Any], c
     assert ks.read_release(counts.parent / "out").plan.guarantee.person_epsilon == 1
 
 
+def test_gaussian_noise_is_released_shown_and_verified(run: Callable[..., Any], counts: Path) -> None:
+    """Counties cross the kept totals of sexes."""
+    noise = ["--keep", "sex", "--mechanism", "gaussian", "--rho", "0.03", "--focus", "county=0.02"]
+    made = run("release", *TABLE, *noise, "-o", "out/", "--yes")
+    assert made.returncode == 0, made.stderr
+    verified = run("verify", "out/")
+    assert verified.returncode == 0, verified.stdout
+    assert b"plus 0.02 in totals of county" in verified.stdout
+    assert b"per total of county" in b" ".join(run("show", "out/").stdout.split())
+    stated = json.loads((counts.parent / "out" / "certificate.json").read_text())
+    assert stated["mechanism"]["focus"] == [{"axes": ["county"], "rho": "1/50"}]
+    refused = run("plan", *TABLE, *noise, "--cell-share", "2")
+    assert refused.returncode == 2
+    assert b"Option --cell-share requires --focus, and --per-person or --epsilon" in refused.stderr
+    refused = run("plan", *TABLE, "--keep-total", "--mechanism", "gaussian", "--sigma", "3", "--focus", "county=1")
+    assert b"Option --focus must be given with a loss, rho or epsilon and delta, got sigma." in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("noise", "shown"),
+    [
+        (["--epsilon", "1", "--delta", "1e-6", "--focus", "county=1", "--cell-share", "3"], "Gaussian(rho=0.0131"),
+        (["--per-person", "--rho", "1", "--focus", "county=1"], "Gaussian(rho=0.25, focus={'county': 0.25})"),
+    ],
+)
+def test_a_loss_is_divided_in_gaussian_noise(run: Callable[..., Any], counts: Path, noise: Any, shown: str) -> None:
+    made = run("plan", *TABLE, "--keep-total", "--mechanism", "gaussian", *noise, "--json")
+    assert json.loads(made.stdout)["mechanism"].startswith(shown)
+    (counts.parent / "keepsum.toml").write_text(
+        SPEC.replace('epsilon = "0.3"', 'kind = "gaussian"\nrho = "0.3"').replace('state = "0.1", ', "")
+    )
+    stated = json.loads(run("plan", "--json").stdout)["mechanism"]
+    assert stated == "Gaussian(rho=0.3, focus={'county': 0.1})"
+
+
 def test_a_spec_means_the_same(run: Callable[..., Any], counts: Path) -> None:
     (counts.parent / "keepsum.toml").write_text(SPEC)
     by_spec = json.loads(run("plan", "--json").stdout)
@@ -99,10 +134,13 @@ def test_accuracy_has_a_row_for_each_focus(run: Callable[..., Any], counts: Path
             ["--focus", "county=1", "--focus", "county=2"],
             "Option --focus must name different totals, got 'county' twice.",
         ),
-        (["--focus", "county=1", "--norm", "l2"], "A focus must be in the l1 norm, got norm='l2'. Leave the norm out."),
         (
-            ["--focus", "county=1", "--mechanism", "gaussian", "--delta", "1e-6"],
-            "Option --focus requires Laplace noise.",
+            ["--focus", "county=1", "--norm", "l2"],
+            "A focus must be in the l1 norm, or that of Gaussian noise, got norm='l2'. Leave the norm out.",
+        ),
+        (
+            ["--focus", "county=1", "--mechanism", "gaussian", "--delta", "1e-6", "--calibration", "paper"],
+            "Calibration must be 'zcdp' where there is a focus, got 'paper'.",
         ),
         (["--cell-share", "3"], "Option --cell-share requires --per-person and --focus"),
         (["--focus", "sex=1", "--focus", "state=1"], "must not cross other focused totals."),

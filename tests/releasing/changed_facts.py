@@ -84,7 +84,16 @@ def focused():
     return ks.release(table, keep=["state"], mechanism=mechanism)
 
 
-RELEASES = {made.__name__: made for made in (simulated, computed, focused, gaussian, tight, chains, rounded, holes)}
+def divided():
+    """Gaussian noise with a focus on counties, which cross the kept totals."""
+    domain = ks.Domain({"county": ["a", "b", "c"], "sex": ["f", "m"]})
+    mechanism = ks.Gaussian.per_person(rho=1, shares={"county": 1}, cell_share=3)
+    return ks.release(ks.Table.from_array(np.arange(20, 26), domain), keep=["sex"], mechanism=mechanism)
+
+
+RELEASES = {
+    made.__name__: made for made in (simulated, computed, focused, divided, gaussian, tight, chains, rounded, holes)
+}
 
 
 @cache

@@ -63,7 +63,7 @@ def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    focused = [margin.axes for margin in plan.blocks.nested.margins] if plan.blocks.nested is not None else []
+    focused = [margin.axes for margin in plan.blocks.margins]
     kept = [part.axes for part in plan.invariants.parts if isinstance(part, Margin)]
     margins = dict.fromkeys(
         axes for axes in [*map(domain.closure, ([a] for a in domain.axes)), *kept, *focused] if axes

@@ -173,5 +173,5 @@ def _exchangeable(structure: Structure, group: BlockGroup, choice: Choice) -> It
     for block in group.members:
         place[block.regions] = np.arange(len(block.regions))
     region = place[structure.region[choice.cells]]
-    for j in range(len(sizes)):
+    for j in np.flatnonzero(sizes).tolist():  # focused totals are regions without cells
         yield np.flatnonzero(region == j)

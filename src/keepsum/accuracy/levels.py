@@ -14,10 +14,10 @@ def accuracy_by_level(
 ) -> Accuracy:
     """The margin of error of every cell, as in ``accuracy``, and those of the totals of each focus, if there is one."""
     found = accuracy(blocks, level, simultaneous, patient)
-    if blocks.nested is None:
+    if not blocks.margins:
         return found
     levels = []
-    for focus, margin in zip(blocks.mechanism.focus, blocks.nested.margins, strict=True):
+    for focus, margin in zip(blocks.mechanism.focus, blocks.margins, strict=True):
         totals = margin.domain.marginal_index(margin.axes)
         levels.append(LevelMargins(focus.axes, sum_accuracy(blocks, totals, margin.height, found.level, simultaneous)))
     return replace(found, levels=tuple(levels))

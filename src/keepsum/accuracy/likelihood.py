@@ -25,13 +25,18 @@ def log_weights(noise: npt.ArrayLike, blocks: BlockSamplers, invariants: Invaria
     rows = noise_rows(noise, blocks.size)
     scale = float(blocks.mechanism.scale)
     values = rows.astype(np.float64)
+    totals = [
+        (float(level.weight), margin.coefficients() @ values.T)
+        for level, margin in zip(blocks.mechanism.focus, blocks.margins, strict=True)
+    ]
     if blocks.mechanism.kind == "laplace-l1":
         logs = -np.abs(values).sum(axis=1) / scale
-        if blocks.nested is not None:
-            for level, margin in zip(blocks.mechanism.focus, blocks.nested.margins, strict=True):
-                logs -= float(level.weight) * np.abs(margin.coefficients() @ values.T).sum(axis=0)
+        for weight, sums in totals:
+            logs -= weight * np.abs(sums).sum(axis=0)
     elif blocks.mechanism.kind == "gaussian":
         logs = -(values**2).sum(axis=1) / (2 * scale**2)
+        for weight, sums in totals:
+            logs -= weight * (sums**2).sum(axis=0)
     else:
         logs = -np.sqrt((values**2).sum(axis=1)) / scale
     kept = invariants.coefficients @ rows.T
@@ -46,7 +51,7 @@ def log_constant(blocks: BlockSamplers) -> float | None:
     of focused totals add their own.
     """
     cell, structure = free_cell(blocks.mechanism), blocks.noise_structure
-    if cell is None or structure.blocks:
+    if cell is None or structure.blocks or blocks.focused is not None:
         return None
     total = 0.0
     if blocks.nested is not None:

@@ -125,8 +125,8 @@ class Noise(WithoutCaches):
             known = log_constant(self._blocks)
             if known is None:
                 raise InputError(
-                    "The constant is known only where totals do not overlap, in l1 Laplace and Gaussian noise "
-                    "for which there is a sampler. Pass constant=False for logarithms up to a constant."
+                    "The constant is known only where totals do not overlap, in l1 Laplace noise and in Gaussian noise "
+                    "without a focus. Pass constant=False for logarithms up to a constant."
                 )
             logs = logs - known
         return logs if np.ndim(noise) == 2 else float(logs[0])

@@ -156,7 +156,6 @@ def options_of(family: Family) -> str:
     """
     from keepsum.cli.categories import listed
     from keepsum.privacy.gaussian import Gaussian
-    from keepsum.privacy.laplace import Laplace
     from keepsum.privacy.neighbours import TO
 
     member, neighbours = family.member, family.member.neighbours
@@ -168,12 +167,11 @@ def options_of(family: Family) -> str:
         options += [] if member.calibration == "zcdp" else [f"--calibration {member.calibration}"]
     elif member.norm != "l1":
         options.append(f"--norm {member.norm}")
-    if isinstance(member, Laplace):
-        for level in member.focus:
-            key = f"{listed(level.axes)}={shown(level.weight)}"
-            options.append(f"--focus {shlex.quote(key)}")
-        if member.cell_share != 1:
-            options.append(f"--cell-share {shown(member.cell_share)}")
+    for level in member.focus:
+        key = f"{listed(level.axes)}={shown(level.weight)}"
+        options.append(f"--focus {shlex.quote(key)}")
+    if member.cell_share not in (None, 1):
+        options.append(f"--cell-share {shown(member.cell_share)}")
     if neighbours is not None and neighbours.attributes is not None:
         options.append(f"--attributes {shlex.quote(listed(neighbours.attributes))}")
     if neighbours is not None and neighbours.to != TO[0]:

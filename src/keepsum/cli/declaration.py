@@ -220,8 +220,8 @@ class Declaration:
         list[str] | None,
         option(
             "--focus",
-            help="Less noise in the totals of an axis, by an epsilon of their own: county=0.1; A,B=0.1 for two axes. "
-            "With --per-person, a share of epsilon.",
+            help="Less noise in the totals of an axis, by an epsilon of their own, or a rho for gaussian: county=0.1; "
+            "A,B=0.1 for two axes. With --per-person, or --delta, a share.",
             panel=NOISE,
             metavar="AXIS=E",
         ),
@@ -230,7 +230,7 @@ class Declaration:
         str | None,
         option(
             "--cell-share",
-            help="With --per-person and --focus: the share of cells, by default 1.",
+            help="The share of cells where the values of --focus are shares, by default 1.",
             panel=NOISE,
             metavar="S",
         ),

@@ -10,7 +10,7 @@ import numpy as np
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.planning.nested import FREE_PART
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 
 PAIRS_PER_PART = 2000  # that take as long as what is done once for each part
 NOTHING = -1
@@ -103,15 +103,16 @@ class Vectors:
     lengths: IntArray
     focused: IntArray
     costs: IntArray
+    norm: Norm = "l1"
 
     def distance(self, one: int) -> Distance:
         """One of them."""
-        return Distance("l1", int(self.lengths[one]), focused=tuple(self.focused[:, one].tolist()))
+        return Distance(self.norm, int(self.lengths[one]), focused=tuple(self.focused[:, one].tolist()))
 
     def joined(self, one: int, other: int) -> Distance:
         """Two of them, in different parts."""
         focused = (self.focused[:, one] + self.focused[:, other]).tolist()
-        return Distance("l1", int(self.lengths[one] + self.lengths[other]), focused=tuple(focused))
+        return Distance(self.norm, int(self.lengths[one] + self.lengths[other]), focused=tuple(focused))
 
 
 class Best:
@@ -134,9 +135,9 @@ class Best:
         return self._change
 
 
-def move(changed: IntArray) -> Distance:
+def move(changed: IntArray, norm: Norm = "l1") -> Distance:
     """A move within a part that changes focused totals so."""
-    return Distance("l1", 2, focused=tuple(changed.tolist()))
+    return Distance(norm, 2, focused=tuple(changed.tolist()))
 
 
 def _grouped(part: IntArray) -> Iterator[IntArray]:

@@ -39,6 +39,8 @@ def describe_form(form: Form) -> str:
     '3 cells with their sum kept'
     >>> describe_form(Form("nested", regions=62, totals=63, smallest=20, largest=20))
     '62 regions in 63 nested totals, focused or kept, each of 20 cells'
+    >>> describe_form(Form("focused", regions=1, totals=1, smallest=2, largest=2))
+    '1 region in 1 total, focused or kept, each of 2 cells'
     """
     if form.kind == "free":
         return "cells under no total"
@@ -47,6 +49,10 @@ def describe_form(form: Form) -> str:
     if form.kind == "nested":
         regions = f"{form.regions:,} region{'s' * (form.regions != 1)}"
         return f"{regions} in {form.totals:,} nested totals, focused or kept, each of {_cells(form)}"
+    if form.kind == "focused":
+        regions = f"{form.regions:,} region{'s' * (form.regions != 1)}"
+        totals = f"{form.totals:,} total{'s' * (form.totals != 1)}"
+        return f"{regions} in {totals}, focused or kept, each of {_cells(form)}"
     if form.kind == "table":
         return _describe_table(form)
     name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"

@@ -22,7 +22,7 @@ from keepsum._arrays import IntArray, ranked
 from keepsum.planning.change_classes import Best, Classes, Elsewhere, Kinds, Vectors, best_other, by_class, move
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 
 MOST_WORK = 2 * 10**7  # pairs of classes that are compared
 LARGEST_WEIGHT = 2**50  # so that a few of them add up in 64 bits
@@ -39,10 +39,12 @@ class FocusedChanges:
         The focused totals.
     weights
         What cells and the totals of each level weigh.
+    norm
+        How distance is measured. Counts and totals change by 1 at most, so that squared l2 lengths are l1 lengths.
     """
 
-    def __init__(self, nested: Nested, weights: Sequence[Fraction]) -> None:
-        self.nested, self._given = nested, tuple(weights)
+    def __init__(self, nested: Nested, weights: Sequence[Fraction], norm: Norm = "l1") -> None:
+        self.nested, self._given, self.norm = nested, tuple(weights), norm
         common = math.lcm(*(weight.denominator for weight in weights))
         self.weights = [int(weight * common) for weight in weights]
         self.cells = np.flatnonzero(nested.part != NOWHERE)
@@ -53,6 +55,15 @@ class FocusedChanges:
         """Whether costs can be computed: in numbers of 64 bits, and with few classes in each part."""
         sizes = np.bincount(self.classes.part)
         return max(self.weights) < LARGEST_WEIGHT and int((sizes.astype(np.float64) ** 2).sum()) <= MOST_WORK
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self.nested.margins)
+
+    def most(self, length: int) -> int:
+        """The most that a change of this length does to the totals of a level: each is divided by one part alone."""
+        return length
 
     def proportional_to(self, weights: Sequence[Fraction]) -> bool:
         """Whether other weights order changes alike, because they differ by a common factor."""
@@ -71,7 +82,7 @@ class FocusedChanges:
             vectors = self._through
             return vectors.distance(int(focused[vectors.costs[focused].argmax()]))
         length = 2 if self.nested.roots else 1
-        return Distance("l1", length, exact=False, focused=(length,) * len(self.nested.margins))
+        return Distance(self.norm, length, exact=False, focused=(length,) * self.levels)
 
     @cached_property
     def alone(self) -> Distance | None:
@@ -83,7 +94,7 @@ class FocusedChanges:
         if not len(free):
             return None
         if not self.possible:
-            return Distance("l1", 1, exact=False, focused=(1,) * len(self.nested.margins))
+            return Distance(self.norm, 1, exact=False, focused=(1,) * self.levels)
         return self._through.distance(int(free[self._through.costs[free].argmax()]))
 
     # -- vectors -----------------------------------------------------------------------------------------
@@ -108,7 +119,7 @@ class FocusedChanges:
                 others = members if classes.sizes[one] > 1 else members[members != one]
                 costs, changed = self._moves(one, others)
                 focused[:, one] = changed[:, int(costs.argmax())]
-        return Vectors(lengths, focused, self._costs(lengths, focused))
+        return Vectors(lengths, focused, self._costs(lengths, focused), self.norm)
 
     def _costs(self, lengths: IntArray, focused: IntArray) -> IntArray:
         return np.asarray(self.weights[0] * lengths + np.tensordot(self.weights[1:], focused, 1))
@@ -148,7 +159,7 @@ class FocusedChanges:
                     beyond = NO_CHANGE if vector is None else sign * self._joint_cost(one, vector)
                     if end is not None and inside >= beyond:
                         best = int(starts[end]) + int(costs[starts[end] : starts[end + 1]].argmax())
-                        found.append((sign * inside, move(changed[:, best])))
+                        found.append((sign * inside, move(changed[:, best], self.norm)))
                     elif vector is not None:
                         found.append((sign * beyond, self._through.joined(one, vector)))
                 if found:
@@ -165,14 +176,7 @@ class FocusedChanges:
         Whether a move to some other value does, and whether moves to all other values do. Looked for from a few cells
         only: it may be so although none is found.
         """
-        labels, value, part = self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells]
-        inside = (labels >= 0).all(axis=0)
-        starts, values, to_some, to_all = np.flatnonzero(inside), ranked(value)[0], False, False
-        for one in starts[:: max(1, len(starts) // FEW_STARTS)].tolist():
-            far = inside & (part == part[one]) & (value != value[one]) & (labels != labels[:, [one]]).all(axis=0)
-            to_some |= bool(far.any())
-            to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
-        return to_some, to_all
+        return moves_change_all(self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells])
 
     @property
     def changes_all_twice(self) -> bool:
@@ -209,7 +213,18 @@ class FocusedChanges:
             if len(others):
                 costs, changed = self._moves(one, others)
                 chosen = int(costs.argmax())
-                best.take(int(costs[chosen]), move(changed[:, chosen]))
+                best.take(int(costs[chosen]), move(changed[:, chosen], self.norm))
             if len(far):
                 other = int(far[vectors.costs[far].argmax()])
                 best.take(self._joint_cost(one, other), vectors.joined(one, other))
+
+
+def moves_change_all(labels: IntArray, value: IntArray, part: IntArray) -> tuple[bool, bool]:
+    """Whether moves from some cell change all levels twice, from the totals, the value and the part of each cell."""
+    inside = (labels >= 0).all(axis=0)
+    starts, values, to_some, to_all = np.flatnonzero(inside), ranked(value)[0], False, False
+    for one in starts[:: max(1, len(starts) // FEW_STARTS)].tolist():
+        far = inside & (part == part[one]) & (value != value[one]) & (labels != labels[:, [one]]).all(axis=0)
+        to_some |= bool(far.any())
+        to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
+    return to_some, to_all

@@ -17,7 +17,7 @@ from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.lattice.two_way import TwoWay
 from keepsum.privacy.distance import Distance, Norm
 
-FormKind: TypeAlias = Literal["free", "sums", "nested", "table", "regions"]
+FormKind: TypeAlias = Literal["free", "sums", "nested", "focused", "table", "regions"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Form:
     ----------
     kind
         ``"free"``: a cell under no total. ``"sums"``: a region whose sum is kept. ``"nested"``: regions in nested
-        totals, focused or kept. ``"table"``: a table under all margins of one way less; one of two ways may have
-        structural zeros. ``"regions"``: regions under totals that overlap in any other way.
+        totals, focused or kept. ``"focused"``: regions in focused and kept totals, nested or not. ``"table"``: a table
+        under all margins of one way less; one of two ways may have structural zeros. ``"regions"``: regions under
+        totals that overlap in any other way.
     regions, totals
         How many regions a block has (the entries of a table that are not structural zeros), and how many totals it is
         under.

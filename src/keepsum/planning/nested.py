@@ -33,6 +33,10 @@ SUPPORTED = (
 )
 
 
+class CrossingTotalsError(PlanError):
+    """Focused and kept totals are not nested."""
+
+
 @dataclass(frozen=True, eq=False)
 class Nested:
     """The trees of focused totals.
@@ -96,14 +100,15 @@ def nested_totals(focus: Sequence[Level], invariants: Invariants, structure: Str
     PlanError
         If they are not nested, all totals of a level are kept, or two levels are the same totals.
     """
-    margins = _margins(focus, invariants)
+    margins = focused_margins(focus, invariants)
     part = _parts(structure)
     labels = np.stack([_divided(level, margin, structure, part) for level, margin in zip(focus, margins, strict=True)])
     parents, levels, home = _trees(focus, part, labels)
     return Nested(margins, part, labels, parents, levels, home, _with_homes(structure, home, len(parents)))
 
 
-def _margins(focus: Sequence[Level], invariants: Invariants) -> tuple[Margin, ...]:
+def focused_margins(focus: Sequence[Level], invariants: Invariants) -> tuple[Margin, ...]:
+    """The totals of each level."""
     domain = invariants.domain
     if domain is None:
         raise PlanError(
@@ -135,22 +140,27 @@ def _divided(level: Level, margin: Margin, structure: Structure, part: IntArray)
     """The total of a level that each cell counts in: the one that divides the cell's part, if it does."""
     total = margin.domain.marginal_index(margin.axes)
     if structure.blocks and not _determined_in_blocks(margin, structure):
-        raise PlanError(f"{_sentence(level)} must not be focused on under totals that overlap. {SUPPORTED}")
+        raise CrossingTotalsError(f"{_sentence(level)} must not be focused on under totals that overlap. {SUPPORTED}")
     inside = np.flatnonzero(part != NOWHERE)
     count = int(part.max(initial=0)) + 1
     pairs, place, cells = np.unique(total[inside] * count + part[inside], return_inverse=True, return_counts=True)
     size = np.bincount(part[inside], minlength=count)
     divides = (pairs % count == FREE_PART) | (cells < size[pairs % count])
     if np.bincount((pairs // count)[divides], minlength=margin.height).max(initial=0) > 1:
-        raise PlanError(f"{_sentence(level)} must not cross kept totals. {SUPPORTED}")
+        raise CrossingTotalsError(f"{_sentence(level)} must not cross kept totals. {SUPPORTED}")
     if not divides.any():
-        raise PlanError(
-            f"A focus must be on totals that have noise, and the kept ones determine {'all ' * bool(level.axes)}"
-            f"{level.totals}. Leave it out."
-        )
+        raise without_noise(level)
     labels = np.full(len(part), -1, dtype=np.int64)
     labels[inside] = np.where(divides[place], total[inside], -1)
     return labels
+
+
+def without_noise(level: Level) -> PlanError:
+    """What is raised where all totals of a level are kept."""
+    return PlanError(
+        f"A focus must be on totals that have noise, and the kept ones determine {'all ' * bool(level.axes)}"
+        f"{level.totals}. Leave it out."
+    )
 
 
 def _sentence(level: Level) -> str:
@@ -180,7 +190,7 @@ def _trees(focus: Sequence[Level], part: IntArray, labels: IntArray) -> tuple[In
     for level, cells in sorted(_totals(labels), key=lambda total: -len(total[1])):
         parent = int(home[cells[0]])
         if (home[cells] != parent).any():
-            raise PlanError(f"{_sentence(focus[level])} must not cross other focused totals. {SUPPORTED}")
+            raise CrossingTotalsError(f"{_sentence(focus[level])} must not cross other focused totals. {SUPPORTED}")
         home[cells] = len(parents)
         parents.append(parent)
         levels.append(level)

@@ -9,21 +9,28 @@ chooses samplers (``selection``). Users hold the ``Plan`` of ``facade/objects.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from scipy import sparse
 
 from keepsum._arrays import IntArray
 from keepsum._copying import WithoutCaches
 from keepsum._text import type_of
 from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
+from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
-from keepsum.planning.distances import AttributeDistance, Distances, one_person
+from keepsum.planning.crossing_changes import CrossingChanges
+from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, at_most, one_person
+from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
-from keepsum.planning.nested import Nested, nested_totals
+from keepsum.planning.nested import CrossingTotalsError, Nested, nested_totals
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
@@ -251,8 +258,8 @@ def compile_plan(
     if request.neighbours is not None and not others:
         refuse_per_person(records)
     structure = others[0].structure if others else structure_of(invariants)
-    nested, focused = _focused(request, invariants, structure, others)
-    groups = tuple(_groups(structure, request, nested, focused))
+    nested, blocks, focused = _focused(request, invariants, structure, others)
+    groups = tuple(_groups(structure, request, nested, blocks, focused))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)
     known = (distances for distances in known if distances.focused is focused)
@@ -264,32 +271,61 @@ def compile_plan(
         weights, alone = request.weights, distances.alone
         protected = one_person(distances.by_attribute, smallest, request.neighbours, weights, alone)
         mechanism = request.resolve(protected, lambda: geometry(structure))
-    blocks = BlockSamplers(structure, groups, mechanism, nested)
-    return CompiledPlan(invariants, blocks, distances, request.neighbours, records=records)
+    samplers = BlockSamplers(structure, groups, mechanism, nested, blocks)
+    return CompiledPlan(invariants, samplers, distances, request.neighbours, records=records)
 
 
 def _focused(
     request: Request, invariants: Invariants, structure: Structure, others: Sequence[CompiledPlan]
-) -> tuple[Nested | None, FocusedChanges | None]:
-    """The trees of focused totals, and what changes cost under a focus: those of another plan if they are the same."""
+) -> tuple[Nested | None, FocusedBlocks | None, AnyChanges | None]:
+    """Trees or blocks of focused totals, and what changes cost: those of another plan if they are the same."""
     if not request.focus:
-        return None, None
+        return None, None, None
     axes = [level.axes for level in request.focus]
     for other in others:
-        focused = other.distances.focused
-        if focused is not None and [level.axes for level in other.mechanism.focus] == axes:
-            same = focused.proportional_to(request.weights)
-            return focused.nested, focused if same else FocusedChanges(focused.nested, request.weights)
-    nested = nested_totals(request.focus, invariants, structure)
-    return nested, FocusedChanges(nested, request.weights)
+        changes, known = other.distances.focused, [level.axes for level in other.mechanism.focus]
+        if changes is not None and known == axes and other.mechanism.norm == request.norm:
+            if not changes.proportional_to(request.weights):
+                changes = _changes(request, invariants, structure, other.blocks.nested, other.blocks.focused)
+            return other.blocks.nested, other.blocks.focused, changes
+    nested = nested_totals(request.focus, invariants, structure) if request.norm == "l1" else None
+    blocks = None if request.norm == "l1" else focused_blocks(request.focus, invariants)
+    return nested, blocks, _changes(request, invariants, structure, nested, blocks)
+
+
+def _changes(
+    request: Request,
+    invariants: Invariants,
+    structure: Structure,
+    nested: Nested | None,
+    blocks: FocusedBlocks | None,
+) -> AnyChanges:
+    """What changes cost under a focus: exactly where totals are nested, otherwise at most."""
+    if nested is None:
+        with suppress(CrossingTotalsError):
+            nested = nested_totals(request.focus, invariants, structure)
+    if nested is not None or blocks is None:
+        if nested is None:
+            raise AssertionError("there is a focus")
+        return FocusedChanges(nested, request.weights, request.norm)
+    ones = sparse.csr_array(np.ones((1, invariants.size), dtype=np.int64))
+    balanced = bool(determined(structure, ones).all())
+    return CrossingChanges(blocks.margins, structure, balanced, request.weights)
 
 
 def _groups(
-    structure: Structure, request: Request, nested: Nested | None, focused: FocusedChanges | None
+    structure: Structure,
+    request: Request,
+    nested: Nested | None,
+    blocks: FocusedBlocks | None,
+    focused: AnyChanges | None,
 ) -> Iterator[BlockGroup]:
-    """The blocks by form, with all trees of focused totals as one."""
-    if nested is None or focused is None:
+    """The blocks by form, with all trees of focused totals of l1 Laplace noise as one."""
+    if nested is not None and isinstance(focused, FocusedChanges):
+        yield from groups_of(nested.structure, request.norm)
+        yield focused.group()
+    elif blocks is not None and focused is not None:
+        through = smallest_change(list(groups_of(structure, request.norm)))
+        yield from blocks.groups(at_most(through, focused, exact=through.length == 1))
+    else:
         yield from groups_of(structure, request.norm)
-        return
-    yield from groups_of(nested.structure, request.norm)
-    yield focused.group()

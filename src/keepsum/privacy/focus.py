@@ -24,7 +24,7 @@ class Level:
     axes
         The axes of the margin as they were given; none for the grand total.
     weight
-        The epsilon of these totals, or their share of a per-person budget.
+        The epsilon of these totals, their rho in Gaussian noise, or their share of a budget.
 
     Examples
     --------
@@ -45,6 +45,16 @@ class Level:
     def symbol(self) -> str:
         """The l1 length of the totals of noise z."""
         return f"|z by {' × '.join(self.axes)}|₁" if self.axes else "|sum of z|"
+
+    @property
+    def square(self) -> str:
+        """The squared l2 length of the totals of noise z."""
+        return f"|z by {' × '.join(self.axes)}|₂²" if self.axes else "(sum of z)²"
+
+    @property
+    def facts(self) -> tuple[tuple[str, ...], str]:
+        """The level as a certificate states it."""
+        return self.axes, str(self.weight)
 
     @property
     def argument(self) -> str:
@@ -76,3 +86,15 @@ def levels_of(focus: Any, argument: str) -> tuple[Level, ...]:
 def arguments_of(levels: Sequence[Level]) -> str:
     """The levels as in a call: ``{'county': 0.1}``."""
     return f"{{{', '.join(level.argument for level in levels)}}}"
+
+
+def focus_by_key(levels: Sequence[Level], factor: Fraction = Fraction(1)) -> dict[tuple[str, ...], Fraction]:
+    """The levels as a user gives them, with all weights times a factor."""
+    return {level.axes: level.weight * factor for level in levels}
+
+
+def focus_in(facts: Sequence[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...], str] | None:
+    """The focus that a certificate states, as a user gives it; None without one."""
+    if len(dict(facts)) < len(facts):
+        raise InputError("A focus in a certificate must be stated once.")
+    return dict(facts) or None

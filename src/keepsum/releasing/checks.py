@@ -65,7 +65,7 @@ KNOWN_METHODS = {
     "column_splitting": KnownMethod("exact", ("l1",), ("table",), (0, 2)),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
-    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
+    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions")),
     "mixture_rejection": KnownMethod("rounded", ("l1",)),
     "mixture_chain": KnownMethod("estimated", ("l1",)),
     "heat_bath_chain": KnownMethod("estimated", ("l1", "l2")),
@@ -248,7 +248,7 @@ def _form_is_plausible(block: BlockRecord) -> bool:
         return False
     if form.kind == "table":
         return len(form.shape) > 1 and min(form.shape) > 1 and _entries_are_plausible(form)
-    if form.kind in ("regions", "nested"):
+    if form.kind in ("regions", "nested", "focused"):
         return not form.shape and form.totals > 0
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)
 

@@ -17,6 +17,7 @@ from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import mechanism_of
+from keepsum.privacy.distance import Norm
 from keepsum.privacy.mechanism import Mechanism, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.canonical import LARGEST_INTEGER
@@ -321,11 +322,20 @@ def rows_of(part: RowsPart, size: int) -> Rows:
 def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
     """A mechanism per unit of distance."""
     facts = mechanism.facts()
-    focus = [FocusRecord(axes=list(axes), epsilon=epsilon) for axes, epsilon in facts.focus]
+    of_level = "epsilon" if facts.norm == "l1" else "rho"
+    focus = [FocusRecord(axes=list(axes), **{of_level: weight}) for axes, weight in facts.focus]
     return MechanismRecord(name=facts.name, norm=facts.norm, parameters=dict(facts.parameters), focus=focus)
 
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
     """The mechanism that a certificate states, with the sigma of the draw."""
-    focus = tuple((tuple(level.axes), level.epsilon) for level in record.focus)
+    focus = tuple((tuple(level.axes), _weight(level, record.norm)) for level in record.focus)
     return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus))
+
+
+def _weight(level: FocusRecord, norm: Norm) -> str:
+    """The epsilon of focused totals in the l1 norm, their rho in the l2 norm."""
+    weight, other = (level.epsilon, level.rho) if norm == "l1" else (level.rho, level.epsilon)
+    if weight is None or other is not None:
+        raise InputError("A focus in a certificate must have an epsilon in the l1 norm, and a rho in the l2 norm.")
+    return weight

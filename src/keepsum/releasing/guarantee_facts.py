@@ -10,10 +10,11 @@ from keepsum.releasing.record_types import END, Exactness, Parameter, Record, Ro
 
 
 class FocusRecord(Record, frozen=True):
-    """Totals with an epsilon of their own, which makes their noise smaller."""
+    """Totals with an epsilon of their own, or a rho in Gaussian noise, which makes their noise smaller."""
 
     axes: Annotated[list[str], Meta(description="The axes of the margin; none for the grand total.")]
-    epsilon: Parameter
+    epsilon: Parameter | None = None
+    rho: Parameter | None = None
 
 
 class MechanismRecord(Record, frozen=True):
@@ -32,7 +33,8 @@ class MechanismRecord(Record, frozen=True):
         list[FocusRecord],
         Meta(
             description="Noise z has probability proportional to exp(-epsilon |z|), times exp(-epsilon_g |z(g)|) for "
-            "each of these totals g, z(g) the sum of z over its cells."
+            "each of these totals g, z(g) the sum of z over its cells; Gaussian noise to exp(-|z|^2 / 2 sigma^2), "
+            "times exp(-rho_g z(g)^2)."
         ),
     ] = field(default_factory=list)
 
@@ -44,7 +46,7 @@ class DistanceRecord(Record, frozen=True):
     exact: Annotated[bool, Meta(description="If not, an upper bound.")]
     focused: Annotated[
         list[Annotated[int, Meta(ge=0)]],
-        Meta(description="Of the same change, the l1 distance in the totals of each focus; empty without a focus."),
+        Meta(description="Of the same change, the distance in the totals of each focus, alike; empty without one."),
     ] = field(default_factory=list)
 
 
@@ -107,7 +109,7 @@ class SamplingRecord(Record, frozen=True):
 class FormRecord(Record, frozen=True):
     """The form of a block."""
 
-    kind: Literal["free", "sums", "nested", "table", "regions"]
+    kind: Literal["free", "sums", "nested", "focused", "table", "regions"]
     regions: Annotated[int, Meta(description="Sets of cells that are in the same totals.")]
     totals: int
     smallest: Annotated[int, Meta(description="The cells of the smallest region.")]

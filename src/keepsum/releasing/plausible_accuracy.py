@@ -32,7 +32,8 @@ def least_margin(plan: CompiledPlan, level: float) -> int:
     """
     change, scale = plan.blocks.smallest_change, float(plan.mechanism.scale)
     if plan.mechanism.kind == "gaussian":
-        r = math.exp(-change.length / (2 * scale**2))
+        rho = plan.mechanism.loss(change).rho if plan.mechanism.focus else None
+        r = math.exp(-change.length / (2 * scale**2) if rho is None else -float(rho))
         return int(1 / (1 + 2 * r) < level)
     exponent = float(plan.mechanism.loss(change).epsilon or 0) if plan.mechanism.focus else float(change.value) / scale
     r = math.exp(-exponent)

@@ -236,7 +236,8 @@ class PersonStatements:
         mechanism = self.guarantee.mechanism
         if not mechanism.focus:
             return record.length
-        return mechanism.loss(_distance(mechanism, record)).epsilon or 0
+        loss = mechanism.loss(_distance(mechanism, record))
+        return loss.epsilon or loss.rho or 0
 
     def all_exact(self) -> bool:
         """Whether every distance is exact."""
@@ -254,7 +255,8 @@ class PersonStatements:
     def _in_totals(self, distance: Distance) -> str:
         """What a change does to focused totals: ', 2 in totals of state'."""
         pairs = zip(self.guarantee.mechanism.focus, distance.focused, strict=False)
-        return "".join(f", {changed:,} in {level.totals}" for level, changed in pairs if changed)
+        lengths = ((level.totals, Distance(distance.norm, changed)) for level, changed in pairs if changed)
+        return "".join(f", {length} in {totals}" for totals, length in lengths)
 
     def _change(self, distance: Distance) -> str:
         """Who moves in a change of one attribute, which takes from one cell and gives to another.

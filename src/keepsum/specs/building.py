@@ -51,21 +51,26 @@ def _laplace(noise: Noise) -> Laplace:
 
 def _gaussian(noise: Noise) -> Gaussian:
     parameters = {name: getattr(noise, name) for name in ("epsilon", "delta", "rho", "sigma")}
-    person = _person(noise)
-    if noise.focus or noise.cell_share is not None:
-        raise InputError("Option --focus requires Laplace noise. Leave it out, or leave out --mechanism gaussian.")
+    person, focus = _person(noise), focus_of(noise)
+    shared = focus is not None and (person is not None or noise.rho is None)
+    if noise.cell_share is not None and not shared:
+        raise InputError(
+            "Option --cell-share requires --focus, and --per-person or --epsilon, so that its values are shares."
+        )
+    share = 1 if noise.cell_share is None else noise.cell_share
+    divided: dict[str, Any] = {"shares": focus, "cell_share": share} if shared else {}
     if noise.norm == "l1":
         raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
     if noise.calibration is not None and noise.epsilon is None:
         raise InputError("Option --calibration requires --epsilon and --delta, from which sigma follows. Leave it out.")
     calibration = noise.calibration or "zcdp"
     if person is None:
-        return Gaussian(**parameters, calibration=calibration)
+        return Gaussian(**parameters, calibration=calibration, **divided or {"focus": focus})
     if parameters.pop("sigma") is not None:
         raise InputError(
             "Option --sigma must not be combined with --per-person, because it is not a privacy loss. Pass --rho."
         )
-    return Gaussian.per_person(**parameters, calibration=calibration, **person)
+    return Gaussian.per_person(**parameters, calibration=calibration, **person, **divided)
 
 
 def focus_of(noise: Noise) -> dict[str | tuple[str, ...], Any] | None:

@@ -87,7 +87,8 @@ class Keep(Part, frozen=True):
 class Noise(Part, frozen=True):
     """The mechanism and its parameters; see ``ks.Laplace`` and ``ks.Gaussian``.
 
-    A key of ``focus`` is an axis, or several with commas between them; with ``per_person`` its values are shares.
+    A key of ``focus`` is an axis, or several with commas between them; its values are epsilons,
+    rhos, or shares, with ``per_person`` and with ``epsilon`` and ``delta``.
     """
 
     kind: Literal["laplace", "gaussian"] | None = None

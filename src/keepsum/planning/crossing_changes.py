@@ -1,0 +1,87 @@
+"""What a change of one person does to focused totals of Gaussian noise that cross others: upper bounds.
+
+A change D takes p counts and gives q, p + q at most the square n of its l2 length, as entries are whole numbers. Over
+the totals g of a level, which have no cell in common, the sum of D(g)^2 is at most p^2 + q^2: what is given and what is
+taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
+elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from keepsum._arrays import IntArray
+from keepsum.lattice.structure import FORCED, FREE, Structure
+from keepsum.planning.focused_changes import moves_change_all
+from keepsum.privacy.distance import Distance
+from keepsum.tables.invariants import Margin
+
+NOWHERE = -1
+
+
+class CrossingChanges:
+    """Bounds on what changes do to focused totals.
+
+    Parameters
+    ----------
+    margins
+        The totals of each level.
+    structure
+        The regions and blocks of the kept totals.
+    balanced
+        Whether all changes that keep the totals take as much as they give.
+    weights
+        What cells and the totals of each level weigh.
+    """
+
+    possible = False  # exact costs are not computed
+    changes_all_twice = False
+
+    def __init__(
+        self, margins: Sequence[Margin], structure: Structure, balanced: bool, weights: Sequence[Fraction]
+    ) -> None:
+        self._margins, self._structure, self._balanced, self._given = margins, structure, balanced, tuple(weights)
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self._margins)
+
+    def proportional_to(self, weights: Sequence[Fraction]) -> bool:
+        """Bounds are the same for all weights."""
+        return len(weights) == len(self._given)
+
+    def most(self, length: int) -> int:
+        """The most that a change of this squared length does to the totals of a level."""
+        if length == 1:
+            return 1
+        return length**2 // 2 if self._balanced else (length - 1) ** 2 + 1
+
+    @cached_property
+    def alone(self) -> Distance | None:
+        """The change of a single count, where cells are under no total; None where none are."""
+        if not (self._structure.part == FREE).any():
+            return None
+        return Distance("l2", 1, focused=(1,) * self.levels)
+
+    def of_attribute(self, codes: IntArray) -> None:
+        """Only bounds are known."""
+
+    def within(self, level: int) -> None:
+        """Only bounds are known."""
+
+    def moves_change_all(self, codes: IntArray) -> tuple[bool, bool]:
+        """As that of ``FocusedChanges``."""
+        structure = self._structure
+        number = np.full(len(structure.sizes), NOWHERE, dtype=np.int64)
+        number[structure.part == FREE] = 0
+        sums = np.flatnonzero((structure.part == FORCED) & (structure.sizes > 1))
+        number[sums] = 1 + np.arange(len(sums))
+        part = number[structure.region]
+        cells = np.flatnonzero(part != NOWHERE)
+        labels = np.stack([margin.domain.marginal_index(margin.axes)[cells] for margin in self._margins])
+        return moves_change_all(labels, codes[cells], part[cells])
