@@ -63,16 +63,14 @@ def inside(
 ) -> Callable[..., Any]:
     """Run keepsum in an empty folder as ``run`` does, but in this process; figures of reports are not drawn.
 
-    A figure takes longer than everything else of a release with its report, and tests of the page draw all of them.
+    Tests of the page draw all of them.
     """
     from keepsum.cli import app
-    from keepsum.report import page
-    from keepsum.report.figures import Picture
+    from report.undrawn import without_figures
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(app, "build", lambda: program)
-    for figure in ("noise_figure", "uncertainty_figure"):
-        monkeypatch.setattr(page, figure, lambda *_: Picture("<svg></svg>", "<svg></svg>", "not drawn"))
+    without_figures(monkeypatch)
 
     def call(*arguments: object) -> Any:
         capsys.readouterr()

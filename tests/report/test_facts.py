@@ -275,6 +275,7 @@ def test_post_processing_says_what_was_done(facts, sample):
     assert facts("margins").postprocessing == ()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_ledger_is_named_with_the_entry(tmp_path):
     table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
     ledger = ks.Ledger(tmp_path / "ledger.db", budget=2, dataset="people")

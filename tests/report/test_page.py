@@ -155,8 +155,9 @@ def test_pinned_cells_are_said_to_be_kept_exactly():
     assert "state=DC, county=DC" in html
 
 
-def test_smaller_losses_of_changes_within_a_focused_total_are_stated():
-    text = " ".join(html_by_name("focus").split())
+@pytest.mark.usefixtures("undrawn")
+def test_smaller_losses_of_changes_within_a_focused_total_are_stated(facts):
+    text = " ".join(page(facts("focus"), Names(), "0").split())
     assert "<dt>Smaller changes</dt><dd>within one total of state: epsilon 0.8 (l1 distance 2" in text
 
 
@@ -176,11 +177,11 @@ def test_a_report_of_files_is_that_of_memory(tmp_path):
     assert ks.read_release(release.save(tmp_path / "out.csv")).report() == release.report()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verify_commands(facts):
-    stated = facts("signed")
-    text = page(stated, Names("it's here/"), "0")
+    text = page(facts("signed"), Names("it's here/"), "0")
     assert "keepsum verify &#39;it&#39;&#34;&#39;&#34;&#39;s here/&#39; --key PUBLISHER.pub.pem" in text
-    assert "keepsum verify released.csv --allow-seeded" in html_by_name("hostile")
+    assert "keepsum verify released.csv --allow-seeded" in page(facts("hostile"), Names(), "0")
 
 
 # -- labels -----------------------------------------------------------------------------------------
@@ -223,6 +224,7 @@ def test_embedded_numbers_are_those_of_the_release(name, facts):
         ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_without_room_for_all_cells_says_so_and_has_the_first(monkeypatch):
     """Which cells those are depends on their number alone."""
     release = release_of("margins")
@@ -280,6 +282,7 @@ def test_a_release_whose_noise_takes_long_to_simulate(monkeypatch):
     assert facts_of(release.drawn(), release.plan).curves == ()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_release_that_was_signed_when_it_was_saved_says_so(tmp_path):
     """As its files do; saved again without a key, it is not."""
     table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
