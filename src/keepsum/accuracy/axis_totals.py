@@ -60,7 +60,7 @@ def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    focused = [margin.axes for margin in plan.blocks.margins]
+    focused = [margin.axes for margin in plan.blocks.margins if margin.axes is not None]
     margins = dict.fromkeys([*(domain.closure([axis]) for axis in domain.axes), *focused, ()])
     found = (_totals(Margin(domain, axes), plan, noise, level) for axes in margins)
     return [totals for totals in found if totals is not None]
