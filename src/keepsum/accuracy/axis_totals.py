@@ -63,7 +63,7 @@ def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    focused = [margin.axes for margin in plan.blocks.margins]
+    focused = [margin.axes for margin in plan.blocks.margins if margin.axes is not None]
     kept = [part.axes for part in plan.invariants.parts if isinstance(part, Margin)]
     margins = dict.fromkeys(
         axes for axes in [*map(domain.closure, ([a] for a in domain.axes)), *kept, *focused] if axes

@@ -117,15 +117,15 @@ class LevelMargins:
 
     axes: tuple[str, ...]
     accuracy: Accuracy
+    what: str  # one of the totals, in words
 
     def __str__(self) -> str:
         margins, source = self.accuracy.margins, self.accuracy.source
         low, high = int(margins.min()), int(margins.max())
         spread = "" if low == high else f" (±{low:,} to ±{high:,})"
-        what = f"total of {' × '.join(self.axes)}" if self.axes else "grand total"
         size = high if self.accuracy.simultaneous else self.accuracy.typical
         words = f", {source}" if source else ""
-        return f"±{size:,} per {what}{'' if self.accuracy.simultaneous else spread}{words}"
+        return f"±{size:,} per {self.what}{'' if self.accuracy.simultaneous else spread}{words}"
 
 
 _found: WeakKeyDictionary[BlockSamplers, dict[tuple[float, bool, bool], Accuracy]] = WeakKeyDictionary()

@@ -3,7 +3,8 @@
 A change D takes p counts and gives q, p + q at most the square n of its l2 length, as entries are whole numbers. Over
 the totals g of a level, which have no cell in common, the sum of D(g)^2 is at most p^2 + q^2: what is given and what is
 taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
-elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count.
+elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total
+changes by the larger of p and q alone.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.lattice.structure import FORCED, FREE, Structure
+from keepsum.planning.focus_totals import FocusTotals
 from keepsum.planning.focused_changes import moves_change_all
 from keepsum.privacy.distance import Distance
-from keepsum.tables.invariants import Margin
 
 NOWHERE = -1
 
@@ -42,7 +43,7 @@ class CrossingChanges:
     changes_all_twice = False
 
     def __init__(
-        self, margins: Sequence[Margin], structure: Structure, balanced: bool, weights: Sequence[Fraction]
+        self, margins: Sequence[FocusTotals], structure: Structure, balanced: bool, weights: Sequence[Fraction]
     ) -> None:
         self._margins, self._structure, self._balanced, self._given = margins, structure, balanced, tuple(weights)
 
@@ -55,18 +56,19 @@ class CrossingChanges:
         """Bounds are the same for all weights."""
         return len(weights) == len(self._given)
 
-    def most(self, length: int) -> int:
-        """The most that a change of this squared length does to the totals of a level."""
+    def most(self, length: int) -> tuple[int, ...]:
+        """The most that a change of this squared length does to the totals of each level."""
         if length == 1:
-            return 1
-        return length**2 // 2 if self._balanced else (length - 1) ** 2 + 1
+            return (1,) * self.levels
+        larger, smaller = (length // 2, length // 2) if self._balanced else (length - 1, 1)
+        return tuple(larger**2 + smaller**2 * (margin.height > 1) for margin in self._margins)
 
     @cached_property
     def alone(self) -> Distance | None:
         """The change of a single count, where cells are under no total; None where none are."""
         if not (self._structure.part == FREE).any():
             return None
-        return Distance("l2", 1, focused=(1,) * self.levels)
+        return Distance("l2", 1, exact=all(margin.covers for margin in self._margins), focused=(1,) * self.levels)
 
     def of_attribute(self, codes: IntArray) -> None:
         """Only bounds are known."""
@@ -83,5 +85,5 @@ class CrossingChanges:
         number[sums] = 1 + np.arange(len(sums))
         part = number[structure.region]
         cells = np.flatnonzero(part != NOWHERE)
-        labels = np.stack([margin.domain.marginal_index(margin.axes)[cells] for margin in self._margins])
+        labels = np.stack([margin.labels[cells] for margin in self._margins])
         return moves_change_all(labels, codes[cells], part[cells])

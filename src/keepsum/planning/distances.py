@@ -134,7 +134,7 @@ class Distances:
 
 def at_most(distance: Distance, focused: AnyChanges, exact: bool) -> Distance:
     """The distance with the largest changes of focused totals that there can be; exact if some change has them."""
-    return replace(distance, exact=exact, focused=(focused.most(distance.length),) * focused.levels)
+    return replace(distance, exact=exact, focused=focused.most(distance.length))
 
 
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:

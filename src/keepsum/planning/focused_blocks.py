@@ -16,11 +16,12 @@ from scipy import sparse
 
 from keepsum._arrays import IntArray
 from keepsum.lattice.structure import FORCED, Block, Structure, decompose
+from keepsum.planning.focus_totals import FocusTotals
 from keepsum.planning.groups import BlockGroup, Form, groups_of
 from keepsum.planning.nested import focused_margins, without_noise
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.focus import Level
-from keepsum.tables.invariants import Invariants, Margin
+from keepsum.tables.invariants import Invariants
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class FocusedBlocks:
         The level of each focused total.
     """
 
-    margins: tuple[Margin, ...]
+    margins: tuple[FocusTotals, ...]
     structure: Structure
     levels: IntArray
 

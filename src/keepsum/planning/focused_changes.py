@@ -20,6 +20,7 @@ import numpy as np
 
 from keepsum._arrays import IntArray, ranked
 from keepsum.planning.change_classes import Best, Classes, Elsewhere, Kinds, Vectors, best_other, by_class, move
+from keepsum.planning.focus_totals import OUTSIDE
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
 from keepsum.privacy.distance import Distance, Norm
@@ -61,9 +62,9 @@ class FocusedChanges:
         """How many levels there are."""
         return len(self.nested.margins)
 
-    def most(self, length: int) -> int:
-        """The most that a change of this length does to the totals of a level: each is divided by one part alone."""
-        return length
+    def most(self, length: int) -> tuple[int, ...]:
+        """The most that a change of this length does to the totals of each level: one part alone divides a total."""
+        return (length,) * self.levels
 
     def proportional_to(self, weights: Sequence[Fraction]) -> bool:
         """Whether other weights order changes alike, because they differ by a common factor."""
@@ -191,10 +192,9 @@ class FocusedChanges:
 
         None as well if there are too many pairs to compare.
         """
-        margin = self.nested.margins[level]
-        total = margin.domain.marginal_index(margin.axes)[self.cells]
-        count = len(self.classes.part)
-        pairs, sizes = np.unique(total * count + self.classes.of_cell, return_counts=True)
+        total, count = self.nested.margins[level].labels[self.cells], len(self.classes.part)
+        inside = total != OUTSIDE
+        pairs, sizes = np.unique(total[inside] * count + self.classes.of_cell[inside], return_counts=True)
         node, total = pairs % count, pairs // count
         cuts = np.flatnonzero(np.diff(total)) + 1
         if int((np.diff([0, *cuts, len(node)]).astype(np.float64) ** 2).sum()) > MOST_WORK:

@@ -18,11 +18,12 @@ from keepsum._arrays import IntArray
 from keepsum.errors import PlanError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import FOCUSED, FORCED, FREE, Structure
+from keepsum.planning.focus_totals import OUTSIDE, FocusTotals
 from keepsum.planning.groups import Form
 from keepsum.privacy.focus import Level
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.l1.focus.tree import ABSENT, Totals
-from keepsum.tables.invariants import Invariants, Margin
+from keepsum.tables.invariants import Invariants
 
 KEPT = -1  # in place of the level of a total
 FREE_PART = 0  # cells under no kept total; regions with a kept sum are parts 1, 2, ...
@@ -57,7 +58,7 @@ class Nested:
         The regions of the noise: those of the kept totals, and cells with the same ``home``.
     """
 
-    margins: tuple[Margin, ...]
+    margins: tuple[FocusTotals, ...]
     part: IntArray
     labels: IntArray
     parents: IntArray
@@ -107,7 +108,7 @@ def nested_totals(focus: Sequence[Level], invariants: Invariants, structure: Str
     return Nested(margins, part, labels, parents, levels, home, _with_homes(structure, home, len(parents)))
 
 
-def focused_margins(focus: Sequence[Level], invariants: Invariants) -> tuple[Margin, ...]:
+def focused_margins(focus: Sequence[Level], invariants: Invariants) -> tuple[FocusTotals, ...]:
     """The totals of each level."""
     domain = invariants.domain
     if domain is None:
@@ -115,9 +116,9 @@ def focused_margins(focus: Sequence[Level], invariants: Invariants) -> tuple[Mar
             "A focus must be on the axes of a table, and these cells have no names. Declare the totals with "
             "invariants.over(table.domain)."
         )
-    margins: list[Margin] = []
+    margins: list[FocusTotals] = []
     for level in focus:
-        margin = Margin(domain, domain.closure(level.axes))
+        margin = FocusTotals.of(level, domain)
         if margin in margins:
             other = focus[margins.index(margin)]
             raise PlanError(
@@ -136,15 +137,15 @@ def _parts(structure: Structure) -> IntArray:
     return number[structure.region]
 
 
-def _divided(level: Level, margin: Margin, structure: Structure, part: IntArray) -> IntArray:
+def _divided(level: Level, margin: FocusTotals, structure: Structure, part: IntArray) -> IntArray:
     """The total of a level that each cell counts in: the one that divides the cell's part, if it does."""
-    total = margin.domain.marginal_index(margin.axes)
+    total = margin.labels
     if structure.blocks and not _determined_in_blocks(margin, structure):
         raise CrossingTotalsError(f"{_sentence(level)} must not be focused on under totals that overlap. {SUPPORTED}")
-    inside = np.flatnonzero(part != NOWHERE)
+    inside = np.flatnonzero((part != NOWHERE) & (total != OUTSIDE))
     count = int(part.max(initial=0)) + 1
     pairs, place, cells = np.unique(total[inside] * count + part[inside], return_inverse=True, return_counts=True)
-    size = np.bincount(part[inside], minlength=count)
+    size = np.bincount(part[part != NOWHERE], minlength=count)
     divides = (pairs % count == FREE_PART) | (cells < size[pairs % count])
     if np.bincount((pairs // count)[divides], minlength=margin.height).max(initial=0) > 1:
         raise CrossingTotalsError(f"{_sentence(level)} must not cross kept totals. {SUPPORTED}")
@@ -168,7 +169,7 @@ def _sentence(level: Level) -> str:
     return level.totals[0].upper() + level.totals[1:]
 
 
-def _determined_in_blocks(margin: Margin, structure: Structure) -> bool:
+def _determined_in_blocks(margin: FocusTotals, structure: Structure) -> bool:
     """Whether the kept totals determine what of each total lies in blocks where they overlap."""
     rows = margin.coefficients().tocoo()
     chosen = structure.part[structure.region[rows.col]] >= 0

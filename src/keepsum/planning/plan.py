@@ -281,10 +281,10 @@ def _focused(
     """Trees or blocks of focused totals, and what changes cost: those of another plan if they are the same."""
     if not request.focus:
         return None, None, None
-    axes = [level.axes for level in request.focus]
+    keys = [level.key for level in request.focus]
     for other in others:
-        changes, known = other.distances.focused, [level.axes for level in other.mechanism.focus]
-        if changes is not None and known == axes and other.mechanism.norm == request.norm:
+        changes, known = other.distances.focused, [level.key for level in other.mechanism.focus]
+        if changes is not None and known == keys and other.mechanism.norm == request.norm:
             if not changes.proportional_to(request.weights):
                 changes = _changes(request, invariants, structure, other.blocks.nested, other.blocks.focused)
             return other.blocks.nested, other.blocks.focused, changes
@@ -325,7 +325,8 @@ def _groups(
         yield from groups_of(nested.structure, request.norm)
         yield focused.group()
     elif blocks is not None and focused is not None:
+        all_cover = all(margin.covers for margin in blocks.margins)
         through = smallest_change(list(groups_of(structure, request.norm)))
-        yield from blocks.groups(at_most(through, focused, exact=through.length == 1))
+        yield from blocks.groups(at_most(through, focused, exact=through.length == 1 and all_cover))
     else:
         yield from groups_of(structure, request.norm)

@@ -16,6 +16,7 @@ from keepsum._progress import doing, portion
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.describe import describe_alternatives, describe_form, describe_range, describe_refusal
+from keepsum.planning.focus_totals import FocusTotals
 from keepsum.planning.focused_blocks import FocusedBlocks
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
@@ -25,7 +26,6 @@ from keepsum.privacy.distance import Distance, farthest
 from keepsum.privacy.guarantee import Exactness
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.core.rng import Rng
-from keepsum.tables.invariants import Margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ class BlockSamplers(WithoutCaches):
         return self.structure if self._with_focus is None else self._with_focus.structure
 
     @property
-    def margins(self) -> tuple[Margin, ...]:
+    def margins(self) -> tuple[FocusTotals, ...]:
         """The totals of each focus."""
         return () if self._with_focus is None else self._with_focus.margins
 

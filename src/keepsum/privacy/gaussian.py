@@ -341,7 +341,7 @@ class GaussianMechanism:
         parameters = {name: str(number) for name, number in numbers.items() if number is not None}
         if self.epsilon is not None:
             parameters["calibration"] = self.calibration
-        return MechanismFacts("gaussian", "l2", parameters, tuple(level.facts for level in self.focus))
+        return MechanismFacts("gaussian", "l2", parameters, self.focus)
 
     @classmethod
     def from_facts(cls, facts: MechanismFacts) -> GaussianMechanism:

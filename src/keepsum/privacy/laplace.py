@@ -32,8 +32,9 @@ class Laplace:
         ``"l1"`` or ``"l2"``: how the distance between two tables is measured.
     focus
         Totals whose noise is to be smaller, each with an epsilon of its own: ``{"county": 0.1}``. A key is an axis, a
-        tuple of axes, or ``()`` for the grand total. The noise then has probability proportional to
-        exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of a total g, in the l1 norm.
+        tuple of axes, ``()`` for the grand total, or ``Invariants.subsets`` with no cell in common. The noise then has
+        probability proportional to exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of a total
+        g, in the l1 norm.
 
     Examples
     --------
@@ -216,8 +217,7 @@ class LaplaceMechanism:
 
     def facts(self) -> MechanismFacts:
         """The mechanism as a certificate states it."""
-        focus = tuple(level.facts for level in self.focus)
-        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.cell_epsilon)}, focus)
+        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.cell_epsilon)}, self.focus)
 
     @classmethod
     def from_facts(cls, facts: MechanismFacts) -> LaplaceMechanism:

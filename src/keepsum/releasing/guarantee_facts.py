@@ -9,12 +9,23 @@ from msgspec import Meta, field
 from keepsum.releasing.record_types import END, Exactness, Parameter, Record, RoundedUp
 
 
+class FocusedSubsets(Record, frozen=True):
+    """Named sets of cells, which are numbered in the domain's order, of a table of so many cells."""
+
+    size: Annotated[int, Meta(ge=1)]
+    names: list[str]
+    cells: list[list[Annotated[int, Meta(ge=0)]]]
+
+
 class FocusRecord(Record, frozen=True):
     """Totals with an epsilon of their own, or a rho in Gaussian noise, which makes their noise smaller."""
 
     axes: Annotated[list[str], Meta(description="The axes of the margin; none for the grand total.")]
     epsilon: Parameter | None = None
     rho: Parameter | None = None
+    subsets: Annotated[
+        FocusedSubsets | None, Meta(description="Of subsets instead of a margin: their names and their cells.")
+    ] = None
 
 
 class MechanismRecord(Record, frozen=True):

@@ -226,9 +226,9 @@ class PersonStatements:
         """The loss for a change within one of the totals of each focus, which is smaller than elsewhere."""
         focus = self.guarantee.mechanism.focus
         return [
-            f"within one total of {' × '.join(level.axes)}: {self._loss(record)}"
+            f"within {'' if level.each == level.totals else 'one '}{level.each}: {self._loss(record)}"
             for level, record in zip(focus, self.person.within, strict=False)
-            if record is not None and level.axes
+            if record is not None and (level.axes or level.subsets)
         ]
 
     def _cost(self, record: DistanceRecord) -> Fraction | int:
