@@ -258,7 +258,8 @@ class Calls:
             (ks.baselines.projected_laplace, {"invariants": keep, "epsilon": 1, "size": 2, "rng": source}),
             (
                 ks.baselines.topdown_like,
-                {"counts": [1, 2, 3, 4], "invariants": keep, "epsilon": 1, "size": 2, "rng": source},
+                {"counts": [1, 2, 3, 4], "invariants": keep, "epsilon": 1, "size": 2, "rng": source}
+                | {"focus": {("a", "b"): 1}},
             ),
             (
                 ks.mcmc.metropolis,

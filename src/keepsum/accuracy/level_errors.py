@@ -150,8 +150,8 @@ class Circle:
 def _transform(values: Floats) -> Floats:
     """The Fourier transform of an even function, which is real; that of all values together is 1."""
     transform: Floats = np.fft.rfft(values).real
-    transform /= transform[0]
-    return transform
+    normed: Floats = transform / transform[0]
+    return normed
 
 
 def _power(transform: Floats, count: int) -> Floats:
