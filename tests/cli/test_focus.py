@@ -161,3 +161,53 @@ def test_a_target_needs_shares(run: Callable[..., Any], counts: Path) -> None:
     made = run("accuracy", *TABLE, "--keep-total", "--target-moe", "10", "--focus", "county=0.1")
     assert made.returncode == 2
     assert b"Option --target-moe requires --per-person where there is a --focus" in made.stderr
+
+
+REGIONS = '[[total]]\nname = "north"\ncells = [{ county = ["A0", "B1"] }]\n'
+
+
+def test_a_named_subset_is_focused_on_from_the_shell_and_from_a_spec(run: Callable[..., Any], counts: Path) -> None:
+    (counts.parent / "regions.toml").write_text(REGIONS)
+    options = ["--keep-total", "--epsilon", "0.3", "--focus", "north=0.1", "--focus", "county=0.2"]
+    made = run("release", *TABLE, *options, "--focus-file", "regions.toml", "-o", "out/", "--yes")
+    assert made.returncode == 0, made.stderr
+    verified = run("verify", "out/")
+    assert verified.returncode == 0, verified.stdout
+    assert b"plus 0.1 per unit in total 'north'" in verified.stdout
+    assert b"per total 'north'" in b" ".join(run("show", "out/").stdout.split())
+    stated = json.loads((counts.parent / "out" / "certificate.json").read_text())["mechanism"]["focus"]
+    assert stated[0]["subsets"] == {"size": 12, "names": ["north"], "cells": [[0, 1, 8, 9]]}
+    spec = SPEC.replace("state =", "north =").replace('county = "0.1"', 'county = "0.2"')
+    subset = '\n[[mechanism.subset]]\nname = "north"\ncells = [{ county = ["A0", "B1"] }]\n'
+    (counts.parent / "keepsum.toml").write_text(spec.replace("\n[output]", f"{subset}\n[output]"))
+    by_spec = json.loads(run("plan", "--json").stdout)
+    assert json.loads(run("plan", *TABLE, *options, "--focus-file", "regions.toml", "--json").stdout) == by_spec
+    (counts.parent / "keepsum.toml").write_text(
+        spec.replace('epsilon = "0.3"', 'epsilon = "0.3"\nfocus_files = ["regions.toml"]')
+    )
+    assert json.loads(run("plan", "--json").stdout) == by_spec
+    gaussian = ["--keep", "sex", "--mechanism", "gaussian", "--rho", "0.1", "--focus", "north=0.1"]
+    shown = run("accuracy", *TABLE, *gaussian, "--focus-file", "regions.toml")
+    assert shown.returncode == 0, shown.stderr
+    assert b"total 'north': \xc2\xb1" in b" ".join(shown.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("regions", "options", "words"),
+    [
+        (REGIONS, [], "Subsets must be in the focus by their names: pass --focus NAME=0.1, or leave them out."),
+        (REGIONS, ["--focus", "south=1"], "'south'"),
+        (REGIONS.replace("north", "sex"), ["--focus", "sex=1"], "must have names of their own, got 'sex' twice."),
+        (REGIONS + "weight = 2\n", ["--focus", "north=1"], "must be of subsets, without weights."),
+        (REGIONS.replace("A0", "C0"), ["--focus", "north=1"], "'C0'"),
+        ("", ["--focus", "north=1"], "must contain a [[total]]"),
+    ],
+)
+def test_subsets_that_cannot_be_meant_are_refused(
+    run: Callable[..., Any], counts: Path, regions: str, options: list[str], words: str
+) -> None:
+    (counts.parent / "regions.toml").write_text(regions)
+    made = run("plan", *TABLE, "--keep-total", "--epsilon", "1", *options, "--focus-file", "regions.toml")
+    assert made.returncode == 2
+    assert words in made.stderr.decode()
+    assert "Traceback" not in made.stderr.decode()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from keepsum.privacy.families import Family
     from keepsum.specs.job import Job
     from keepsum.tables.invariants import Invariants
-    from keepsum.tables.records import Records
     from keepsum.tables.released import ReleasedTable
+    from keepsum.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Result:
         return ReleasedTable(domain, self.accuracy.margins, name)
 
 
-def result_of(job: Job, kept: Invariants, records: Records | None, level: float, target: Target | None) -> Result:
+def result_of(job: Job, kept: Invariants, table: Table, level: float, target: Target | None) -> Result:
     """Work out margins of error, at the declared loss, or at the least one that reaches a target."""
     from keepsum.accuracy.axis_totals import axis_totals
     from keepsum.accuracy.candidates import Candidates
     from keepsum.accuracy.curve import curve_of
 
-    candidates = Candidates.of(kept, job.noise(), records, level)
+    candidates = Candidates.of(kept, job.noise(table), table.records, level)
     answer = None
     if target is not None:
         answer = candidates.least_loss(target.margin, target.of)
@@ -168,7 +168,7 @@ def options_of(family: Family) -> str:
     elif member.norm != "l1":
         options.append(f"--norm {member.norm}")
     for level in member.focus:
-        key = f"{listed(level.axes)}={shown(level.weight)}"
+        key = f"{listed(level.axes if level.subsets is None else level.subsets.names)}={shown(level.weight)}"
         options.append(f"--focus {shlex.quote(key)}")
     if member.cell_share not in (None, 1):
         options.append(f"--cell-share {shown(member.cell_share)}")
@@ -213,6 +213,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "totals": [
             {
                 "axes": list(totals.axes),
+                **({"subsets": list(totals.subsets)} if totals.subsets else {}),
                 "totals": totals.totals,
                 "exact": totals.exact,
                 "counts": totals.counts,

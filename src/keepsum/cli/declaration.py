@@ -226,6 +226,15 @@ class Declaration:
             metavar="AXIS=E",
         ),
     ] = None
+    focus_file: Annotated[
+        list[str] | None,
+        option(
+            "--focus-file",
+            help="Named subsets of cells for --focus (TOML, as for --keep-file): coast=0.1.",
+            panel=NOISE,
+            metavar="FILE",
+        ),
+    ] = None
     cell_share: Annotated[
         str | None,
         option(
@@ -350,6 +359,7 @@ class Declaration:
                 calibration=self.calibration,
                 focus=parse_focus(self.focus or []) or None,
                 cell_share=self.cell_share,
+                focus_files=self.focus_file or None,
             ),
         )
 

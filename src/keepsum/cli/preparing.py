@@ -95,7 +95,7 @@ def prepared(job: Job, key: Ed25519PrivateKey | None, call: Call, step: Callable
     _check_terminal(job, call.yes)
     step(f"compiling the plan{name}")
     with job.located("mechanism", "keep", "output"):
-        plan = compile_plan(kept, job.noise(), records=table.records)
+        plan = compile_plan(kept, job.noise(table), records=table.records)
         if nearest_in is not None:
             check_nonnegative(plan.structure, nearest_in)
         step(f"working out margins of error and bounds{name}")

@@ -195,6 +195,8 @@ def describe_reason(reason: Reason) -> str:
         "epsilon_out_of_range": f"l1 Laplace noise needs an epsilon from {lowest} to {highest}",
         "sigma_out_of_range": f"Gaussian noise needs a sigma from {lowest} to {highest}",
         "too_many_equations": f"an exact sampler would solve equations with more than {limit} coefficients",
+        "too_many_dimensions": f"totals tie regions of more than {limit} dimensions together; leave out totals that "
+        "contain many others, or merge regions",
         "table_too_large": "an exact sampler would need too much time or memory at this epsilon",
         "sums_too_wide": "the focused totals are too wide for an exact sampler; larger epsilons make them narrower",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",

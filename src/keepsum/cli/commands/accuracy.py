@@ -93,7 +93,7 @@ def accuracy(
             step("compiling the plan")
             kept = job.kept(table)
             with job.located("mechanism", "keep"):
-                results.append(result_of(job, kept, table.records, at_level, wanted))
+                results.append(result_of(job, kept, table, at_level, wanted))
         if plot is not None:
             step("plotting")
             figure = results[0].curve.plot()

@@ -76,7 +76,7 @@ def convergence(
     from keepsum.sources.atomic import check_new
 
     job = declared.job()
-    mechanism = job.noise()
+    job.noise()  # what can be refused before a table is read comes first
     if output is not None:
         if output.suffix.lower() not in PICTURE_KINDS:
             raise InputError(
@@ -89,7 +89,7 @@ def convergence(
         step("reading the categories")
         table = job.cells()
         step("compiling the plan")
-        plan = Plan.of(compile_plan(job.kept(table), mechanism, records=table.records))
+        plan = Plan.of(compile_plan(job.kept(table), job.noise(table), records=table.records))
         if paper is not None:
             step("running the paper's chains")
             times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)

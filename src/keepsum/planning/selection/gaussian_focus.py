@@ -13,7 +13,7 @@ from keepsum.planning.selection.choice import BUDGET, Choice, Reason
 from keepsum.planning.selection.gaussian import choose_exact
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.gaussian.blocks import BlockGaussian
-from keepsum.sampling.gaussian.factors import make_factor
+from keepsum.sampling.gaussian.factors import LARGEST_DIMENSION, make_factor
 
 
 def choose_focused(focused: FocusedBlocks, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
@@ -28,6 +28,6 @@ def choose_focused(focused: FocusedBlocks, blocks: Sequence[Block], mechanism: M
     basis = [{place[column]: entry for column, entry in vector.items()} for vector in system.basis]
     factor = make_factor(basis, sizes, weights)
     if factor is None:
-        return Choice.none(np.concatenate(cells), Reason("too_many_totals"))
+        return Choice.none(np.concatenate(cells), Reason("too_many_dimensions", limit=LARGEST_DIMENSION))
     part, one = (BlockGaussian(factor, sizes, count, weights=weights) for count in (len(blocks), 1))
     return choose_exact(sigma, part, np.concatenate(cells), one, BUDGET)
