@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,14 @@ def test_accuracy_has_a_row_for_each_focus(run: Callable[..., Any], counts: Path
     options = ["--keep-total", "--epsilon", "0.3", "--focus", "county,sex=0.1"]
     shown = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert "by state and county:" in shown
+    options = ["--keep-total", "--epsilon", "0.3", "--focus", "county=0.1"]
+    shown = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
+    assert re.search(
+        "by state and county: typical ±[0-9]+, the sum of [0-9]+ counts, with epsilon 0.1 of its own", shown
+    )
+    assert shown.count("of its own") == 1
+    totals = json.loads(run("accuracy", *TABLE, *options, "--json").stdout)["totals"]
+    assert [row["axes"] for row in totals if row.get("epsilon") == "0.1"] == [["state", "county"]]
     options = ["--keep-total", "--per-person", "--focus", "county=1", "--cell-share", "2", "--target-moe", "10"]
     found = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert "--focus county=1 --cell-share 2" in found

@@ -66,6 +66,7 @@ def test_privacy_is_stated_as_the_certificate_states_it(name, sample, facts):
     assert list(privacy.guarantee) == shown["Guarantee"]
     assert privacy.law == release.plan.mechanism.law()
     one = [privacy.person, *(f"  {fact.axis}: {fact.words}" for fact in privacy.attributes)]
+    one += [f"  {what}: {words}" for what, words in privacy.within]
     assert one == shown[f"One {privacy.subject}"]
     assert list(facts(name).warnings) == warnings_of(release.certificate)
     assert [facts(name).ledger] == shown["Ledger"]

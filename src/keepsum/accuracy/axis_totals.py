@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from keepsum.accuracy.query_laws import EstimatedLaw
 from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
 from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.numbers import shown
 from keepsum.tables.invariants import Margin
 
 
@@ -31,6 +33,8 @@ class AxisTotals:
         The margin of error of that one; None if it is not known, because simulating it would take too long.
     basis, draws
         How the margin is known: exact, conservative or estimated, from so many simulated draws.
+    epsilon
+        The epsilon of their own that they have under a focus, if they do.
     """
 
     axes: tuple[str, ...]
@@ -40,6 +44,7 @@ class AxisTotals:
     margin: int | None = 0
     basis: str = "exact"
     draws: int = 0
+    epsilon: Fraction | None = None
 
     def __str__(self) -> str:
         name = "grand total" if not self.axes else f"by {' and '.join(self.axes)}"
@@ -51,7 +56,8 @@ class AxisTotals:
             return f"{what}margin not known: it would take too long to simulate{some}"
         source = f", from {self.draws:,} simulated draws" if self.draws else ""
         at_most = "at most " if self.basis == "conservative" else ""
-        return f"{what}{at_most}±{self.margin:,}, the sum of {self.counts:,} counts{source}{some}"
+        own = "" if self.epsilon is None else f", with epsilon {shown(self.epsilon)} of its own"
+        return f"{what}{at_most}±{self.margin:,}, the sum of {self.counts:,} counts{own}{source}{some}"
 
 
 def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
@@ -60,10 +66,13 @@ def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    focused = [margin.axes for margin in plan.blocks.nested.margins] if plan.blocks.nested is not None else []
+    focused = {}
+    if plan.blocks.nested is not None:
+        levels = zip(plan.blocks.nested.margins, plan.mechanism.focus, strict=True)
+        focused = {margin.axes: level.weight for margin, level in levels}
     margins = dict.fromkeys([*(domain.closure([axis]) for axis in domain.axes), *focused, ()])
     found = (_totals(Margin(domain, axes), plan, noise, level) for axes in margins)
-    return [totals for totals in found if totals is not None]
+    return [replace(totals, epsilon=focused.get(totals.axes)) for totals in found if totals is not None]
 
 
 def _totals(margin: Margin, plan: CompiledPlan, noise: Noise, level: float) -> AxisTotals | None:

@@ -219,6 +219,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
                 "typical": totals.margin,
                 "basis": totals.basis,
                 "simulated_draws": totals.draws,
+                **({} if totals.epsilon is None else {"epsilon": shown(totals.epsilon)}),
             }
             for totals in result.totals
         ],

@@ -35,6 +35,7 @@ from keepsum.report.cells import Cells
 from keepsum.report.chains import ChainCurve, chain_curves
 from keepsum.report.crossed import CrossTable, cross_table
 from keepsum.report.laws import NoiseCurve, noise_curves
+from keepsum.report.levels import LevelFact, level_facts
 from keepsum.report.uncertainty import Uncertainty, uncertainty_of
 
 LISTED = 12  # pinned or bounded cells that are listed
@@ -98,6 +99,7 @@ class Privacy:
     subject: str
     person: str
     attributes: tuple[AttributeFact, ...]
+    within: tuple[tuple[str, str], ...]  # under a focus: within what a change is, and its loss
     randomness: str
 
 
@@ -125,6 +127,7 @@ class ReportFacts:
     privacy: Privacy
     warnings: tuple[str, ...]
     margins: Margins
+    levels: tuple[LevelFact, ...]
     cells: Cells
     cross: CrossTable | None
     curves: tuple[NoiseCurve, ...]
@@ -155,6 +158,7 @@ def facts_of(release: Drawn, plan: CompiledPlan, level: float = LEVEL, known: Ac
         privacy=_privacy(certificate),
         warnings=tuple(warnings_of(certificate)),
         margins=_margins(certificate, plan, accuracy),
+        levels=level_facts(plan, level),
         cells=cells,
         cross=cross_table(release.table, certificate.kept),
         curves=tuple(noise_curves(plan, accuracy)),
@@ -210,6 +214,7 @@ def _privacy(facts: ReleaseFacts) -> Privacy:
         subject=statements.subject,
         person=statements.headline(),
         attributes=tuple(_attribute(statements, record) for record in statements.person.attributes),
+        within=tuple((what, words) for what, _, words in (line.partition(": ") for line in statements.levels())),
         randomness=RANDOMNESS[facts.randomness],
     )
 
