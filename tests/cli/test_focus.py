@@ -97,6 +97,41 @@ def test_accuracy_has_a_row_for_each_focus(run: Callable[..., Any], counts: Path
     assert "--focus county=1 --cell-share 2" in found
 
 
+SHARE = [*TABLE, "--keep-total", "--share-budget"]
+WEIGHTS = ["--focus", "state=1", "--focus", "county=4", "--cell-share", "2"]
+
+
+def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[..., Any], counts: Path) -> None:
+    options = ["--per-person", "--epsilon", "1", *WEIGHTS]
+    found = json.loads(run("accuracy", *SHARE, *options, "--json").stdout)
+    counties = {state: [f"{state}{k}" for k in range(3)] for state in "AB"}
+    domain = ks.Domain({"state": ["A", "B"], "county": counties, "sex": ["f", "m"]}, within={"county": "state"})
+    expected = ks.share_budget(domain, ["state", "county"], 1, {"county": 4}, cell_weight=2, keep=[[]])
+    assert [float(level["share"]) for level in found["shares"]["levels"]] == [float(x.share) for x in expected.levels]
+    assert [level["axes"] for level in found["shares"]["levels"]] == [["state"], ["county"], None]
+    again = json.loads(run("plan", *TABLE, "--keep-total", *found["shares"]["options"].split(), "--json").stdout)
+    assert again["mechanism"] == found["mechanism"]
+    shown = run("accuracy", *SHARE, *options).stdout.decode()
+    assert "expected rmse" in shown
+    assert "To use them" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--epsilon", "1", *WEIGHTS[:4]], "Option --share-budget requires --epsilon with --per-person"),
+        (["--epsilon", "1", "--per-person"], "and a --focus for each level"),
+        (["--target-moe", "9", "--per-person", *WEIGHTS], "Option --share-budget requires"),
+        (["--epsilon", "1", "--per-person", *WEIGHTS, "--to", "some other value"], "must not be combined"),
+    ],
+)
+def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, options: list[str], words: str) -> None:
+    made = run("accuracy", *SHARE, *options)
+    assert made.returncode == 2
+    assert words in " ".join(made.stderr.decode().split())
+    assert not made.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
