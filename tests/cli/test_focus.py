@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,52 @@ def test_accuracy_has_a_row_for_each_focus(run: Callable[..., Any], counts: Path
     options = ["--keep-total", "--epsilon", "0.3", "--focus", "county,sex=0.1"]
     shown = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert "by state and county:" in shown
+    options = ["--keep-total", "--epsilon", "0.3", "--focus", "county=0.1"]
+    shown = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
+    assert re.search(
+        "by state and county: typical ±[0-9]+, the sum of [0-9]+ counts, with epsilon 0.1 of its own", shown
+    )
+    assert shown.count("of its own") == 1
+    totals = json.loads(run("accuracy", *TABLE, *options, "--json").stdout)["totals"]
+    assert [row["axes"] for row in totals if row.get("epsilon") == "0.1"] == [["state", "county"]]
     options = ["--keep-total", "--per-person", "--focus", "county=1", "--cell-share", "2", "--target-moe", "10"]
     found = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert "--focus county=1 --cell-share 2" in found
+
+
+SHARE = [*TABLE, "--keep-total", "--share-budget"]
+WEIGHTS = ["--focus", "state=1", "--focus", "county=4", "--cell-share", "2"]
+
+
+def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[..., Any], counts: Path) -> None:
+    options = ["--per-person", "--epsilon", "1", *WEIGHTS]
+    found = json.loads(run("accuracy", *SHARE, *options, "--json").stdout)
+    counties = {state: [f"{state}{k}" for k in range(3)] for state in "AB"}
+    domain = ks.Domain({"state": ["A", "B"], "county": counties, "sex": ["f", "m"]}, within={"county": "state"})
+    expected = ks.share_budget(domain, ["state", "county"], 1, {"county": 4}, cell_weight=2, keep=[[]])
+    assert [float(level["share"]) for level in found["shares"]["levels"]] == [float(x.share) for x in expected.levels]
+    assert [level["axes"] for level in found["shares"]["levels"]] == [["state"], ["county"], None]
+    again = json.loads(run("plan", *TABLE, "--keep-total", *found["shares"]["options"].split(), "--json").stdout)
+    assert again["mechanism"] == found["mechanism"]
+    shown = run("accuracy", *SHARE, *options).stdout.decode()
+    assert "expected rmse" in shown
+    assert "To use them" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--epsilon", "1", *WEIGHTS[:4]], "Option --share-budget requires --epsilon with --per-person"),
+        (["--epsilon", "1", "--per-person"], "and a --focus for each level"),
+        (["--target-moe", "9", "--per-person", *WEIGHTS], "Option --share-budget requires"),
+        (["--epsilon", "1", "--per-person", *WEIGHTS, "--to", "some other value"], "must not be combined"),
+    ],
+)
+def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, options: list[str], words: str) -> None:
+    made = run("accuracy", *SHARE, *options)
+    assert made.returncode == 2
+    assert words in " ".join(made.stderr.decode().split())
+    assert not made.stdout
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def test_privacy_is_stated_as_the_certificate_states_it(name, sample, facts):
     assert [privacy.mechanism, privacy.target] == shown["Noise"]
     assert list(privacy.guarantee) == shown["Guarantee"]
     assert privacy.law == release.plan.mechanism.law()
-    changes = [*(f"{fact.axis}: {fact.words}" for fact in privacy.attributes), *privacy.levels]
-    one = [privacy.person, *(f"  {line}" for line in changes)]
+    one = [privacy.person, *(f"  {fact.axis}: {fact.words}" for fact in privacy.attributes)]
+    one += [f"  {what}: {words}" for what, words in privacy.within]
     assert one == shown[f"One {privacy.subject}"]
     assert list(facts(name).warnings) == warnings_of(release.certificate)
     assert [facts(name).ledger] == shown["Ledger"]

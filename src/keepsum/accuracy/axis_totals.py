@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
 from keepsum.planning.focus_totals import OUTSIDE, FocusTotals
 from keepsum.planning.plan import CompiledPlan
+from keepsum.privacy.numbers import shown
 from keepsum.tables.invariants import Margin, describe_rows
 
 
@@ -34,6 +36,8 @@ class AxisTotals:
         How the margin is known: exact, conservative or estimated, from so many simulated draws.
     subsets
         The names of subsets.
+    own
+        The epsilon or rho of their own that they have under a focus, by its name.
     """
 
     axes: tuple[str, ...]
@@ -44,6 +48,7 @@ class AxisTotals:
     basis: str = "exact"
     draws: int = 0
     subsets: tuple[str, ...] = ()
+    own: tuple[str, Fraction] | None = None
 
     def __str__(self) -> str:
         name = "grand total" if not self.axes else f"by {' and '.join(self.axes)}"
@@ -57,7 +62,8 @@ class AxisTotals:
             return f"{what}margin not known: it would take too long to simulate{some}"
         source = f", from {self.draws:,} simulated draws" if self.draws else ""
         at_most = "at most " if self.basis == "conservative" else ""
-        return f"{what}{at_most}±{self.margin:,}, the sum of {self.counts:,} counts{source}{some}"
+        own = "" if self.own is None else f", with {self.own[0]} {shown(self.own[1])} of its own"
+        return f"{what}{at_most}±{self.margin:,}, the sum of {self.counts:,} counts{own}{source}{some}"
 
 
 def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
@@ -69,15 +75,20 @@ def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    focused = [margin.axes for margin in plan.blocks.margins if margin.axes is not None]
+    loss = "epsilon" if plan.mechanism.norm == "l1" else "rho"
+    own = {
+        totals.part: (loss, focus.weight)
+        for totals, focus in zip(plan.blocks.margins, plan.mechanism.focus, strict=True)
+    }
+    focused = [totals.axes for totals in plan.blocks.margins if totals.axes is not None]
     kept = [part.axes for part in plan.invariants.parts if isinstance(part, Margin)]
     margins = dict.fromkeys(
         axes for axes in [*map(domain.closure, ([a] for a in domain.axes)), *kept, *focused] if axes
     )
     several = [FocusTotals(Margin(domain, axes), domain.size) for axes in [*margins, ()]]
     several += [totals for totals in plan.blocks.margins if totals.axes is None]
-    found = (_totals(totals, plan, noise, level) for totals in several)
-    return [totals for totals in found if totals is not None]
+    found = [(totals, _totals(totals, plan, noise, level)) for totals in several]
+    return [replace(row, own=own.get(totals.part)) for totals, row in found if row is not None]
 
 
 def _totals(margin: FocusTotals, plan: CompiledPlan, noise: Noise, level: float) -> AxisTotals | None:

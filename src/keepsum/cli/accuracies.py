@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 from keepsum._text import percent
 from keepsum.cli.screen import shown as shown_path
+from keepsum.errors import InputError
 from keepsum.privacy.numbers import shown
 
 if TYPE_CHECKING:
     from keepsum.accuracy.axis_totals import AxisTotals
+    from keepsum.accuracy.budget_shares import BudgetShares
     from keepsum.accuracy.candidates import Point
     from keepsum.accuracy.curve import AccuracyCurve
     from keepsum.accuracy.margins import Accuracy
     from keepsum.accuracy.targets import Answer
     from keepsum.planning.plan import CompiledPlan
     from keepsum.privacy.families import Family
+    from keepsum.privacy.laplace import Laplace
     from keepsum.specs.job import Job
     from keepsum.tables.invariants import Invariants
+    from keepsum.tables.records import Records
     from keepsum.tables.released import ReleasedTable
     from keepsum.tables.table import Table
 
@@ -45,6 +49,7 @@ class Result:
     curve: AccuracyCurve
     target: Target | None
     answer: Answer | None
+    shares: BudgetShares | None = None
 
     @property
     def point(self) -> Point:
@@ -72,13 +77,51 @@ class Result:
         return ReleasedTable(domain, self.accuracy.margins, name)
 
 
-def result_of(job: Job, kept: Invariants, table: Table, level: float, target: Target | None) -> Result:
-    """Work out margins of error, at the declared loss, or at the least one that reaches a target."""
+def check_shared(job: Job, target: Target | None) -> Laplace:
+    """The noise whose budget is to be shared; refuse any other."""
+    from keepsum.privacy.laplace import Laplace
+    from keepsum.privacy.neighbours import Neighbours
+
+    request = job.noise()
+    if target is not None or not isinstance(request, Laplace) or request.neighbours is None or not request.focus:
+        raise InputError(
+            "Option --share-budget requires --epsilon with --per-person, and a --focus for each level, such as --focus "
+            "county=4, whose value is a weight."
+        )
+    if job.spec.mechanism.focus_files or job.spec.mechanism.subset:
+        raise InputError("Option --share-budget requires levels that are totals of axes. Leave out --focus-file.")
+    if request.neighbours != Neighbours():
+        raise InputError("Option --share-budget must not be combined with --attributes or --to. Leave these out.")
+    return request
+
+
+def shared(request: Laplace, kept: Invariants, records: Records | None) -> BudgetShares:
+    """The shares of a budget with the least error, where the shares that were declared are weights."""
+    from keepsum.accuracy.budget_shares import BudgetShares
+    from keepsum.accuracy.share_search import Budget
+
+    axes = tuple(level.axes for level in request.focus)
+    return BudgetShares(Budget(kept, records, axes, request.epsilon, request.weights))
+
+
+def result_of(
+    job: Job,
+    kept: Invariants,
+    table: Table,
+    level: float,
+    target: Target | None,
+    share_budget: bool = False,
+) -> Result:
+    """Work out margins of error, at the declared loss, or at the least one that reaches a target.
+
+    With ``share_budget``, at the shares with the least error.
+    """
     from keepsum.accuracy.axis_totals import axis_totals
     from keepsum.accuracy.candidates import Candidates
     from keepsum.accuracy.curve import curve_of
 
-    candidates = Candidates.of(kept, job.noise(table), table.records, level)
+    shares = shared(check_shared(job, target), kept, table.records) if share_budget else None
+    candidates = Candidates.of(kept, job.noise(table) if shares is None else shares.mechanism, table.records, level)
     answer = None
     if target is not None:
         answer = candidates.least_loss(target.margin, target.of)
@@ -86,7 +129,7 @@ def result_of(job: Job, kept: Invariants, table: Table, level: float, target: Ta
     found = candidates.accuracy(candidates.first)
     totals = axis_totals(candidates.first, level)
     curve = curve_of(candidates)
-    return Result(job, candidates.first, candidates.family, found, totals, curve, target, answer)
+    return Result(job, candidates.first, candidates.family, found, totals, curve, target, answer, shares)
 
 
 def sections_of(result: Result) -> list[tuple[str, list[str]]]:
@@ -99,6 +142,7 @@ def sections_of(result: Result) -> list[tuple[str, list[str]]]:
     return [
         *([] if result.job.name is None else [("Release", [result.job.name])]),
         *_found(result),
+        *_shares(result),
         ("Noise", [repr(plan.mechanism)]),
         ("Guarantee", guarantee_lines(plan.guarantee)),
         (statements.title, [statements.headline()]),
@@ -130,6 +174,14 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
         (name.capitalize(), words),
         ("To use it", [_use(result)]),
     ]
+
+
+def _shares(result: Result) -> list[tuple[str, list[str]]]:
+    """The shares that were found, if they were looked for."""
+    if result.shares is None:
+        return []
+    use = f"pass {options_of(result.family)} to keepsum plan or keepsum release"
+    return [("Shares", result.shares.lines()), ("To use them", [use])]
 
 
 def _use(result: Result) -> str:
@@ -199,6 +251,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "cells": result.plan.size,
         "level": result.accuracy.level,
         "target": found,
+        **({} if result.shares is None else {"shares": _shares_as_json(result)}),
         "parameter": result.family.parameter,
         "per_person": result.family.per_person,
         "mechanism": repr(result.plan.mechanism),
@@ -220,6 +273,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
                 "typical": totals.margin,
                 "basis": totals.basis,
                 "simulated_draws": totals.draws,
+                **({} if totals.own is None else {totals.own[0]: shown(totals.own[1])}),
             }
             for totals in result.totals
         ],
@@ -227,4 +281,20 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "margins": None if margins is None else shown_path(margins),
         "plot": None if plot is None else shown_path(plot),
         "warnings": result.warnings,
+    }
+
+
+def _shares_as_json(result: Result) -> dict[str, Any]:
+    """The shares that were found, level by level, cells without axes."""
+    levels = () if result.shares is None else result.shares.levels
+    keys = [
+        None if level.key is None else [level.key] if isinstance(level.key, str) else list(level.key)
+        for level in levels
+    ]
+    return {
+        "options": options_of(result.family),
+        "levels": [
+            {"axes": key, "weight": shown(level.weight), "share": shown(level.share), "rmse": level.rmse}
+            for key, level in zip(keys, levels, strict=True)
+        ],
     }

@@ -36,6 +36,7 @@ from keepsum.report.chains import ChainCurve, chain_curves
 from keepsum.report.crossed import CrossTable, cross_table
 from keepsum.report.kept import Kept, kept_of
 from keepsum.report.laws import NoiseCurve, noise_curves
+from keepsum.report.levels import LevelFact, level_facts
 from keepsum.report.uncertainty import Uncertainty, uncertainty_of
 
 
@@ -83,7 +84,7 @@ class Privacy:
     subject: str
     person: str
     attributes: tuple[AttributeFact, ...]
-    levels: tuple[str, ...]
+    within: tuple[tuple[str, str], ...]  # under a focus: within what a change is, and its loss
     randomness: str
 
 
@@ -111,6 +112,7 @@ class ReportFacts:
     privacy: Privacy
     warnings: tuple[str, ...]
     margins: Margins
+    levels: tuple[LevelFact, ...]
     cells: Cells
     cross: CrossTable | None
     curves: tuple[NoiseCurve, ...]
@@ -141,6 +143,7 @@ def facts_of(release: Drawn, plan: CompiledPlan, level: float = LEVEL, known: Ac
         privacy=_privacy(certificate),
         warnings=tuple(warnings_of(certificate)),
         margins=_margins(certificate, plan, accuracy),
+        levels=level_facts(plan, level),
         cells=cells,
         cross=cross_table(release.table, certificate.kept),
         curves=tuple(noise_curves(plan, accuracy)),
@@ -182,7 +185,7 @@ def _privacy(facts: ReleaseFacts) -> Privacy:
         subject=statements.subject,
         person=statements.headline(),
         attributes=tuple(_attribute(statements, record) for record in statements.person.attributes),
-        levels=tuple(statements.levels()),
+        within=tuple((what, words) for what, _, words in (line.partition(": ") for line in statements.levels())),
         randomness=RANDOMNESS[facts.randomness],
     )
 

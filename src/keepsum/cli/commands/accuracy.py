@@ -39,11 +39,14 @@ Examples:
 
     keepsum accuracy counts.csv --count n --keep county --target-moe 10 --per-person --plot curve.svg
 
+    keepsum accuracy counts.csv --count n --keep-total --epsilon 1 --per-person --focus county=4 --share-budget
+
     keepsum accuracy --domain categories.toml --keep county --mechanism gaussian --delta 1e-6 --target-moe 10
 
 The last example needs no data: margins of error depend only on the cells, the totals and the noise. With --target-moe
 it finds the smallest epsilon of three digits whose typical (median) margin is at most that many counts; with
---mechanism gaussian and no --delta, the smallest rho.
+--mechanism gaussian and no --delta, the smallest rho. With --share-budget the values of --focus, and --cell-share, say
+how much squared errors of these totals, and of cells, count, and the shares with the least error are found.
 
 """
 
@@ -64,6 +67,10 @@ def accuracy(
         str | None,
         typer.Option("--target", help="Which margin that is: typical (default) or largest.", metavar="WHICH"),
     ] = None,
+    share_budget: Annotated[
+        bool,
+        typer.Option("--share-budget", help="Find the shares of --focus with the least error; its values are weights."),
+    ] = False,
     level: Annotated[str, typer.Option("--level", help="The level of the margins.", metavar="P")] = "0.95",
     margins: Annotated[
         Path | None,
@@ -77,12 +84,14 @@ def accuracy(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show margins of error."""
-    from keepsum.cli.accuracies import as_json, result_of, sections_of
+    from keepsum.cli.accuracies import as_json, check_shared, result_of, sections_of
 
     wanted, at_level = _target(declared, target_moe, target), parse_level(level)
     jobs = [_with_loss(job, wanted) for job in declared.jobs(loss_needed=wanted is None)[0]]
     _check_outputs(jobs, margins, plot, force)
     for job in jobs:
+        if share_budget:
+            check_shared(job, wanted)
         job.noise()
     results: list[Result] = []
     figure: Figure | None = None
@@ -93,7 +102,7 @@ def accuracy(
             step("compiling the plan")
             kept = job.kept(table)
             with job.located("mechanism", "keep"):
-                results.append(result_of(job, kept, table, at_level, wanted))
+                results.append(result_of(job, kept, table, at_level, wanted, share_budget))
         if plot is not None:
             step("plotting")
             figure = results[0].curve.plot()
