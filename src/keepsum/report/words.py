@@ -111,7 +111,7 @@ def level_words(facts: ReportFacts) -> str:
     """What a focus is, and which sums its margins are of."""
     table = "unbiased" if facts.cells.unbiased is not None else "released"
     return (
-        f"Noise of counts adds up in their sums. Here some totals have a privacy loss of their own, a focus, which makes "
+        f"Noise of counts adds up in their sums. Here some totals have a loss of their own, a focus, which makes "
         f"their noise smaller than that of other sums. Add up {table} counts to get such a total: it is within its "
         f"margin of the confidential one with a probability of at least {percent(facts.margins.level)}."
     )
