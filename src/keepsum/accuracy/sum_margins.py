@@ -143,9 +143,11 @@ class _Margins:
         pieces = SumPieces.find(self.blocks.noise_structure, self.sums, self.count)
         if self.blocks.nested is None:
             return pieces
-        focused = FocusedNoise.of(self.blocks)
-        if focused is None:
+        if any(choice.sampler is None for choice in self.blocks.choices):
             raise InputError(NO_SAMPLER)
+        focused = FocusedNoise.of(self.blocks)
+        if focused is None or self.blocks.nested.tables:
+            return replace(pieces, focus_known=False)
         return pieces.with_focused(focused.pieces_of_sums(self.sums, self.count))
 
     def _law(self, key: Kind) -> ExactLaw | BoundLaw:
@@ -169,7 +171,8 @@ class _Margins:
         """The simulated noise of each sampler of blocks; None if it would take long."""
         samplers: dict[int, list[Choice]] = {}
         for group, choice in zip(self.blocks.groups, self.blocks.choices, strict=True):
-            if group.members or self.cell is None or (group.form.kind == "nested" and not self._pieces.focus_known):
+            known = group.in_closed_form or (group.form.kind == "nested" and self._pieces.focus_known)
+            if self.cell is None or not known:
                 samplers.setdefault(id(choice.sampler), []).append(choice)
         drawn = []
         for choices in samplers.values():

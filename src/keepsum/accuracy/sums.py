@@ -27,7 +27,7 @@ def sum_deviations(blocks: BlockSamplers, sums: IntArray, count: int) -> Floats 
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
         if group.form.kind == "nested" and (known := _focused_variances(blocks, sums, count)) is not None:
             variances += known
-        elif law is not None and not group.members and group.form.kind != "nested":
+        elif law is not None and group.in_closed_form:
             _add_known(variances, law, blocks.noise_structure, choice.cells, sums)
         elif choice.sampler is None or FEWEST_DRAWS * max(1, choice.simulation_cost) > HARDEST_EFFORT:
             return None

@@ -286,9 +286,9 @@ def _focused(
 def _groups(
     structure: Structure, request: Request, nested: Nested | None, focused: FocusedChanges | None
 ) -> Iterator[BlockGroup]:
-    """The blocks by form, with all trees of focused totals as one."""
+    """The blocks by form, with all trees of focused totals as one, and the tables of those that cross."""
     if nested is None or focused is None:
         yield from groups_of(structure, request.norm)
         return
     yield from groups_of(nested.structure, request.norm)
-    yield focused.group()
+    yield from focused.groups()

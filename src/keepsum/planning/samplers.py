@@ -106,7 +106,7 @@ class BlockSamplers:
                 if out_of_range is not None:
                     raise NoSamplerError(out_of_range)
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
-                alternatives = "" if group.form.kind == "nested" else describe_alternatives(self.mechanism.kind)
+                alternatives = "" if self.mechanism.focus else describe_alternatives(self.mechanism.kind)
                 others = f" {instead or alternatives}".rstrip()
                 why = f"{describe_refusal(choice.reasons)}.{others}"
                 raise NoSamplerError(f"No sampler for {what}: {why} plan.explain() shows every block.")

@@ -66,6 +66,10 @@ def _choose(
         from keepsum.planning.selection.focused import choose_nested  # only l1 Laplace noise has a focus
 
         return choose_nested(nested, mechanism)
+    if group.form.kind == "crossed":
+        from keepsum.planning.selection.crossing import choose_crossed
+
+        return choose_crossed(group.tables, mechanism)
     if group.form.kind == "free":
         return selection.free(structure, mechanism)
     if group.form.kind == "sums":

@@ -297,27 +297,29 @@ def _reaches(
     below the parent go farther than those below the node. Where all entries have one weight, laws go equally far.
     """
     rows = tree.classes[tree.root_class].loads
-    drawn, needed = [], []
-    for node_class, laws in zip(tree.classes, law_of, strict=True):
+    drawn = np.empty(law_of.shape, dtype=np.int64)
+    needed = np.empty_like(drawn)
+    for c, node_class in enumerate(tree.classes):
         pairs = [(below, _less(row, below)) for row, below in zip(rows, node_class.loads, strict=True)]
-        same = np.zeros_like(laws) if len(rates) == 1 else laws
-        near: list[list[Load]] = [[] for _ in range(int(same.max()) + 1)]
-        far: list[list[Load]] = [[] for _ in near]
-        for (below, rest), law in zip(pairs, same.tolist(), strict=True):
-            near[law].append(_narrower(rates, below, rest))
-            far[law].append(tuple(2 * n for n in below))
-        repeated = int(laws.max()) + 1 if len(rates) == 1 else 1
-        drawn.append(repeated * [_farthest(rates, loads, tail_bits) for loads in near])
-        needed.append(repeated * [_farthest(rates, loads, tail_bits + 8) for loads in far])
-    farthest, longest = max(map(max, drawn)), max(map(max, needed))
-    reaches = []
-    for c, laws in enumerate(law_of):
-        flat = {int(law) for law, load in zip(laws, tree.classes[c].loads, strict=True) if _is_flat(rates, load)}
-        # What is flat goes as far as anything does.
-        farther = tuple((longest if k in flat else reach) + farthest for k, reach in enumerate(needed[c]))
-        nothing = (0,) * len(drawn[c])
-        reaches.append((nothing, nothing) if c == tree.root_class else (tuple(drawn[c]), farther))
-    return reaches
+        near, far = [_narrower(rates, *pair) for pair in pairs], [tuple(2 * n for n in below) for below, _ in pairs]
+        if len(rates) == 1:
+            near, far = [max(near)] * len(near), [max(far)] * len(far)
+        drawn[c] = [drawn_reach(rates, load, tail_bits) for load in near]
+        needed[c] = [drawn_reach(rates, load, tail_bits + 8) for load in far]
+    # Where the rest of a row may be anything, sums go as far as they like: twice as far as if it held them back.
+    flat = np.array([[_is_flat(rates, load) for load in node_class.loads] for node_class in tree.classes])
+    times = 1 + flat.any(axis=0)
+    drawn, needed = times * drawn, times * needed + times * drawn.max(axis=0)
+    needed = np.where(flat, needed.max(axis=0), needed)
+    drawn[tree.root_class] = needed[tree.root_class] = 0
+    return [(_by_law(drawn[c], law_of[c]), _by_law(needed[c], law_of[c])) for c in range(len(tree.classes))]
+
+
+def _by_law(reaches: IntArray, laws: IntArray) -> tuple[int, ...]:
+    """The farthest of each law, from those of kinds of rows."""
+    farthest = np.zeros(int(laws.max()) + 1, dtype=np.int64)
+    np.maximum.at(farthest, laws, reaches)
+    return tuple(farthest.tolist())
 
 
 def _farthest(rates: tuple[Fraction, ...], loads: Sequence[Load], tail_bits: int) -> int:
@@ -344,4 +346,5 @@ def _less(row: Load, below: Load) -> Load:
 
 
 def _branch(left: Weights, right: Weights, reach: int, followed: int) -> Branch:
-    return Branch(left, right, convolve(left, right, reach), min(followed, left.reach))
+    ends = left.reach if right.is_flat else min(followed, left.reach)
+    return Branch(left, right, convolve(left, right, reach), ends)
