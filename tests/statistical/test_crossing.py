@@ -53,7 +53,7 @@ def test_law_where_floats_decide_little(name):
     sizes, epsilon, weights, _ = TABLES[name]
     sampler = Counting(Fraction(epsilon), sizes, margins=weights, word_bits=8)
     assert_drawn_from(sums_of(name, sampler, 10_000), entries_law(name))
-    assert len(asked) > 1000, "the referee is hardly asked"
+    assert len(asked) > 500, "the referee is hardly asked"
     assert {DRAW_ROWS, ACCEPT_ROW} <= set(asked)
 
 
