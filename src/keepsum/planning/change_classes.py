@@ -97,7 +97,8 @@ class Elsewhere:
         chosen = self.forced if part == FREE_PART else np.where(self.free >= 0, self.free, self.forced)
         there: BoolArray = chosen >= 0
         there[inside] = False
-        return chosen[there].tolist()
+        classes: list[int] = chosen[there].tolist()
+        return classes
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,8 @@ class FocusedChanges:
         members = np.flatnonzero(self.classes.part == part)
         others = members if self.classes.sizes[one] > 1 else members[members != one]
         costs, _ = self._moves(one, others)
-        return others[costs == costs.max()]
+        ends: IntArray = others[costs == costs.max()]
+        return ends
 
     @staticmethod
     def _same(mine: IntArray, theirs: IntArray) -> BoolArray:
@@ -269,7 +270,7 @@ class FocusedChanges:
                 other = int(far[vectors.costs[far].argmax()])
                 if self.nested.spanning:
                     change = self._within_spanning(one, other, level)
-                    best.take(int(change.weighed(self.weights)), change)
+                    best.take(int(change.weighed([Fraction(weight) for weight in self.weights])), change)
                 else:
                     best.take(self._joint_cost(one, other), vectors.joined(one, other))
 
