@@ -96,6 +96,18 @@ def test_a_loss_is_divided_in_gaussian_noise(run: Callable[..., Any], counts: Pa
     assert stated == "Gaussian(rho=0.3, focus={'county': 0.1})"
 
 
+def test_totals_that_cross_are_released_and_verified(run: Callable[..., Any], counts: Path) -> None:
+    options = ["--keep", "sex", "--epsilon", "0.3", "--focus", "county=0.1"]
+    made = run("release", *TABLE, *options, "-o", "out/", "--yes")
+    assert made.returncode == 0, made.stderr
+    verified = run("verify", "out/")
+    assert verified.returncode == 0, verified.stdout
+    shown = b" ".join(run("show", "out/").stdout.split()).decode()
+    assert "table with both margins focused or kept" in shown
+    assert "exact, by splitting the columns" in shown
+    assert "per total of county" in shown
+
+
 def test_a_spec_means_the_same(run: Callable[..., Any], counts: Path) -> None:
     (counts.parent / "keepsum.toml").write_text(SPEC)
     by_spec = json.loads(run("plan", "--json").stdout)
@@ -187,7 +199,11 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
             "Calibration must be 'zcdp' where there is a focus, got 'paper'.",
         ),
         (["--cell-share", "3"], "Option --cell-share requires --per-person and --focus"),
-        (["--focus", "sex=1", "--focus", "state=1"], "must not cross other focused totals."),
+        (
+            ["--focus", "sex=1", "--focus", "state=1", "--focus", "county=1"],
+            "must be the rows or the columns of two-way tables, and totals of sex and totals of state and totals of "
+            "county are not. Focus on fewer totals, or keep fewer.",
+        ),
         (["--focus", "county=1", "--keep", "county"], "the kept ones determine all totals of county."),
     ],
 )

@@ -32,6 +32,9 @@ CASES = [
     (PLACES, [[]], {"state": "1/3"}),
     (PAIRS, [["sex"]], {("county", "sex"): "1/5"}),
     (PAIRS, [], {"county": "1/4", (): "1/5"}),
+    (PAIRS, [], {"county": "1/4", "sex": "1/5"}),
+    (PAIRS, [[]], {"county": "1/4", "sex": "1/5"}),
+    (PAIRS, [["county"]], {"sex": "1/3"}),
 ]
 
 
@@ -126,6 +129,29 @@ def test_a_release_is_saved_verified_and_read_again(tmp_path, keep):
     shown = as_text(certificate_topics(release.certificate))
     for words in ("within one total of state: epsilon 0.8", "within one total of county: epsilon 0.6", "per total of"):
         assert words in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("keep", "focus", "form"),
+    [
+        ([], {"county": "0.1", "sex": "0.2"}, "5 × 2 table with both margins focused or kept, each entry the sum of 3"),
+        ([["county"]], {"age": "0.2"}, "5 × 3 table with both margins focused or kept, each entry the sum of 2"),
+        ([["state"]], {"county": "0.1", ("state", "age"): "0.2"}, "3 × 3 table with both margins focused or kept"),
+    ],
+)
+def test_a_release_whose_totals_cross_is_saved_verified_and_read_again(tmp_path, keep, focus, form):
+    release = ks.release(ks.Table(COUNTIES, np.arange(30)), keep, ks.Laplace("0.4", focus=focus))
+    release.save(f"{tmp_path}/out/")
+    verified = ks.verify(f"{tmp_path}/out/")
+    assert verified, verified
+    read = ks.read_release(f"{tmp_path}/out/")
+    assert read.plan.explain() == release.plan.explain()
+    shown = " ".join(read.plan.explain().split())
+    assert form in shown
+    assert "Sampling is exact" in shown
+    assert {block.form.kind for block in read.certificate.guarantee.blocks} == {"crossed"}
+    assert {block.sampler.method for block in read.certificate.guarantee.blocks} == {"column_splitting"}
+    assert read.certificate.accuracy.focused_margins
 
 
 def test_a_certificate_without_a_focus_has_no_word_of_it():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.planning.crossing import KEPT as KEPT_TOTAL
 from keepsum.planning.nested import KEPT
 from keepsum.planning.selection import focused
 
@@ -49,13 +50,66 @@ def test_a_focus_on_cells_apart_from_overlapping_totals():
     assert not plan.person.exact
     noise = plan.sample(200, ks.rng(seed=2))
     assert not (plan.invariants.coefficients @ noise.T).any()
-    with pytest.raises(ks.PlanError, match="under totals that overlap"):
+    with pytest.raises(ks.PlanError, match="under kept totals that overlap"):
         ks.plan(kept, ks.Laplace("1/2", focus={("a", "b"): 1}))
 
 
+def of_table(table):
+    return table.entries.tolist(), table.rows, table.columns, table.whole
+
+
+def test_totals_that_cross_form_tables():
+    """Rows and columns that are kept, focused, or both; cells of a third axis in one entry."""
+    nested = plan_of(TABLE, [], {"a": 1, "b": 1}).blocks.nested
+    (table,) = nested.tables
+    assert of_table(table) == ([[2] * 3] * 3, ((0,),) * 3, ((1,),) * 3, ())
+    assert (nested.home == -1).all()
+    assert nested.crossed.all()
+    (table,) = plan_of(TABLE, [["a"]], {"b": 1}).blocks.nested.tables
+    assert of_table(table) == ([[2] * 3] * 3, (KEPT_TOTAL,) * 3, ((0,),) * 3, ())
+    (table,) = plan_of(TABLE, [[]], {"a": 1, "b": 1}).blocks.nested.tables
+    assert table.whole is KEPT_TOTAL
+    (table,) = plan_of(TABLE, [], {"a": 1, "b": 1, (): 2}).blocks.nested.tables
+    assert table.whole == (2,)
+    assert table.cells.tolist() == list(range(18))
+    assert table.row.tolist() == np.repeat([0, 1, 2], 6).tolist()
+
+
+def test_tables_beside_trees_and_kept_sums():
+    """In a state of two counties they cross; one of a single county has only those of sexes."""
+    plan = plan_of(PLACES, [["state"]], {"county": 1, ("state", "sex"): 1})
+    assert [group.form.kind for group in plan.groups] == ["nested", "crossed"]
+    nested = plan.blocks.nested
+    assert nested.home.tolist() == [-1] * 4 + [1, 2]
+    assert nested.crossed.tolist() == [True] * 4 + [False] * 2
+    noise = plan.sample(300, ks.rng(seed=3))
+    assert not (plan.invariants.coefficients @ noise.T).any()
+    assert noise.any(axis=0).all()
+    assert plan.accuracy().margins.min() > 0
+
+
+def test_alike_tables_are_one_group():
+    domain = ks.Domain({"place": [0, 1, 2], "a": [0, 1, 2], "b": [0, 1]})
+    plan = plan_of(domain, [["place"]], {("place", "a"): 1, ("place", "b"): 1})
+    (group,) = plan.groups
+    assert (group.form.kind, group.form.shape, group.blocks, group.cells, group.codimension) == (
+        "crossed", (3, 2), 3, 18, 3,
+    )  # fmt: skip
+    assert not plan.noise.variance({"place": 1})
+    assert plan.noise.variance({"place": 1, "b": 0}) == pytest.approx(plan.noise.variance({"place": 1, "b": 1}))
+
+
+def test_structural_zeros_are_entries_without_cells():
+    domain = ks.Domain({"a": [0, 1, 2], "b": [0, 1, 2]}).without({"a": 0, "b": 0})
+    (table,) = plan_of(domain, [], {"a": 1, "b": 1}).blocks.nested.tables
+    assert table.entries.tolist() == [[0, 1, 1], [1, 1, 1], [1, 1, 1]]
+
+
 REFUSED = [
-    (PLACES, [], {"sex": 1, "county": 1}, "Totals of county must not cross other focused totals"),
-    (PLACES, [["county"]], {"sex": 1}, "Totals of sex must not cross kept totals"),
+    (TABLE, [], {"a": 1, "b": 1, "c": 1}, "totals of a and totals of b and totals of c are not"),
+    (TABLE, [["a"]], {"b": 1, "c": 1}, "totals of b and totals of c are not"),
+    (PLACES, [["state"]], {"county": 1, "sex": 1}, "totals of county and totals of sex are not"),
+    (TABLE, [["a", "b"], ["a", "c"]], {("b", "c"): 1}, "Totals of b × c must not be focused on under kept totals"),
     (PLACES, [["county"]], {"state": 1}, "the kept ones determine all totals of state"),
     (PLACES, [["county"]], {"county": 1}, "the kept ones determine all totals of county"),
     (PLACES, [[]], {(): 1}, "the kept ones determine the grand total"),

@@ -150,7 +150,7 @@ def _each(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
     law = cell_law(blocks.mechanism)
     if law is not None:
         for group, choice in zip(blocks.groups, blocks.choices, strict=True):
-            if not group.members and group.form.kind != "nested":
+            if group.in_closed_form:
                 _compute(law, blocks.noise_structure, choice.cells, level, margins)
     result = Accuracy(level, margins)
     for cells in classes_of(blocks):

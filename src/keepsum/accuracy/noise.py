@@ -16,7 +16,7 @@ from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_o
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.likelihood import log_constant, log_weights
-from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of
+from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of, undetermined
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.ratios import Reach
 from keepsum.errors import InputError
@@ -183,13 +183,16 @@ class Noise(WithoutCaches):
 
     def _pieces(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
         """The pieces of a query with a known law, each with how many there are; and the rest."""
+        nested = self._blocks.nested
+        if nested is None:
+            known, rest = pieces_of(weights, self._blocks.structure)
+            return dict(known.items()), rest
         focused = FocusedNoise.of(self._blocks)
-        inside = np.zeros(len(weights.cells), dtype=bool)
-        if self._blocks.nested is not None:
-            inside = self._blocks.nested.home[weights.cells] >= 0
-        others = Weights(weights.size, weights.cells[~inside], weights.weights[~inside])
-        known, rest = pieces_of(others, self._blocks.noise_structure)
-        part = Weights(weights.size, weights.cells[inside], weights.weights[inside])
+        inside, crossed = nested.home[weights.cells] >= 0, nested.crossed[weights.cells]
+        known, rest = pieces_of(weights.where(~inside & ~crossed), self._blocks.noise_structure)
+        if crossed.any():
+            rest = rest + undetermined(weights.where(crossed), self._blocks.structure)
+        part = weights.where(inside)
         found = None if focused is None else focused.pieces(part)
         if found is None:
             return dict(known.items()), rest + part if inside.any() else rest

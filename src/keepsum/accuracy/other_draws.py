@@ -29,13 +29,13 @@ UNLIMITED = 2**62
 def is_quickly_simulated(blocks: BlockSamplers, level: float) -> bool:
     """Whether all margins of error at a level can be worked out again in a few seconds, samplers chosen included."""
     closed = free_cell(blocks.mechanism) is not None
-    if sum(bool(group.members) for group in blocks.groups) > MOST_GROUPS:
+    if sum(bool(group.members or group.tables) for group in blocks.groups) > MOST_GROUPS:
         return False
     total, known = 0.0, set()
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
         if choice.sampler is None:
             return False
-        if (group.members or not closed) and id(choice.sampler) not in known:
+        if (group.members or group.tables or not closed) and id(choice.sampler) not in known:
             known.add(id(choice.sampler))
             total += effort(choice, needed_draws(level))
     return total <= MOST_EFFORT

@@ -122,7 +122,7 @@ def _computed(blocks: BlockSamplers) -> tuple[Computed | None, IntArray]:
     """The cells under no total or in regions with forced sums; None for their law if it is too wide or shared."""
     cell, law = free_cell(blocks.mechanism), cell_law(blocks.mechanism)
     groups = zip(blocks.groups, blocks.choices, strict=True)
-    parts = [choice.cells for group, choice in groups if not group.members and group.form.kind != "nested"]
+    parts = [choice.cells for group, choice in groups if group.in_closed_form]
     if cell is None or law is None or not parts:
         return None, np.zeros(0, dtype=np.int64)
     cells = np.concatenate(parts)

@@ -56,9 +56,11 @@ class SumPieces:
         pieces = cls.find(blocks.noise_structure, sums, count)
         if blocks.nested is None:
             return pieces
-        focused = FocusedNoise.of(blocks)
-        if focused is None:
+        if any(choice.sampler is None for choice in blocks.choices):
             raise InputError(NO_SAMPLER)
+        focused = FocusedNoise.of(blocks)
+        if focused is None or blocks.nested.tables:
+            return replace(pieces, focus_known=False)
         return pieces.with_focused(focused.pieces_of_sums(sums, count))
 
     @classmethod
@@ -104,7 +106,8 @@ class SumPieces:
         computed = free_cell(blocks.mechanism) is not None
         samplers: dict[int, list[tuple[BlockGroup, Choice]]] = {}
         for group, choice in zip(blocks.groups, blocks.choices, strict=True):
-            if group.members or not computed or (group.form.kind == "nested" and not self.focus_known):
+            known = group.in_closed_form or (group.form.kind == "nested" and self.focus_known)
+            if not computed or not known:
                 samplers.setdefault(id(choice.sampler), []).append((group, choice))
         return list(samplers.values())
 

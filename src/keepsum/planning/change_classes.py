@@ -86,14 +86,19 @@ class Elsewhere:
 
     def ends(self, part: int, inside: IntArray) -> tuple[int | None, int | None]:
         """The cheapest and the dearest class for a value that does not occur in a part."""
-        chosen = self.forced if part == FREE_PART else np.where(self.free >= 0, self.free, self.forced)
-        there: BoolArray = chosen >= 0
-        there[inside] = False
-        nodes = chosen[there]
+        nodes = np.array(self.classes(part, inside), dtype=np.int64)
         if not len(nodes):
             return None, None
         costs = self.vectors.costs[nodes]
         return int(nodes[costs.argmin()]), int(nodes[costs.argmax()])
+
+    def classes(self, part: int, inside: IntArray) -> list[int]:
+        """The class for each value that does not occur in a part."""
+        chosen = self.forced if part == FREE_PART else np.where(self.free >= 0, self.free, self.forced)
+        there: BoolArray = chosen >= 0
+        there[inside] = False
+        classes: list[int] = chosen[there].tolist()
+        return classes
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,7 @@ class Best:
 
     def take(self, cost: int, change: Distance) -> None:
         """Take a change in."""
-        if self.cost is None or cost > self.cost:
+        if self._change is None or self.cost is None or (cost, change.exact) > (self.cost, self._change.exact):
             self.cost, self._change = cost, change
 
     @property

@@ -41,6 +41,8 @@ def describe_form(form: Form) -> str:
     '62 regions in 63 nested totals, focused or kept, each of 20 cells'
     >>> describe_form(Form("focused", regions=1, totals=1, smallest=2, largest=2))
     '1 region in 1 total, focused or kept, each of 2 cells'
+    >>> describe_form(Form("crossed", regions=400, totals=40, shape=(20, 20)))
+    '20 × 20 table with both margins focused or kept'
     """
     if form.kind == "free":
         return "cells under no total"
@@ -53,7 +55,7 @@ def describe_form(form: Form) -> str:
         regions = f"{form.regions:,} region{'s' * (form.regions != 1)}"
         totals = f"{form.totals:,} total{'s' * (form.totals != 1)}"
         return f"{regions} in {totals}, focused or kept, each of {_cells(form)}"
-    if form.kind == "table":
+    if form.kind in ("table", "crossed"):
         return _describe_table(form)
     name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"
     return name if form.largest == 1 else f"{name}, each of {_cells(form)}"
@@ -62,7 +64,8 @@ def describe_form(form: Form) -> str:
 def _describe_table(form: Form) -> str:
     ways = len(form.shape) - 1
     margins = "both margins" if ways == 1 else f"all {ways}-way margins"
-    name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} kept"
+    kept = "focused or kept" if form.kind == "crossed" else "kept"
+    name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} {kept}"
     if form.largest > 1:
         name += f", each entry the sum of {_cells(form)}"
     return name if not form.zeros else f"{name}, {form.zeros:,} structural zero{'s' * (form.zeros != 1)}"

@@ -24,13 +24,14 @@ from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
+from keepsum.planning.crossing import CrossingTotalsError
 from keepsum.planning.crossing_changes import CrossingChanges
 from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, at_most, one_person
 from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
-from keepsum.planning.nested import CrossingTotalsError, Nested, nested_totals
+from keepsum.planning.nested import Nested, nested_totals
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
@@ -303,7 +304,8 @@ def _changes(
     """What changes cost under a focus: exactly where totals are nested, otherwise at most."""
     if nested is None:
         with suppress(CrossingTotalsError):
-            nested = nested_totals(request.focus, invariants, structure)
+            found = nested_totals(request.focus, invariants, structure)
+            nested = None if found.spanning else found  # squares of what two vectors do to one total do not add up
     if nested is not None or blocks is None:
         if nested is None:
             raise AssertionError("there is a focus")
@@ -320,10 +322,10 @@ def _groups(
     blocks: FocusedBlocks | None,
     focused: AnyChanges | None,
 ) -> Iterator[BlockGroup]:
-    """The blocks by form, with all trees of focused totals of l1 Laplace noise as one."""
+    """The blocks by form; in l1 Laplace noise with trees of focused totals as one, and tables of those that cross."""
     if nested is not None and isinstance(focused, FocusedChanges):
         yield from groups_of(nested.structure, request.norm)
-        yield focused.group()
+        yield from focused.groups()
     elif blocks is not None and focused is not None:
         all_cover = all(margin.covers for margin in blocks.margins)
         through = smallest_change(list(groups_of(structure, request.norm)))

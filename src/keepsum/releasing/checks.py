@@ -62,7 +62,7 @@ KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
     "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
     "nested_totals": KnownMethod("exact", ("l1",), ("nested",)),
-    "column_splitting": KnownMethod("exact", ("l1",), ("table",), (0, 2)),
+    "column_splitting": KnownMethod("exact", ("l1",), ("table", "crossed"), (0, 2)),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions")),
@@ -220,9 +220,10 @@ def _cells_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -
 
 def _tables_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
     """Whether every block that is said to be a table is one: methods that are exact for tables are not for others."""
-    tables = {(*sorted(group.form.shape), group.form.regions) for group in groups if group.form.kind == "table"}
-    stated = [block.form for block in blocks if block.form.kind == "table"]
-    return all((*sorted(form.shape), form.regions) in tables for form in stated)
+    kinds = ("table", "crossed")
+    tables = {(g.form.kind, *sorted(g.form.shape), g.form.regions) for g in groups if g.form.kind in kinds}
+    stated = [block.form for block in blocks if block.form.kind in kinds]
+    return all((form.kind, *sorted(form.shape), form.regions) in tables for form in stated)
 
 
 def _overlap(kind: str) -> str:
@@ -248,6 +249,9 @@ def _form_is_plausible(block: BlockRecord) -> bool:
         return False
     if form.kind == "table":
         return len(form.shape) > 1 and min(form.shape) > 1 and _entries_are_plausible(form)
+    if form.kind == "crossed":
+        entries = math.prod(form.shape)
+        return len(form.shape) == 2 and max(form.shape) <= form.regions <= entries and form.totals >= sum(form.shape)
     if form.kind in ("regions", "nested", "focused"):
         return not form.shape and form.totals > 0
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)

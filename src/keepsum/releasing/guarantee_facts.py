@@ -120,7 +120,7 @@ class SamplingRecord(Record, frozen=True):
 class FormRecord(Record, frozen=True):
     """The form of a block."""
 
-    kind: Literal["free", "sums", "nested", "focused", "table", "regions"]
+    kind: Literal["free", "sums", "nested", "crossed", "focused", "table", "regions"]
     regions: Annotated[int, Meta(description="Sets of cells that are in the same totals.")]
     totals: int
     smallest: Annotated[int, Meta(description="The cells of the smallest region.")]

@@ -43,7 +43,7 @@ def least_margin(plan: CompiledPlan, level: float) -> int:
 
 def _is_computed(plan: CompiledPlan) -> bool:
     """Whether every margin of error is computed, not simulated."""
-    return cell_law(plan.mechanism) is not None and not any(group.members for group in plan.groups)
+    return cell_law(plan.mechanism) is not None and not any(g.members or g.tables for g in plan.groups)
 
 
 def _is_quick(facts: ReleaseFacts, plan: CompiledPlan) -> bool:

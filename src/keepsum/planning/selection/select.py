@@ -80,6 +80,10 @@ def _choose(
         from keepsum.planning.selection.gaussian_focus import choose_focused
 
         return choose_focused(focused, group.members, mechanism)
+    if group.form.kind == "crossed":
+        from keepsum.planning.selection.crossing import choose_crossed
+
+        return choose_crossed(group.tables, mechanism)
     if group.form.kind == "free":
         return selection.free(structure, mechanism)
     if group.form.kind == "sums":

@@ -23,10 +23,11 @@ import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.splitting.grouping import grouped
+from keepsum.sampling.l1.splitting.reaches import farthest, less, reaches_of
 from keepsum.sampling.l1.splitting.splits import Split, split_of
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, frequencies_of
 from keepsum.sampling.l1.splitting.tree import Load, Tree
-from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, lowest_of, sum_of, table_moments
+from keepsum.sampling.l1.splitting.weights import Weights, convolve, lowest_of, sum_of, table_moments
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
 SMALL = 10**5  # what small tables cost, in entries
@@ -129,7 +130,7 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
     nodes: list[NodeLaws] = []
     law_of, keys = numbered(tree)
     rates = (epsilon, *tree.further)
-    reaches = _reaches(rates, tree, law_of, tail_bits)
+    reaches = reaches_of(rates, tree, law_of, tail_bits)
     lowest, whole_rows = float(lowest_of(rates)), tree.classes[tree.root_class].loads
     for c, node_class in enumerate(tree.classes):
         drawn, needed = reaches[c]
@@ -137,7 +138,7 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
             nodes.append(NodeLaws(tuple(keys[c]), (tuple(map(partial(sum_of, rates), keys[c], needed)),)))
             continue
         # What is not followed is bounded by moments of all cells below.
-        followed = _farthest(rates, node_class.loads, tail_bits) + max(max(reach) for reach, _ in reaches) // 2
+        followed = farthest(rates, node_class.loads, tail_bits) + max(max(reach) for reach, _ in reaches) // 2
         left, right = (nodes[child] for child in node_class.children)
         alike = node_class.children[0] == node_class.children[1]
         is_root = c == tree.root_class
@@ -152,7 +153,7 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
             for a, b in pairs
         }
         counts = np.bincount(law_of[c], tree.rows_of_kind, minlength=len(keys[c])).astype(int).tolist()
-        rest = [_less(row, below) for row, below in zip(whole_rows, node_class.loads, strict=True)]
+        rest = [less(row, below) for row, below in zip(whole_rows, node_class.loads, strict=True)]
         rests = [sum_of(rates, rest[law_of[c].tolist().index(k)], reach) for k, reach in enumerate(needed)]
         kept = None
         if not is_root or len(pairs) > 1:
@@ -251,7 +252,7 @@ def entries_of(epsilon: Fraction, tree: Tree, labelling: Labelling) -> int:
     rates, total = (epsilon, *tree.further), 0.0
     variances = [2 * math.exp(-rate) / math.expm1(-rate) ** 2 if rate else 0.0 for rate in map(float, rates)]
     groups = []
-    reaches = _reaches(rates, tree, numbered(tree)[0], TAIL_BITS)
+    reaches = reaches_of(rates, tree, numbered(tree)[0], TAIL_BITS)
     for node_class, (drawn, needed) in zip(tree.classes, reaches, strict=True):
         total += sum(float(reach) ** 2 for reach in needed)
         if node_class.children is None:
@@ -287,61 +288,6 @@ def numbered(tree: Tree) -> tuple[IntArray, list[list[Load]]]:
     return law_of, distinct
 
 
-def _reaches(
-    rates: tuple[Fraction, ...], tree: Tree, law_of: IntArray, tail_bits: int
-) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """For each class of nodes and each of its laws, how far sums are drawn by tables, and how far weights are needed.
-
-    Sums below a node go no farther than those over the rest of the row. Weights go farther: near its end a convolution
-    misses what lies beyond, which is bounded by moments of all cells below the parent, about twice as many, and sums
-    below the parent go farther than those below the node. Where all entries have one weight, laws go equally far.
-    """
-    rows = tree.classes[tree.root_class].loads
-    drawn, needed = [], []
-    for node_class, laws in zip(tree.classes, law_of, strict=True):
-        pairs = [(below, _less(row, below)) for row, below in zip(rows, node_class.loads, strict=True)]
-        same = np.zeros_like(laws) if len(rates) == 1 else laws
-        near: list[list[Load]] = [[] for _ in range(int(same.max()) + 1)]
-        far: list[list[Load]] = [[] for _ in near]
-        for (below, rest), law in zip(pairs, same.tolist(), strict=True):
-            near[law].append(_narrower(rates, below, rest))
-            far[law].append(tuple(2 * n for n in below))
-        repeated = int(laws.max()) + 1 if len(rates) == 1 else 1
-        drawn.append(repeated * [_farthest(rates, loads, tail_bits) for loads in near])
-        needed.append(repeated * [_farthest(rates, loads, tail_bits + 8) for loads in far])
-    farthest, longest = max(map(max, drawn)), max(map(max, needed))
-    reaches = []
-    for c, laws in enumerate(law_of):
-        flat = {int(law) for law, load in zip(laws, tree.classes[c].loads, strict=True) if _is_flat(rates, load)}
-        # What is flat goes as far as anything does.
-        farther = tuple((longest if k in flat else reach) + farthest for k, reach in enumerate(needed[c]))
-        nothing = (0,) * len(drawn[c])
-        reaches.append((nothing, nothing) if c == tree.root_class else (tuple(drawn[c]), farther))
-    return reaches
-
-
-def _farthest(rates: tuple[Fraction, ...], loads: Sequence[Load], tail_bits: int) -> int:
-    """How far the widest of some sums goes."""
-    different = {max(loads)} if len(rates) == 1 else set(loads)
-    return max(drawn_reach(rates, load, tail_bits) for load in different)
-
-
-def _narrower(rates: tuple[Fraction, ...], one: Load, other: Load) -> Load:
-    """The sum with the smaller variance, about; one that is flat has none."""
-    if len(rates) == 1:
-        return min(one, other)
-    if _is_flat(rates, one) or _is_flat(rates, other):
-        return other if _is_flat(rates, one) else one
-    return min(one, other, key=lambda load: sum(n / rate**2 for n, rate in zip(load, rates, strict=True) if rate))
-
-
-def _is_flat(rates: tuple[Fraction, ...], load: Load) -> bool:
-    return any(n and not rate for n, rate in zip(load, rates, strict=True))
-
-
-def _less(row: Load, below: Load) -> Load:
-    return tuple(n - m for n, m in zip(row, below, strict=True))
-
-
 def _branch(left: Weights, right: Weights, reach: int, followed: int) -> Branch:
-    return Branch(left, right, convolve(left, right, reach), min(followed, left.reach))
+    ends = left.reach if right.is_flat else min(followed, left.reach)
+    return Branch(left, right, convolve(left, right, reach), ends)

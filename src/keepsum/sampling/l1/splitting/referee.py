@@ -284,10 +284,19 @@ class SplittingReferee:
         q = self._tilt(split)
         left, right = self._children(split)
         unit = arb(2) ** -(self._exponent(left) + self._exponent(right))
-        one, other = self._moment(left, q), self._moment(right, q)
-        if one is None or other is None:  # a weight of 1 leaves the sum of the others
-            return 4 * (one or other) * ball(q * (y - reach)).exp() * unit
-        return 4 * one * other * ball(q * (y - 2 * reach)).exp() * unit
+        moments, ends = self._joint_moments(split, q)
+        return 4 * moments * ball(q * (y - ends * reach)).exp() * unit
+
+    def _joint_moments(self, split: Name, q: Fraction) -> tuple[arb, int]:
+        """The product of the moments of both children, and of how many: an entry without a weight has none.
+
+        It leaves the sum of the other's weights beyond the reach, which falls half as fast as that of both.
+        """
+        known = [moment for moment in (self._moment(child, q) for child in self._children(split)) if moment is not None]
+        product = arb(1)
+        for moment in known:
+            product *= moment
+        return product, len(known)
 
     def _tilt(self, split: Name) -> Fraction:
         """The q of the moments that bound what lies beyond the tables of a split."""
@@ -311,8 +320,7 @@ class SplittingReferee:
             return cell**cells
         total = arb(0)
         for base, _, copies in candidates_of(node, group):
-            left, right = (self._moment(child, q) for child in self._children((c, base, law)))
-            total += copies * left * right
+            total += copies * self._joint_moments((c, base, law), q)[0]
         table, up = node.groups[group][law], ball(q).exp()
         powers = list(accumulate([up] * table.reach, lambda x, y: x * y, initial=arb(1)))
         inside = sum((arb(w) * (p + 1 / p) for w, p in zip(table.values[1:].tolist(), powers[1:], strict=True)), arb(0))

@@ -57,6 +57,11 @@ class Weights:
         return len(self.values) - 1
 
     @property
+    def is_flat(self) -> bool:
+        """Whether everything has the same weight."""
+        return bool(np.isinf(self.log_moments).all())
+
+    @property
     def beyond(self) -> float:
         """An upper bound on the weight of any y beyond the reach."""
         return 0.0 if self.ends else ABOVE * math.exp((self.log_moments - self.rates * (self.reach + 1)).min())
