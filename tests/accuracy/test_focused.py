@@ -195,3 +195,25 @@ def test_a_constant_is_not_known_where_there_is_no_sampler():
     plan = plan_of(PLACES, [], {"state": "1/100000"})
     with pytest.raises(ks.InputError, match="constant=False"):
         plan.noise.log_pmf([0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("keep", [[], [["a"]]])
+def test_totals_that_cross_are_simulated_and_kept_ones_have_no_noise(keep):
+    """Variances of cells and totals against an enumeration of the law, within what so many draws allow."""
+    domain = ks.Domain({"a": [0, 1], "b": [0, 1]})
+    focus = {"b": "1/2"} if keep else {"a": "1/3", "b": "1/2"}
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(1, focus=focus))
+    weights = np.exp(plan.noise.log_pmf(BOX, constant=False))
+    for query, vector in ((0, [1, 0, 0, 0]), ({"b": 1}, [0, 1, 0, 1]), ({"a": 0}, [1, 1, 0, 0])):
+        law, true = plan.noise.law(query), float(weights @ (BOX @ vector) ** 2 / weights.sum())
+        if keep and query == {"a": 0}:
+            assert (law.variance, law.basis) == (0.0, "exact")
+            continue
+        assert law.basis == "estimated"
+        assert law.variance == pytest.approx(true, rel=6 * (5 / law.draws) ** 0.5)
+    found = plan.accuracy()
+    assert [row.axes for row in found.levels] == [level.axes for level in plan.mechanism.focus]
+    assert min(row.accuracy.margins.min() for row in found.levels) > 0
+    assert plan.accuracy(simultaneous=True).margins.max() >= found.margins.max()
+    totals = domain.marginal_index(("a",))
+    assert (sum_accuracy(plan.blocks, totals, 2, 0.9, False).margins > 0).all() == (not keep)

@@ -35,7 +35,7 @@ def reaches_of(
     flat = np.array([[_is_flat(rates, load) for load in node_class.loads] for node_class in tree.classes])
     times = 1 + flat.any(axis=0)
     drawn, needed = times * drawn, times * needed + times * drawn.max(axis=0)
-    needed = np.where(flat, needed.max(axis=0), needed)
+    needed = np.where(flat, needed.max(), needed)
     drawn[tree.root_class] = needed[tree.root_class] = 0
     return [(_by_law(drawn[c], law_of[c]), _by_law(needed[c], law_of[c])) for c in range(len(tree.classes))]
 
