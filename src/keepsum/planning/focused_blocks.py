@@ -51,6 +51,21 @@ class FocusedBlocks:
         """The levels of the focused totals of a block, which come behind its regions of cells."""
         return self.levels[np.sort(block.regions)[self._cell_regions(block) :] - self.first_total]
 
+    def members(self, block: Block) -> list[IntArray]:
+        """For each focused total of a block, the places of its regions among those of the block, both in order."""
+        regions, totals = np.split(np.sort(block.regions), [self._cell_regions(block)])
+        cells, starts = self.structure.cells_by_region
+        first = cells[starts[regions]]
+        numbers, starts = totals - self.first_total, np.searchsorted(self.levels, np.arange(len(self.margins) + 1))
+        found: list[IntArray] = []
+        for level, margin in enumerate(self.margins):
+            label = margin.labels[first]
+            order = np.argsort(label, kind="stable")
+            wanted = numbers[self.levels[numbers] == level] - starts[level]
+            low, high = (np.searchsorted(label[order], wanted, side=side) for side in ("left", "right"))
+            found += [order[start:end] for start, end in zip(low.tolist(), high.tolist(), strict=True)]
+        return found
+
     def _cell_regions(self, block: Block) -> int:
         return int((block.regions < self.first_total).sum())
 
