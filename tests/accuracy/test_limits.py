@@ -107,6 +107,7 @@ def test_few_cells_of_a_large_region_take_little_memory(cell):
     assert law.reach(0.95) == pytest.approx(free.reach(0.95), rel=1e-3)
 
 
+@pytest.mark.audit
 def test_the_variance_of_wide_noise_is_that_of_the_totals():
     assert sum_variance(10**6, 1e-4) == pytest.approx(free_variance(1e-4) * (1 - 1e-6), rel=1e-5)
     assert sum_variance(101, 1.001e-4) == pytest.approx(sum_variance(101, 1e-4) * (1 / 1.001) ** 2, rel=1e-7)

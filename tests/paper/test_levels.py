@@ -51,6 +51,7 @@ def test_standard_errors_are_those_of_draws():
     assert [len(group) for group in one.by_size] == [12, 12]
 
 
+@pytest.mark.audit
 def test_a_quick_run(tmp_path):
     section = levels.run(setting_from({"QUICK": "1", "OUT": str(tmp_path)}))
     assert len(section.tables["levels"]) == 1 + 2 * 3 * 2

@@ -242,7 +242,7 @@ def test_slow_draws_are_not_made_again(monkeypatch):
     assert wrong("simulated", at("accuracy", "typical_margin")(8)) == []
 
 
-@pytest.mark.parametrize("draws", [200, 4000])
+@pytest.mark.parametrize("draws", [200, pytest.param(4000, marks=pytest.mark.audit)])
 def test_no_honest_simulation_is_refused(draws):
     """Margins from 300 other simulations of a table, of few draws and of many."""
     plan = release_of("simulated").plan
