@@ -217,3 +217,25 @@ def test_totals_that_cross_are_simulated_and_kept_ones_have_no_noise(keep):
     assert plan.accuracy(simultaneous=True).margins.max() >= found.margins.max()
     totals = domain.marginal_index(("a",))
     assert (sum_accuracy(plan.blocks, totals, 2, 0.9, False).margins > 0).all() == (not keep)
+
+
+@pytest.mark.parametrize(
+    ("domain", "keep", "focus"), [*CASES, (PAIRS, [], {"county": 1, "sex": 1}), (PAIRS, [["sex"]], {"county": 1})]
+)
+def test_gaussian_queries_have_the_law_with_the_focus(domain, keep, focus):
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Gaussian(rho="1/10", focus=focus))
+    box = BOX[~(BOX @ plan.invariants.coefficients.toarray().T).any(axis=1)]
+    exponent = 0.1 * (box**2).sum(axis=1)
+    for level in plan.mechanism.focus:
+        total = domain.marginal_index(level.axes)
+        sums = np.stack([box[:, total == number].sum(axis=1) for number in set(total.tolist())], axis=1)
+        exponent = exponent + float(level.weight) * (sums**2).sum(axis=1)
+    chances = np.exp(-exponent) / np.exp(-exponent).sum()
+    for query in ([1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, -1, 0, 1]):
+        values = box @ np.array(query)
+        variance, law = float(chances @ values**2), plan.noise.law(query)
+        error = np.sqrt((chances @ values**4 - variance**2) / law.draws) if law.basis == "estimated" else 0.0
+        assert law.variance == pytest.approx(variance, rel=1e-6, abs=6 * error)
+        low, high = plan.noise.interval(query)
+        true = next(m for m in range(100) if chances[np.abs(values) <= m].sum() >= 0.95)
+        assert true <= high == -low <= true + 1

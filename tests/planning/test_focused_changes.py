@@ -186,3 +186,50 @@ def test_a_person_of_several_records_counts_as_often():
     plan = ks.plan(ks.Invariants.margins(PLACES, []), ks.Laplace("1/2", focus={"county": 1}), max_rows_per_unit=3)
     assert plan.guarantee.person_epsilon == 9
     assert plan.distances.within_levels[0].length == 6
+
+
+def test_the_nearest_value_is_not_exact_where_a_change_to_a_farther_one_may_cost_less():
+    """A move in each of two rows that undo each other in both columns changes four counts, and no focused total."""
+    domain = ks.Domain({"a": ["p", "q"], "b": [0, 1], "c": [0, 1, 2, 3]})
+    cells = {("p", 0): 0, ("p", 1): 1, ("q", 0): 2, ("q", 1): 3}
+    domain = domain.without(*({"a": a, "b": b, "c": c} for (a, b), own in cells.items() for c in range(4) if c != own))
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"]]), ks.Laplace("1/20", focus={"b": 1}))
+    vectors, (*_, attribute) = short_vectors(plan), plan.attributes
+    nearest = max(min(dearest(vectors, i, {j}) for j in range(4) if j != i) for i in range(4))
+    assert nearest == Fraction(1, 5)
+    assert plan.mechanism.loss(attribute.other_value).epsilon > nearest
+    assert not attribute.other_value.exact
+
+
+def rho(plan: ks.Plan, z: np.ndarray) -> Fraction:
+    """rho |z|^2 + sum of rho_g z(g)^2, straight from the definition."""
+    domain, total = plan.invariants.domain, plan.mechanism.rho * int((z**2).sum())
+    for level in plan.mechanism.focus:
+        sums = np.bincount(domain.marginal_index(level.axes), weights=z)
+        total += level.weight * int((sums**2).sum())
+    return total
+
+
+def test_a_change_that_only_gives_changes_a_total_as_often():
+    """Under a difference that is kept, both counts grow together, and their total by 2."""
+    domain = ks.Domain({"a": [0, 1]})
+    keep = ks.Invariants.matrix([[1, -1]]).over(domain)
+    plan = ks.plan(keep, ks.Gaussian(rho=1, focus={(): 10}))
+    assert plan.mechanism.loss(plan.person).rho >= rho(plan, np.array([1, 1]))
+    asked = ks.plan(keep, ks.Gaussian.per_person(rho=1, shares={(): 1}))
+    assert rho(asked, np.array([1, 1])) <= 1
+
+
+COAST = ks.Invariants.subsets(6, [[0, 1]], names=["coast"])
+
+
+@pytest.mark.parametrize(
+    "noise", [ks.Laplace("1/2", focus={COAST: "1/10"}), ks.Gaussian(rho="1/2", focus={COAST: "1/10"})]
+)
+def test_the_smallest_change_beside_a_focus_changes_no_focused_total(noise):
+    """Of the cells of a kept total two change, which costs 1; of those of the focused one a single count does."""
+    domain = ks.Domain({"a": [0, 1, 2], "b": [0, 1]})
+    plan = ks.plan(ks.Invariants.subsets(6, [[2, 3, 4, 5]]).over(domain), noise)
+    loss = plan.mechanism.loss(plan.smallest_change)
+    assert (loss.epsilon or loss.rho) == 1 if plan.smallest_change.exact else (loss.epsilon or loss.rho) > 1
+    assert plan.smallest_change.exact == (noise.norm == "l1")

@@ -185,7 +185,7 @@ class Noise(WithoutCaches):
         """The pieces of a query with a known law, each with how many there are; and the rest."""
         nested = self._blocks.nested
         if nested is None:
-            known, rest = pieces_of(weights, self._blocks.structure)
+            known, rest = pieces_of(weights, self._blocks.noise_structure)
             return dict(known.items()), rest
         focused = FocusedNoise.of(self._blocks)
         inside, crossed = nested.home[weights.cells] >= 0, nested.crossed[weights.cells]

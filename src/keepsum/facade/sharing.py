@@ -81,8 +81,9 @@ def share_budget(
     Laplace.per_person(epsilon=1, norm='l1', shares={'state': 0.253, 'county': 0.459}, cell_share=0.288)
     """
     chosen = _levels(levels)
-    counted = {frozenset(level.axes): level.weight for level in levels_of(weights, "weights=")}
-    if not counted.keys() <= {frozenset(axes) for axes in chosen}:
+    weighted = levels_of(weights, "weights=")
+    counted = {frozenset(level.axes): level.weight for level in weighted}
+    if not counted.keys() <= {frozenset(axes) for axes in chosen} or any(level.subsets for level in weighted):
         raise InputError(
             "Keys of weights= must be among the levels, and one is not. See cell_weight= for that of cells."
         )

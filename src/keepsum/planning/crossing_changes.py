@@ -4,7 +4,8 @@ A change D takes p counts and gives q, p + q at most the square n of its l2 leng
 the totals g of a level, which have no cell in common, the sum of D(g)^2 is at most p^2 + q^2: what is given and what is
 taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
 elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total
-changes by the larger of p and q alone.
+changes by the larger of p and q alone. Under totals with negative weights the smallest change through a cell may only
+give, or only take: that is at most n^2.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class CrossingChanges:
         The regions and blocks of the kept totals.
     balanced
         Whether all changes that keep the totals take as much as they give.
+    one_sided
+        Whether some change of several cells may only give, or only take.
     weights
         What cells and the totals of each level weigh.
     """
@@ -43,9 +46,15 @@ class CrossingChanges:
     changes_all_twice = False
 
     def __init__(
-        self, margins: Sequence[FocusTotals], structure: Structure, balanced: bool, weights: Sequence[Fraction]
+        self,
+        margins: Sequence[FocusTotals],
+        structure: Structure,
+        balanced: bool,
+        one_sided: bool,
+        weights: Sequence[Fraction],
     ) -> None:
-        self._margins, self._structure, self._balanced, self._given = margins, structure, balanced, tuple(weights)
+        self._margins, self._structure, self._given = margins, structure, tuple(weights)
+        self._balanced, self._one_sided = balanced, one_sided
 
     @property
     def levels(self) -> int:
@@ -57,11 +66,15 @@ class CrossingChanges:
         return len(weights) == len(self._given)
 
     def most(self, length: int) -> tuple[int, ...]:
-        """The most that a change of this squared length does to the totals of each level."""
+        """The most that a change of this squared length, which takes and gives, does to the totals of each level."""
         if length == 1:
             return (1,) * self.levels
         larger, smaller = (length // 2, length // 2) if self._balanced else (length - 1, 1)
         return tuple(larger**2 + smaller**2 * (margin.height > 1) for margin in self._margins)
+
+    def most_through(self, length: int) -> tuple[int, ...]:
+        """The most that the smallest change through a cell, of this squared length, does to them."""
+        return (length**2,) * self.levels if self._one_sided else self.most(length)
 
     @cached_property
     def alone(self) -> Distance | None:

@@ -72,7 +72,8 @@ class FocusedBlocks:
     def groups(self, smallest: Distance) -> Iterator[BlockGroup]:
         """The blocks by form; ``smallest`` is the smallest change through a cell, for the cell where it is largest."""
         without = tuple(block for block in self.structure.blocks if self._cell_regions(block) == len(block.regions))
-        yield from groups_of(replace(self.structure, blocks=without), smallest.norm)
+        for group in groups_of(replace(self.structure, blocks=without), smallest.norm):
+            yield group.without_focus(len(self.margins))
         alike: dict[tuple[int, bytes, bytes], list[Block]] = {}
         for block in self.structure.blocks:
             if self._cell_regions(block) < len(block.regions):

@@ -72,6 +72,10 @@ class FocusedChanges:
         """The most that a change of this length does to the totals of each level: one part alone divides a total."""
         return (length,) * self.levels
 
+    def most_through(self, length: int) -> tuple[int, ...]:
+        """The most that the smallest change through a cell, of this length, does to them."""
+        return self.most(length)
+
     def proportional_to(self, weights: Sequence[Fraction]) -> bool:
         """Whether other weights order changes alike, because they differ by a common factor."""
         return all(a * self._given[0] == b * weights[0] for a, b in zip(weights, self._given, strict=True))
@@ -165,7 +169,7 @@ class FocusedChanges:
         order = np.argsort(place, kind="stable")  # by value
         starts = np.searchsorted(place[order], np.arange(len(values) + 1))
         part = int(kinds.part[members[0]])
-        outside = elsewhere.ends(part, values)
+        outside, others = elsewhere.ends(part, values), elsewhere.classes(part, values)
         for one, own in by_class(kinds.node[members], place):
             costs, changed = self._moves(one, kinds.node[members[order]])
             of_value = np.maximum.reduceat(costs, starts[:-1])
@@ -177,10 +181,10 @@ class FocusedChanges:
                     beyond = NO_CHANGE if vector is None else sign * self._joint_cost(one, vector)
                     if end is not None and inside >= beyond:
                         best = int(starts[end]) + int(costs[starts[end] : starts[end + 1]].argmax())
-                        found.append((sign * inside, move(changed[:, best], self.norm)))
+                        exact = sign > 0 or vector is None or self._joined(one, vector, others).exact
+                        found.append((sign * inside, replace(move(changed[:, best], self.norm), exact=exact)))
                     elif vector is not None:
-                        others = [vector] if sign > 0 else elsewhere.classes(part, values)
-                        found.append((sign * beyond, self._joined(one, vector, others)))
+                        found.append((sign * beyond, self._joined(one, vector, [vector] if sign > 0 else others)))
                 if found:
                     other_value, any_value = found
                     yield any_value, other_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -88,6 +88,10 @@ class BlockGroup:
     def in_closed_form(self) -> bool:
         """Whether cells are under no total, or in regions with a kept sum, and under no focus."""
         return self.form.kind in ("free", "sums")
+
+    def without_focus(self, levels: int) -> BlockGroup:
+        """The same beside focused totals of so many levels, of which changes in these blocks change none."""
+        return replace(self, distance=replace(self.distance, focused=(0,) * levels))
 
 
 def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:

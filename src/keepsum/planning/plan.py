@@ -26,7 +26,7 @@ from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
 from keepsum.planning.crossing import CrossingTotalsError
 from keepsum.planning.crossing_changes import CrossingChanges
-from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, at_most, one_person
+from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, one_person
 from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
@@ -312,7 +312,8 @@ def _changes(
         return FocusedChanges(nested, request.weights, request.norm)
     ones = sparse.csr_array(np.ones((1, invariants.size), dtype=np.int64))
     balanced = bool(determined(structure, ones).all())
-    return CrossingChanges(blocks.margins, structure, balanced, request.weights)
+    one_sided = not balanced and bool((invariants.coefficients.data < 0).any())
+    return CrossingChanges(blocks.margins, structure, balanced, one_sided, request.weights)
 
 
 def _groups(
@@ -324,11 +325,12 @@ def _groups(
 ) -> Iterator[BlockGroup]:
     """The blocks by form; in l1 Laplace noise with trees of focused totals as one, and tables of those that cross."""
     if nested is not None and isinstance(focused, FocusedChanges):
-        yield from groups_of(nested.structure, request.norm)
+        yield from (group.without_focus(focused.levels) for group in groups_of(nested.structure, request.norm))
         yield from focused.groups()
     elif blocks is not None and focused is not None:
         all_cover = all(margin.covers for margin in blocks.margins)
         through = smallest_change(list(groups_of(structure, request.norm)))
-        yield from blocks.groups(at_most(through, focused, exact=through.length == 1 and all_cover))
+        bounds = focused.most_through(through.length)
+        yield from blocks.groups(replace(through, exact=through.length == 1 and all_cover, focused=bounds))
     else:
         yield from groups_of(structure, request.norm)
