@@ -121,8 +121,8 @@ def test_a_target_in_words(run):
     shown = words(run("accuracy", *BASE, "--target-moe", "9"))
     value = float(ks.mechanism_for(KEEP, ks.Laplace(1), 9).epsilon)
     assert shown.startswith(
-        f"Target a typical 95% margin of error of at most ±9 Epsilon {value}: the smallest of three digits that "
-        f"reaches it; at {round(value - 0.001, 3)} the margin is ±10 To use it pass --epsilon {value} to keepsum plan"
+        f"Target a typical 95% margin of error of at most ±9 per cell Epsilon {value}: the smallest of three digits "
+        f"that reaches it; at {round(value - 0.001, 3)} the margin is ±10 To use it pass --epsilon {value} to keepsum"
     )
     assert "simulated" not in shown
     simulated = words(run("accuracy", *BASE, "--keep", "county", "--target-moe", "9", "--target", "largest"))

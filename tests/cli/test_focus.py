@@ -158,9 +158,10 @@ def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[...
     assert [level["axes"] for level in found["shares"]["levels"]] == [["state"], ["county"], None]
     again = json.loads(run("plan", *TABLE, "--keep-total", *found["shares"]["options"].split(), "--json").stdout)
     assert again["mechanism"] == found["mechanism"]
-    shown = run("accuracy", *SHARE, *options).stdout.decode()
+    shown = run("accuracy", *SHARE, *options, "--plot", "shares.svg").stdout.decode()
     assert "expected rmse" in shown
     assert "To use them" in shown
+    assert "share of totals of county" in (counts.parent / "shares.svg").read_text()
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,15 @@ def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[...
     [
         (["--epsilon", "1", *WEIGHTS[:4]], "Option --share-budget requires --epsilon with --per-person"),
         (["--epsilon", "1", "--per-person"], "and a --focus for each level"),
-        (["--target-moe", "9", "--per-person", *WEIGHTS], "Option --share-budget requires"),
+        (["--target-moe", "9", "--per-person", *WEIGHTS], "--share-budget must not be combined with --target-moe"),
+        (
+            ["--epsilon", "1", "--per-person", *WEIGHTS, "--mechanism", "gaussian", "--delta", "1e-6"],
+            "Option --share-budget requires l1 Laplace noise. Leave out --mechanism gaussian.",
+        ),
+        (
+            ["--epsilon", "1", "--per-person", "--focus", "county=1", "--focus", "sex=1"],
+            "some of these cross. Choose fewer levels, or give shares of your own.",
+        ),
         (["--epsilon", "1", "--per-person", *WEIGHTS, "--to", "some other value"], "must not be combined"),
     ],
 )
@@ -202,7 +211,7 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
         (
             ["--focus", "sex=1", "--focus", "state=1", "--focus", "county=1"],
             "must be the rows or the columns of two-way tables, and totals of sex and totals of state and totals of "
-            "county are not. Focus on fewer totals, or keep fewer.",
+            "county are not. Focus on fewer totals, keep fewer, or use Gaussian noise, whose focused totals may cross.",
         ),
         (["--focus", "county=1", "--keep", "county"], "the kept ones determine all totals of county."),
     ],

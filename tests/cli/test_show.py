@@ -69,6 +69,7 @@ def test_the_facts_as_json(run, tmp_path):
     ("name", "data", "words"),
     [
         ("none.json", None, "must be a file, and there is none"),
+        ("none", None, "The release 'none' must be a file or the folder of a release, and there is none"),
         ("a.json", b"\xff\xfe", "must follow the schema"),
         ("a.json", b"{}", "must follow the schema"),
         ("a.json", b'{"schema": "keepsum.certificate/9"}', "update Keepsum"),

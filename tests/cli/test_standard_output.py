@@ -93,7 +93,7 @@ def test_a_margin(run, folder):
     assert run(*release("--output", "out.csv")).returncode == 0
     done = run("marginal", "out.csv", "--axes", "county", "--output", "-")
     assert (done.returncode, done.stdout) == (0, b"county,n\nA,18\nB,27\n")
-    assert b"Margin  to standard output" in done.stderr
+    assert b"Marginal  to standard output" in done.stderr
     refused = run("marginal", "out.csv", "--output", "-", "--json")
     assert (refused.returncode, refused.stdout) == (2, b"")
     status, _, complaints = forked(["marginal", "out.csv", "--output", "-"], folder, stdout="/dev/full")

@@ -45,10 +45,15 @@ class LevelErrors:
     Parameters
     ----------
     nested
-        The focused totals, and the regions of the kept ones, which must not overlap.
+        The focused totals, which must not cross, and the regions of the kept ones, which must not overlap.
     """
 
     def __init__(self, nested: Nested) -> None:
+        if nested.tables:
+            raise PlanError(
+                "Shares must be computed for levels that are nested, with each other and with the kept totals, and "
+                "some of these cross. Choose fewer levels, or give shares of your own."
+            )
         if nested.structure.blocks:
             raise PlanError(
                 "Shares must be computed under kept totals that do not overlap, and some of these do. Keep fewer "

@@ -83,7 +83,11 @@ def check_shared(job: Job, target: Target | None) -> Laplace:
     from keepsum.privacy.neighbours import Neighbours
 
     request = job.noise()
-    if target is not None or not isinstance(request, Laplace) or request.neighbours is None or not request.focus:
+    if target is not None:
+        raise InputError("Option --share-budget must not be combined with --target-moe. Give --epsilon instead.")
+    if not isinstance(request, Laplace):
+        raise InputError("Option --share-budget requires l1 Laplace noise. Leave out --mechanism gaussian.")
+    if request.neighbours is None or not request.focus:
         raise InputError(
             "Option --share-budget requires --epsilon with --per-person, and a --focus for each level, such as --focus "
             "county=4, whose value is a weight."
@@ -170,7 +174,7 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
         words.append("Margins are simulated here, so a step more or less may do as well.")
     level = percent(result.accuracy.level)
     return [
-        ("Target", [f"a {result.target.of} {level} margin of error of at most ±{result.target.margin:,}"]),
+        ("Target", [f"a {result.target.of} {level} margin of error of at most ±{result.target.margin:,} per cell"]),
         (name.capitalize(), words),
         ("To use it", [_use(result)]),
     ]

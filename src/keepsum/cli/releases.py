@@ -169,6 +169,6 @@ def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict
         write_file(file, table_bytes(sums.table, kind_of(file)), call.force)
         done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=SUMS_FAILED)
     if not call.json:
-        typer.echo(f"Margin       {shown(file)}")
+        typer.echo(f"Marginal     {shown(file)}")
         typer.echo(textwrap.indent(wrapped(words, 13), " " * 13))
     return {"table": shown(file), "axes": list(sums.axes), "kept": sums.kept, "note": words}

@@ -136,7 +136,7 @@ def crossing_tables(focus: Sequence[Level], part: IntArray, labels: IntArray, fr
             words = " and ".join(focus[level].totals for level in named)
             raise CrossingTotalsError(
                 f"Focused totals that cross others must be the rows or the columns of two-way tables, and {words} are "
-                f"not. Focus on fewer totals, or keep fewer."
+                f"not. Focus on fewer totals, keep fewer, or use Gaussian noise, whose focused totals may cross."
             )
         tables.append(table)
     return tables

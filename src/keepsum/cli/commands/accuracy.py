@@ -61,7 +61,7 @@ def accuracy(
     declared: Declaration,
     target_moe: Annotated[
         str | None,
-        typer.Option("--target-moe", help="Find the smallest epsilon with this margin of error.", metavar="COUNTS"),
+        typer.Option("--target-moe", help="Find the smallest epsilon with this margin per cell.", metavar="COUNTS"),
     ] = None,
     target: Annotated[
         str | None,
@@ -78,7 +78,11 @@ def accuracy(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Plot the margin against epsilon: .png, .svg or .pdf.", metavar="FILE"),
+        typer.Option(
+            "--plot",
+            help="Plot the margin against epsilon, with --share-budget the error against shares: .png, .svg or .pdf.",
+            metavar="FILE",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -105,7 +109,7 @@ def accuracy(
                 results.append(result_of(job, kept, table, at_level, wanted, share_budget))
         if plot is not None:
             step("plotting")
-            figure = results[0].curve.plot()
+            figure = (results[0].shares or results[0].curve).plot()
     _write(results[0], margins, plot, figure, force)
     if json:
         answers = [as_json(result, margins, plot) for result in results]

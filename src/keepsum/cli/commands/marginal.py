@@ -124,5 +124,5 @@ def marginal(
             }
         )
         return
-    typer.echo(f"Margin  {'to standard output' if is_stream else shown(output)}")
+    typer.echo(f"Marginal  {'to standard output' if is_stream else shown(output)}")
     typer.echo(wrapped(note))

@@ -22,6 +22,8 @@ Examples:
 
     keepsum release counties.csv --count pop --within county:state --keep state --epsilon 1 --per-person --output out/
 
+    keepsum release c.csv --count n --within county:state --keep state --epsilon 1 --per-person --focus county=1 -o out/
+
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
 
     keepsum release counts.csv --count n --keep county --epsilon 0.5 -o - --certificate r.certificate.json --yes > r.csv
