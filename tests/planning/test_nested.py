@@ -146,3 +146,9 @@ def test_epsilons_without_a_sampler_are_refused_in_a_sentence(monkeypatch):
     assert "Gaussian" not in str(caught.value)
     with pytest.raises(ks.InputError, match="need a sampler for every block"):
         plan.accuracy()
+
+
+@pytest.mark.parametrize("noise", [ks.Laplace, ks.Gaussian])
+def test_a_focus_names_each_axis_once(noise):
+    with pytest.raises(ks.InputError, match=r"must name each axis once, got \('state', 'state'\)"):
+        noise(**{"epsilon" if noise is ks.Laplace else "rho": 1}, focus={("state", "state"): 1})

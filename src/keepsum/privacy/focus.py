@@ -162,6 +162,8 @@ def _level(key: Any, argument: str) -> Level:
     axes = (key,) if isinstance(key, str) else key
     if not isinstance(axes, tuple) or not all(isinstance(axis, str) for axis in axes):
         raise InputError(f"Keys of {argument} must be axes, tuples of axes, or Invariants.subsets, got {type_of(key)}.")
+    if len(set(axes)) < len(axes):
+        raise InputError(f"Keys of {argument} must name each axis once, got {key!r}.")
     return Level(axes, Fraction(1))
 
 
