@@ -1,10 +1,11 @@
-"""What a change of one person does to focused totals of Gaussian noise that cross others: upper bounds.
+"""What a change of one person does to focused totals that cross others: upper bounds.
 
-A change D takes p counts and gives q, p + q at most the square n of its l2 length, as entries are whole numbers. Over
-the totals g of a level, which have no cell in common, the sum of D(g)^2 is at most p^2 + q^2: what is given and what is
-taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
-elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total
-changes by the larger of p and q alone.
+In l1 Laplace noise, a change of l1 length n does at most n to the totals of a level together, which have no cell in
+common. In Gaussian noise, a change D takes p counts and gives q, p + q at most the square n of its l2 length, as entries
+are whole numbers. Over the totals g of a level the sum of D(g)^2 is at most p^2 + q^2: what is given and what is taken
+have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2; elsewhere p
+and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total changes by the
+larger of p and q alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from keepsum._arrays import IntArray
 from keepsum.lattice.structure import FORCED, FREE, Structure
 from keepsum.planning.focus_totals import FocusTotals
 from keepsum.planning.focused_changes import moves_change_all
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 
 NOWHERE = -1
 
@@ -37,15 +38,23 @@ class CrossingChanges:
         Whether all changes that keep the totals take as much as they give.
     weights
         What cells and the totals of each level weigh.
+    norm
+        How distance is measured.
     """
 
     possible = False  # exact costs are not computed
     changes_all_twice = False
 
     def __init__(
-        self, margins: Sequence[FocusTotals], structure: Structure, balanced: bool, weights: Sequence[Fraction]
+        self,
+        margins: Sequence[FocusTotals],
+        structure: Structure,
+        balanced: bool,
+        weights: Sequence[Fraction],
+        norm: Norm = "l2",
     ) -> None:
         self._margins, self._structure, self._balanced, self._given = margins, structure, balanced, tuple(weights)
+        self.norm = norm
 
     @property
     def levels(self) -> int:
@@ -57,9 +66,9 @@ class CrossingChanges:
         return len(weights) == len(self._given)
 
     def most(self, length: int) -> tuple[int, ...]:
-        """The most that a change of this squared length does to the totals of each level."""
-        if length == 1:
-            return (1,) * self.levels
+        """The most that a change of this length, or squared l2 length, does to the totals of each level."""
+        if length == 1 or self.norm == "l1":
+            return (length,) * self.levels
         larger, smaller = (length // 2, length // 2) if self._balanced else (length - 1, 1)
         return tuple(larger**2 + smaller**2 * (margin.height > 1) for margin in self._margins)
 
@@ -68,7 +77,7 @@ class CrossingChanges:
         """The change of a single count, where cells are under no total; None where none are."""
         if not (self._structure.part == FREE).any():
             return None
-        return Distance("l2", 1, exact=all(margin.covers for margin in self._margins), focused=(1,) * self.levels)
+        return Distance(self.norm, 1, exact=all(margin.covers for margin in self._margins), focused=(1,) * self.levels)
 
     def of_attribute(self, codes: IntArray) -> None:
         """Only bounds are known."""
