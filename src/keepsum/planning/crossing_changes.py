@@ -1,11 +1,11 @@
 """What a change of one person does to focused totals that cross others: upper bounds.
 
 In l1 Laplace noise, a change of l1 length n does at most n to the totals of a level together, which have no cell in
-common. In Gaussian noise, a change D takes p counts and gives q, p + q at most the square n of its l2 length, as entries
-are whole numbers. Over the totals g of a level the sum of D(g)^2 is at most p^2 + q^2: what is given and what is taken
-have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2; elsewhere p
-and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total changes by the
-larger of p and q alone.
+common. In Gaussian noise, a change D takes p counts and gives q, p + q at most the square n of its l2 length, as
+entries are whole numbers. Over the totals g of a level the sum of D(g)^2 is at most p^2 + q^2: what is given and what
+is taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
+elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total
+changes by the larger of p and q alone.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 With an entry y_g for each focused total g and the row z(g) - y_g = 0, noise with a focus is noise on a longer lattice,
 whose entries are weighed one by one: Gaussian noise has |z|^2 plus a weight times y_g^2 for each total, l1 Laplace
-noise |z| plus a weight times |y_g|. So the longer matrix is decomposed like any other; its blocks have regions of cells,
-and focused totals as regions without cells. Totals that the kept ones determine are in no block. Nothing here depends on
-the weights. In l1 Laplace noise it is used for totals that ``nested.py`` has no trees and tables for.
+noise |z| plus a weight times |y_g|. So the longer matrix is decomposed like any other; its blocks have regions of
+cells, and focused totals as regions without cells. Totals that the kept ones determine are in no block. Nothing here
+depends on the weights. In l1 Laplace noise it is used for totals that ``nested.py`` has no trees and tables for.
 """
 
 from __future__ import annotations
