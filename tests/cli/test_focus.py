@@ -208,11 +208,6 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
             "Calibration must be 'zcdp' where there is a focus, got 'paper'.",
         ),
         (["--cell-share", "3"], "Option --cell-share requires --per-person and --focus"),
-        (
-            ["--focus", "sex=1", "--focus", "state=1", "--focus", "county=1"],
-            "must be the rows or the columns of two-way tables, and totals of sex and totals of state and totals of "
-            "county are not. Focus on fewer totals, keep fewer, or use Gaussian noise, whose focused totals may cross.",
-        ),
         (["--focus", "county=1", "--keep", "county"], "the kept ones determine all totals of county."),
     ],
 )

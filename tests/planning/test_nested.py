@@ -50,8 +50,10 @@ def test_a_focus_on_cells_apart_from_overlapping_totals():
     assert not plan.person.exact
     noise = plan.sample(200, ks.rng(seed=2))
     assert not (plan.invariants.coefficients @ noise.T).any()
-    with pytest.raises(ks.PlanError, match="under kept totals that overlap"):
-        ks.plan(kept, ks.Laplace("1/2", focus={("a", "b"): 1}))
+    across = ks.plan(kept, ks.Laplace("1/2", focus={("a", "b"): 1}))  # not a tree, nor a table
+    assert across.blocks.nested is None
+    assert [group.form.kind for group in across.groups] == ["focused"]
+    assert across.person.focused == (across.person.length,)
 
 
 def of_table(table):
@@ -105,11 +107,27 @@ def test_structural_zeros_are_entries_without_cells():
     assert table.entries.tolist() == [[0, 1, 1], [1, 1, 1], [1, 1, 1]]
 
 
+ACROSS = [
+    (TABLE, [], {"a": 1, "b": 1, "c": 1}),
+    (TABLE, [["a"]], {"b": 1, "c": 1}),
+    (PLACES, [["state"]], {"county": 1, "sex": 1}),
+    (TABLE, [["a", "b"], ["a", "c"]], {("b", "c"): 1}),
+]
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), ACROSS)
+def test_totals_that_cross_in_other_ways_are_blocks_of_a_longer_lattice(domain, keep, focus):
+    plan = plan_of(domain, keep, focus)
+    assert plan.blocks.nested is None
+    assert {group.form.kind for group in plan.groups} <= {"focused", "sums", "table", "regions"}
+    assert any(group.form.kind == "focused" for group in plan.groups)
+    assert plan.person.focused == (plan.person.length,) * len(focus)
+    noise = plan.blocks.sample(20, ks.rng(seed=3))
+    assert not (plan.invariants.coefficients @ noise.T).any()
+    assert noise.any()
+
+
 REFUSED = [
-    (TABLE, [], {"a": 1, "b": 1, "c": 1}, "totals of a and totals of b and totals of c are not"),
-    (TABLE, [["a"]], {"b": 1, "c": 1}, "totals of b and totals of c are not"),
-    (PLACES, [["state"]], {"county": 1, "sex": 1}, "totals of county and totals of sex are not"),
-    (TABLE, [["a", "b"], ["a", "c"]], {("b", "c"): 1}, "Totals of b × c must not be focused on under kept totals"),
     (PLACES, [["county"]], {"state": 1}, "the kept ones determine all totals of state"),
     (PLACES, [["county"]], {"county": 1}, "the kept ones determine all totals of county"),
     (PLACES, [[]], {(): 1}, "the kept ones determine the grand total"),

@@ -95,7 +95,7 @@ FOLLOWS = [
     ("focused", at("mechanism", "focus", 0, "epsilon")("0"), "must be a positive number"),
     ("focused", at("mechanism", "focus", 0, "axes")(["state"]), "must be on totals that have noise"),
     ("focused", at("mechanism", "focus", 0, "axes")(["county", "sex"]), "must be stated once"),
-    ("focused", at("mechanism", "focus", 0, "axes")(["sex"]), "must be the rows or the columns of two-way tables"),
+    ("focused", at("mechanism", "focus", 0, "axes")(["sex"]), "the distances"),
     ("crossed", at("mechanism", "focus", 0, "axes")(["c"]), "the blocks"),
     ("crossed", at("mechanism", "focus", 0, "axes")(["a", "b"]), "the blocks"),
     ("crossed", at("mechanism", "focus", 0, "epsilon")("1/100"), "the per-person loss"),

@@ -49,20 +49,10 @@ class LevelErrors:
     """
 
     def __init__(self, nested: Nested) -> None:
-        if nested.tables:
-            raise PlanError(
-                "Shares must be computed for levels that are nested, with each other and with the kept totals, and "
-                "some of these cross. Choose fewer levels, or give shares of your own."
-            )
         if nested.structure.blocks:
             raise PlanError(
                 "Shares must be computed under kept totals that do not overlap, and some of these do. Keep fewer "
                 "totals, or give shares of your own."
-            )
-        if nested.tables:
-            raise PlanError(
-                "Shares must be computed for totals that are nested with each other and with the kept ones, and some "
-                "of these cross. Choose fewer levels, or keep fewer totals."
             )
         self._counts = [len(nested.part), *(margin.height for margin in nested.margins)]
         self.shapes, self.roots = _shapes(nested)

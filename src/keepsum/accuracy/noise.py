@@ -184,6 +184,8 @@ class Noise(WithoutCaches):
     def _pieces(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
         """The pieces of a query with a known law, each with how many there are; and the rest."""
         nested = self._blocks.nested
+        if self._blocks.focused is not None:
+            return self._pieces_beside_blocks(weights)
         if nested is None:
             known, rest = pieces_of(weights, self._blocks.noise_structure)
             return dict(known.items()), rest
@@ -197,6 +199,16 @@ class Noise(WithoutCaches):
         if found is None:
             return dict(known.items()), rest + part if inside.any() else rest
         return dict([*known.items(), *found.items()]), rest
+
+    def _pieces_beside_blocks(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
+        """The same where focused totals form blocks: what is in none, and what kept totals do not determine in them."""
+        kept, noise = self._blocks.structure, self._blocks.noise_structure
+        in_blocks = noise.part[noise.region[weights.cells]] >= 0
+        known, _ = pieces_of(weights.where(~in_blocks), noise)
+        inside = weights.where(in_blocks)
+        overlap = kept.part[kept.region[inside.cells]] >= 0
+        _, rest = pieces_of(inside.where(overlap), kept)
+        return dict(known.items()), rest + undetermined(inside.where(~overlap), kept)
 
     def _cell_law(self, cell: int, level: float) -> EstimatedLaw | BoundLaw | ExactLaw:
         """The law of a cell in a block, from all cells that have the same."""

@@ -80,8 +80,11 @@ class ShareSearch:
         """
         equal = Laplace.per_person(1, shares=dict.fromkeys(budget.axes, 1))
         plan = compile_plan(budget.invariants, equal, budget.records)
-        if plan.blocks.nested is None:
-            raise AssertionError("there is a level")
+        if plan.blocks.nested is None or plan.blocks.nested.tables:
+            raise PlanError(
+                "Shares must be computed for nested levels under kept totals that do not overlap, and these cross, or "
+                "overlap. Name fewer levels, keep fewer totals, or give shares of your own."
+            )
         return cls(budget, LevelErrors(plan.blocks.nested), PersonLoss(plan))
 
     def best(self) -> Parts:

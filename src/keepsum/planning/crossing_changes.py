@@ -1,8 +1,9 @@
-"""What a change of one person does to focused totals of Gaussian noise that cross others: upper bounds.
+"""What a change of one person does to focused totals that cross others: upper bounds.
 
-A change D takes p counts and gives q, p + q at most the square n of its l2 length, as entries are whole numbers. Over
-the totals g of a level, which have no cell in common, the sum of D(g)^2 is at most p^2 + q^2: what is given and what is
-taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
+In l1 Laplace noise, a change of l1 length n does at most n to the totals of a level together, which have no cell in
+common. In Gaussian noise, a change D takes p counts and gives q, p + q at most the square n of its l2 length, as
+entries are whole numbers. Over the totals g of a level the sum of D(g)^2 is at most p^2 + q^2: what is given and what
+is taken have different signs. Where the kept totals determine the grand total p = q, so that this is at most n^2 / 2;
 elsewhere p and q are at least 1, so that it is at most (n - 1)^2 + 1, or 1 for a single count. A level of one total
 changes by the larger of p and q alone. Under totals with negative weights the smallest change through a cell may only
 give, or only take: that is at most n^2.
@@ -20,7 +21,7 @@ from keepsum._arrays import IntArray
 from keepsum.lattice.structure import FORCED, FREE, Structure
 from keepsum.planning.focus_totals import FocusTotals
 from keepsum.planning.focused_changes import moves_change_all
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 
 NOWHERE = -1
 
@@ -40,6 +41,8 @@ class CrossingChanges:
         Whether some change of several cells may only give, or only take.
     weights
         What cells and the totals of each level weigh.
+    norm
+        How distance is measured.
     """
 
     possible = False  # exact costs are not computed
@@ -52,9 +55,11 @@ class CrossingChanges:
         balanced: bool,
         one_sided: bool,
         weights: Sequence[Fraction],
+        norm: Norm,
     ) -> None:
         self._margins, self._structure, self._given = margins, structure, tuple(weights)
         self._balanced, self._one_sided = balanced, one_sided
+        self.norm = norm
 
     @property
     def levels(self) -> int:
@@ -66,22 +71,25 @@ class CrossingChanges:
         return len(weights) == len(self._given)
 
     def most(self, length: int) -> tuple[int, ...]:
-        """The most that a change of this squared length, which takes and gives, does to the totals of each level."""
-        if length == 1:
-            return (1,) * self.levels
+        """The most that a change of this length, or squared l2 length, does to the totals of each level.
+
+        In Gaussian noise, one that takes and gives.
+        """
+        if length == 1 or self.norm == "l1":
+            return (length,) * self.levels
         larger, smaller = (length // 2, length // 2) if self._balanced else (length - 1, 1)
         return tuple(larger**2 + smaller**2 * (margin.height > 1) for margin in self._margins)
 
     def most_through(self, length: int) -> tuple[int, ...]:
         """The most that the smallest change through a cell, of this squared length, does to them."""
-        return (length**2,) * self.levels if self._one_sided else self.most(length)
+        return (length**2,) * self.levels if self._one_sided and self.norm == "l2" else self.most(length)
 
     @cached_property
     def alone(self) -> Distance | None:
         """The change of a single count, where cells are under no total; None where none are."""
         if not (self._structure.part == FREE).any():
             return None
-        return Distance("l2", 1, exact=all(margin.covers for margin in self._margins), focused=(1,) * self.levels)
+        return Distance(self.norm, 1, exact=all(margin.covers for margin in self._margins), focused=(1,) * self.levels)
 
     def of_attribute(self, codes: IntArray) -> None:
         """Only bounds are known."""

@@ -201,6 +201,7 @@ def describe_reason(reason: Reason) -> str:
         "too_many_dimensions": f"totals tie regions of more than {limit} dimensions together; leave out totals that "
         "contain many others, or merge regions",
         "table_too_large": "an exact sampler would need too much time or memory at this epsilon",
+        "totals_cross": "focused totals cross others, but not as the rows and columns of two-way tables",
         "sums_too_wide": "the focused totals are too wide for an exact sampler; larger epsilons make them narrower",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",
         "block_too_large": "the block is too large for a chain",

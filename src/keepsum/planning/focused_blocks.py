@@ -1,9 +1,10 @@
-"""Focused totals of Gaussian noise beside kept ones: blocks of regions and totals, nested or not.
+"""Focused totals beside kept ones: blocks of regions and totals, nested or not.
 
 With an entry y_g for each focused total g and the row z(g) - y_g = 0, noise with a focus is noise on a longer lattice,
-whose form is diagonal: |z|^2 plus a weight times y_g^2 for each total. So the longer matrix is decomposed like any
-other; its blocks have regions of cells, and focused totals as regions without cells. Totals that the kept ones
-determine are in no block. Nothing here depends on the weights.
+whose entries are weighed one by one: Gaussian noise has |z|^2 plus a weight times y_g^2 for each total, l1 Laplace
+noise |z| plus a weight times |y_g|. So the longer matrix is decomposed like any other; its blocks have regions of
+cells, and focused totals as regions without cells. Totals that the kept ones determine are in no block. Nothing here
+depends on the weights. In l1 Laplace noise it is used for totals that ``nested.py`` has no trees and tables for.
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ class FocusedBlocks:
         """The levels of the focused totals of a block, which come behind its regions of cells."""
         return self.levels[np.sort(block.regions)[self._cell_regions(block) :] - self.first_total]
 
+    def level_of_columns(self, block: Block) -> IntArray:
+        """The level of each column of a block's system; -1 for regions of cells."""
+        level = np.full(len(block.regions), -1, dtype=np.int64)
+        totals = block.regions >= self.first_total
+        level[totals] = self.levels[block.regions[totals] - self.first_total]
+        return level
+
     def members(self, block: Block) -> list[IntArray]:
         """For each focused total of a block, the places of its regions among those of the block, both in order."""
         regions, totals = np.split(np.sort(block.regions), [self._cell_regions(block)])
@@ -77,7 +85,11 @@ class FocusedBlocks:
         alike: dict[tuple[int, bytes, bytes], list[Block]] = {}
         for block in self.structure.blocks:
             if self._cell_regions(block) < len(block.regions):
-                key = (id(block.system), self.structure.sizes[block.regions].tobytes(), self.levels_of(block).tobytes())
+                key = (
+                    id(block.system),
+                    self.structure.sizes[block.regions].tobytes(),
+                    self.level_of_columns(block).tobytes(),
+                )
                 alike.setdefault(key, []).append(block)
         for blocks in alike.values():
             yield self._group(blocks, smallest)

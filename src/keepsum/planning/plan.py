@@ -289,8 +289,11 @@ def _focused(
             if not changes.proportional_to(request.weights):
                 changes = _changes(request, invariants, structure, other.blocks.nested, other.blocks.focused)
             return other.blocks.nested, other.blocks.focused, changes
-    nested = nested_totals(request.focus, invariants, structure) if request.norm == "l1" else None
-    blocks = None if request.norm == "l1" else focused_blocks(request.focus, invariants)
+    nested = None
+    if request.norm == "l1":
+        with suppress(CrossingTotalsError):
+            nested = nested_totals(request.focus, invariants, structure)
+    blocks = focused_blocks(request.focus, invariants) if nested is None else None
     return nested, blocks, _changes(request, invariants, structure, nested, blocks)
 
 
@@ -302,7 +305,7 @@ def _changes(
     blocks: FocusedBlocks | None,
 ) -> AnyChanges:
     """What changes cost under a focus: exactly where totals are nested, otherwise at most."""
-    if nested is None:
+    if request.norm == "l2":
         with suppress(CrossingTotalsError):
             found = nested_totals(request.focus, invariants, structure)
             nested = None if found.spanning else found  # squares of what two vectors do to one total do not add up
@@ -313,7 +316,7 @@ def _changes(
     ones = sparse.csr_array(np.ones((1, invariants.size), dtype=np.int64))
     balanced = bool(determined(structure, ones).all())
     one_sided = not balanced and bool((invariants.coefficients.data < 0).any())
-    return CrossingChanges(blocks.margins, structure, balanced, one_sided, request.weights)
+    return CrossingChanges(blocks.margins, structure, balanced, one_sided, request.weights, request.norm)
 
 
 def _groups(

@@ -82,6 +82,8 @@ def topdown_like(
     if focus is not None:
         request = Laplace(epsilon, focus=focus)
         nested = plan(invariants, request).blocks.nested
+        if nested is None:
+            raise InputError("A focus of this baseline must be on totals that are nested, got some that cross.")
     number = draws_of(size)
     noisy = x + double_geometric(invariants.size, epsilon, number, source)
     above = None if nested is None else _noisy_totals(nested, request.focus, x, number, source)

@@ -77,7 +77,10 @@ def _choose(
 
         return choose_nested(nested, mechanism)
     if group.form.kind == "focused" and focused is not None:
-        from keepsum.planning.selection.gaussian_focus import choose_focused
+        if mechanism.kind == "gaussian":
+            from keepsum.planning.selection.gaussian_focus import choose_focused
+        else:
+            from keepsum.planning.selection.l1_focus import choose_focused
 
         return choose_focused(focused, group.members, mechanism)
     if group.form.kind == "crossed":
