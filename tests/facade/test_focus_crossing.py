@@ -26,7 +26,7 @@ def test_a_release_is_saved_and_verified(plan, tmp_path):
     released = plan.release(ks.Table(CUBE, np.arange(27)))
     verified = ks.verify(released.save(f"{tmp_path}/out/"))
     assert verified.passed
-    assert released.counts.sum() == np.arange(27).sum()
+    assert released.table.counts.sum() == np.arange(27).sum()
 
 
 def test_losses_are_those_of_all_levels_and_sampling_adds_to_delta_at_that_loss(plan):

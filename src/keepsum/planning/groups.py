@@ -30,7 +30,7 @@ class Form:
     kind
         ``"free"``: a cell under no total. ``"sums"``: a region whose sum is kept. ``"nested"``: regions in nested
         totals, focused or kept. ``"crossed"``: a two-way table with both margins focused or kept. ``"focused"``:
-        regions in focused and kept totals of Gaussian noise, nested or not. ``"table"``: a table under all margins of
+        regions in focused and kept totals, nested or not. ``"table"``: a table under all margins of
         one way less; one of two ways may have structural zeros. ``"regions"``: regions under totals that overlap in any
         other way.
     regions, totals

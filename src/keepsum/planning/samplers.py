@@ -43,7 +43,7 @@ class BlockSamplers(WithoutCaches):
     nested
         The trees of focused totals, if l1 Laplace noise has a focus.
     focused
-        The blocks of focused totals, if Gaussian noise has a focus.
+        The blocks of focused totals of Gaussian noise, and of those of l1 Laplace noise that are in no tree or table.
     """
 
     structure: Structure
