@@ -176,7 +176,7 @@ def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[...
         ),
         (
             ["--epsilon", "1", "--per-person", "--focus", "county=1", "--focus", "sex=1"],
-            "some of these cross. Choose fewer levels, or give shares of your own.",
+            "and these cross, or overlap. Name fewer levels, keep fewer totals, or give shares of your own.",
         ),
         (["--epsilon", "1", "--per-person", *WEIGHTS, "--to", "some other value"], "must not be combined"),
     ],

@@ -158,7 +158,7 @@ def test_pinned_cells_are_said_to_be_kept_exactly():
 @pytest.mark.usefixtures("undrawn")
 def test_smaller_losses_of_changes_within_a_focused_total_are_stated(facts):
     text = " ".join(page(facts("focus"), Names(), "0").split())
-    assert "<dt>Smaller changes</dt><dd>within one total of state: epsilon 0.8 (l1 distance 2" in text
+    assert "<dt>A change <bdi>within one total of state</bdi></dt><dd>epsilon 0.8 (l1 distance 2" in text
 
 
 def test_the_same_facts_give_the_same_bytes_whatever_the_user_has_set():

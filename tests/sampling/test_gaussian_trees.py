@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.planning.selection import gaussian_focus
 from keepsum.sampling.gaussian import factors
 from keepsum.sampling.gaussian.trees import tree_factor
 
@@ -53,7 +54,8 @@ def test_a_share_that_is_too_small_is_not_on_the_safe_side():
 
 
 def test_a_country_of_counties_is_planned_in_closed_form_and_a_large_crossing_is_refused(monkeypatch):
-    monkeypatch.setattr(factors, "LARGEST_DIMENSION", 30)
+    for module in (factors, gaussian_focus):
+        monkeypatch.setattr(module, "LARGEST_DIMENSION", 30)
     counties = {f"state {s}": [f"{s}-{k}" for k in range(20)] for s in range(10)}
     domain = ks.Domain({"state": list(counties), "county": counties, "sex": ["f", "m"]}, within={"county": "state"})
     keep = ks.Invariants.margins(domain, [[]])

@@ -66,7 +66,7 @@ def floor(number: Fraction) -> Fraction:
     """A number rounded down to about twelve digits, if it is small.
 
     >>> floor(Fraction(2, 3)), floor(Fraction(1, 300))
-    (Fraction(666666666666, 1000000000000), Fraction(33333333333, 10000000000000))
+    (Fraction(333333333333, 500000000000), Fraction(333333333333, 100000000000000))
     """
     places = DIGITS + len(str(number.denominator // number.numerator)) - 1
     return Fraction(math.floor(number * 10**places), 10**places)

@@ -196,7 +196,7 @@ def _attribute(statements: PersonStatements, record: AttributeRecord) -> Attribu
 
 
 def _margins(facts: ReleaseFacts, plan: CompiledPlan, accuracy: Accuracy) -> Margins:
-    overlapping = int((plan.structure.part[plan.structure.region] >= 0).sum())
+    overlapping = sum(group.cells for group in plan.groups if group.members or group.tables)
     everywhere = plan.mechanism.kind not in ("laplace-l1", "gaussian")  # l2 Laplace noise: all cells share one scale
     return Margins(
         level=accuracy.level,

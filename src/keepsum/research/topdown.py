@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from keepsum._arguments import as_array
 from keepsum._arrays import IntArray
-from keepsum.errors import InputError
+from keepsum.errors import InputError, PlanError
 from keepsum.facade.functions import plan
 from keepsum.planning.nested import Nested
 from keepsum.privacy import Laplace
@@ -78,12 +78,11 @@ def topdown_like(
     if structure.blocks:
         raise InputError("Totals of this baseline must form a hierarchy (disjoint or nested), got overlapping ones.")
     x = _as_counts(counts, invariants.size)
-    nested = None
-    if focus is not None:
-        request = Laplace(epsilon, focus=focus)
+    nested, request = None, Laplace(epsilon, focus=focus)
+    if request.focus:
         nested = plan(invariants, request).blocks.nested
-        if nested is None:
-            raise InputError("A focus of this baseline must be on totals that are nested, got some that cross.")
+        if nested is None or nested.tables:
+            raise PlanError("A focus of this baseline must be on totals that are nested, got some that cross.")
     number = draws_of(size)
     noisy = x + double_geometric(invariants.size, epsilon, number, source)
     above = None if nested is None else _noisy_totals(nested, request.focus, x, number, source)
