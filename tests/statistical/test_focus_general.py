@@ -18,6 +18,7 @@ from keepsum.planning.selection.cells import block_cells
 from keepsum.planning.selection.general import Problem, chain_of
 from keepsum.planning.selection.outcomes import Outcome
 from keepsum.sampling.core.rng import rng
+from support import few
 
 COUNT, GRID = 30_000, 32
 CUBE = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"], "age": ["0", "18"]})
@@ -103,8 +104,8 @@ def test_three_crossing_totals_have_their_law():
 
 @pytest.mark.parametrize(
     ("domain", "method", "steps"),
-    [(CUBE, "heat_bath_chain", 40), (PAIRS, "heat_bath_chain", 40), (CUBE, "mixture_chain", 60)],
-    ids=["heat bath", "heat bath on regions of two cells", "mixture"],
+    few([(CUBE, "mixture_chain", 60), (CUBE, "heat_bath_chain", 40), (PAIRS, "heat_bath_chain", 40)], 1),
+    ids=["mixture", "heat bath", "heat bath on regions of two cells"],
 )
 def test_chains_of_three_crossing_totals_have_their_law(domain, method, steps):
     law, plan = three_way_law(domain, THREE), plan_of(domain, [], THREE)
