@@ -27,8 +27,23 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.run([sys.executable, HERE / "compiling.py"], check=False)
 
 
+EVERY = 3  # of the cases of a thinned test, make test has every third
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are selected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that fork come first, while the process is small: the larger it is, the longer a fork takes."""
+    """Most cases of tests that are marked as thinned, because they take long, belong to the audit.
+
+    Tests that fork come first, while the process is small: the larger it is, the longer a fork takes.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("thinned") is not None and item.get_closest_marker("audit") is None:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for several in cases.values():
+        for place, item in enumerate(several):
+            if place % EVERY:
+                item.add_marker("audit")
     items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "Fork"))
 
 

@@ -69,6 +69,7 @@ def test_all_is_run_and_then_it_fails(tmp_path, capsys):
     ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("work", "status"), [(ordinary, 0), (missing, 1), (broken, 1)])
 def test_a_miss_or_an_error_alone_makes_it_fail(tmp_path, capsys, work, status):
     found, shown, _ = run(tmp_path, capsys, work)

@@ -78,6 +78,7 @@ def test_the_page_has_them_all():
     assert len(BLOCKS) == 3
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("commands", [*COMMANDS.values(), *([block] for block in BLOCKS)])
 @pytest.mark.usefixtures("files")
 def test_commands_run_and_verify(commands, capsys):

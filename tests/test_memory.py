@@ -44,6 +44,7 @@ def test_a_library_that_cannot_be_loaded_under_a_limit(monkeypatch, capsys):
         keepsum_shell._run(keepsum_shell.Stop.__new__(keepsum_shell.Stop))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("problem", [MemoryError(), ImportError("libllvm"), RuntimeError("can't start new thread")])
 def test_running_out_of_memory_is_not_blamed_on_a_small_table(monkeypatch, tmp_path, capsys, problem):
     def plan(*_, **__):

@@ -36,6 +36,7 @@ def test_holds_for_gaussian_noise(sigma, epsilon):
         assert delta < math.exp(-((epsilon - float(rho)) ** 2) / (4 * float(rho)))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("rho", RHOS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_no_order_gives_less(rho, delta):
@@ -50,6 +51,7 @@ def test_no_order_gives_less(rho, delta):
     assert epsilon == 0 or len(str(epsilon.numerator).rstrip("0")) <= 12 + 1  # twelve digits, times a power of 2 or 5
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("rho", [Fraction(1, 1000), Fraction(1, 8), Fraction(2)])
 @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 10), Fraction(1), Fraction(5)])
 def test_delta_of_an_epsilon(rho, epsilon):

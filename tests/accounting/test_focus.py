@@ -23,6 +23,7 @@ def loss(change: tuple[int, ...], cells: list[Fraction], totals: list[tuple[list
     )
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_the_largest_loss_per_unit_and_is_attained(seed):
     choice = random.Random(seed)

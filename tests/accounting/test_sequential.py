@@ -41,6 +41,7 @@ def l2(z) -> Distance:
     return Distance("l2", int((np.asarray(z) ** 2).sum()))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("totals", LATTICES)
 @pytest.mark.parametrize("times", [1, 2])
 def test_pure_losses_add_up(totals, times):

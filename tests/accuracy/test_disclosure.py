@@ -89,6 +89,7 @@ def test_large_blocks_are_not_checked(monkeypatch, circles):
     assert len(found.cells) == 0
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("seed", range(12))
 def test_bounds_look_at_kept_totals_only(seed):
     """Tables with the same kept totals have the same bounds, under any overlap of totals and any weights."""

@@ -57,6 +57,7 @@ def test_figures_of_a_state_with_62_counties_of_20_cells(epsilon, focus, state, 
     assert [round(deviation, 1) for deviation in found] == [state, county, cell]
 
 
+@pytest.mark.audit
 def test_some_cells_of_a_total_have_a_known_law():
     plan = plan_of(COUNTIES, [], {"state": "0.1", "county": "0.1"}, "0.3")
     query = {"county": "c3", "cell": [0, 1, 2]}

@@ -49,6 +49,7 @@ def agrees(law: ExactLaw, values: np.ndarray, chances: np.ndarray, error: float)
     return bool(close and abs(law.variance - variance) < error * squares)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", TOTALS)
 @pytest.mark.parametrize("mechanism", [ks.Laplace(2), ks.Laplace(3), ks.Gaussian(sigma="0.8")], ids=repr)
 def test_against_enumeration(name, mechanism):
@@ -142,6 +143,7 @@ COVERED = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("mechanism", [ks.Laplace("1/4"), ks.Gaussian(sigma=3)], ids=repr)
 @pytest.mark.parametrize("query", COVERED.values(), ids=COVERED.keys())
 def test_intervals_cover_their_level(mechanism, query):

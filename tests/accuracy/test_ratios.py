@@ -37,6 +37,7 @@ CASES = {
 QUICK = ["nothing kept, Gaussian", "counties kept", "both kept"]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("kept", "mechanism", "runs"),
     [
@@ -100,6 +101,7 @@ def test_steps_are_shorter_than_the_box_and_hold_for_a_known_law():
     assert box[1] - box[0] > 1.2 * (exact[1] - exact[0])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("true", [(12, 2), (3, 4), (0, 2)], ids=str)
 def test_ratios_of_small_counts_cover_in_the_enumerated_law(true):
     """Two independent cells, all noise that is likely at all: also where the denominator may be 0."""

@@ -43,6 +43,7 @@ def measured(plan, axes):
     return [np.mean(variances) for variances in levels]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("parts", [(1, 1, 1), (5, 1, 2), (1, 6, 3)])
 def test_errors_are_those_of_the_noise(case, parts):
@@ -60,6 +61,7 @@ def test_errors_of_wide_noise_on_a_small_circle_would_be_wrong(monkeypatch):
     assert LevelErrors(plan.blocks.nested)([0.05, 0.1, 0.1]) != pytest.approx(right, rel=1e-6)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("weights", few([((1, 5, 2),), ((1, 1, 1),), ((20, 1, 1),)], 1))
 def test_no_other_shares_have_a_smaller_error(case, weights):
@@ -77,6 +79,7 @@ def test_no_other_shares_have_a_smaller_error(case, weights):
             assert search.error((1000 - sum(near), *near)) >= least
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("epsilon", [1, "1/3"])
 def test_one_person_loses_exactly_what_was_asked_for(case, epsilon):

@@ -12,6 +12,7 @@ import keepsum as ks
 from keepsum.accuracy import simulation
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=2), ks.Gaussian(sigma=1)], ids=repr)
 @pytest.mark.parametrize(
     "kept",

@@ -62,6 +62,7 @@ def test_without_a_sampler_nothing_is_known():
     assert sum_deviations(plan.blocks, np.zeros(5, dtype=np.int64), 1) is None
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", [(5, 4, 1), (4, 3, 2), (3, 3, 3)], ids=str)
 @pytest.mark.parametrize(
     "mechanism", [ks.Laplace(epsilon=0.5), ks.Gaussian(sigma=4), ks.Laplace(epsilon=0.3, norm="l2")], ids=repr

@@ -112,6 +112,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize(
     ("margin", "level"),
@@ -155,6 +156,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("name", "of"),
     [

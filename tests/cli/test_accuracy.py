@@ -101,6 +101,7 @@ TARGETS = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_it_finds_can_be_passed_on(run, name):
     """The answer is that of Python; with the options that it names, a plan has that margin."""
@@ -190,6 +191,7 @@ def test_no_file_replaces_the_data(run, tmp_path):
     assert (tmp_path / "counts.csv").read_text() == COUNTS
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

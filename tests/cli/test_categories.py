@@ -26,6 +26,7 @@ def call(tmp_path, monkeypatch):
     return keepsum
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("texts", "within", "declared"),
     [
@@ -46,6 +47,7 @@ def test_forms(texts, within, declared):
     assert parse_categories(texts, within) == declared
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "text", ["", "a", "a=", "=x", "a=x,,y", "a=x,", 'a=""', 'a="x', 'a="x"y', 'a=x"y', "a= ,x", "a:=x", ":a=x", '"a=x']
 )
@@ -155,6 +157,7 @@ BAD = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
 def test_bad_declarations_give_one_sentence_and_no_file(call, options, message):
     rows = LEVELS if "--keep-order" not in options else LEVELS.replace("A,Low,5\n", "")

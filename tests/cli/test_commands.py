@@ -281,6 +281,7 @@ BAD = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("data", "extra", "words"), BAD.values(), ids=BAD)
 def test_bad_input_gives_one_sentence_and_no_file(run, tmp_path, data, extra, words):
     if data is not None:

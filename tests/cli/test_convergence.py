@@ -66,6 +66,7 @@ def test_the_papers_chain(run, tmp_path):
     assert found["steps_to_0.1"] is None
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

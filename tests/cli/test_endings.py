@@ -309,6 +309,7 @@ def test_the_lock_is_taken_before_the_draw(folder, monkeypatch):
     assert is_whole(folder)
 
 
+@pytest.mark.audit
 def test_a_release_that_was_being_replaced_is_put_back_first(folder, capsys):
     assert app.run(release(folder)) == 0
     old = (folder / "out.csv").read_bytes()

@@ -42,6 +42,7 @@ FILES = {
 PYTHON = {"--sheet": "sheet", "--encoding": "encoding"}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", FILES)
 def test_the_same_release_as_from_csv_and_from_python(run, tmp_path, name):
     data, options = FILES[name]
@@ -161,6 +162,7 @@ BAD = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("data", "options", "words"), BAD.values(), ids=BAD)
 def test_bad_files_give_one_sentence(run, tmp_path, data, options, words):
     (tmp_path / "in.csv").write_bytes(data if isinstance(data, bytes) else data.encode())

@@ -188,6 +188,7 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
     assert not made.stdout
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -256,6 +257,7 @@ def test_a_named_subset_is_focused_on_from_the_shell_and_from_a_spec(run: Callab
     assert b"total 'north': \xc2\xb1" in b" ".join(shown.stdout.split())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("regions", "options", "words"),
     [

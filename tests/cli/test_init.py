@@ -83,6 +83,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("what", WRONG)
 def test_without_a_terminal_options_must_say_everything(what: str, run: Callable[..., Any], here: Path) -> None:
     arguments, words = WRONG[what]

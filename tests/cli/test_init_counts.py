@@ -52,6 +52,7 @@ PROPOSED = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("rows", "likely"), PROPOSED.values(), ids=PROPOSED)
 def test_what_is_proposed(rows: list[tuple[Any, ...]], likely: Likely, tmp_path: Path) -> None:
     write(tmp_path / "x.csv", rows)

@@ -362,6 +362,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("command", "reason"), WRONG.values(), ids=WRONG.keys())
 def test_wrong_calls_get_one_sentence(run, ledger, here, command, reason):
     before = ledger.read_bytes()

@@ -71,6 +71,7 @@ def test_a_plan_per_person_needs_to_know_how_many_records_a_person_has(run, fold
     assert run(command, *BY, *NOISE, "--per-person", "--max-rows-per-unit", "1").returncode == 0
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

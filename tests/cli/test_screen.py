@@ -44,6 +44,7 @@ def plain_lines(text: str) -> list[str]:
     return text.rstrip("\n").split("\n")
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "say",
     [

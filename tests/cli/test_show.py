@@ -65,6 +65,7 @@ def test_the_facts_as_json(run, tmp_path):
     assert facts == json.loads((tmp_path / "out.certificate.json").read_text())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("name", "data", "words"),
     [

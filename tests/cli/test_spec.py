@@ -261,6 +261,7 @@ NOTHING_WRITTEN = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("what", NOTHING_WRITTEN)
 def test_wrong_specs_write_nothing(what: str, run: Callable[..., Any], here: Path) -> None:
     spec, words = NOTHING_WRITTEN[what]

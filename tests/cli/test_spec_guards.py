@@ -58,6 +58,7 @@ OVER_INPUTS = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("what", OVER_INPUTS)
 def test_no_output_replaces_an_input(what: str, run: Callable[..., Any], here: Path) -> None:
     (here / "many").mkdir()
@@ -202,6 +203,7 @@ IN_KEYS = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("keys", "line", "words"), IN_KEYS.values(), ids=IN_KEYS)
 def test_errors_name_keys_of_the_spec_and_the_line(
     keys: str, line: int, words: str, run: Callable[..., Any], tmp_path: Path

@@ -126,6 +126,7 @@ def test_without_negative_counts_later(run, folder):
 # What is refused, before anything is drawn.
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -61,6 +61,7 @@ def test_a_reader_who_leaves(folder, unbuffered):
     assert names(folder) == {"large.csv", "r.certificate.json"}
 
 
+@pytest.mark.audit
 def test_stopped_while_the_reader_waits(folder):
     """A process that is told to end does so, although nobody reads on: nothing is left in a buffer."""
     large(folder)

@@ -134,6 +134,7 @@ def test_verify_shows_both_totals(run, tmp_path):
     assert b"1 differs: total of county=Alpha (20 in the certificate, 27 in the table)" in done.stdout
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
@@ -255,6 +256,7 @@ def test_named_totals_are_named(run, tmp_path):
 # -- help, and where things are --------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "command", ["plan", "release", "verify", "convergence", "keygen", "show", "marginal", "report", None]
 )

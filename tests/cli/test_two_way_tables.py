@@ -59,6 +59,7 @@ def assert_split(keep: ks.Invariants, form: str, blocks: int, shown: dict) -> No
     assert not np.asarray(keep.coefficients @ noise.T).any()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", MARGINS)
 def test_margins_that_are_a_two_way_table(name, planned):
     margins, form, blocks = MARGINS[name]

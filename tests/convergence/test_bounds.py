@@ -54,6 +54,7 @@ def naive(row, lag, t):
     return bound.estimate + 1.2816 * bound.standard_error
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("q", "lag", "t"), [(0.9, 20, 0), (0.9, 20, 10), (0.9, 20, 60), (0.8, 2, 5), (0.8, 2, 30), (0.5, 1, 4)]
 )

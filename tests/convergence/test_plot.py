@@ -53,6 +53,7 @@ def test_other_things_than_times_get_a_sentence():
             ks.mcmc.plot_bound(wrong)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "title",
     [

@@ -21,6 +21,7 @@ NOISE = {
 WAYS = {"pickle": lambda it: pickle.loads(pickle.dumps(it)), "deepcopy": copy.deepcopy, "copy": copy.copy}  # noqa: S301
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", NOISE)
 def test_a_used_plan(kind, way):

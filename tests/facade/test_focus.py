@@ -131,6 +131,7 @@ def test_a_release_is_saved_verified_and_read_again(tmp_path, keep):
         assert words in " ".join(shown.split())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("keep", "focus", "form"),
     [

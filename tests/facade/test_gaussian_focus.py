@@ -63,6 +63,7 @@ def test_the_stated_loss_is_that_of_the_dearest_change(domain, keep, focus, exac
     assert plan.guarantee.rho == unit
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("domain", "keep", "focus", "exact"), CASES)
 def test_the_density_has_the_form_of_the_loss(domain, keep, focus, exact):
     """The law is that of the quadratic form, so that its divergence at a change is at most its rho times the order."""

@@ -55,6 +55,7 @@ def impatient(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=1), ks.Gaussian(sigma=3), ks.Laplace(epsilon=1, norm="l2")])
 def test_all_draws_are_reported_and_the_noise_is_the_same(mechanism, threads):

@@ -104,6 +104,7 @@ def published(tmp_path_factory) -> dict[str, dict[str, Any]]:
     return dict(zip(PUBLISHED, answers([folder / name for name in PUBLISHED], folder), strict=True))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_every_published_release_is_all_that_an_analyst_needs(published, name):
     check(published[name])
@@ -149,6 +150,7 @@ def saved_in_every_form(folder: Path) -> dict[str, tuple[Path, ks.Release]]:
     return made
 
 
+@pytest.mark.audit
 def test_files_of_every_form_answer_as_the_release_did(tmp_path):
     """Its confidential files are gone, and what was published lies elsewhere."""
     secret, elsewhere = tmp_path / "secret", tmp_path / "elsewhere"
@@ -206,6 +208,7 @@ def test_a_margin_is_saved_with_its_intervals(tmp_path, kind):
     assert "people_low" not in file.read_bytes().decode(errors="replace")
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["hierarchy", "invariants", "nonnegative"])
 def test_the_table_in_a_folder_stands_for_its_release(tmp_path, name):
     """It is what ``save`` returns, and what the command line says was written."""

@@ -78,6 +78,7 @@ def sums_without_removal(table: TwoWay, i: int, j: int, only_joint: bool) -> int
     return 2 + int(joint if only_joint else min(joint, distance[tail[i], head[i]] + distance[head[j], tail[j]]))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("measure", [L1, FEWEST, SHORTEST])
 @pytest.mark.parametrize("seed", range(60))
 def test_every_pair_against_every_vector(seed, measure):
@@ -131,6 +132,7 @@ def test_classes_are_as_near_as_their_nearest_region(seed, measure):
         assert (lower[~classes] == nearest[~classes]).all()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("measure", [L1, FEWEST])
 @pytest.mark.parametrize("searches", [0, 3])
 def test_searches_that_end_early_leave_bounds(searches, measure, monkeypatch):

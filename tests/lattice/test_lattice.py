@@ -54,6 +54,7 @@ def sympy_rank(A) -> int:
     return exact(A).rank() if A.size else 0
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_basis_is_the_whole_kernel(name):
     """A B = 0, the right dimension, and saturated: no vector of the lattice is missed."""
@@ -69,6 +70,7 @@ def test_basis_is_the_whole_kernel(name):
         assert all(abs(D[i, i]) == 1 for i in range(B.shape[1]))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_smith_against_sympy(name):
     A = SYSTEMS[name]
@@ -92,6 +94,7 @@ def test_smith_against_sympy(name):
     assert np.array_equal(V[:, len(nonzero) :], ks.Lattice(A).basis)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", [name for name, A in SYSTEMS.items() if A.shape[1] <= 6])
 def test_every_short_vector_is_an_integer_combination(name):
     """Brute force: all integer vectors in a box that A sends to zero, solved for in the basis."""
@@ -112,6 +115,7 @@ def test_every_short_vector_is_an_integer_combination(name):
         assert B * coordinates == sympy.Matrix(z)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gram_determinant(name):
     lattice = ks.Lattice(SYSTEMS[name])

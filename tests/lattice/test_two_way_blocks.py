@@ -122,6 +122,7 @@ def test_blocks_of_the_graph_are_those_of_elimination(seed, monkeypatch):
 CUBE = ks.Domain({"a": range(3), "b": range(3), "c": range(3)}).without({"a": 0, "b": 0, "c": 0})
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "totals",
     [

@@ -64,6 +64,7 @@ def test_three_thirds_are_one(open_ledger):
     assert len(ledger.spends()) == 3
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("currency", ["epsilon", "delta", "rho", "person"])
 def test_the_limit_itself_fits_and_a_trillionth_more_does_not(open_ledger, currency):
     options = {
@@ -256,6 +257,7 @@ CASES = {
 LONG = ("small", "large", "delta", "laplace in rho", "rho person")  # of which the others are the like
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.audit] if c in LONG else []) for c in CASES])
 def test_what_would_fit_fits_and_the_next_number_does_not(open_ledger, case):
     budget, before, make, wanted = CASES[case]

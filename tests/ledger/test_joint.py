@@ -38,6 +38,7 @@ def random_rows(choice: random.Random, width: int, weights: list[int]) -> np.nda
     return np.array([row for row in rows if any(row)] or [[1] * width])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("weights", [[0, 1], [0, 0, 1], [0, 0, 0, 1, 2], [-2, -1, 0, 0, 1, 3]], ids=str)
 def test_determined_sums_are_those_in_the_span(weights):
     choice, found, changes = random.Random(str(weights)), 0, 0

@@ -76,6 +76,7 @@ def as_found(found: AttributeDistance) -> tuple[int, int, int, int, int]:
     return (*lengths, found.fixed_values, found.unprotected, found.stuck)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("seed", few(range(40), 15))
 def test_the_definition_on_small_random_systems(seed, norm):
@@ -104,6 +105,7 @@ def test_the_definition_on_small_random_systems(seed, norm):
                 assert (distance.exact, distance.length) == (True, length)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("seed", range(40))
 def test_the_definition_on_two_way_tables_with_zeros(seed, norm):
@@ -264,6 +266,7 @@ def test_upper_bounds_are_vectors(request):
         assert bound.any_value.length >= attribute.any_value.length
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("mechanism", [L1, L2])
 @pytest.mark.parametrize("shape", [(700, 3), (60, 50)])
 def test_a_large_table_with_a_hole(shape, mechanism):

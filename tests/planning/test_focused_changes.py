@@ -75,6 +75,7 @@ def dearest(vectors: list, takes: int, gives: set[int]) -> Fraction | None:
     return max((cost for n, cost in fitting if n == shortest), default=None)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
 def test_distances_are_those_of_the_definition(domain, keep, focus):
     plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
@@ -99,6 +100,7 @@ def test_distances_are_those_of_the_definition(domain, keep, focus):
     assert plan.guarantee.person_epsilon == max(covered + single)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
 def test_changes_within_a_total_are_those_of_the_definition(domain, keep, focus):
     plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
@@ -111,6 +113,7 @@ def test_changes_within_a_total_are_those_of_the_definition(domain, keep, focus)
         assert found is None or plan.mechanism.loss(found).epsilon == max(costs)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("domain", "keep", "focus"), CROSSING)
 def test_changes_within_a_total_that_crosses_are_bounded(domain, keep, focus):
     plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
@@ -136,6 +139,7 @@ def test_bounds_of_totals_that_cross_are_attained_or_labelled():
         assert stated == max(costs) if attribute.any_value.exact else stated >= max(costs)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
 def test_bounds_are_stated_where_there_are_too_many_pairs(monkeypatch, domain, keep, focus):
     exact = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))

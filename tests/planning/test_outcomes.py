@@ -63,6 +63,7 @@ def without_cache(tmp_path_factory):
         return {name: facts(planned(case)) for name, case in CASES.items()}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", CASES)
 def test_a_plan_is_the_same_from_the_cache(name, folder, without_cache, monkeypatch):
     assert facts(planned(CASES[name])) == without_cache[name]
@@ -207,6 +208,7 @@ def test_a_forged_threshold_is_proved_anew(folder):
     assert choice.acceptance < honest.acceptance
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", ["gaussian_chain", "heat_bath_chain", "mixture_chain"])
 def test_a_method_of_other_noise_or_no_bound(folder, method):
     """What cannot be made is settled again; what can be made is a chain, and says so."""

@@ -153,6 +153,7 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
     assert plan.guarantee.sampling == "exact"
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("limit", ["LAYERS_SETTLED", "LAYERS_WEIGHTS", "LAYERS_PROPOSAL", "LAYERS_KEPT"])
 def test_three_way_tables_that_take_too_long_are_left_to_others(monkeypatch, limit):
     monkeypatch.setattr(overlapping, limit, 100)
@@ -329,6 +330,7 @@ def test_noise_that_is_not_known_exactly(children):
             plan.noise.pmf(0, 0)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("size", "sigma"), [(1, "0.6"), (2, "0.5"), (5, "0.7"), (5, "3"), (40, "10"), (300, "30")])
 def test_gaussian_laws_of_cells(size, sigma):
     """Variance and interval of a free cell and of a cell under a sum, against draws."""

@@ -24,6 +24,7 @@ def cases():
     return [(name, *case) for name in LATTICES for case in CASES if name != "3 x 3" or case[0] > 1]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "epsilon", "delta"), cases())
 def test_the_default_holds_at_every_distance_and_half_of_it_does_not(name, epsilon, delta):
     sigma = float(zcdp(epsilon, delta))

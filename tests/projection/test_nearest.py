@@ -79,6 +79,7 @@ def brute(keep: ks.Invariants, counts: np.ndarray, norm: str) -> tuple[np.ndarra
     return tables[best], int(first[best])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("name", UNIQUE)
 def test_of_all_tables_it_is_the_one_described(name, norm):
@@ -92,6 +93,7 @@ def test_of_all_tables_it_is_the_one_described(name, norm):
         assert is_nearest(structure, counts, expected, norm)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", KEPT)
 def test_no_table_is_nearer(name):
     keep = KEPT[name]
@@ -308,6 +310,7 @@ def test_where_the_linear_program_is_not_whole_branch_and_bound_is(monkeypatch):
     assert any(fractional)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["overlapping subsets", "weights", "negative weights"])
 def test_a_bound_is_never_above_what_is_attained(name):
     """Weak duality, whatever multipliers a solver returns."""

@@ -25,6 +25,7 @@ from property.shown import FILES, MAKERS, by_command, by_library, outcome
 from support import few
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("door", few([*FILES, *MAKERS], 4))
 @settings(derandomize=True, deadline=None, max_examples=12)
 @given(pair=pairs())

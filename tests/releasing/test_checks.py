@@ -26,6 +26,7 @@ NONNEGATIVE = {
 }  # fmt: skip
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", RELEASES)
 def test_an_honest_release_passes(name):
     assert wrong(name, lambda _: None) == []
@@ -216,6 +217,7 @@ FOLLOWS = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "change", "finding"), FOLLOWS)
 def test_what_follows_must_not_change(name, change, finding):
     assert any(finding in found for found in wrong(name, change))

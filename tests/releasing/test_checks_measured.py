@@ -97,6 +97,7 @@ MEASURED = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "change"), MEASURED)
 def test_what_was_measured_may_change(name, change):
     assert wrong(name, change) == []
@@ -161,11 +162,13 @@ NONSENSE = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "change"), NONSENSE)
 def test_nonsense_fails(name, change):
     assert wrong(name, change)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("name", "change"), [("simulated", at(*BLOCK, "sampler", "method")("three_rows")), ("chains", another_sampler)]
 )
@@ -200,6 +203,7 @@ def test_no_margin_is_below_the_least_one(mechanism, level):
     assert least == min(1, margin) if isinstance(mechanism, ks.Gaussian) else least == margin
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["simulated", "holes", "gaussian", "tight"])
 def test_the_same_version_makes_the_same_draws(name, monkeypatch):
     """Of a released version; what is being developed has one number for many kinds of draws."""

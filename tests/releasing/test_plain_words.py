@@ -69,6 +69,7 @@ def test_the_limit_is_that_of_the_loss(margins, mechanism, words):
     assert words in section(ks.plan(margins, mechanism).explain())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.3", "1", "2", "3.3", "7", "12.9"])
 def test_the_factor_is_rounded_up(margins, epsilon):
     text = section(ks.plan(margins, ks.Laplace.per_person(epsilon)).explain())

@@ -113,6 +113,7 @@ def test_it_reads_the_release_alone(release, tmp_path):
     assert (tmp_path / "out" / "table.csv").read_bytes() == (tmp_path / "first" / "table.unbiased.csv").read_bytes()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out.arrow", "out/"])
 def test_it_can_be_read_again(without, tmp_path, name):
     without.save(f"{tmp_path}/{name}")

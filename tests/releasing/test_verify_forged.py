@@ -36,6 +36,7 @@ def rewrite(path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8", newline="")
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -113,6 +113,7 @@ def as_number(text: str) -> int:
 # -- the table --------------------------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", each(["nonnegative", "hostile", "long"], [["margins"], ["hierarchy"], ["invariants"]]))
 def test_the_script_shows_the_rows_that_the_page_has_without_it(show, name):
     plain = show(name, java_script_enabled=False)

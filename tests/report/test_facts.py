@@ -26,6 +26,7 @@ def topics(release):
     return sections
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_published_and_is_exact(name, sample, facts):
     release, stated = sample(name), facts(name)

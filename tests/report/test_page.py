@@ -59,6 +59,7 @@ def made(request) -> tuple[str, str, Elements]:
     return request.param, html, Elements(html)
 
 
+@pytest.mark.thinned
 def test_the_policy_allows_its_own_script_and_style_alone(made):
     _, html, elements = made
     (policy,) = [a["content"] for _, a in elements.found if a.get("http-equiv") == "Content-Security-Policy"]

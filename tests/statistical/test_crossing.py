@@ -27,6 +27,7 @@ def sums_of(name, sampler, count=COUNT, seed=1):
     return entry_sums(drawn(sampler, count, seed), TABLES[name][0])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", TABLES)
 def test_law(name):
     sizes, _, given, _ = TABLES[name]
@@ -37,11 +38,13 @@ def test_law(name):
     assert_drawn_from(entries, entries_law(name))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["2 x 3", "3 x 3", "3 x 3, rows kept"])
 def test_law_with_labels(name):
     assert_drawn_from(sums_of(name, sampler_of(name, labelling=Labelling(4, 2))), entries_law(name))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["both focused", "whole focused", "rows kept"])
 def test_law_where_floats_decide_little(name):
     """Short words: the referee draws and accepts."""
@@ -91,6 +94,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "side"), few(WRONG, 3))
 @pytest.mark.parametrize("times", [0, 2])
 def test_a_weight_that_is_forgotten_or_counted_twice_fails(name, side, times):
@@ -109,6 +113,7 @@ CORNERS = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "whole"), CORNERS)
 def test_a_wrong_law_of_the_grand_total_fails(name, whole):
     entries = sums_of(name, sampler_of(name, replace(TABLES[name][2], whole=whole)), seed=7)

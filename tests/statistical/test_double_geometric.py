@@ -34,6 +34,7 @@ def law_of(epsilon, step=1):
     return [(int(k),) for k in ks], (1 - a**step) / (1 + a) * a ** nearest.astype(float)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("word_bits", [64, 8])
 @pytest.mark.parametrize("epsilon", few(["1/10", "1", "1/100", "1/2", "3", "1/3", "1/20", "1/400"], 3))
 def test_double_geometric(epsilon, word_bits):

@@ -21,6 +21,7 @@ def law_of(name):
     return enumerated(tree, REACH[sum(tree.cells)])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", TREES)
 def test_law(name):
     noise = drawn(NestedFocus(TREES[name]), COUNT)
@@ -59,6 +60,7 @@ WEIGHTS = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "node"), few(WEIGHTS, 4))
 @pytest.mark.parametrize("times", [0, 2])
 def test_a_weight_that_is_forgotten_or_counted_twice_fails(name, node, times):
@@ -105,6 +107,7 @@ def parts_without_acceptance(patch, name):
 WAYS = (sums_without_their_multiplicity, peaks_that_are_too_low, blocks_that_are_too_short, parts_without_acceptance)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("name", few(["unequal children", "focused", "three levels"], 1))
 def test_a_wrong_sampler_fails(monkeypatch, way, name):

@@ -59,6 +59,7 @@ def drawn(kind, domain, keep, keys, factor=1):
     return plan.sample(COUNT, ks.rng(seed=4))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("kind", "name"), DRAWN)
 def test_subsets_are_drawn_from_their_law(kind, name):
     case = (CASES | CROSSING)[name]

@@ -83,6 +83,7 @@ def test_threads_change_nothing(tree):
         assert np.array_equal(drawn(sampler, count, threads=threads), expected)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("options", [{}, *SHORT], ids=str)
 @pytest.mark.parametrize("name", ["three levels", "kept in the middle"])
 def test_the_end_of_a_buffer_changes_nothing(monkeypatch, name, options):

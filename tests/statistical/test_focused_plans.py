@@ -47,6 +47,7 @@ def drawn(name, epsilon=1, **changed):
     return plan.sample(COUNT, ks.rng(seed=20))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", PLANS)
 def test_plans_draw_from_their_law(name):
     assert_drawn_from(drawn(name), law_of(name))

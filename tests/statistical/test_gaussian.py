@@ -106,6 +106,7 @@ LAPLACE = [
 ]  # fmt: skip
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "sigma", "box", "reach"), GAUSSIAN)
 def test_gaussian_noise_has_its_law(name, sigma, box, reach):
     draws = gaussian(LATTICES[name], sigma, 100_000)
@@ -113,6 +114,7 @@ def test_gaussian_noise_has_its_law(name, sigma, box, reach):
     assert_drawn_from(draws, gaussian_law(LATTICES[name], sigma, box, reach))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "epsilon", "box", "reach"), LAPLACE)
 def test_l2_laplace_noise_has_its_law(name, epsilon, box, reach):
     draws = laplace(LATTICES[name], epsilon, 100_000)

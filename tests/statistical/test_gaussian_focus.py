@@ -75,6 +75,7 @@ def drawn(name, factor=1):
 SMALL = [name for name, (domain, *_) in PLANS.items() if domain.size < 8]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", few(SMALL, 4))
 def test_plans_draw_from_their_law(name):
     law = law_of(name)

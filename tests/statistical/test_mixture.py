@@ -19,6 +19,7 @@ SHORT = {("chain", name, "1") for name, _ in LAWS if name != "3 x 3"} | {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("way", "name", "epsilon"),
     [
@@ -37,6 +38,7 @@ def test_laws(way, name, epsilon):
     assert_drawn_from(drawn(sampler, keep, 50_000), law())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "epsilon"), LAWS)
 def test_bare_proposals_are_told_apart(name, epsilon):
     """A kernel that stays put never leaves its first proposal, which has not the law wanted."""
@@ -44,6 +46,7 @@ def test_bare_proposals_are_told_apart(name, epsilon):
     assert_not_drawn_from(drawn(chain(keep, epsilon, 0.2, steps=0), keep, 200_000), law())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "epsilon"), [("3 x 3", "0.5"), ("steep", "1"), ("overlap", "1")])
 def test_thinned_proposals_are_near_the_law_and_not_at_it(name, epsilon):
     """Draws that pass the cap and take no step: told apart where the cap is low; within 0.005, not by fewer draws."""
@@ -119,7 +122,7 @@ def densities(mixture, squares):
         own = slice(scales.start[law], scales.start[law + 1])
         piece = int(np.searchsorted(scales.edge[own], y, side="right")) - 1
         x = y - scales.edge[own][piece]
-        yield -scales.half * y * y - scales.height[own][piece] - scales.slope[own][piece] * x
+        yield -scales.half[law] * y * y - scales.height[own][piece] - scales.slope[own][piece] * x
 
 
 def log_klein(mixture, squares, sums):
@@ -220,6 +223,7 @@ def test_agreement_with_the_exact_samplers(name, epsilon):
     assert min(contingency(a, b, 40) for a, b in zip(statistics(truth), statistics(bare), strict=True)) < ALPHA / 7
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("keep", [margins(5, 5), margins(3, 3, 3), CIRCLES, STEEP, OVERLAP], ids=str)
 @pytest.mark.parametrize("epsilon", [0.05, 0.25, 1.0, 4.0])
 def test_no_weight_exceeds_the_proved_bound(keep, epsilon):

@@ -46,6 +46,7 @@ def check_entries(sizes, epsilon, reach, count, **options):
     assert_drawn_from(entry_sums(noise, sizes), entries_law(sizes, float(Fraction(epsilon)), reach))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", ["0.5", "1"])
 @pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (5, 3), (4, 4)])
 def test_single_cells(shape, epsilon):
@@ -58,6 +59,7 @@ def test_single_cells_at_epsilon_3(shape):
     check_entries(np.ones(shape, dtype=int), "3", reach=1, count=300_000)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("shape", "epsilon"), [((3, 3), "0.5"), ((4, 3), "1"), ((3, 4), "0.5"), ((4, 4), "1")])
 @pytest.mark.parametrize("labelling", [Labelling(4, 1), Labelling(3, 3), Labelling(5, 2)], ids=str)
 def test_labels(shape, epsilon, labelling):
@@ -65,6 +67,7 @@ def test_labels(shape, epsilon, labelling):
     check_entries(np.ones(shape, dtype=int), epsilon, 2 if shape == (3, 3) else 1, 50_000, labelling=labelling)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["all different", "by column", "3 x 4 by row", "4 x 3 in two kinds"])
 def test_labels_of_regions(name):
     sizes, reach = REGIONS[name]
@@ -95,6 +98,7 @@ def test_single_cells_with_many_draws(shape, epsilon):
         check_entries(np.ones(shape, dtype=int), epsilon, reach=3 if shape == (3, 3) else 1, count=2_000_000)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("shape", "epsilon"), [((3, 3), "0.1"), ((4, 3), "0.1"), ((5, 3), "0.1"), ((12, 3), "0.5"), ((4, 4), "0.25")]
 )
@@ -110,6 +114,7 @@ def test_entries_one_at_a_time(shape, epsilon):
     assert_drawn_from(noise[:, -1:], law)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", REGIONS)
 def test_regions(name):
     sizes, reach = REGIONS[name]
@@ -124,6 +129,7 @@ def test_regions_at_other_epsilons(name, epsilon):
     check_entries(sizes, epsilon, reach, count=1_000_000)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ZEROS)
 def test_structural_zeros(name):
     sizes, reach = ZEROS[name]
@@ -139,6 +145,7 @@ def test_cells_of_regions(sizes):
     assert_drawn_from(noise, cells_law(sizes, 1.0, longest=10))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("stored", [100, 500])
 @pytest.mark.parametrize("labelling", [Labelling(), Labelling(4, 2)], ids=str)
 @pytest.mark.parametrize("sizes", [np.ones((3, 3), dtype=int), np.array([[1, 2, 3], [4, 5, 6], [7, 8, 9]])])

@@ -75,6 +75,7 @@ def test_short_words(name, word_bits):
     assert {DRAW_ROWS, ACCEPT_ROW, ACCEPT_LEFT} <= set(sampler.asked)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("name", "count", "options"),
     [

@@ -151,6 +151,7 @@ def test_the_sampler_passes(case, made):
     assert_drawn_from(noise, entries_law(sizes, float(Fraction(epsilon)), reach))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("way", "case"), few(WRONG, 5), ids=lambda x: getattr(x, "__name__", x))
 def test_a_wrong_sampler_fails(monkeypatch, way, case):
     sizes, epsilon, reach = CASES[case]

@@ -25,6 +25,7 @@ def draws(made, count, seed=1):
     return out
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_forced_sums(n, epsilon):
@@ -141,6 +142,7 @@ def _counter():
     return lambda self: next(numbers)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("n", [2, 10, 1_000, 1_000_000])
 def test_variance_of_a_cell(n):
     """Against the closed form, at an error rate of 1e-6: Student's t over independent draws.
@@ -200,6 +202,7 @@ def test_cells_of_a_region_are_exchangeable_and_regions_independent():
     assert within == pytest.approx(-1 / 2, abs=0.01)
 
 
+@pytest.mark.audit
 def test_ties_go_to_the_law_of_their_own_region():
     """Two regions with different sums and sizes: short words for both."""
     found = draws(ForcedSums(Fraction(1), [3, 4], [0, 2], word_bits=4), 10_000)
@@ -255,6 +258,7 @@ def test_large_regions_that_accept_all_parts_fail(monkeypatch):
     assert_not_drawn_from(draws(sampler("1", 4), 2_000), sum_law(4, 1.0))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", ["1/2", "1/500"])
 @pytest.mark.parametrize(("n", "word_bits"), [(5, 64), (5, 8), (300, 64), (300, 8)])
 def test_the_end_of_a_buffer_changes_nothing(monkeypatch, n, word_bits, epsilon):

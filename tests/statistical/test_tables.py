@@ -39,6 +39,7 @@ def test_3_x_3(epsilon, way):
     assert_drawn_from(found, table_law(3, 3, float(epsilon), reach=2 if float(epsilon) < 1 else 3))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
 def test_2_x_2(epsilon):
     domain = ks.Domain({"a": [1, 2], "b": [1, 2]})

@@ -70,6 +70,7 @@ def test_bad_offsets_and_indices_are_refused(labels):
         ks.Table.from_frame(frame, count="n", domain=domain)
 
 
+@pytest.mark.audit
 def test_a_bad_offset_does_not_kill_the_shell(tmp_path):
     path = tmp_path / "bad.arrow"
     path.write_bytes(as_arrow(table_of(bad_offsets())))

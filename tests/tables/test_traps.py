@@ -80,6 +80,7 @@ class TestNested:
         with pytest.raises(ks.DataError, match=r"within={'county': 'state'}"):
             read(by_sex, ("state", "county", "sex", "n"))
 
+    @pytest.mark.thinned
     @pytest.mark.parametrize("shape", [(4, 2), (9, 2), (12, 3), (30, 4), (40, 8), (6, 5, 4), (20, 5, 2)], ids=str)
     @pytest.mark.parametrize("density", [0.5, 0.6, 0.75, 0.9, 1])
     def test_sparse_tables_of_independent_columns_are_not_taken_for_nested_ones(self, shape, density):

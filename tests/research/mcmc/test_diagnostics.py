@@ -34,6 +34,7 @@ def chains(name):
 NAMES = ["metropolis", "apart", "other scales", "antithetic", "walk and ties"]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("ours", "theirs"), [("rank", "rank"), ("split", "split"), ("plain", "identity")])
 def test_r_hat(arviz, name, ours, theirs):

@@ -45,6 +45,7 @@ LAWS = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", LAWS)
 def test_law(name):
     A, mechanism, a, law = LAWS[name]

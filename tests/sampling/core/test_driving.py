@@ -68,6 +68,7 @@ def test_an_error_arrives_and_no_further_work_begins(threads, error):
     assert len(begun) < 100
 
 
+@pytest.mark.audit
 def test_nothing_goes_on_where_a_thread_cannot_be_started(monkeypatch):
     """The first helper has been started, and would do all the work before the error is told."""
     begun, submitted, failed = [], [], threading.Event()

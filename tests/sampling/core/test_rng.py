@@ -50,6 +50,7 @@ def test_bernoulli(p):
     assert binomial_ok(hits, 20_000, float(p)) if 0 < p < 1 else hits == 20_000 * p
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 10), Fraction(1), Fraction(5, 2)])
 def test_bernoulli_exp(x):
     source = ks.rng(seed=3)
@@ -205,6 +206,7 @@ def test_randomness_comes_through_one_door():
         assert "np.random" not in text or path.name == "shortest.py", path
 
 
+@pytest.mark.audit
 def test_the_compile_cache_falls_back_to_a_user_folder(tmp_path):
     """Where nothing can be written beside the package, compiled kernels are kept under the user's cache folder."""
     import shutil

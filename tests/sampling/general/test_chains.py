@@ -295,6 +295,7 @@ def made(kind):
     )
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", ["rejection", "chain", "thinned", "bath"])
 def test_threads_and_buffers_change_nothing(kind, monkeypatch):
     sampler = made(kind)

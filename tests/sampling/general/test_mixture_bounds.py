@@ -72,6 +72,7 @@ def highest(law, exponent):
         ctx.prec = before
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("epsilon", few([0.25, 3.0, 13.0, 0.01, 1.0, 6.9, 7.5, 9.0, 20.0, 50.0], 3))
 @pytest.mark.parametrize("size", [1, 2, 7, 60])
 def test_no_density_rises_above_its_bound(epsilon, size):
@@ -166,6 +167,7 @@ def test_what_floats_do_not_prove_has_no_bound():
 # -- M, and the share that is accepted --------------------------------------------------------------------
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("epsilon", [0.05, 0.25, 1.0, 4.0, 10.0, 30.0])
 def test_no_weight_exceeds_the_bound_and_no_acceptance_is_below_its_own(name, epsilon):
@@ -260,6 +262,7 @@ def test_a_coordinate_is_drawn_as_exactly_as_the_rounding_bound_says(square, phi
         assert abs(low - min(1.0, passed[n])) <= relative + (n + 2) * absolute
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("epsilon", "size"), [(1.0, 100_000), (5.0, 100_000), (0.25, 300), (1.0, 2), (0.05, 7)])
 def test_the_law_of_a_sum_is_right_to_its_error_as_far_as_it_goes(epsilon, size):
     """By the Fourier integral of n double geometrics with 60 digits, out to where it is e^-40 of the largest."""

@@ -43,6 +43,7 @@ def exact_weights(name):
     return [table[far:] for table in tables]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("bits", [64, 128, 200])
 def test_errors_of_fixed_point_weights_are_bounded(name, bits):

@@ -136,6 +136,7 @@ def answer(sampler, node, group, base, sums, number):
     return accept_node(word(number), new_state()[0], sampler._tables, room, node)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", few(SAMPLERS, 3))
 def test_nodes_are_accepted_with_their_chance(name):
     """At the chance itself the kernel cannot tell, above it refuses, below it accepts; and no chance exceeds 1."""
@@ -212,6 +213,7 @@ def test_the_root_has_the_weight_of_all_its_proposals(name):
             assert pick_root(word(upto), new_state()[0], sampler._tables, room) == TIE_ACCEPT
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["4 x 4", "kinds", "100 x 4", "40 x 7", "12 x 3 of kinds", *LABELLED])
 def test_ordinary_sums_are_decided_by_floats(name):
     """A millionth from the chance the kernel can tell, for sums as they are drawn."""
@@ -239,6 +241,7 @@ def columns_below(tree, node):
     return columns_below(tree, tree.left[node]) + columns_below(tree, tree.right[node])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["4 x 4", "kinds", "3 x 3, very narrow"])
 def test_bridges_against_sums_over_all_parts(name):
     """B by adding up the chances of all parts of the rows, in integers of many digits."""
@@ -290,6 +293,7 @@ def check_part(tables, split, y, u, low, high):
                 assert value == u + OFFSET
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["4 x 4", "kinds", "4 x 4, labels"])
 def test_transforms_are_right_up_to_their_error(name):
     """The characteristic functions of u - y/2 at the frequencies of a node, in ball arithmetic."""

@@ -108,6 +108,7 @@ def largest_factor(name, epsilon, blocks=1, seed=1):
     return largest, climbed
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "epsilon", "blocks"), few(CASES[::-1], 12))
 def test_no_factor_exceeds_1(name, epsilon, blocks):
     assert max(largest_factor(name, epsilon, blocks)) <= 1 + TOLERANCE

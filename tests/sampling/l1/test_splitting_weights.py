@@ -62,6 +62,7 @@ def assert_right(weights, true):
         assert abs(Fraction(value) - real(integer)) <= Fraction(error) + Fraction(1, 10**110)
 
 
+@pytest.mark.thinned
 def test_errors_are_bounds(pair):
     """Of the weights of leaves and groups, and of the convolutions F."""
     sampler, exact = pair
@@ -90,6 +91,7 @@ def test_a_smaller_error_is_no_bound():
     assert any(gap > Fraction(error) / 1000 for gap, error in zip(gaps, weights.errors.tolist(), strict=True))
 
 
+@pytest.mark.thinned
 def test_the_weights_of_a_group_are_at_least_those_of_its_labels(pair):
     """W is at least the norm of F t over all labels, whose exponents are the inverse shares."""
     sampler, exact = pair

@@ -113,6 +113,7 @@ def test_text_is_a_date_where_the_calendar_has_it(year):
     assert counts(days, [None, f"{year:04}-03-01", None]) == [len(days) - 306, 306]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("values", "edges"),
     [

@@ -32,6 +32,7 @@ def refused(**call) -> str:
     return str(error)
 
 
+@pytest.mark.thinned
 def test_values_outside_the_domain_are_not_named(records, tmp_path):
     text = refused(**records, domain={"place": ["01"]})
     assert "column 'place' must be declared categories" in text

@@ -19,6 +19,7 @@ def commands() -> Iterator[Commands]:
     running.close()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("records", ["duckdb", "sqlite address", "postgres", "folder"], indirect=True)
 def test_records_are_asked_about(records: dict[str, Any], commands: Commands, tmp_path: Path) -> None:
     answers = ["nowhere", records["table"]] if "table" in records else []

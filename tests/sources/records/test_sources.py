@@ -37,12 +37,14 @@ def expected() -> np.ndarray:
     return counts
 
 
+@pytest.mark.thinned
 def test_every_source_gives_the_same_table(records):
     table = ks.tabulate(**records, **ALL)
     assert table.domain.shape == (6, 3, 2, 3, 3)
     np.testing.assert_array_equal(table.counts.reshape(table.domain.shape), expected())
 
 
+@pytest.mark.thinned
 def test_every_source_bounds_the_same_records(records):
     table = ks.tabulate(**records, **ALL, unit="person", max_rows_per_unit=1)
     reference = ks.tabulate(PEOPLE, **ALL, unit="person", max_rows_per_unit=1)
@@ -92,6 +94,7 @@ def test_counts_are_those_of_a_counter(rows):
     assert table.counts.tolist() == wanted
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ['a"b', "a'); DROP TABLE people; --", "select", "n", "unit", "k0", "Ünï ", "a,b"])
 def test_hostile_names_of_columns(name, tmp_path, postgres):
     frame = pd.DataFrame({name: ["x'; --", 'y"', "x'; --"]})

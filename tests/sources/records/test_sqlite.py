@@ -113,6 +113,7 @@ def units(folder: Path, kind: str, who: list) -> int:
     return int(table.counts.sum())
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", TYPES)
 def test_units_that_are_not_exact_are_refused(kind, tmp_path):
     for missing in ("", None):
