@@ -4,7 +4,7 @@ from importlib import import_module
 
 SUBJECTS = (
     "noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds", "files",
-    "records", "ledger", "accuracy",
+    "records", "ledger", "accuracy", "focus",
 )  # fmt: skip
 
 
