@@ -46,13 +46,14 @@ class Draft:
 
     upload: Upload
     spec: Spec
+    number: int = 0  # of the file: two files are different, whatever is in them
 
     def keys(self) -> dict[str, bytes]:
         """What each stage depends on."""
         spec, encode = self.spec, msgspec.json.encode
         focus = list(spec.mechanism.focus or {})
         parts: dict[str, Any] = {
-            COLUMNS: [id(self.upload), spec.source.sheet, spec.source.encoding],
+            COLUMNS: [self.number, spec.source.sheet, spec.source.encoding],
             TABLE: [spec.source, spec.records, spec.axes, spec.keep.margins, focus],
             KEPT: [spec.keep],
             PLAN: [spec.mechanism],

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from keepsum.desk.deriving import COLUMNS, READY, Draft, Look, Stages
+import msgspec
+
+from keepsum.desk.deriving import COLUMNS, READY, Draft, Look, Problem, Stages
 from keepsum.desk.finished import Finished, finish
 from keepsum.desk.jobs import Job, Worker
 from keepsum.errors import InputError
@@ -90,16 +92,16 @@ class Desk:
 
     def put(self, upload: Upload, spec: Spec | None = None) -> None:
         """Begin a draft with a file; without a spec, the column of counts is guessed from its name."""
-        own = spec or Spec(source=Source(data=upload.name), mechanism=Noise(kind="laplace", epsilon="1", per_person=True))
+        own = spec or Spec(
+            source=Source(data=upload.name), mechanism=Noise(kind="laplace", epsilon="1", per_person=True)
+        )
         with self._lock:
-            self._replace(Draft(upload, _complete(own, self._charged)))
+            self._replace(Draft(upload, _complete(own, self._charged), self._state.version + 1))
         if spec is None:
             self._guess()
 
     def _guess(self) -> None:
         """Propose the column of counts, where a name or a single column of whole numbers says which it is."""
-        import msgspec
-
         from keepsum.specs.count_columns import likely_columns
 
         look = self.look(COLUMNS)
@@ -110,7 +112,7 @@ class Desk:
             count = likely_columns(look.header).count
             if count is not None:
                 source = msgspec.structs.replace(draft.spec.source, count=count)
-                self._replace(Draft(draft.upload, msgspec.structs.replace(draft.spec, source=source)))
+                self._replace(replace(draft, spec=msgspec.structs.replace(draft.spec, source=source)))
 
     def change(self, version: int, change: Callable[[Spec], Spec]) -> None:
         """Change what is said in the draft.
@@ -124,7 +126,7 @@ class Desk:
             draft = self._current(version)
             spec = change(draft.spec)
             if spec != draft.spec:
-                self._replace(Draft(draft.upload, spec))
+                self._replace(replace(draft, spec=spec))
 
     def again(self, version: int) -> None:
         """Make another release of the same draft possible: a version of its own."""
@@ -161,9 +163,14 @@ class Desk:
             self._state.deriving = job
         if job.wait(patience):
             look, _ = self._stages.look(draft, upto)
-            return look if job.problem is None else Look(look.made, _failed(upto, job.problem))
+            return look if job.problem is None else Look(look.made, Problem(upto, job.problem))
         look, _ = self._stages.look(draft, upto)
         return Look(look.made, look.problem, job)
+
+    def peek(self) -> Look:
+        """What is known of the draft without any work."""
+        draft = self._state.draft
+        return Look() if draft is None else self._stages.look(draft, READY)[0]
 
     def stop(self) -> None:
         """Stop the work in the background; the draft stays as it is, and is not worked on until it changes."""
@@ -228,15 +235,7 @@ class Desk:
         return self.finished is not None and not self.finished.is_taken
 
 
-def _failed(stage: str, message: str):  # type: ignore[no-untyped-def]
-    from keepsum.desk.deriving import Problem
-
-    return Problem(stage, message)
-
-
 def _complete(spec: Spec, charged: Charged) -> Spec:
-    import msgspec
-
     output = spec.output if spec.output.path is not None else Output(path="released.csv")
     return msgspec.structs.replace(spec, ledger=charged, output=output)
 

@@ -30,11 +30,11 @@ POLICY = (
 )
 ENTRANCE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=table">'
-    '<title>Keepsum</title><p><a href="table">To the table</a></p></html>'
+    '<link rel="icon" href="data:,"><title>Keepsum</title><p><a href="table">To the table</a></p></html>'
 )
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),  # with none, a browser would say that forms come from nowhere
     (b"cache-control", b"no-store"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),

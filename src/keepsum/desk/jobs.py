@@ -31,6 +31,7 @@ class Job:
         self.stage, self.fraction = "starting", 0.0
         self.is_stopped = False
         self.problem: str | None = None
+        self.note: str | None = None  # what is to be said besides the problem
         self.result: Any = None
         self._done = threading.Event()
 

@@ -27,17 +27,16 @@ from keepsum.tables.findings import (
 )
 
 Declares: TypeAlias = Literal["within", "carry", "drop", "drop_rows", "dense", "axes", "sheet", "encoding"]
+EVERY = "Every combination is a cell"
 MOST = 12  # sheets or columns that there is a proposal for
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A question, and what a yes declares: a key of a spec, and what is added to it.
-
-    ``names`` are the axes, if a yes leaves others.
-    """
+    """A question, what a yes does in words, and what it declares: a key of a spec, and what is added to it."""
 
     question: str
+    action: str
     declares: Declares
     value: Any
     default: bool = True
@@ -53,47 +52,54 @@ def proposals_for(finding: Finding, dropped: Mapping[str, Sequence[Label]] | Non
         case Nested():
             child, parent = finding.parents[0]
             return [
-                Proposal(f"Is {child} within {parent}?", "within", {child: parent}),
+                Proposal(f"Is {child} within {parent}?", f"Nest {child} within {parent}", "within", {child: parent}),
                 _every_combination(child, parent),
             ]
         case Same() | Following():
             return [
                 Proposal(
                     f"Publish {finding.code} along with {finding.axis}, as it is?",
+                    f"Publish {finding.code} along with {finding.axis}",
                     "carry",
                     {finding.code: finding.axis},
                 ),
-                Proposal(f"Leave out {finding.code}?", "drop", [finding.code]),
+                Proposal(f"Leave out {finding.code}?", f"Leave out {finding.code}", "drop", [finding.code]),
                 _every_combination(finding.axis, finding.code),
             ]
         case Numbers():
             return _numbers(finding)
         case Sheets():
-            return [Proposal(f"Read the sheet {name}?", "sheet", name) for name in finding.names[:MOST]]
+            return [
+                Proposal(f"Read the sheet {name}?", f"Read the sheet {name}", "sheet", name)
+                for name in finding.names[:MOST]
+            ]
         case Encoding():
-            return [Proposal(f"Read it as {finding.likely}?", "encoding", finding.likely)]
+            return [
+                Proposal(f"Read it as {finding.likely}?", f"Read it as {finding.likely}", "encoding", finding.likely)
+            ]
         case Sparse():
-            return [Proposal("Is every combination of categories a cell of the table?", "dense", True, default=False)]
+            question = "Is every combination of categories a cell of the table?"
+            return [Proposal(question, EVERY, "dense", value=True, default=False)]
 
 
 def _every_combination(first: str, second: str) -> Proposal:
-    return Proposal(
-        f"Is every combination of {first} and {second} a cell of the table?", "dense", value=True, default=False
-    )
+    question = f"Is every combination of {first} and {second} a cell of the table?"
+    return Proposal(question, EVERY, "dense", value=True, default=False)
 
 
 def _without_totals(finding: Totals, dropped: Mapping[str, Sequence[Label]]) -> Proposal:
     if finding.are_columns:
         names = [str(label) for label in finding.labels]
         which = ", ".join(names) if finding.are_nameable else f"{len(names):,} columns"
-        return Proposal(f"Leave out {which}, which look like totals?", "drop", names)
+        return Proposal(f"Leave out {which}, which look like totals?", f"Leave out {which}", "drop", names)
     which = ", ".join(f"{finding.axis}={label}" for label in finding.labels)
     if not finding.are_nameable:
         several = len(finding.labels) > 1
         labels = f"{len(finding.labels):,} labels" if several else "a label"
         which = f"{labels} of {finding.axis} that {'look like totals' if several else 'looks like a total'}"
     labels_to_drop = [*dropped.get(finding.axis, []), *finding.labels]  # it replaces what was dropped before
-    return Proposal(f"Leave out the rows with {which}?", "drop_rows", {finding.axis: labels_to_drop})
+    question = f"Leave out the rows with {which}?"
+    return Proposal(question, question[:-1], "drop_rows", {finding.axis: labels_to_drop})
 
 
 def _numbers(finding: Numbers) -> list[Proposal]:
@@ -101,11 +107,16 @@ def _numbers(finding: Numbers) -> list[Proposal]:
     columns = finding.columns
     others = [name for name in finding.axes if name not in columns]
     which = ", ".join(columns[:MOST])
-    leave = [Proposal(f"Leave out {which}?", "axes", others)] if others else []
+    leave = [Proposal(f"Leave out {which}?", f"Leave out {which}", "axes", others)] if others else []
     return [
         *leave,
         *(
-            Proposal(f"Is {column} an axis of the table?", "axes", [n for n in finding.axes if n in (*others, column)])
+            Proposal(
+                f"Is {column} an axis of the table?",
+                f"{column} is an axis",
+                "axes",
+                [name for name in finding.axes if name in (*others, column)],
+            )
             for column in columns[:MOST]
         ),
     ]
