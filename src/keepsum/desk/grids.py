@@ -149,6 +149,7 @@ def _cell(domain: Domain, cell: int, shown: Shown) -> GridCell:
         marks.append("bounded")
         text, title = text or f"{low:,}–{high:,}", f"the kept totals alone show that it is from {low:,} to {high:,}"
     elif shown.values is None:
+        marks.append("blank")
         text = "±"
     if cell in shown.chosen:
         marks.append("chosen")

@@ -32,6 +32,7 @@ ENTRANCE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=table">'
     '<link rel="icon" href="data:,"><title>Keepsum</title><p><a href="table">To the table</a></p></html>'
 )
+FAILED = "Something failed that should not have. Nothing was released or written by this. Please report it as a bug."
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),  # with none, a browser would say that forms come from nowhere
@@ -127,7 +128,7 @@ class Guarded:
             receive = body
         inner = {**scope, "path": path.removeprefix(self.guard.base), "root_path": ""}
         inner["raw_path"] = inner["path"].encode()
-        await self.app(inner, receive, _with_headers(send))
+        await _answered(self.app, inner, receive, _with_headers(send))
 
     async def _enter(self, scope: Message, send: Send, known: bool) -> None:
         """Exchange the token of a link for the session; a link that was used is good for whoever has the session."""
@@ -214,6 +215,28 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return guarded
+
+
+async def _answered(app: App, scope: Message, receive: Receive, send: Send) -> None:
+    """Answer a request; what fails is told to nobody, because a traceback may hold counts."""
+    begun = False
+
+    async def noted(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, noted)
+    except Exception:
+        failed = True
+    else:
+        failed = False
+    if failed and not begun:
+        body = FAILED.encode()
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 500, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 async def _refuse(send: Send) -> None:

@@ -40,7 +40,14 @@ def serve(desk: Desk, listening: socket.socket, ready: Callable[[str], None], no
     guard = Guard(listening.getsockname()[1])
     listening.listen()
     ready(guard.new_link())  # a browser that is faster than what follows waits for it
+    server = server_of(desk, guard, note)
+    threading.Thread(target=_warm, daemon=True).start()
+    server.run(sockets=[listening])
+    desk.close()
 
+
+def server_of(desk: Desk, guard: Guard, note: Callable[[str], None]) -> Any:
+    """The server of a page; it ends once ``should_exit`` is true."""
     import uvicorn
 
     from keepsum.desk.server import make_app
@@ -57,10 +64,7 @@ def serve(desk: Desk, listening: socket.socket, ready: Callable[[str], None], no
             with _signals(self, desk, note):
                 yield
 
-    server = Server(config)
-    threading.Thread(target=_warm, daemon=True).start()
-    server.run(sockets=[listening])
-    desk.close()
+    return Server(config)
 
 
 @contextmanager

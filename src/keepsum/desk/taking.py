@@ -52,7 +52,11 @@ class Taking:
             folder, done = forms.one(form, "folder"), self.desk.finished
             if not folder or done is None:
                 raise InputError("The folder must have a name, such as out. Enter one.")
-            return f"The release is written: {done.save(folder)!r}."
+            try:
+                return f"The release is written: {done.save(folder)!r}."
+            except KeepsumError as error:
+                problem = str(error)
+            raise InputError(problem.replace(", or replace it with force=True", ""))  # the page replaces nothing
 
         return self._doing(saved)
 

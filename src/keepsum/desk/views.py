@@ -108,10 +108,21 @@ def table_view(desk: Desk, look: Look) -> dict[str, Any]:
         ],
         "axes": _axes(spec, look),
         "roles": {"axis": AXIS, "out": OUT, "unit": UNIT, "within": WITHIN, "with": WITH},
-        "megabytes": f"{len(draft.upload.data) / 1e6:,.2f} MB",
+        "bytes": _readable(len(draft.upload.data)),
         "undeclared": [] if look.table is None else list(look.table.undeclared),
         "size": None if look.table is None else look.table.domain.size,
     }
+
+
+def _readable(size: int) -> str:
+    """A number of bytes, briefly.
+
+    >>> _readable(255), _readable(12_300), _readable(4_500_000)
+    ('255 bytes', '12 kB', '4.5 MB')
+    """
+    if size < 10**4:
+        return f"{size:,} bytes"
+    return f"{size / 1e3:,.0f} kB" if size < 10**6 else f"{size / 1e6:,.1f} MB"
 
 
 def _looks_like_records(spec: Spec) -> bool:

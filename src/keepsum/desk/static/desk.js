@@ -34,11 +34,11 @@
       if (typed && again.setSelectionRange) again.setSelectionRange(...typed);
     }
   };
-  const fetched = async (address, options) => {
+  const fetched = async (address, options) => {  // what was answered, as a text, and where from; null if nothing was
     try {
       const answer = await fetch(address, { credentials: "same-origin", ...options });
       if (answer.status === 403) throw new Error("refused");
-      return answer;
+      return { text: await answer.text(), url: answer.url };
     } catch (error) {
       if (error.name !== "AbortError") say("The page has ended, or this window may not use it any more. Start keepsum app again.");
       return null;
@@ -53,7 +53,7 @@
       method: "POST", body: new URLSearchParams(new FormData(form)), signal: sending.signal,
     });
     if (!answer) return;
-    show(await answer.text(), answer.url);
+    show(answer.text, answer.url);
   };
 
   // -- uploads ------------------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@
     });
     if ($("upload")) $("upload").hidden = true;
     if (!answer) return;
-    const said = await answer.json();
+    const said = JSON.parse(answer.text);
     if (said.problem) say(said.problem);
     else location.assign(said.to);
   };
@@ -82,7 +82,7 @@
       asking = new AbortController();
       const answer = await fetched(`${base}/margin?epsilon=${encodeURIComponent(epsilon)}`, { signal: asking.signal });
       if (!answer) return;
-      const found = await answer.json();
+      const found = JSON.parse(answer.text);
       if (!document.contains(place)) return;
       place.classList.remove("old");
       $("typical").textContent = found.typical === undefined ? "–" : `±${found.typical.toLocaleString("en")}`;
@@ -131,10 +131,10 @@
     polling = setTimeout(async () => {
       const answer = await fetched(`${base}/progress`);
       if (!answer || !$("progress")) return;
-      const found = await answer.json();
+      const found = JSON.parse(answer.text);
       if (found.done) {
         const page = await fetched(location.href.split("#")[0]);
-        if (page) show(await page.text());
+        if (page) show(page.text);
         return;
       }
       if ($("stage").textContent !== found.stage) $("stage").textContent = found.stage;
