@@ -172,7 +172,7 @@ def test_pinned_cells_are_red_at_once(show):
     assert "pinned" in page.locator("td", has=page.locator(".pick[data-cell='3']")).get_attribute("class")
 
 
-def test_the_margin_moves_with_the_slider(show):
+def test_the_margin_moves_with_the_slider(show, desk):
     page = show()
     page.locator("#example-children").click()
     go(page, "Privacy")
@@ -183,10 +183,12 @@ def test_the_margin_moves_with_the_slider(show):
     until(page, lambda: page.locator("#typical").inner_text() != before)
     assert float(page.locator("#epsilon").input_value()) < 1
     epsilon = page.locator("#epsilon").input_value()
-    page.locator("#slider").blur()
+    until(page, lambda: desk.draft.spec.mechanism.epsilon == epsilon)
     settled(page)
+    assert page.evaluate("document.activeElement.id") == "slider"
     page.reload()
     assert page.locator("#epsilon").input_value() == epsilon
+    assert page.locator("#said").inner_text() == ""  # no change was made from an old version
 
 
 def test_a_wrong_epsilon_is_told_at_its_field(show):
@@ -273,6 +275,17 @@ def test_hostile_categories_are_shown_as_text(show):
     go(page, "Keep")
     assert page.locator("tbody bdi", has_text=evil).count() == 1
     assert page.locator("img").count() == 0
+
+
+def test_quick_changes_all_count(show, desk):
+    page = show()
+    page.locator("#example-counties").click()
+    page.locator(".fixes button").first.click()
+    page.wait_for_selector(".trouble", state="detached")
+    go(page, "Keep")
+    page.evaluate("for (const box of document.querySelectorAll('input[name=margin]')) if (!box.checked) box.click()")
+    until(page, lambda: len(desk.draft.spec.keep.margins) == page.locator("input[name=margin]").count() > 3)
+    assert page.locator("#said").inner_text() == ""
 
 
 # -- everybody can use it ---------------------------------------------------------------------------

@@ -45,15 +45,31 @@
     }
   };
 
-  let sending = null;
+  // One form at a time: what changes meanwhile is sent after the answer, from the version that the answer has.
+  let busy = false, pending = null, applying = 0;
   const apply = async (form) => {
-    if (sending) sending.abort();
-    sending = new AbortController();
-    const answer = await fetched(form.action, {
-      method: "POST", body: new URLSearchParams(new FormData(form)), signal: sending.signal,
-    });
-    if (!answer) return;
-    show(answer.text, answer.url);
+    clearTimeout(applying);
+    pending = form;
+    if (busy) return;
+    busy = true;
+    while (pending) {
+      const sent = pending;
+      pending = null;
+      const answer = await fetched(sent.action, { method: "POST", body: new URLSearchParams(new FormData(sent)) });
+      if (!answer) break;
+      if (pending && document.contains(pending)) {
+        const { version } = new DOMParser().parseFromString(answer.text, "text/html").body.dataset;
+        for (const field of document.querySelectorAll("input[name=version]")) field.value = version;
+      } else {
+        pending = null;
+        show(answer.text, answer.url);
+      }
+    }
+    busy = false;
+  };
+  const applySoon = (form) => {  // a slider that is moved by keys changes many times a second
+    clearTimeout(applying);
+    applying = setTimeout(() => document.contains(form) && apply(form), 250);
   };
 
   // -- uploads ------------------------------------------------------------------------------------------------------
@@ -145,7 +161,7 @@
 
   const begin = () => {
     for (const form of document.querySelectorAll("form[data-live]")) {
-      form.addEventListener("change", () => apply(form));
+      form.addEventListener("change", (event) => (event.target.id === "slider" ? applySoon(form) : apply(form)));
       form.addEventListener("submit", (event) => { event.preventDefault(); apply(form); });
     }
     for (const form of document.querySelectorAll("form[data-once]")) {
