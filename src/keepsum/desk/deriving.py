@@ -145,7 +145,8 @@ class Stages:
 
     def look(self, draft: Draft, upto: str) -> tuple[Look, bool]:
         """What is known up to a stage, and whether that is all that can be."""
-        keys, made = draft.keys(), {}
+        keys = draft.keys()
+        made: dict[str, Any] = {}
         with self._lock:
             for stage in STAGES[: STAGES.index(upto) + 1]:
                 key, value = self._last.get(stage, (b"", None))

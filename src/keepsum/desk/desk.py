@@ -22,6 +22,7 @@ from keepsum.sources.uploads import Upload
 from keepsum.specs.spec import Charged, Noise, Output, Source, Spec
 
 PATIENCE = 1.5  # seconds that a page waits for what it shows, before it shows progress instead
+LONGEST = 60  # seconds that an upload waits for the columns of its file
 STALE = (
     "This page was out of date, because the draft was changed elsewhere, so nothing was changed now. This is the draft "
     "as it is: please try again."
@@ -104,7 +105,7 @@ class Desk:
         """Propose the column of counts, where a name or a single column of whole numbers says which it is."""
         from keepsum.specs.count_columns import likely_columns
 
-        look = self.look(COLUMNS)
+        look = self.look(COLUMNS, LONGEST)
         with self._lock:
             draft = self._state.draft
             if look.header is None or draft is None or draft.spec.source.count is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from keepsum.desk.deriving import READY, Look
+from keepsum.desk.deriving import PLAN, READY, Look
 from keepsum.specs.proposals import Proposal, accepted, proposals_for
 from keepsum.specs.spec import Spec
 from keepsum.tables.records import subject_of
@@ -31,6 +31,9 @@ def fixes_for(look: Look, spec: Spec) -> list[Fix]:
     if problem is not None and problem.finding is not None:
         rows = {axis: _list(labels) for axis, labels in (spec.source.drop_rows or {}).items()}
         return [_of(proposal) for proposal in proposals_for(problem.finding, rows)]
+    if problem is not None and problem.stage == PLAN and "loss per person" in problem.message:
+        unit = replace(spec.mechanism, per_person=None)
+        return [Fix("Make epsilon the loss of a unit of distance", lambda spec: replace(spec, mechanism=unit))]
     if problem is not None and problem.stage == READY:
         return [*_about_pinned(look, spec), *_about_delta(problem.message, spec)]
     return _about_loss(look, spec)

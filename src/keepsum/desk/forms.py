@@ -177,7 +177,7 @@ def noise(spec: Spec, form: Form, levels: Sequence[tuple[str, ...]]) -> Spec:
         raise InputError("The noise must be one of those on the page. Load it again.")
     person = one(form, "reading", "person") == "person"
     epsilon = one(form, "epsilon") or None
-    focus = {}
+    focus: dict[str, Any] = {}
     for k, axes in enumerate(levels):
         weight = one(form, f"focus-{k}")
         if weight and weight != "0":

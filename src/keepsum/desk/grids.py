@@ -6,13 +6,14 @@ nothing before a release, made-up noise in a preview, and released counts after 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.accuracy.disclosure import Bounds
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 
@@ -63,9 +64,27 @@ class Shown:
 
     values: IntArray | None = None
     margins: IntArray | None = None
-    pinned: frozenset[int] = frozenset()
-    bounded: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    chosen: frozenset[int] = frozenset()
+    pinned: IntArray | None = None
+    bounds: Bounds | None = None
+
+    def on(self, cells: IntArray) -> _Known:
+        """What is known of some cells."""
+        known = _Known()
+        if self.pinned is not None:
+            known.pinned.update(np.intersect1d(cells, self.pinned).tolist())
+        if self.bounds is not None:
+            here = np.flatnonzero(np.isin(self.bounds.cells, cells))
+            for k in here.tolist():
+                known.bounded[int(self.bounds.cells[k])] = int(self.bounds.low[k]), int(self.bounds.high[k])
+        return known
+
+
+@dataclass
+class _Known:
+    """Cells of a page that the kept totals determine, and those that they bound, with the bounds."""
+
+    pinned: set[int] = field(default_factory=set)
+    bounded: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def kept_axes(kept: Invariants | None) -> list[frozenset[str]]:
@@ -90,6 +109,7 @@ def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) ->
     place = np.full((last - first, len(labels)), -1, dtype=np.int64)
     on_page = np.flatnonzero((row_of >= first) & (row_of < last))
     place[row_of[on_page] - first, column_of[on_page]] = on_page
+    known = shown.on(on_page)
     rows_kept = _is_kept(domain, down, margins)
     column_kept = across is not None and _is_kept(domain, [across], margins)
     projected = domain.project(down)
@@ -102,7 +122,7 @@ def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) ->
         rows.append(
             GridRow(
                 [(str(named[axis]), by_axis[axis]) for axis in down],
-                [None if cell < 0 else _cell(domain, int(cell), shown) for cell in place[k].tolist()],
+                [None if cell < 0 else _cell(domain, int(cell), shown, known) for cell in place[k].tolist()],
                 total,
             )
         )
@@ -137,22 +157,20 @@ def _sums(values: IntArray | None, place: IntArray, height: int) -> Any:
     return sums
 
 
-def _cell(domain: Domain, cell: int, shown: Shown) -> GridCell:
+def _cell(domain: Domain, cell: int, shown: Shown, known: _Known) -> GridCell:
     text = "" if shown.values is None else signed(int(shown.values[cell]))
     small = "" if shown.margins is None else f"±{int(shown.margins[cell]):,}"
     marks, title = ["cell"], ""
-    if cell in shown.pinned:
+    if cell in known.pinned:
         marks.append("pinned")
         text, title = text or "exact", "determined by the kept totals: published without noise"
-    elif cell in shown.bounded:
-        low, high = shown.bounded[cell]
+    elif cell in known.bounded:
+        low, high = known.bounded[cell]
         marks.append("bounded")
         text, title = text or f"{low:,}–{high:,}", f"the kept totals alone show that it is from {low:,} to {high:,}"
     elif shown.values is None:
         marks.append("blank")
         text = "±"
-    if cell in shown.chosen:
-        marks.append("chosen")
     return GridCell(cell, text, small, " ".join(marks), f"{domain.name(cell)}{f': {title}' if title else ''}")
 
 

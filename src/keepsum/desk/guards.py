@@ -186,7 +186,7 @@ async def _all_of(receive: Receive) -> bytes | None:
         message = await receive()
         if message["type"] != "http.request":
             return None
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > MOST_FORM_BYTES:
             return None
         if not message.get("more_body", False):

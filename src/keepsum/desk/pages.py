@@ -58,13 +58,14 @@ class Pages:
             done = self.desk.finished
             if done is None:
                 return None
-            shown = Shown(done.drawn.table.counts, done.accuracy.margins, frozenset(done.plan.pinned.tolist()))
+            shown = Shown(done.drawn.table.counts, done.accuracy.margins, done.plan.pinned)
             return grid_of(done.drawn.table.domain, done.plan.invariants, page, shown)
         if look.table is None or step not in ("keep", "preview"):
             return None
-        pinned = views.pinned_of(look)
+        pinned = None if look.plan is None else look.plan.pinned
+        bounds = None if look.measured is None else look.measured.bounds
         if step == "keep":
-            return grid_of(look.table.domain, look.kept, page, Shown(None, None, pinned, views.bounded_of(look)))
+            return grid_of(look.table.domain, look.kept, page, Shown(None, None, pinned, bounds))
         if look.plan is None or look.measured is None:
             return None
         from keepsum.sampling.core.rng import rng

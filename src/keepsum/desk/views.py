@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from keepsum.desk.deriving import Look
+from keepsum.desk.deriving import COLUMNS, KEPT, PLAN, TABLE, Look
 from keepsum.desk.desk import Desk
 from keepsum.desk.examples import EXAMPLES
 from keepsum.desk.fixes import fixes_for
@@ -75,7 +73,7 @@ def _problem(desk: Desk, step: str, look: Look) -> dict[str, Any] | None:
         "step": where,
         "title": TITLES[where],
         "here": where == step,
-        "field": about[0][1] if about else "",
+        "field": about[0][1] if about and look.problem.stage in (COLUMNS, TABLE, KEPT, PLAN) else "",
     }
 
 
@@ -192,7 +190,8 @@ def keep_view(desk: Desk, look: Look) -> dict[str, Any]:
         return {"margins": [], "pinned": 0, "bounded": [], "sets": []}
     domain, keep = table.domain, draft.spec.keep
     ticked = {domain.closure(_known(domain, margin)) for margin in keep.margins or []}
-    pinned, bounds = look.plan.pinned if look.plan else [], look.measured.bounds if look.measured else None
+    pinned: Any = [] if look.plan is None else look.plan.pinned
+    bounds = None if look.measured is None else look.measured.bounds
     return {
         "margins": [
             {
@@ -364,16 +363,3 @@ def _result(desk: Desk) -> dict[str, Any]:
         "note": done.note,
         "released": done.drawn.certificate.released,
     }
-
-
-def bounded_of(look: Look) -> dict[int, tuple[int, int]]:
-    """The bounded cells with their ranges."""
-    if look.measured is None:
-        return {}
-    bounds = look.measured.bounds
-    return {int(c): (int(low), int(high)) for c, low, high in zip(bounds.cells, bounds.low, bounds.high, strict=True)}
-
-
-def pinned_of(look: Look) -> frozenset[int]:
-    """The pinned cells."""
-    return frozenset() if look.plan is None else frozenset(np.asarray(look.plan.pinned).tolist())
