@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import zipfile
 from pathlib import Path
@@ -96,6 +97,55 @@ def test_a_large_loss_has_its_fix_as_a_button():
     assert (desk.draft.spec.mechanism.epsilon, desk.draft.spec.mechanism.per_person) == ("1", True)
 
 
+def test_an_estimated_delta_has_its_fixes_as_buttons():
+    browser, desk = opened()
+    cells = itertools.product(range(3), repeat=4)
+    rows = [",".join([*(f"{axis}{k}" for axis, k in zip("abcd", cell, strict=True)), "25"]) for cell in cells]
+    browser.upload("t.csv", "\n".join(["a,b,c,d,n", *rows]).encode())
+    browser.form("/keep", {"margin": ["0,1", "1,2", "2,3", "0,3"]})
+    browser.form("/privacy", {"epsilon": "1", "reading": "unit", "kind": "laplace"})
+    browser.page("/release")
+    page = browser.page("/privacy")
+    assert "Sampling adds delta" in page
+    assert "<button>Use Gaussian noise, which is drawn exactly</button>" in page
+    assert re.search("<button>Accept delta 0[.]\\d+</button>", page)
+    assert desk.draft.spec.output.accept_delta is None
+    browser.form("/fix", {"number": "0"}, "privacy")
+    assert desk.draft.spec.mechanism.kind == "gaussian"
+    assert "Released" in release(browser)
+
+
+def test_records_are_counted_by_what_is_declared():
+    browser, _ = opened()
+    people = [f"p{k % 40},{'fm'[k % 2]},{k % 90}" for k in range(200)]
+    browser.upload("people.csv", "\n".join(["id,sex,age", *people]).encode())
+    roles = {"rows": "records", "role-0": "unit", "role-1": "axis", "role-2": "axis", "most": "2"}
+    page = browser.form("/table", roles)
+    assert "trouble" in page
+    browser.form("/categories", {"axis": "sex", "labels": "f\nm"})
+    page = browser.form("/categories", {"axis": "age", "bins": "0, 18, 65,"})
+    assert "6 cells" in page
+    assert "trouble" not in page
+    browser.form("/keep", {"margin": "0"})
+    assert "Released" in release(browser)
+    certificate = ks.Certificate.from_json(released_files(browser)["certificate.json"])
+    assert (certificate.records.unit, certificate.records.max_rows_per_unit) == ("id", 2)
+    assert (
+        "must" in re.findall('class="said">(.*?)<', browser.form("/categories", {"axis": "sex", "labels": "f\nf"}))[0]
+    )
+
+
+def test_a_loss_per_person_needs_to_know_whose_the_records_are():
+    browser, desk = opened()
+    browser.form("/example", {"name": "people"})
+    browser.form("/table", {"rows": "records", "role-0": "out", "role-1": "axis", "role-2": "axis", "role-3": "axis"})
+    page = browser.page("/privacy")
+    assert "A loss per person must count a person&#39;s records" in page
+    browser.form("/fix", {"number": "0"}, "privacy")
+    assert desk.draft.spec.mechanism.per_person is None
+    assert "A loss per person" not in browser.page("/privacy")
+
+
 def test_pinned_cells_are_accepted_or_kept_less():
     browser, desk = opened()
     browser.upload("t.csv", b"place,sex,n\na,f,3\na,m,4\nb,f,9\n")
@@ -120,7 +170,7 @@ def test_an_error_is_at_its_field():
     assert 'id="problem-epsilon">Epsilon must be' in page
     browser.upload("t.csv", b"place,sex,a,b\nx,f,1,2\n")
     page = browser.page("/table")
-    assert "The column of counts must be named" in page
+    assert 'id="problem-count">The column of counts must be named' in page
 
 
 def test_what_the_shell_refuses_is_refused_in_the_same_words(tmp_path):

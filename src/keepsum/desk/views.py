@@ -68,6 +68,8 @@ def _problem(desk: Desk, step: str, look: Look) -> dict[str, Any] | None:
     where = step_of_problem(look)
     sections = SECTIONS[where]
     about = keys_about(look.problem.message, desk.draft.spec, sections)
+    if "column of counts must be named" in look.problem.message:  # of which nothing is said yet
+        about = [("source", "count")]
     return {
         "message": desk.say(look.problem.message),
         "step": where,
