@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import itertools
 import re
@@ -84,6 +85,128 @@ def test_a_column_of_numbers_has_its_fixes_as_buttons():
     browser.form("/fix", {"number": "1"})
     assert desk.draft.spec.axes.names == ["place", "year"]
     assert "6 cells" in browser.page("/table")
+
+
+def test_an_encoding_and_a_sheet_have_their_fixes_as_buttons(tmp_path):
+    import openpyxl
+
+    browser, desk = opened()
+    browser.upload("t.csv", "région,n\nÎle,5\nsud,9\n".encode("windows-1252"))
+    assert "Read it as windows-1252" in browser.page("/table")
+    assert "2 cells" in browser.form("/fix", {"number": "0"})
+    assert desk.draft.spec.source.encoding == "windows-1252"
+    book = openpyxl.Workbook()
+    for name in ("notes", "counts"):
+        sheet = book.create_sheet(name)
+        for row in (("place", "n"), ("a", 3), ("b", 4)):
+            sheet.append(row)
+    book.remove(book["Sheet"])
+    book.save(tmp_path / "b.xlsx")
+    browser.upload("b.xlsx", (tmp_path / "b.xlsx").read_bytes())
+    assert "Read the sheet counts" in browser.page("/table")
+    assert "2 cells" in browser.form("/fix", {"number": "1"})
+    assert (desk.draft.spec.source.sheet, desk.draft.spec.source.count) == ("counts", "n")
+
+
+def test_a_bomb_is_refused_in_a_sentence(monkeypatch):
+    """A megabyte that unpacks to a gigabyte; memory is what a small machine has."""
+    monkeypatch.setattr("keepsum._memory.available", lambda: 10**9)
+    browser, _ = opened()
+    bomb = gzip.compress(bytes(2 * 10**8), mtime=0)
+    browser.upload("t.csv.gz", bomb)
+    assert "must fit in memory" in browser.page("/table")
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", bytes(2 * 10**8))
+    browser.upload("t.xlsx", sink.getvalue())
+    page = browser.page("/table")
+    assert "trouble" in page
+    assert "should not have" not in page
+
+
+def test_the_end_waits_for_a_release_that_is_being_drawn(monkeypatch, tmp_path):
+    import threading
+
+    from keepsum.desk import desk as module
+
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10)
+    browser, desk = opened(ledger=str(tmp_path / "ledger.db"))
+    browser.form("/example", {"name": "children"})
+    browser.page("/release")
+    gate, begun, real = threading.Event(), threading.Event(), module.draw_charged
+
+    def slow(*given):
+        begun.set()
+        gate.wait()
+        return real(*given)
+
+    monkeypatch.setattr(module, "draw_charged", slow)
+    browser.post("/release", {"version": str(desk.version)})
+    assert begun.wait()
+    desk.stop()  # has no effect on it
+    ending = threading.Thread(target=desk.close)
+    ending.start()
+    assert ending.is_alive()
+    gate.set()
+    ending.join()
+    assert desk.finished is not None
+    assert [spend.outcome for spend in ledger.spends()] != []
+    assert len(ledger.spends()) == 1
+
+
+def test_a_release_that_fails_after_it_was_charged_says_so(monkeypatch, tmp_path):
+    from keepsum.releasing.release import Prepared
+
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10)
+    browser, _ = opened(ledger=str(tmp_path / "ledger.db"))
+    browser.form("/example", {"name": "children"})
+
+    def fail(*_):
+        raise RuntimeError("count 12345")
+
+    browser.page("/release")
+    monkeypatch.setattr(Prepared, "draw", fail)
+    page = browser.form("/release", {})
+    assert "The release failed: " in page
+    assert "stays charged" in page
+    assert "12345" not in page
+    assert len(ledger.spends()) == 1
+
+
+def test_two_tabs_that_ask_at_once_both_get_their_pages():
+    import threading
+
+    browser, _ = opened()
+    browser.form("/example", {"name": "children"})
+    pages = {}
+    tabs = [
+        threading.Thread(target=lambda step=step: pages.__setitem__(step, browser.page(f"/{step}")))
+        for step in ("keep", "privacy", "preview", "release")
+    ]
+    for tab in tabs:
+        tab.start()
+    for tab in tabs:
+        tab.join()
+    assert 'class="total kept"' in pages["keep"]
+    assert "±" in pages["privacy"]
+    assert "The law of the noise" in pages["preview"]
+    assert 'id="go"' in pages["release"]
+
+
+@pytest.mark.audit
+def test_a_million_cells_are_shown_page_by_page():
+    browser, _ = opened()
+    rows = [f"s{c // 25},c{c},a{a},{s},{(c * 7 + a * 3) % 90}" for c in range(2500) for a in range(200) for s in "fm"]
+    browser.upload("big.csv", "\n".join(["state,county,age,sex,n", *rows]).encode())
+    browser.page("/table")
+    assert "1,000,000 cells" in browser.form("/fix", {"number": "0"})
+    page = browser.form("/keep", {"margin": "0"})
+    assert len(page) < 200_000
+    assert "Rows 1 to 100 of 500,000" in page
+    assert "Rows 399,901 to 400,000 of 500,000" in browser.page("/keep?page=4000")
+    page = release(browser)
+    assert "Released" in page
+    assert len(page) < 200_000
 
 
 def test_a_large_loss_has_its_fix_as_a_button():

@@ -40,7 +40,7 @@ class State:
 
     draft: Draft | None = None
     version: int = 0
-    deriving: Job | None = None
+    deriving: dict[tuple[int, str], Job] = field(default_factory=dict)  # by version and stage, what is at work
     releasing: Job | None = None
     finished: Finished | None = None
     given_up: set[int] = field(default_factory=set)  # versions whose work was stopped
@@ -99,16 +99,16 @@ class Desk:
         with self._lock:
             self._replace(Draft(upload, _complete(own, self._charged), self._state.version + 1))
         if spec is None:
-            self._guess()
+            self.guess()
 
-    def _guess(self) -> None:
+    def guess(self) -> None:
         """Propose the column of counts, where a name or a single column of whole numbers says which it is."""
         from keepsum.specs.count_columns import likely_columns
 
         look = self.look(COLUMNS, LONGEST)
         with self._lock:
             draft = self._state.draft
-            if look.header is None or draft is None or draft.spec.source.count is not None:
+            if look.header is None or draft is None or draft.spec.source.count or draft.spec.records.by:
                 return
             count = likely_columns(look.header).count
             if count is not None:
@@ -144,8 +144,8 @@ class Desk:
     def _replace(self, draft: Draft) -> None:
         state = self._state
         state.draft, state.version = draft, state.version + 1
-        if state.deriving is not None:
-            state.deriving.stop()
+        for job in state.deriving.values():
+            job.stop()
 
     # -- what follows from it -----------------------------------------------------------------------
 
@@ -158,15 +158,25 @@ class Desk:
             look, complete = self._stages.look(draft, upto)
             if complete or version in self._state.given_up:
                 return look
-            job = self._worker.start(Job(lambda job: self._stages.make(draft, upto, job)))
-            if self._state.deriving is not None:
-                self._state.deriving.stop()
-            self._state.deriving = job
-        if job.wait(patience):
-            look, _ = self._stages.look(draft, upto)
-            return look if job.problem is None else Look(look.made, Problem(upto, job.problem))
-        look, _ = self._stages.look(draft, upto)
-        return Look(look.made, look.problem, job)
+            job = self._job(draft, version, upto)
+        ended = job.wait(patience)
+        look, complete = self._stages.look(draft, upto)
+        if not ended:
+            return Look(look.made, look.problem, job)
+        if job.problem is not None:
+            return Look(look.made, Problem(upto, job.problem))
+        if not complete and version != self.version:  # another tab has changed the draft meanwhile
+            return self.look(upto, patience)
+        return look
+
+    def _job(self, draft: Draft, version: int, upto: str) -> Job:
+        """The work on a draft up to a stage: several who ask for the same share it."""
+        deriving = self._state.deriving
+        for key in [key for key, job in deriving.items() if job.is_done]:
+            del deriving[key]
+        if (version, upto) not in deriving:
+            deriving[version, upto] = self._worker.start(Job(lambda job: self._stages.make(draft, upto, job)))
+        return deriving[version, upto]
 
     def peek(self) -> Look:
         """What is known of the draft without any work."""
@@ -176,8 +186,10 @@ class Desk:
     def stop(self) -> None:
         """Stop the work in the background; the draft stays as it is, and is not worked on until it changes."""
         with self._lock:
-            if self._state.deriving is not None and not self._state.deriving.is_done:
-                self._state.deriving.stop()
+            running = [job for job in self._state.deriving.values() if not job.is_done]
+            for job in running:
+                job.stop()
+            if running:
                 self._state.given_up.add(self._state.version)
 
     def resume(self) -> None:
@@ -193,7 +205,8 @@ class Desk:
     @property
     def progress(self) -> Job | None:
         """The work in progress."""
-        jobs = (self._state.releasing, self._state.deriving)
+        with self._lock:
+            jobs = [self._state.releasing, *self._state.deriving.values()]
         return next((job for job in jobs if job is not None and not job.is_done), None)
 
     # -- the release --------------------------------------------------------------------------------
@@ -221,7 +234,8 @@ class Desk:
                     job.note = STAYS_CHARGED if charged else None
                     raise
                 finally:
-                    self._stages.forget(READY)  # what is left of a budget has changed
+                    if self.ledger is not None:
+                        self._stages.forget(READY)  # what is left of the budget has changed
                 finish(drawn, ready.prepared, draft.spec, version, job, self._keep)
 
             state.releasing = self._worker.start(Job(work, stoppable=False))

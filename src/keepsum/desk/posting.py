@@ -114,7 +114,9 @@ class Posting:
                 raise InputError("This way out is not there any more. Load the page again.")
             return fixes[int(number)].change(spec)
 
-        return self._changing(forms.one(form, "step"), form, change)
+        answer = self._changing(forms.one(form, "step"), form, change)
+        self.desk.guess()  # a file whose sheet or encoding is known by now has columns
+        return answer
 
     def stop(self, form: Form = FORM) -> Response:
         """Stop the work in the background."""
