@@ -107,7 +107,9 @@ def downloaded(page: Any, folder: Path) -> Path:
 
 def on(page: Any) -> Any:
     """The next step, by its button."""
+    address = page.locator("#next").get_attribute("href")
     page.locator("#next").click()
+    page.wait_for_url(f"**{address}")
     return settled(page)
 
 

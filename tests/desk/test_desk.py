@@ -173,6 +173,15 @@ def test_a_release_that_fails_after_it_was_charged_says_so(monkeypatch, tmp_path
     assert len(ledger.spends()) == 1
 
 
+def test_what_a_step_asks_for_is_no_error_yet():
+    browser, _ = opened()
+    browser.upload("t.csv", CHILDREN)
+    page = browser.page("/keep")
+    assert "Tick at least one total." in page
+    assert "--keep-file" not in page
+    assert "No total is ticked yet." in browser.page("/release")
+
+
 def test_two_tabs_that_ask_at_once_both_get_their_pages():
     import threading
 

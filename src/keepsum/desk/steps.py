@@ -35,10 +35,16 @@ def steps_of(desk: Desk, look: Look) -> list[Step]:
     steps = []
     for number, (name, title) in enumerate(TITLES.items(), 1):
         state, words = found[name]
-        if name == problem and draft is not None:
+        if name == problem and draft is not None and not is_asked(desk, look):
             state, words = "open", "something to settle"
         steps.append(Step(name, number, title, state, words))
     return steps
+
+
+def is_asked(desk: Desk, look: Look) -> bool:
+    """Whether what is missing is what its step asks for, so that nothing is wrong yet: no total is ticked."""
+    keep = None if desk.draft is None else desk.draft.spec.keep
+    return look.problem_at(KEPT) is not None and keep is not None and not (keep.margins or keep.total or keep.subset)
 
 
 def step_of_problem(look: Look) -> str:

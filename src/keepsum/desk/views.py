@@ -11,7 +11,7 @@ from keepsum.desk.desk import Desk
 from keepsum.desk.examples import EXAMPLES
 from keepsum.desk.fixes import fixes_for
 from keepsum.desk.forms import AXIS, COUNTS, NESTED, OUT, RECORDS, UNIT, WITH, WITHIN
-from keepsum.desk.steps import SECTIONS, TITLES, step_of_problem, steps_of
+from keepsum.desk.steps import SECTIONS, TITLES, is_asked, step_of_problem, steps_of
 from keepsum.specs.places import keys_about
 from keepsum.specs.spec import Spec
 
@@ -75,6 +75,7 @@ def _problem(desk: Desk, step: str, look: Look) -> dict[str, Any] | None:
         "step": where,
         "title": TITLES[where],
         "here": where == step,
+        "is_asked": is_asked(desk, look),
         "field": about[0][1] if about and look.problem.stage in (COLUMNS, TABLE, KEPT, PLAN) else "",
     }
 
