@@ -8,8 +8,10 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -104,3 +106,47 @@ def test_what_is_missing_is_named(monkeypatch, capsys):
     assert "The page needs uvicorn, which is not installed. Install it with: pip install 'keepsum[web]'" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+def test_the_browser_is_opened_through_a_file_of_its_owner(monkeypatch):
+    """Command lines are for all users of a machine to read, so the link must not be on one."""
+    from keepsum.desk import opening
+
+    asked = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(opening.webbrowser, "open", asked.append)
+    with opening.opened("http://127.0.0.1:1/x/?token=secret") as file:
+        while not asked:
+            time.sleep(0.01)
+        assert asked == [file.as_uri()]
+        assert "secret" not in asked[0]
+        assert "token=secret" in file.read_text(encoding="utf-8")
+        assert file.parent.stat().st_mode & 0o077 == 0
+    assert not file.exists()
+
+
+def test_no_browser_takes_the_terminal(monkeypatch):
+    from keepsum.desk import opening
+
+    monkeypatch.setattr(opening.sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(opening.webbrowser, "open", lambda _: pytest.fail("opened"))
+    with opening.opened("http://127.0.0.1:1/x/?token=secret") as file:
+        assert file is None
+
+
+def test_the_first_interrupt_does_not_lose_a_release():
+    from keepsum.desk.serving import NOT_TAKEN, _signals
+
+    server, said = SimpleNamespace(should_exit=False), []
+    for taken, interrupts in ((True, 1), (False, 2)):
+        server.should_exit = False
+        desk = SimpleNamespace(finished=SimpleNamespace(is_taken=taken))
+        with _signals(server, desk, said.append):
+            for k in range(interrupts):
+                assert not server.should_exit
+                signal.raise_signal(signal.SIGINT)
+                assert len(said) == (0 if taken else 1), k
+        assert server.should_exit
+    assert said == [NOT_TAKEN]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -49,12 +50,13 @@ def page(
 
     listening = listen(port)
     desk = Desk(ledger, dataset, in_shell_terms)
+    with ExitStack() as stack:
 
-    def ready(link: str) -> None:
-        typer.echo(f"Open {link}")
-        if not no_browser:
-            import webbrowser
+        def ready(link: str) -> None:
+            typer.echo(f"Open {link}")
+            if not no_browser:
+                from keepsum.desk.opening import opened
 
-            webbrowser.open(link)
+                stack.enter_context(opened(link))
 
-    serve(desk, listening, ready, note)
+        serve(desk, listening, ready, note)
