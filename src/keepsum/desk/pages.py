@@ -8,7 +8,7 @@ from typing import Any
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from keepsum.desk import views
+from keepsum.desk import table_views, views
 from keepsum.desk.deriving import MARGINS, READY, TABLE, Look
 from keepsum.desk.desk import Desk
 from keepsum.desk.grids import Grid, Shown, grid_of, signed
@@ -17,8 +17,8 @@ from keepsum.desk.guards import Guard
 # How far a draft is worked out for the page of each step.
 UPTO = {"table": TABLE, "keep": MARGINS, "privacy": MARGINS, "preview": READY, "release": READY}
 VIEWS: dict[str, Callable[[Desk, Look], dict[str, Any]]] = {
-    "table": views.table_view,
-    "keep": views.keep_view,
+    "table": table_views.table_view,
+    "keep": table_views.keep_view,
     "privacy": views.privacy_view,
     "preview": views.preview_view,
     "release": views.release_view,
