@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments import beyond, children, circles, counties, tables, theory
+from experiments import beyond, children, circles, counties, levels, tables, theory
 from experiments.cache import Cache
 from experiments.claims import AGREES, DISAGREES, NOT_RUN, Claim, as_table, explanations
 from experiments.setting import Section, Setting
@@ -42,7 +42,8 @@ def sections(setting: Setting) -> list[Section]:
     first, small = circles.run(setting)
     second, more = children.run(setting)
     third, _ = counties.run(setting)
-    return [first, second, third, theory.run(setting, small + more), beyond.run(setting), tables.run(setting)]
+    theoretical = theory.run(setting, small + more)
+    return [first, second, third, theoretical, beyond.run(setting), tables.run(setting), levels.run(setting)]
 
 
 def results(setting: Setting, parts: Sequence[Section]) -> str:

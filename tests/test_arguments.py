@@ -56,6 +56,7 @@ OPTIONS = """
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
     encoding sheet structure ledger budget per_person simultaneous constant margin of cell_share
+    epsilon_per_person cell_weight
 """.split()  # noqa: SIM905
 
 
@@ -154,6 +155,9 @@ class Calls:
             (ks.Laplace.per_person, {"epsilon": 1, "norm": "l1", "shares": {"a": 1}, "cell_share": 2}),
             (ks.Gaussian, {"epsilon": 1, "delta": "1e-6", "calibration": "zcdp"}),
             (lambda rho: ks.Gaussian(rho=rho), {"rho": 1}),
+            (lambda **named: ks.Gaussian(rho=1, **named), {"focus": {"a": 1}}),
+            (lambda **named: ks.Gaussian(rho=1, **named), {"shares": {"a": 1}, "cell_share": 2}),
+            (lambda **named: ks.Gaussian.per_person(rho=1, **named), {"shares": {"a": 1}, "cell_share": 2}),
             (lambda sigma: ks.Gaussian(sigma=sigma), {"sigma": 1}),
             (ks.plan, {"invariants": keep, "mechanism": laplace, "max_rows_per_unit": 1}),
             (plan.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
@@ -168,6 +172,13 @@ class Calls:
                 {"invariants": keep, "mechanism": laplace, "margin": 9, "level": 0.95, "of": "typical"}
                 | {"max_rows_per_unit": 1},
             ),
+            (
+                ks.share_budget,
+                {"domain": domain, "levels": ["a"], "epsilon_per_person": 1, "weights": {"a": 2}, "cell_weight": 1}
+                | {"keep": [[]], "max_rows_per_unit": 1},
+            ),
+            (lambda axes: ks.share_budget(domain, [axes], 1), {"axes": ("a",)}),
+            (ks.share_budget(domain, ["a"], 1).curve, {"level": 0}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
             (plan.with_convergence, {"shown": None}),
             (plan.over, {"domain": domain}),
@@ -179,7 +190,7 @@ class Calls:
             (ks.release, {"table": table, "keep": ["a"], "mechanism": laplace, "accept_pinned": (), "rng": source}),
             (released.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
             (released.to_frame, {"backend": "pandas", "level": 0.95, "simultaneous": False}),
-            (released.interval, {"query": 0, "level": 0.95}),
+            (released.interval, {"query": 0, "level": 0.95, "simultaneous": False}),
             (released.difference, {"first": 0, "second": {"a": "y"}, "level": 0.95}),
             (released.ratio, {"numerator": 0, "denominator": {"a": "y"}, "level": 0.95}),
             (released.share, {"part": 0, "whole": {"a": "x"}, "level": 0.95}),
@@ -247,7 +258,8 @@ class Calls:
             (ks.baselines.projected_laplace, {"invariants": keep, "epsilon": 1, "size": 2, "rng": source}),
             (
                 ks.baselines.topdown_like,
-                {"counts": [1, 2, 3, 4], "invariants": keep, "epsilon": 1, "size": 2, "rng": source},
+                {"counts": [1, 2, 3, 4], "invariants": keep, "epsilon": 1, "size": 2, "rng": source}
+                | {"focus": {("a", "b"): 1}},
             ),
             (
                 ks.mcmc.metropolis,

@@ -21,6 +21,7 @@ from keepsum.accounting.cost import Cost
 from keepsum.accounting.total import Total
 from keepsum.cli.app import run
 from keepsum.privacy.distance import Distance
+from report.undrawn import without_figures
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "guide.md").read_text(encoding="utf-8")
@@ -45,7 +46,8 @@ def files(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("files")
-def test_commands_run_and_the_certificate_reads_as_shown(capfd):
+def test_commands_run_and_the_certificate_reads_as_shown(capfd, monkeypatch):
+    without_figures(monkeypatch)
     (steps,) = blocks("sh")
     for command in steps.splitlines():
         program, *arguments = shlex.split(command)
@@ -203,6 +205,7 @@ def test_a_large_epsilon_is_warned_of(capfd):
     assert "Keepsum warns you above 10" in FLAT
 
 
+@pytest.mark.audit
 def test_sums_without_negative_counts_are_biased():
     means = {name: f"{found.mean():.0f}" for name, found in pictures.sums().items()}
     assert pictures.true_sum() == 50
@@ -215,13 +218,16 @@ def test_sums_without_negative_counts_are_biased():
 # -- pictures and links -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", pictures.FIGURES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.audit] if name == "curve" else []) for name in pictures.FIGURES]
+)
 def test_figures_are_drawn(name, tmp_path):
     few = {"noise": {"draws": 1000}, "negative": {"releases": 5}}
     pictures.save(pictures.FIGURES[name](**few.get(name, {})), tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.audit
 def test_the_report_is_photographed(need, tmp_path):
     need("chromium")
     pictures.report(tmp_path / "report.png")

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keepsum.accuracy.budget_shares import BudgetShares
     from keepsum.accuracy.curve import AccuracyCurve
     from keepsum.accuracy.margins import Accuracy
     from keepsum.errors import (
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from keepsum.facade.objects import Certificate, Plan, Release
     from keepsum.facade.reading import read_release
     from keepsum.facade.records import tabulate
+    from keepsum.facade.sharing import share_budget
     from keepsum.facade.targets import accuracy_curve, mechanism_for
     from keepsum.lattice import Lattice
     from keepsum.ledger.budget import Budget
@@ -60,6 +62,7 @@ __all__ = [
     "AccuracyCurve",
     "Budget",
     "BudgetError",
+    "BudgetShares",
     "CategoriesFromDataWarning",
     "Certificate",
     "DataError",
@@ -95,11 +98,13 @@ __all__ = [
     "read_table",
     "release",
     "rng",
+    "share_budget",
     "tabulate",
     "verify",
 ]
 
 _HOMES = {
+    "keepsum.accuracy.budget_shares": ("BudgetShares",),
     "keepsum.accuracy.curve": ("AccuracyCurve",),
     "keepsum.accuracy.margins": ("Accuracy",),
     "keepsum.errors": (
@@ -122,6 +127,7 @@ _HOMES = {
     "keepsum.facade.objects": ("Certificate", "Plan", "Release"),
     "keepsum.facade.reading": ("read_release",),
     "keepsum.facade.records": ("tabulate",),
+    "keepsum.facade.sharing": ("share_budget",),
     "keepsum.facade.targets": ("accuracy_curve", "mechanism_for"),
     "keepsum.lattice": ("Lattice",),
     "keepsum.ledger.budget": ("Budget",),

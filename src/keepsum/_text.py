@@ -31,6 +31,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def percent(level: float) -> str:
+    """A level in percent with every digit that it has, so that nothing but 1 is shown as certain.
+
+    >>> percent(0.95), percent(0.57), percent(1 - 1e-8), percent(1 - 1e-15)
+    ('95%', '57%', '99.999999%', '99.9999999999999%')
+    """
+    return f"{(100 * Decimal(repr(float(level)))).normalize():f}%"
+
+
 def type_of(value: object) -> str:
     """The type of a value, without its contents.
 

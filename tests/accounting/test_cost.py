@@ -77,7 +77,7 @@ def test_what_is_not_measured_has_no_cost():
         {"epsilon": ONE, "rho": ONE},
         {"epsilon": 0.5},
         {"epsilon": Fraction(0)},
-        {"rho": ONE, "norm": "l1"},
+        {"rho": ONE, "norm": "l1", "stated": (ONE, Fraction(1, 2))},
         {"epsilon": ONE, "norm": "l3"},
         {"epsilon": ONE, "stated": (ONE, Fraction(1, 2))},
         {"rho": ONE, "stated": (ONE, ONE)},

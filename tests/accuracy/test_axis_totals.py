@@ -76,3 +76,17 @@ def test_two_way_tables(level):
         "by x1: exact",
         "grand total: exact",
     ]
+
+
+def test_kept_pairs_of_axes_are_listed_too():
+    """Next to the axes themselves; a grand total that is kept is listed once, and last."""
+    domain = ks.Domain({"region": ["N", "S"], "race": ["a", "b", "c"], "sex": ["f", "m"]})
+    kept = ks.Invariants.margins(domain, [["region", "race"], []])
+    made = ks.plan(kept, ks.Laplace(1))
+    assert [str(totals) for totals in axis_totals(made, 0.95)] == [
+        "by region: exact",
+        "by race: exact",
+        f"by sex: typical ±{made.noise.interval({'sex': 'm'})[1]}, the sum of 6 counts",
+        "by region and race: exact",
+        "grand total: exact",
+    ]

@@ -170,5 +170,72 @@ def test_the_logarithm_of_a_chance_contains_the_focus():
     assert plan.noise.log_pmf([1, 0, -1, 0], constant=False) == pytest.approx(-3)
     assert plan.noise.log_pmf([1, -1, 0, 0], constant=False) == pytest.approx(-2)
     assert plan.noise.log_pmf([1, 0, 0, 0], constant=False) == -np.inf
-    with pytest.raises(ks.InputError, match="without a focus"):
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+def test_chances_of_all_noise_add_up_to_one(domain, keep, focus):
+    plan = plan_of(domain, keep, focus)
+    logs = plan.noise.log_pmf(BOX)
+    assert np.exp(logs).sum() == pytest.approx(1, abs=1e-5)
+    assert np.exp(logs[BOX[:, 0] == 1]).sum() == pytest.approx(plan.noise.pmf(0, 1), abs=1e-6)
+
+
+def test_chances_of_all_noise_where_a_focus_concerns_some_regions_only():
+    """The total of county c is kept: its cells have noise, to which the focus adds nothing."""
+    domain = ks.Domain({"county": ["a", "b", "c"], "sex": ["f", "m"]})
+    kept = ks.Invariants.subsets(6, [[0, 1, 2, 3], [4, 5]]).over(domain)
+    noise = ks.plan(kept, ks.Laplace(1, focus={"county": "1/2"})).noise
+    a, b, c, d = (np.indices((31,) * 4) - 15).reshape(4, -1)
+    vectors = np.stack([a, b, c, -a - b - c, d, -d], axis=1)
+    assert np.exp(noise.log_pmf(vectors)).sum() == pytest.approx(1, abs=1e-5)
+    assert noise.log_pmf([0, 0, 0, 0, 1, 0]) == -np.inf
+
+
+def test_a_constant_is_not_known_where_there_is_no_sampler():
+    plan = plan_of(PLACES, [], {"state": "1/100000"})
+    with pytest.raises(ks.InputError, match="constant=False"):
         plan.noise.log_pmf([0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("keep", [[], [["a"]]])
+def test_totals_that_cross_are_simulated_and_kept_ones_have_no_noise(keep):
+    """Variances of cells and totals against an enumeration of the law, within what so many draws allow."""
+    domain = ks.Domain({"a": [0, 1], "b": [0, 1]})
+    focus = {"b": "1/2"} if keep else {"a": "1/3", "b": "1/2"}
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(1, focus=focus))
+    weights = np.exp(plan.noise.log_pmf(BOX, constant=False))
+    for query, vector in ((0, [1, 0, 0, 0]), ({"b": 1}, [0, 1, 0, 1]), ({"a": 0}, [1, 1, 0, 0])):
+        law, true = plan.noise.law(query), float(weights @ (BOX @ vector) ** 2 / weights.sum())
+        if keep and query == {"a": 0}:
+            assert (law.variance, law.basis) == (0.0, "exact")
+            continue
+        assert law.basis == "estimated"
+        assert law.variance == pytest.approx(true, rel=6 * (5 / law.draws) ** 0.5)
+    found = plan.accuracy()
+    assert [row.axes for row in found.levels] == [level.axes for level in plan.mechanism.focus]
+    assert min(row.accuracy.margins.min() for row in found.levels) > 0
+    assert plan.accuracy(simultaneous=True).margins.max() >= found.margins.max()
+    totals = domain.marginal_index(("a",))
+    assert (sum_accuracy(plan.blocks, totals, 2, 0.9, False).margins > 0).all() == (not keep)
+
+
+@pytest.mark.parametrize(
+    ("domain", "keep", "focus"), [*CASES, (PAIRS, [], {"county": 1, "sex": 1}), (PAIRS, [["sex"]], {"county": 1})]
+)
+def test_gaussian_queries_have_the_law_with_the_focus(domain, keep, focus):
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Gaussian(rho="1/10", focus=focus))
+    box = BOX[~(BOX @ plan.invariants.coefficients.toarray().T).any(axis=1)]
+    exponent = 0.1 * (box**2).sum(axis=1)
+    for level in plan.mechanism.focus:
+        total = domain.marginal_index(level.axes)
+        sums = np.stack([box[:, total == number].sum(axis=1) for number in set(total.tolist())], axis=1)
+        exponent = exponent + float(level.weight) * (sums**2).sum(axis=1)
+    chances = np.exp(-exponent) / np.exp(-exponent).sum()
+    for query in ([1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 0], [2, -1, 0, 1]):
+        values = box @ np.array(query)
+        variance, law = float(chances @ values**2), plan.noise.law(query)
+        error = np.sqrt((chances @ values**4 - variance**2) / law.draws) if law.basis == "estimated" else 0.0
+        assert law.variance == pytest.approx(variance, rel=1e-6, abs=6 * error)
+        low, high = plan.noise.interval(query)
+        true = next(m for m in range(100) if chances[np.abs(values) <= m].sum() >= 0.95)
+        assert true <= high == -low <= true + 1

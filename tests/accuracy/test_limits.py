@@ -79,7 +79,7 @@ def test_margins_do_not_depend_on_what_was_asked_before():
     assert later.accuracy(0.99).margins.tolist() == alone.accuracy(0.99).margins.tolist()
 
 
-@pytest.mark.parametrize("sigma", ["0.02", "0.1", "0.2"])
+@pytest.mark.parametrize("sigma", ["0.02", *(pytest.param(sigma, marks=pytest.mark.audit) for sigma in ("0.1", "0.2"))])
 def test_gaussian_noise_that_is_all_but_0(sigma):
     plan = ks.plan(ks.Invariants.subsets(1002, [range(1000)]), ks.Gaussian(sigma=sigma))
     query = [1, 1, 2, 2, 2] + [0] * 995 + [3, 0]
@@ -95,7 +95,7 @@ def test_the_bound_of_gaussian_noise_is_the_best_of_its_kind():
     assert bound.end(8.0) == pytest.approx((2 * 8.0 * 7500) ** 0.5)
 
 
-@pytest.mark.parametrize("cell", [FreeGaussian(9999.0), FreeLaplace(1e-4)])
+@pytest.mark.parametrize("cell", [FreeGaussian(9999.0), pytest.param(FreeLaplace(1e-4), marks=pytest.mark.audit)])
 def test_few_cells_of_a_large_region_take_little_memory(cell):
     tracemalloc.start()
     law = sum_law([(RegionPiece(Piece(10**6, ((1, 2),)), cell), 1)], 1)
@@ -107,6 +107,7 @@ def test_few_cells_of_a_large_region_take_little_memory(cell):
     assert law.reach(0.95) == pytest.approx(free.reach(0.95), rel=1e-3)
 
 
+@pytest.mark.audit
 def test_the_variance_of_wide_noise_is_that_of_the_totals():
     assert sum_variance(10**6, 1e-4) == pytest.approx(free_variance(1e-4) * (1 - 1e-6), rel=1e-5)
     assert sum_variance(101, 1.001e-4) == pytest.approx(sum_variance(101, 1e-4) * (1 / 1.001) ** 2, rel=1e-7)

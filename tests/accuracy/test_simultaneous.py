@@ -13,7 +13,11 @@ from keepsum.accuracy import simulation
 
 
 @pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=2), ks.Gaussian(sigma=1)], ids=repr)
-@pytest.mark.parametrize("kept", [[[0, 1, 2]], [[0, 1, 2, 3, 4]], [[0, 1], [2, 3, 4]], []], ids=str)
+@pytest.mark.parametrize(
+    "kept",
+    [[[0, 1, 2]], pytest.param([[0, 1, 2, 3, 4]], marks=pytest.mark.audit), [[0, 1], [2, 3, 4]], []],
+    ids=str,
+)
 def test_against_enumeration(mechanism, kept):
     plan = ks.plan(ks.Invariants.subsets(5, kept), mechanism)
     grid = np.array(list(itertools.product(range(-6, 7), repeat=5)))

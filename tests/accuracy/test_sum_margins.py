@@ -57,6 +57,22 @@ def test_simultaneous_margins_cover_all_totals(kept, mechanism):
     assert both.basis in ("conservative", "estimated")
 
 
+@pytest.mark.parametrize("focus", [{}, {"focus": {"a": "0.5"}}], ids=["no focus", "focus"])
+def test_high_levels_may_be_divided_among_many_totals(focus):
+    """Only the level itself must be one that a computed law is precise enough for, not its part for each total."""
+    domain = ks.Domain({"a": list(map(str, range(200))), "b": ["x", "y"]})
+    plan = ks.plan(ks.Invariants.margins(domain, []), ks.Laplace(epsilon="1", **focus))
+    index = np.arange(400)
+    lower, higher = (sum_accuracy(plan.blocks, index, 400, level, True) for level in (1 - 1e-5, 1 - 1e-8))
+    assert higher.basis == "conservative"
+    assert lower.margins.max() < higher.margins.min() < 2 * lower.margins.min()
+    if not focus:
+        ratio = np.exp(-1.0)
+        assert (2 * ratio ** (higher.margins + 1.0) / (1 + ratio)).sum() <= 1e-8
+    with pytest.raises(ks.InputError, match=r"Level must be at most 0\.999999996 for a computed law"):
+        sum_accuracy(plan.blocks, index, 400, 1 - 1e-9, True)
+
+
 def test_bounds_where_simulating_takes_long(monkeypatch):
     plan = ks.plan(*BY_MIXTURE)
     index = np.arange(plan.size) % 3

@@ -52,6 +52,11 @@ def focus() -> ks.Release:
     return ks.release(table, [[]], mechanism)
 
 
+def crossed() -> ks.Release:
+    """A focus on both margins of a table with the grand total kept, and margins of error that are simulated."""
+    return ks.release(grid(4, 3, 2), [[]], ks.Laplace(epsilon="0.5", focus={"age": "0.1", "place": "0.2"}))
+
+
 def gaussian() -> ks.Release:
     """Gaussian noise for an epsilon and a delta, under two-way margins of a cube."""
     keep = [["age", "place"], ["age", "work"], ["place", "work"]]
@@ -184,6 +189,7 @@ SAMPLES = {
         margins,
         hierarchy,
         focus,
+        crossed,
         gaussian,
         tight,
         zcdp,

@@ -121,8 +121,8 @@ def test_a_target_in_words(run):
     shown = words(run("accuracy", *BASE, "--target-moe", "9"))
     value = float(ks.mechanism_for(KEEP, ks.Laplace(1), 9).epsilon)
     assert shown.startswith(
-        f"Target a typical 95% margin of error of at most ±9 Epsilon {value}: the smallest of three digits that "
-        f"reaches it; at {round(value - 0.001, 3)} the margin is ±10 To use it pass --epsilon {value} to keepsum plan"
+        f"Target a typical 95% margin of error of at most ±9 per cell Epsilon {value}: the smallest of three digits "
+        f"that reaches it; at {round(value - 0.001, 3)} the margin is ±10 To use it pass --epsilon {value} to keepsum"
     )
     assert "simulated" not in shown
     simulated = words(run("accuracy", *BASE, "--keep", "county", "--target-moe", "9", "--target", "largest"))
@@ -131,6 +131,11 @@ def test_a_target_in_words(run):
     little = words(run("accuracy", *BASE, "--target-moe", "1", "--level", "0.9999"))
     assert "Warning The per-person loss is epsilon" in little
     assert "this gives little protection" in little
+    wide = words(run("accuracy", *BASE, "--target-moe", "1000000"))
+    margin = int(ks.plan(KEEP, ks.Laplace("1e-4")).accuracy().typical)
+    assert (
+        f"Epsilon 0.0001: the smallest of three digits at which noise can be drawn; its margin is ±{margin:,} To use it"
+    ) in wide
 
 
 def test_a_spec(run, tmp_path):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
-from keepsum.cli import app
 from keepsum.report.embedding import MOST_CELLS
 from keepsum.report.nist import as_markdown
 from keepsum.report.page import Names
@@ -58,9 +57,9 @@ def test_a_page_in_the_folder_of_a_release(run, tmp_path):
     assert (tmp_path / "out" / "nist-800-226.md").read_text() == as_markdown(certificate)
 
 
-def test_a_page_beside_a_table_with_its_margins(run, tmp_path):
-    assert run(*RELEASE, "r.csv").returncode == 0
-    done = run("report", "r.csv", "r.certificate.json", "--margins", "m.csv", "--level", "0.9", "--json")
+def test_a_page_beside_a_table_with_its_margins(inside, tmp_path):
+    assert inside(*RELEASE, "r.csv").returncode == 0
+    done = inside("report", "r.csv", "r.certificate.json", "--margins", "m.csv", "--level", "0.9", "--json")
     assert json.loads(done.stdout) == {
         "report": "r.report.html",
         "margins": "m.csv",
@@ -72,14 +71,14 @@ def test_a_page_beside_a_table_with_its_margins(run, tmp_path):
         rows = list(csv.DictReader(file))
     margins = ks.read_release(tmp_path / "r.csv").accuracy(0.9).margins.tolist()
     assert [int(row["margin_90"]) for row in rows] == margins
-    done = run("report", "r.certificate.json", "-o", "page.htm")
+    done = inside("report", "r.certificate.json", "-o", "page.htm")
     assert done.stdout.decode().split()[1::2] == ["page.htm", "page.registry.json", "page.nist-800-226.md"]
     assert "keepsum verify r.csv" in (tmp_path / "page.htm").read_text()
 
 
-def test_what_is_wrong_is_told_in_one_sentence(run, tmp_path):
-    assert run(*RELEASE, "out/").returncode == 0
-    assert run(*RELEASE, "r.csv").returncode == 0
+def test_what_is_wrong_is_told_in_one_sentence(inside, tmp_path):
+    assert inside(*RELEASE, "out/").returncode == 0
+    assert inside(*RELEASE, "r.csv").returncode == 0
     (tmp_path / "there.html").write_text("mine")
     for options, words in (
         (["none/"], "there is none"),
@@ -92,19 +91,19 @@ def test_what_is_wrong_is_told_in_one_sentence(run, tmp_path):
         (["out/", "--margins", "r.csv", "--force"], "must not replace a file of a release"),
         (["out/", "--level", "1.5"], "Level must lie between 0 and 1"),
     ):
-        assert words in refused(run("report", *options))
+        assert words in refused(inside("report", *options))
     assert (tmp_path / "there.html").read_text() == "mine"
     assert names(tmp_path / "out") == {"table.csv", "certificate.json"}
-    assert run("report", "out/", "-o", "there.html", "--force").returncode == 0
+    assert inside("report", "out/", "-o", "there.html", "--force").returncode == 0
 
 
-def test_only_a_release_that_verifies_has_a_report(run, tmp_path):
-    assert run(*RELEASE, "r.csv", "--seed", "1").returncode == 0
-    assert "fails: randomness" in refused(run("report", "r.csv"))
-    assert run("report", "r.csv", "--allow-seeded").returncode == 0
+def test_only_a_release_that_verifies_has_a_report(inside, tmp_path):
+    assert inside(*RELEASE, "r.csv", "--seed", "1").returncode == 0
+    assert "fails: randomness" in refused(inside("report", "r.csv"))
+    assert inside("report", "r.csv", "--allow-seeded").returncode == 0
     text = (tmp_path / "r.csv").read_text()
     (tmp_path / "r.csv").write_text(text.replace("Beta,High,", "Beta,High,1"))
-    said = refused(run("report", "r.csv", "-o", "other.html", "--allow-seeded"))
+    said = refused(inside("report", "r.csv", "-o", "other.html", "--allow-seeded"))
     assert "fails: hash (does not match the certificate)" in said
     assert not (tmp_path / "other.html").exists()
 
@@ -127,96 +126,94 @@ def test_the_report_of_a_signed_release_says_who_signed_it(run, tmp_path):
     assert run("verify", "out/", "--key", "key.pub.pem").returncode == 0
 
 
-def test_a_release_with_its_report(run, tmp_path):
-    done = run(*RELEASE, "out/", "--report")
+def test_a_release_with_its_report(inside, tmp_path):
+    done = inside(*RELEASE, "out/", "--report")
     assert done.returncode == 0
     assert done.stdout.decode().endswith(
         "Certificate  out/certificate.json\nReport       out/report.html\nRegistry     out/registry.json\n"
         "NIST         out/nist-800-226.md\n"
     )
     assert hash_in(tmp_path / "out" / "report.html")
-    as_json = json.loads(run(*RELEASE, "r.csv", "--report", "--json").stdout)
+    as_json = json.loads(inside(*RELEASE, "r.csv", "--report", "--json").stdout)
     assert as_json["reports"] == [["r.report.html", "r.registry.json", "r.nist-800-226.md"]]
     own = (tmp_path / "r.report.html").read_text()
-    assert run("report", "r.csv", "-o", "again.html").returncode == 0
+    assert inside("report", "r.csv", "-o", "again.html").returncode == 0
     assert (tmp_path / "again.html").read_text() == own
 
 
 @pytest.mark.parametrize("output", ["out/", "r.csv"])
-def test_a_new_release_leaves_no_old_report_behind(run, tmp_path, output):
+def test_a_new_release_leaves_no_old_report_behind(inside, tmp_path, output):
     page = tmp_path / ("out/report.html" if output == "out/" else "r.report.html")
     margins = page.with_name(page.name.replace("report.html", "margins.csv"))
-    assert run(*RELEASE, output, "--report").returncode == 0
-    assert run("report", output, "--force", "--margins", margins).returncode == 0
-    assert b"already exists" in run(*RELEASE, output).stderr
+    assert inside(*RELEASE, output, "--report").returncode == 0
+    assert inside("report", output, "--force", "--margins", margins).returncode == 0
+    assert b"already exists" in inside(*RELEASE, output).stderr
     assert page.exists()
-    assert run(*RELEASE, output, "--force").returncode == 0
+    assert inside(*RELEASE, output, "--force").returncode == 0
     assert not page.exists()
     assert not margins.exists()
-    assert run(*RELEASE, output, "--force", "--report").returncode == 0
+    assert inside(*RELEASE, output, "--force", "--report").returncode == 0
     assert hash_in(page)
 
 
-def test_a_report_without_its_release_is_not_taken_for_that_of_another(run, tmp_path):
-    assert run(*RELEASE, "r.csv", "--report").returncode == 0
+def test_a_report_without_its_release_is_not_taken_for_that_of_another(inside, tmp_path):
+    assert inside(*RELEASE, "r.csv", "--report").returncode == 0
     (tmp_path / "r.csv").unlink()
     (tmp_path / "r.certificate.json").unlink()
-    assert "'r.report.html' already exists" in refused(run(*RELEASE, "r.csv"))
-    assert run(*RELEASE, "r.csv", "--force").returncode == 0
+    assert "'r.report.html' already exists" in refused(inside(*RELEASE, "r.csv"))
+    assert inside(*RELEASE, "r.csv", "--force").returncode == 0
     assert names(tmp_path) == {"r.csv", "r.certificate.json"}
 
 
-def test_a_release_replaces_no_table_that_only_has_the_name_of_one_of_its_files(run, tmp_path):
+def test_a_release_replaces_no_table_that_only_has_the_name_of_one_of_its_files(inside, tmp_path):
     """Neither another release nor the confidential table, which would be deleted."""
-    assert run(*RELEASE, "r.margins.csv").returncode == 0
-    assert "which has a certificate of its own" in refused(run(*RELEASE, "r.csv", "--force"))
+    assert inside(*RELEASE, "r.margins.csv").returncode == 0
+    assert "which has a certificate of its own" in refused(inside(*RELEASE, "r.csv", "--force"))
     (tmp_path / "c.margins.csv").write_bytes(CHILDREN.read_bytes())
     options = ["--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "-o", "c.csv", "--force"]
-    assert "must not be the confidential table" in refused(run("release", "c.margins.csv", *options))
+    assert "must not be the confidential table" in refused(inside("release", "c.margins.csv", *options))
     assert (tmp_path / "c.margins.csv").read_bytes() == CHILDREN.read_bytes()
 
 
-def test_a_report_cannot_go_with_standard_output(run, tmp_path):
-    said = refused(run(*RELEASE, "-", "--certificate", "r.certificate.json", "--report"))
+def test_a_report_cannot_go_with_standard_output(inside, tmp_path):
+    said = refused(inside(*RELEASE, "-", "--certificate", "r.certificate.json", "--report"))
     assert "Option --report must not be given with --output -" in said
     assert names(tmp_path) == set()
 
 
-def test_nothing_is_released_if_a_report_could_not_be_made(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_nothing_is_released_if_a_report_could_not_be_made(inside, tmp_path, monkeypatch):
     monkeypatch.setattr("keepsum.report.extras.NEEDED", ("not_there",))
-    assert app.run([*map(str, RELEASE), "out/", "--report"]) == 2
-    assert "A report needs not_there, which is not installed. Install it with: pip" in capsys.readouterr().err
+    said = refused(inside(*RELEASE, "out/", "--report"))
+    assert "A report needs not_there, which is not installed. Install it with: pip" in said
     assert names(tmp_path) == set()
 
 
-def test_a_release_whose_report_failed_stands(tmp_path, monkeypatch, capsys):
+def test_a_release_whose_report_failed_stands(inside, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as broken:
         broken.setattr("keepsum.report.writing.write_file", full)
-        assert app.run([*map(str, RELEASE), "out/", "--report"]) == 3
-    said = capsys.readouterr().err
+        done = inside(*RELEASE, "out/", "--report")
+    assert done.returncode == 3
+    said = done.stderr.decode()
     assert "The release is written: 'out/table.csv'" in said
     assert "The report failed: No space left on device. keepsum report makes it from the release" in said
-    assert app.run(["report", "out/"]) == 0
+    assert inside("report", "out/").returncode == 0
 
 
-def test_a_release_that_is_replaced_meanwhile_gets_no_report_of_the_old_one(run, tmp_path, monkeypatch, capsys):
+def test_a_release_that_is_replaced_meanwhile_gets_no_report_of_the_old_one(run, inside, tmp_path, monkeypatch):
     from keepsum.sources.atomic import write_file
 
-    assert run(*RELEASE, "r.csv").returncode == 0
+    assert inside(*RELEASE, "r.csv").returncode == 0
 
     def replaced_first(path: Path, data: bytes, force: bool = False) -> None:
-        assert run(*RELEASE, "r.csv", "--force").returncode == 0
+        if not list(tmp_path.glob("r.*-*")):  # before the first of the files
+            assert run(*RELEASE, "r.csv", "--force").returncode == 0
         write_file(path, data, force)
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("keepsum.report.writing.write_file", replaced_first)
-    assert app.run(["report", "r.csv"]) == 2
-    assert "was replaced by another while its report was made" in capsys.readouterr().err
+    assert "was replaced by another while its report was made" in refused(inside("report", "r.csv"))
     assert names(tmp_path) == {"r.csv", "r.certificate.json"}
 
 
@@ -234,6 +231,7 @@ def test_a_page_without_room_for_all_cells_has_the_margins_beside_it(tmp_path):
     assert ReportFiles.of(tmp_path).margins_of(MOST_CELLS + 1) == tmp_path / "margins.csv"
 
 
+@pytest.mark.usefixtures("inside")
 def test_python_writes_it_too(tmp_path, released):
     path = released.report(tmp_path / "report.html")
     assert path.read_text() == released.report()
@@ -243,21 +241,21 @@ def test_python_writes_it_too(tmp_path, released):
     assert "50% margins of error" in path.read_text()
 
 
-def test_what_a_publisher_filled_in_stays(run, tmp_path):
+def test_what_a_publisher_filled_in_stays(inside, tmp_path):
     """A report that is made again replaces the page, not the work of the publisher."""
-    assert run(*RELEASE, "out/", "--report").returncode == 0
+    assert inside(*RELEASE, "out/", "--report").returncode == 0
     file = tmp_path / "out" / "registry.json"
     document = json.loads(file.read_text())
     document["entry"]["url_slug"] = "children-2026"
     document["entry"]["deployment"]["basic"]["name"] = "Children"
     file.write_text(json.dumps(document))
-    assert run("report", "out/", "--force").returncode == 0
+    assert inside("report", "out/", "--force").returncode == 0
     again = json.loads(file.read_text())
     assert again["entry"]["url_slug"] == "children-2026"
     assert again["entry"]["deployment"]["basic"]["name"] == "Children"
     assert "url_slug" not in again["fill_in"]["required"]
     file.write_text("not an entry")
-    assert run("report", "out/", "--force").returncode == 0
+    assert inside("report", "out/", "--force").returncode == 0
     assert json.loads(file.read_text())["entry"]["url_slug"] is None
 
 

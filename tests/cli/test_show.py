@@ -69,6 +69,7 @@ def test_the_facts_as_json(run, tmp_path):
     ("name", "data", "words"),
     [
         ("none.json", None, "must be a file, and there is none"),
+        ("none", None, "The release 'none' must be a file or the folder of a release, and there is none"),
         ("a.json", b"\xff\xfe", "must follow the schema"),
         ("a.json", b"{}", "must follow the schema"),
         ("a.json", b'{"schema": "keepsum.certificate/9"}', "update Keepsum"),
@@ -157,3 +158,29 @@ def test_a_margin_is_refused_in_one_sentence(run, tmp_path):
     assert done.returncode == 2
     assert b"fails: hash (does not match the certificate), kept totals" in done.stderr
     assert not (tmp_path / "a.csv").exists()
+
+
+def test_a_margin_replaces_no_file_of_a_release(run, tmp_path):
+    """Whether it is in a folder, beside its certificate, or named with one elsewhere; nor does a file of margins."""
+    assert run(*RELEASE, "out/", "--nonnegative").returncode == 0
+    assert run(*RELEASE, "r.csv", "--nonnegative").returncode == 0
+    assert run(*RELEASE, "s.csv").returncode == 0
+    (tmp_path / "s.certificate.json").rename(tmp_path / "other.json")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for release, output in (
+        (["out/"], "out/table.csv"),
+        (["out/"], "out/table.parquet"),
+        (["out/"], "out/table.unbiased.csv"),
+        (["r.csv"], "r.unbiased.csv"),
+        (["r.csv"], "out/table.csv"),
+        (["s.csv", "other.json"], "s.csv"),
+    ):
+        done = run("marginal", *release, "-o", output, "--force")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert f"Output '{output}' must not replace a file of a release." in done.stderr.decode()
+    options = ["--count", "n", "--keep", "county", "--epsilon", "1", "--force", "--margins", "out/table.csv"]
+    done = run("accuracy", *RELEASE[1:2], *options)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Output 'out/table.csv' must not replace a file of a release." in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert run("marginal", "out/", "-o", "out.sums.csv").returncode == 0

@@ -1,14 +1,9 @@
-"""``--output -``: nothing but the table is on standard output, and it is said if that may be incomplete."""
+"""``--output -``: nothing but the table is on standard output."""
 
 import hashlib
 import io
-import json
 import os
-import shutil
-import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,51 +11,9 @@ import pytest
 
 import keepsum as ks
 import keepsum_shell
-from command import KEEPSUM
-from faults import Fork, changes_of, in_shell, interrupt, kill, terminate
-from keepsum.cli import app, releases, standard_output
+from cli.to_stream import COUNTS, DECLARED, TO_STREAM, forked, names, release
+from keepsum.cli import app, preparing
 from keepsum.releasing.release import Prepared
-from support import HANG
-
-COUNTS = "county,age,n\nA,0-17,5\nA,18-64,6\nA,65+,7\nB,0-17,8\nB,18-64,9\nB,65+,10\n"
-DECLARED = ["--count", "n", "--keep", "county", "--epsilon", "0.5"]
-TO_STREAM = ["--output", "-", "--certificate", "r.certificate.json"]
-PIPE_HOLDS = 2**16  # bytes
-SPENT = "If anybody may have seen a part of the table, that was a release"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with the table, in which commands are run."""
-    (tmp_path / "counts.csv").write_text(COUNTS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def release(*more: str, table: str = "counts.csv") -> list[str]:
-    return ["release", table, *DECLARED, "--yes", *more]
-
-
-def names(folder: Path) -> set[str]:
-    """What a command has written."""
-    return {path.name for path in folder.iterdir()} - {"counts.csv", "said.txt", "complaints.txt", "empty"}
-
-
-def forked(arguments: list[str], folder: Path, **options):
-    """Status, output and complaints of a command in a process of its own."""
-    (folder / "empty").mkdir(exist_ok=True)
-    found = Fork(in_shell(arguments, folder / "empty", **options), folder).wait()
-    assert found.error is None, found.error
-    assert "Traceback" not in found.result[2]
-    return found.result
-
-
-def large(folder: Path) -> None:
-    """A table that does not fit into a pipe."""
-    rows = [f"county {k},{age},{k}" for k in range(2_000) for age in ("0-17", "18-64", "65+")]
-    (folder / "large.csv").write_text("\n".join(["county,age,n", *rows]) + "\n")
-    assert (folder / "large.csv").stat().st_size > PIPE_HOLDS
-
 
 # What is written.
 
@@ -140,7 +93,7 @@ def test_a_margin(run, folder):
     assert run(*release("--output", "out.csv")).returncode == 0
     done = run("marginal", "out.csv", "--axes", "county", "--output", "-")
     assert (done.returncode, done.stdout) == (0, b"county,n\nA,18\nB,27\n")
-    assert b"Margin  to standard output" in done.stderr
+    assert b"Marginal  to standard output" in done.stderr
     refused = run("marginal", "out.csv", "--output", "-", "--json")
     assert (refused.returncode, refused.stdout) == (2, b"")
     status, _, complaints = forked(["marginal", "out.csv", "--output", "-"], folder, stdout="/dev/full")
@@ -218,12 +171,15 @@ def test_not_over_the_confidential_table(run, folder):
 @pytest.mark.parametrize("target", ["counts.csv", "r.certificate.json", "r.unbiased.csv"])
 def test_not_redirected_to_a_file_of_its_own(folder, target):
     before = b"" if target != "counts.csv" else COUNTS.encode()
-    with (folder / target).open("ab") as stream:
-        done = subprocess.run(
-            [KEEPSUM, *release(*TO_STREAM, "--force")], stdout=stream, stderr=subprocess.PIPE, check=False, timeout=HANG
-        )
-    assert done.returncode == 2
-    assert f"Standard output must not be redirected to '{target}'".encode() in done.stderr
+
+    def start(arguments):
+        """As a shell does for ``>>``."""
+        os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
+        return app.run(arguments)
+
+    status, _, complaints = forked(release(*TO_STREAM, "--force"), folder, start=start)
+    assert status == 2
+    assert f"Standard output must not be redirected to '{target}'" in complaints
     assert (folder / target).read_bytes() == before
 
 
@@ -252,7 +208,7 @@ def test_nobody_listens(folder, monkeypatch):
 
 def test_a_reader_who_leaves_before_the_draw(folder, monkeypatch):
     """The pipe is looked at again once everything is shown and confirmed."""
-    monkeypatch.setattr(releases, "check_free", lambda *_: None)  # the first look sees a reader
+    monkeypatch.setattr(preparing, "check_free", lambda *_: None)  # the first look sees a reader
     status, _, complaints = forked(release(*TO_STREAM), folder, stdout="broken")
     assert status == 2
     assert "Guarantee " in complaints
@@ -264,17 +220,11 @@ def test_a_reader_who_leaves_before_the_draw(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 1)])
-def test_the_question_is_on_standard_error(folder, answer, status):
+def test_the_question_is_on_standard_error(commands, folder, answer, status):
     """The library for prompts prints the last character of a question to standard output."""
     ours, theirs = os.openpty()
     os.write(ours, answer)
-    done = subprocess.run(
-        [KEEPSUM, "release", "counts.csv", *DECLARED, *TO_STREAM],
-        stdin=theirs,
-        capture_output=True,
-        check=False,
-        timeout=HANG,
-    )
+    done = commands.run("release", "counts.csv", *DECLARED, *TO_STREAM, cwd=folder, stdin=theirs)
     os.close(ours)
     os.close(theirs)
     assert done.returncode == status
@@ -284,121 +234,3 @@ def test_the_question_is_on_standard_error(folder, answer, status):
     else:
         assert done.stdout.startswith(b"county,age,n\nA,0-17,")
         assert names(folder) == {"r.certificate.json"}
-
-
-# The table cannot be written completely.
-
-
-def test_a_full_disk(folder):
-    status, _, complaints = forked(release(*TO_STREAM), folder, stdout="/dev/full")
-    assert status == 3
-    assert "The table on standard output may be incomplete: No space left on device." in complaints
-    assert "Its certificate is written: 'r.certificate.json'." in complaints
-    assert SPENT in complaints
-    assert "othing was released" not in complaints
-    assert "Released " not in complaints
-    assert ks.Certificate.from_json((folder / "r.certificate.json").read_bytes())
-    assert names(folder) == {"r.certificate.json"}
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_who_leaves(folder, unbuffered):
-    """As ``| head -1`` does."""
-    large(folder)
-    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
-    with (folder / "complaints.txt").open("wb") as complaints:
-        arguments = release(*TO_STREAM, table="large.csv")
-        process = subprocess.Popen([KEEPSUM, *arguments], stdout=subprocess.PIPE, stderr=complaints, env=environment)
-        assert process.stdout.readline() == b"county,age,n\n"
-        process.stdout.close()
-        assert process.wait(timeout=HANG) == 3
-    last = (folder / "complaints.txt").read_text().splitlines()[-1]
-    assert last.startswith("keepsum: The table on standard output may be incomplete: standard output was closed.")
-    assert SPENT in last
-    assert names(folder) == {"large.csv", "r.certificate.json"}
-
-
-def test_stopped_while_the_reader_waits(folder):
-    """A process that is told to end does so, although nobody reads on: nothing is left in a buffer."""
-    large(folder)
-    with (folder / "complaints.txt").open("wb") as complaints:
-        arguments = release(*TO_STREAM, table="large.csv")
-        process = subprocess.Popen([KEEPSUM, *arguments], stdout=subprocess.PIPE, stderr=complaints, bufsize=0)
-        assert process.stdout.read(1) == b"c"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=HANG) == 3
-        process.stdout.close()
-    last = (folder / "complaints.txt").read_text().splitlines()[-1]
-    assert "may be incomplete: the command was stopped. Its certificate is written" in last
-
-
-def test_a_stream_that_takes_little_at_a_time(monkeypatch):
-    class Slow(io.RawIOBase):
-        taken = b""
-
-        def writable(self):
-            return True
-
-        def write(self, data):
-            self.taken += bytes(data[:3])
-            return min(3, len(data))
-
-    slow = Slow()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BufferedWriter(slow)))
-    with standard_output.reserved():
-        standard_output.deliver(COUNTS.encode())
-        assert slow.taken == COUNTS.encode()
-        monkeypatch.setattr(Slow, "write", lambda *_: None)
-        with pytest.raises(BlockingIOError, match="does not wait"):
-            standard_output.deliver(b"more")
-
-
-# Signals and processes that are killed.
-
-
-def test_a_signal_at_each_change_on_disk(folder):
-    """Stopped with nothing written, or a certificate and the sentence that the table may be incomplete."""
-    place = folder / "place"
-    place.mkdir()
-    arguments = release("--output", "-", "--certificate", f"{place}/r.certificate.json")
-    assert app.run(release("--output", "warm.csv")) == 0  # so that forks have everything loaded
-    seen = []
-    for turn, moment in enumerate(changes_of(in_shell(arguments, place), place)):
-        for path in place.iterdir():
-            path.unlink()
-        fault, stopped = ((interrupt, 130), (terminate, 143))[turn % 2]
-        status, said, complaints = Fork(in_shell(arguments, place), place, moment, fault).wait().result
-        assert "Traceback" not in complaints
-        assert said == ""
-        seen.append((place / "r.certificate.json").exists())
-        assert status == (3 if seen[-1] else stopped)
-        assert ("may be incomplete: the command was stopped" if seen[-1] else "nothing was released") in complaints
-        assert len(list(place.iterdir())) == seen[-1]
-    assert set(seen) == {False, True}
-
-
-def test_killed_while_a_certificate_is_replaced(folder, capsys):
-    place = folder / "place"
-    place.mkdir()
-    arguments = release("--output", "-", "--certificate", f"{place}/r.certificate.json")
-    assert app.run([*arguments, "--nonnegative"]) == 0
-    old = {path.name: path.read_bytes() for path in place.iterdir()}
-    assert set(old) == {"r.certificate.json", "r.unbiased.csv"}
-    work = in_shell([*arguments, "--force"], place)
-    restored = 0
-    for moment in changes_of(work, place):
-        shutil.rmtree(place)
-        place.mkdir()
-        for name, data in old.items():
-            (place / name).write_bytes(data)
-        Fork(work, place, moment, kill).wait()
-        capsys.readouterr()
-        assert app.run(arguments) == 2  # puts back what has to be
-        errors = capsys.readouterr().err
-        restored += "the old one was restored" in errors
-        assert "already exists" in errors
-        now = {path.name: path.read_bytes() for path in place.iterdir() if not path.name.startswith(".")}
-        if now != old:
-            assert set(now) == {"r.certificate.json"}
-            assert json.loads(now["r.certificate.json"])["postprocessing"] == []
-    assert restored

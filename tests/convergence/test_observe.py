@@ -55,6 +55,7 @@ def fresh(plan):
     return plan
 
 
+@pytest.mark.audit
 def test_before_and_after(fresh):
     assert fresh.guarantee.sampling == "estimated"
     assert fresh.convergence is None
@@ -304,6 +305,7 @@ def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
         choice.chain.log_cap = cap
 
 
+@pytest.mark.audit
 def test_too_few_steps_are_predicted(table):
     plan = ks.plan(table.keep(*CYCLE), ks.Laplace(epsilon=1))
     (choice,) = plan.samplers

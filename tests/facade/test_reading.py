@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -218,3 +219,20 @@ def test_the_table_in_a_folder_stands_for_its_release(tmp_path, name):
     assert ks.read_release(other).certificate != release.certificate
     with pytest.raises(ks.InputError, match="there is none"):
         ks.read_release(tmp_path / "out" / "another.csv")
+
+
+def test_simultaneous_intervals_of_queries():
+    """Those of cells are those of a frame, all others follow from them, and kept totals are exact."""
+    table = ks.Table.from_array([[50, 60, 70], [80, 90, 99]], axes={"place": ["a", "b"], "age": list("xyz")})
+    release = ks.release(table, keep=["place"], mechanism=ks.Laplace(1), rng=ks.rng(seed=19))
+    frame = release.to_frame("pandas", level=0.9, simultaneous=True)
+    cells = [release.interval(cell, 0.9, simultaneous=True) for cell in range(6)]
+    assert cells == list(zip(frame["count_low"], frame["count_high"], strict=True))
+    assert all(high - low > np.subtract(*release.interval(0, 0.9)[::-1]) for low, high in cells)
+    low, high = release.interval({"age": "x"}, 0.9, simultaneous=True)
+    assert (low, high) == (cells[0][0] + cells[3][0], cells[0][1] + cells[3][1])
+    assert release.interval([2, 0, 0, -1, 0, 0], 0.9, simultaneous=True) == (
+        2 * cells[0][0] - cells[3][1],
+        2 * cells[0][1] - cells[3][0],
+    )
+    assert release.interval({"place": "a"}, 0.9, simultaneous=True) == (180, 180)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from keepsum.accounting.composition import compose
 from keepsum.accounting.conversion import epsilon_of
@@ -74,6 +75,7 @@ def true_delta(allows: Allows) -> float:
     return float(np.interp(0.0, GRID, value))
 
 
+@pytest.mark.audit
 def test_a_budget_limits_adaptive_choices_and_the_smallest_of_several_rules_does_not():
     assert true_delta(by_the_budget) <= float(DELTA)
     assert true_delta(by_the_smallest) > 1.5 * float(DELTA)

@@ -216,6 +216,7 @@ def test_rows_kept_and_not_kept_are_tables_apart(ledger):
     assert ROWS.domain == TABLE.domain
 
 
+@pytest.mark.audit
 def test_further_totals_give_no_budget_back(tmp_path):
     """They may make the longest changes impossible, so that one person is nearer; what was spent stays spent."""
     domain = ks.Domain({"x": list("abcde")})

@@ -35,6 +35,19 @@ CASES = [
     (TOWNS, [["region"]], {"state": "1/5"}),
 ]
 
+TABLE = ks.Domain({"a": [0, 1], "b": [0, 1, 2]})
+CROSSING = [
+    (TABLE, [], {"a": "1/3", "b": "1/5"}),
+    (TABLE, [], {"a": "1/3", "b": "1/5", (): "1/7"}),
+    (TABLE, [[]], {"a": "1/3", "b": "1/5"}),
+    (TABLE, [["a"]], {"b": "1/5"}),
+    (TABLE, [["b"]], {"a": "1/3"}),
+    (PLACES, [], {"county": "1/3", "sex": "1/5"}),
+    (PLACES, [["county"]], {"sex": "1/3"}),
+    (PLACES, [["sex"]], {"county": "1/3"}),
+    (PLACES, [["state"]], {"county": "1/3", ("state", "sex"): "1/5"}),
+]
+
 
 def loss(plan: ks.Plan, z: np.ndarray) -> Fraction:
     """epsilon |z|_1 + sum of epsilon_g |z(g)|, straight from the definition."""
@@ -62,7 +75,7 @@ def dearest(vectors: list, takes: int, gives: set[int]) -> Fraction | None:
     return max((cost for n, cost in fitting if n == shortest), default=None)
 
 
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
 def test_distances_are_those_of_the_definition(domain, keep, focus):
     plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
     vectors = short_vectors(plan)
@@ -75,6 +88,7 @@ def test_distances_are_those_of_the_definition(domain, keep, focus):
         assert plan.mechanism.loss(attribute.any_value).epsilon == max(max(row) for row in costs)
         assert plan.mechanism.loss(attribute.other_value).epsilon == max(min(row) for row in costs)
         assert attribute.any_value.exact
+        assert attribute.other_value.exact
     through = []
     for i in np.flatnonzero([any(z[i] for _, _, z in vectors) for i in range(plan.size)]).tolist():
         shortest = min(n for n, _, z in vectors if z[i])
@@ -97,7 +111,32 @@ def test_changes_within_a_total_are_those_of_the_definition(domain, keep, focus)
         assert found is None or plan.mechanism.loss(found).epsilon == max(costs)
 
 
-@pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
+@pytest.mark.parametrize(("domain", "keep", "focus"), CROSSING)
+def test_changes_within_a_total_that_crosses_are_bounded(domain, keep, focus):
+    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
+    vectors = short_vectors(plan)
+    for level, found in zip(plan.mechanism.focus, plan.distances.within_levels, strict=True):
+        total = domain.marginal_index(level.axes)
+        pairs = [(i, j) for i in range(plan.size) for j in range(plan.size) if i != j and total[i] == total[j]]
+        costs = [cost for cost in (dearest(vectors, i, {j}) for i, j in pairs) if cost is not None]
+        stated = None if found is None else plan.mechanism.loss(found).epsilon
+        assert (stated is None) == (not costs)
+        assert stated is None or (stated == max(costs) if found.exact else stated >= max(costs))
+
+
+def test_bounds_of_totals_that_cross_are_attained_or_labelled():
+    """Two rows of two columns: what one row's vector changes, the other's can only undo or repeat."""
+    domain = ks.Domain({"a": [0, 1], "b": [0, 1]})
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"]]), ks.Laplace("1/2", focus={"b": "1/5"}))
+    vectors = short_vectors(plan)
+    for attribute in plan.attributes:
+        codes = domain.codes(attribute.axis)
+        costs = [dearest(vectors, i, set(np.flatnonzero(codes != codes[i]).tolist())) for i in range(4)]
+        stated = plan.mechanism.loss(attribute.any_value).epsilon
+        assert stated == max(costs) if attribute.any_value.exact else stated >= max(costs)
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), CASES + CROSSING)
 def test_bounds_are_stated_where_there_are_too_many_pairs(monkeypatch, domain, keep, focus):
     exact = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace("1/2", focus=focus))
     stated = exact.guarantee.person_epsilon
@@ -147,3 +186,50 @@ def test_a_person_of_several_records_counts_as_often():
     plan = ks.plan(ks.Invariants.margins(PLACES, []), ks.Laplace("1/2", focus={"county": 1}), max_rows_per_unit=3)
     assert plan.guarantee.person_epsilon == 9
     assert plan.distances.within_levels[0].length == 6
+
+
+def test_the_nearest_value_is_not_exact_where_a_change_to_a_farther_one_may_cost_less():
+    """A move in each of two rows that undo each other in both columns changes four counts, and no focused total."""
+    domain = ks.Domain({"a": ["p", "q"], "b": [0, 1], "c": [0, 1, 2, 3]})
+    cells = {("p", 0): 0, ("p", 1): 1, ("q", 0): 2, ("q", 1): 3}
+    domain = domain.without(*({"a": a, "b": b, "c": c} for (a, b), own in cells.items() for c in range(4) if c != own))
+    plan = ks.plan(ks.Invariants.margins(domain, [["a"]]), ks.Laplace("1/20", focus={"b": 1}))
+    vectors, (*_, attribute) = short_vectors(plan), plan.attributes
+    nearest = max(min(dearest(vectors, i, {j}) for j in range(4) if j != i) for i in range(4))
+    assert nearest == Fraction(1, 5)
+    assert plan.mechanism.loss(attribute.other_value).epsilon > nearest
+    assert not attribute.other_value.exact
+
+
+def rho(plan: ks.Plan, z: np.ndarray) -> Fraction:
+    """rho |z|^2 + sum of rho_g z(g)^2, straight from the definition."""
+    domain, total = plan.invariants.domain, plan.mechanism.rho * int((z**2).sum())
+    for level in plan.mechanism.focus:
+        sums = np.bincount(domain.marginal_index(level.axes), weights=z)
+        total += level.weight * int((sums**2).sum())
+    return total
+
+
+def test_a_change_that_only_gives_changes_a_total_as_often():
+    """Under a difference that is kept, both counts grow together, and their total by 2."""
+    domain = ks.Domain({"a": [0, 1]})
+    keep = ks.Invariants.matrix([[1, -1]]).over(domain)
+    plan = ks.plan(keep, ks.Gaussian(rho=1, focus={(): 10}))
+    assert plan.mechanism.loss(plan.person).rho >= rho(plan, np.array([1, 1]))
+    asked = ks.plan(keep, ks.Gaussian.per_person(rho=1, shares={(): 1}))
+    assert rho(asked, np.array([1, 1])) <= 1
+
+
+COAST = ks.Invariants.subsets(6, [[0, 1]], names=["coast"])
+
+
+@pytest.mark.parametrize(
+    "noise", [ks.Laplace("1/2", focus={COAST: "1/10"}), ks.Gaussian(rho="1/2", focus={COAST: "1/10"})]
+)
+def test_the_smallest_change_beside_a_focus_changes_no_focused_total(noise):
+    """Of the cells of a kept total two change, which costs 1; of those of the focused one a single count does."""
+    domain = ks.Domain({"a": [0, 1, 2], "b": [0, 1]})
+    plan = ks.plan(ks.Invariants.subsets(6, [[2, 3, 4, 5]]).over(domain), noise)
+    loss = plan.mechanism.loss(plan.smallest_change)
+    assert (loss.epsilon or loss.rho) == 1 if plan.smallest_change.exact else (loss.epsilon or loss.rho) > 1
+    assert plan.smallest_change.exact == (noise.norm == "l1")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.planning.crossing import KEPT as KEPT_TOTAL
 from keepsum.planning.nested import KEPT
 from keepsum.planning.selection import focused
 
@@ -49,13 +50,84 @@ def test_a_focus_on_cells_apart_from_overlapping_totals():
     assert not plan.person.exact
     noise = plan.sample(200, ks.rng(seed=2))
     assert not (plan.invariants.coefficients @ noise.T).any()
-    with pytest.raises(ks.PlanError, match="under totals that overlap"):
-        ks.plan(kept, ks.Laplace("1/2", focus={("a", "b"): 1}))
+    across = ks.plan(kept, ks.Laplace("1/2", focus={("a", "b"): 1}))  # not a tree, nor a table
+    assert across.blocks.nested is None
+    assert [group.form.kind for group in across.groups] == ["focused"]
+    assert across.person.focused == (across.person.length,)
+
+
+def of_table(table):
+    return table.entries.tolist(), table.rows, table.columns, table.whole
+
+
+def test_totals_that_cross_form_tables():
+    """Rows and columns that are kept, focused, or both; cells of a third axis in one entry."""
+    nested = plan_of(TABLE, [], {"a": 1, "b": 1}).blocks.nested
+    (table,) = nested.tables
+    assert of_table(table) == ([[2] * 3] * 3, ((0,),) * 3, ((1,),) * 3, ())
+    assert (nested.home == -1).all()
+    assert nested.crossed.all()
+    (table,) = plan_of(TABLE, [["a"]], {"b": 1}).blocks.nested.tables
+    assert of_table(table) == ([[2] * 3] * 3, (KEPT_TOTAL,) * 3, ((0,),) * 3, ())
+    (table,) = plan_of(TABLE, [[]], {"a": 1, "b": 1}).blocks.nested.tables
+    assert table.whole is KEPT_TOTAL
+    (table,) = plan_of(TABLE, [], {"a": 1, "b": 1, (): 2}).blocks.nested.tables
+    assert table.whole == (2,)
+    assert table.cells.tolist() == list(range(18))
+    assert table.row.tolist() == np.repeat([0, 1, 2], 6).tolist()
+
+
+def test_tables_beside_trees_and_kept_sums():
+    """In a state of two counties they cross; one of a single county has only those of sexes."""
+    plan = plan_of(PLACES, [["state"]], {"county": 1, ("state", "sex"): 1})
+    assert [group.form.kind for group in plan.groups] == ["nested", "crossed"]
+    nested = plan.blocks.nested
+    assert nested.home.tolist() == [-1] * 4 + [1, 2]
+    assert nested.crossed.tolist() == [True] * 4 + [False] * 2
+    noise = plan.sample(300, ks.rng(seed=3))
+    assert not (plan.invariants.coefficients @ noise.T).any()
+    assert noise.any(axis=0).all()
+    assert plan.accuracy().margins.min() > 0
+
+
+def test_alike_tables_are_one_group():
+    domain = ks.Domain({"place": [0, 1, 2], "a": [0, 1, 2], "b": [0, 1]})
+    plan = plan_of(domain, [["place"]], {("place", "a"): 1, ("place", "b"): 1})
+    (group,) = plan.groups
+    assert (group.form.kind, group.form.shape, group.blocks, group.cells, group.codimension) == (
+        "crossed", (3, 2), 3, 18, 3,
+    )  # fmt: skip
+    assert not plan.noise.variance({"place": 1})
+    assert plan.noise.variance({"place": 1, "b": 0}) == pytest.approx(plan.noise.variance({"place": 1, "b": 1}))
+
+
+def test_structural_zeros_are_entries_without_cells():
+    domain = ks.Domain({"a": [0, 1, 2], "b": [0, 1, 2]}).without({"a": 0, "b": 0})
+    (table,) = plan_of(domain, [], {"a": 1, "b": 1}).blocks.nested.tables
+    assert table.entries.tolist() == [[0, 1, 1], [1, 1, 1], [1, 1, 1]]
+
+
+ACROSS = [
+    (TABLE, [], {"a": 1, "b": 1, "c": 1}),
+    (TABLE, [["a"]], {"b": 1, "c": 1}),
+    (PLACES, [["state"]], {"county": 1, "sex": 1}),
+    (TABLE, [["a", "b"], ["a", "c"]], {("b", "c"): 1}),
+]
+
+
+@pytest.mark.parametrize(("domain", "keep", "focus"), ACROSS)
+def test_totals_that_cross_in_other_ways_are_blocks_of_a_longer_lattice(domain, keep, focus):
+    plan = plan_of(domain, keep, focus)
+    assert plan.blocks.nested is None
+    assert {group.form.kind for group in plan.groups} <= {"focused", "sums", "table", "regions"}
+    assert any(group.form.kind == "focused" for group in plan.groups)
+    assert plan.person.focused == (plan.person.length,) * len(focus)
+    noise = plan.blocks.sample(20, ks.rng(seed=3))
+    assert not (plan.invariants.coefficients @ noise.T).any()
+    assert noise.any()
 
 
 REFUSED = [
-    (PLACES, [], {"sex": 1, "county": 1}, "Totals of county must not cross other focused totals"),
-    (PLACES, [["county"]], {"sex": 1}, "Totals of sex must not cross kept totals"),
     (PLACES, [["county"]], {"state": 1}, "the kept ones determine all totals of state"),
     (PLACES, [["county"]], {"county": 1}, "the kept ones determine all totals of county"),
     (PLACES, [[]], {(): 1}, "the kept ones determine the grand total"),
@@ -92,3 +164,9 @@ def test_epsilons_without_a_sampler_are_refused_in_a_sentence(monkeypatch):
     assert "Gaussian" not in str(caught.value)
     with pytest.raises(ks.InputError, match="need a sampler for every block"):
         plan.accuracy()
+
+
+@pytest.mark.parametrize("noise", [ks.Laplace, ks.Gaussian])
+def test_a_focus_names_each_axis_once(noise):
+    with pytest.raises(ks.InputError, match=r"must name each axis once, got \('state', 'state'\)"):
+        noise(**{"epsilon" if noise is ks.Laplace else "rho": 1}, focus={("state", "state"): 1})

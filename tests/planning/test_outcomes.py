@@ -180,6 +180,7 @@ def forge(folder, **change):
     path.write_bytes(msgspec.json.encode(_Entry(entry.name, outcome, _digest(entry.name, outcome))))
 
 
+@pytest.mark.audit
 def test_a_forged_chain_says_what_it_is(folder, monkeypatch):
     """One step, and a low cap: the certificate's figures are those of such a chain, measured."""
     monkeypatch.setattr("keepsum.convergence.observe.WEIGHTS", 2_000)  # or as many as the pairs see

@@ -12,6 +12,7 @@ import keepsum as ks
 from keepsum.planning.selection import overlapping
 from keepsum.planning.selection.choice import Reason
 from keepsum.planning.selection.splitting import _labellings
+from keepsum.sampling.l1.splitting.added import Extended
 from keepsum.sampling.l1.splitting.laws import Labelling
 from support import margins
 
@@ -207,7 +208,7 @@ def test_a_block_without_a_sampler_leaves_none_for_the_others(monkeypatch):
 )
 def test_wide_tables_start_with_labels_that_fit(side, epsilon, blocks):
     """And with none where the tables of labels are too large; without any where all are."""
-    labellings = _labellings(Fraction(epsilon), np.ones((side, side), dtype=np.int64))
+    labellings = _labellings(Fraction(epsilon), Extended(np.ones((side, side), dtype=np.int64)))
     assert [labelling.blocks for labelling in labellings] == blocks
 
 

@@ -221,6 +221,7 @@ def test_extreme_mechanisms_are_explained_and_drawn_or_refused(mechanism):
         assert plan.accuracy().margins.min() >= 0
 
 
+@pytest.mark.audit
 def test_noise_without_room_in_64_bits_is_refused():
     """Numerators of centres in a large table would wrap, and the law would be wrong without a word."""
     domain = ks.Domain({axis: list(range(60)) for axis in "abc"})

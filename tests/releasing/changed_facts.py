@@ -84,7 +84,23 @@ def focused():
     return ks.release(table, keep=["state"], mechanism=mechanism)
 
 
-RELEASES = {made.__name__: made for made in (simulated, computed, focused, gaussian, tight, chains, rounded, holes)}
+def divided():
+    """Gaussian noise with a focus on counties, which cross the kept totals."""
+    domain = ks.Domain({"county": ["a", "b", "c"], "sex": ["f", "m"]})
+    mechanism = ks.Gaussian.per_person(rho=1, shares={"county": 1}, cell_share=3)
+    return ks.release(ks.Table.from_array(np.arange(20, 26), domain), keep=["sex"], mechanism=mechanism)
+
+
+def crossed():
+    """A focus on both margins of a table, whose entries are sums of two cells; margins of error are simulated."""
+    mechanism = ks.Laplace(epsilon="1/2", focus={"a": "1/10", "b": "1/5"})
+    return ks.release(small_table((4, 3, 2)), keep=[[]], mechanism=mechanism)
+
+
+RELEASES = {
+    made.__name__: made
+    for made in (simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes)
+}
 
 
 @cache

@@ -7,9 +7,14 @@ another value.
 import json
 import math
 
+import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum.accuracy import other_draws
+from keepsum.accuracy.other_draws import typical_range
+from keepsum.accuracy.simulation import estimated_margin
+from keepsum.releasing import plausible_accuracy
 from keepsum.releasing.plausible_accuracy import least_margin
 from releasing.changed_facts import (
     BLOCK,
@@ -65,6 +70,7 @@ def as_regions(document):
     block["sampler"]["method"] = "solved_regions"
 
 
+BOUND = {"level": 0.95, "typical_margin": 9, "simulated_draws": 0, "simulated_error": 0, "conservative": True}
 MEASURED = [
     ("simulated", at(*BLOCK, "sampler", "acceptance")(0.9)),
     ("simulated", at(*BLOCK, "sampler", "acceptance")(nothing)),
@@ -72,7 +78,8 @@ MEASURED = [
     ("holes", as_regions),
     ("simulated", at("accuracy", "simulated_draws")(100_000)),
     ("simulated", at("accuracy", "typical_margin")(7)),
-    ("simulated", at("accuracy", "level")(0.9)),
+    ("simulated", at("accuracy")(BOUND)),
+    ("tight", at("accuracy", "typical_margin")(lambda old: old + 1)),
     ("simulated", at("exposure", "bounded")(3)),
     ("simulated", at("exposure", "not_checked")(16)),
     ("simulated", at(*PERSON, "epsilon")("1.0000001")),
@@ -112,6 +119,15 @@ NONSENSE = [
     ("simulated", at("accuracy", "simulated_draws")(1)),
     ("simulated", at("accuracy", "typical_margin")(0)),
     ("simulated", at("accuracy", "typical_margin")(1)),
+    ("simulated", at("accuracy", "typical_margin")(5)),  # other draws can have given 6 or 7, as here
+    ("simulated", at("accuracy", "typical_margin")(8)),
+    ("simulated", at("accuracy", "level")(0.9)),
+    ("simulated", at("accuracy", "level")(0.99)),
+    ("simulated", at("accuracy")(BOUND | {"typical_margin": 5})),
+    ("holes", at("accuracy", "typical_margin")(3)),
+    ("gaussian", at("accuracy", "typical_margin")(15)),
+    ("gaussian", at("accuracy", "typical_margin")(18)),
+    ("tight", at("accuracy", "typical_margin")(20)),
     ("gaussian", at("accuracy", "typical_margin")(0)),
     ("rounded", at("accuracy", "typical_margin")(0)),
     ("simulated", at("exposure", "bounded")(-1)),
@@ -184,12 +200,54 @@ def test_no_margin_is_below_the_least_one(mechanism, level):
     assert least == min(1, margin) if isinstance(mechanism, ks.Gaussian) else least == margin
 
 
-def test_nothing_is_drawn_or_simulated_to_verify(tmp_path, monkeypatch):
-    path = release_of("simulated").save(tmp_path / "out.csv")
+@pytest.mark.parametrize("name", ["simulated", "holes", "gaussian", "tight"])
+def test_the_same_version_makes_the_same_draws(name, monkeypatch):
+    """Of a released version; what is being developed has one number for many kinds of draws."""
+    monkeypatch.setattr(plausible_accuracy, "version", lambda _: "1.0")
+    same, other = (at("software")({"keepsum": number}) for number in ("1.0", "1.1"))
+
+    def both(first, second):
+        return lambda document: (first(document), second(document))
+
+    assert wrong(name, same) == wrong(name, other) == []
+    for where, change in [
+        (("accuracy", "typical_margin"), 1),
+        (("accuracy", "simulated_draws"), 1),
+        (("accuracy", "simulated_error"), 0.001),
+        (("exposure", "bounded"), 1),
+    ]:
+        forged = at(*where)(lambda old, change=change: old + change)
+        assert wrong(name, both(forged, same)), where
+        assert wrong(name, both(forged, other)) == [], where
+
+
+@pytest.mark.parametrize("name", ["chains", "rounded", "simulated"])
+def test_what_takes_long_is_not_simulated_to_verify(name, tmp_path, monkeypatch):
+    """Chains are not even chosen again; and exact samplers not, where totals overlap in blocks of many forms."""
+    release = release_of(name)
+    path = release.save(tmp_path / "out.csv")
 
     def drawn(*_):
         raise AssertionError("verify drew noise")
 
+    monkeypatch.setattr(other_draws, "MOST_GROUPS", 0)
     monkeypatch.setattr("keepsum.sampling.core.rng.rng", drawn)
     monkeypatch.setattr("keepsum.planning.samplers.BlockSamplers.choices", property(drawn))
     assert ks.verify(path)
+
+
+def test_slow_draws_are_not_made_again(monkeypatch):
+    monkeypatch.setattr(other_draws, "MOST_EFFORT", 0)
+    monkeypatch.setattr(other_draws, "accuracy", None)
+    assert wrong("simulated", at("accuracy", "typical_margin")(8)) == []
+
+
+@pytest.mark.parametrize("draws", [200, pytest.param(4000, marks=pytest.mark.audit)])
+def test_no_honest_simulation_is_refused(draws):
+    """Margins from 300 other simulations of a table, of few draws and of many."""
+    plan = release_of("simulated").plan
+    noise = np.abs(plan.sample(300 * draws, rng=ks.rng(seed=21))).reshape(300, draws, -1)
+    smallest, largest = typical_range(plan.blocks, 0.9, draws)
+    margins = [estimated_margin(each, 0.9)[0] for each in noise]
+    assert smallest <= min(margins) <= max(margins) <= largest
+    assert largest - smallest <= 2

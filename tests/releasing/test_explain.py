@@ -123,6 +123,7 @@ def test_a_plan_that_is_exact_names_no_other(children):
     assert "Exact at the same" not in ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25)).explain()
 
 
+@pytest.mark.audit
 def test_at_a_loss_that_protects_little_no_exact_mechanism_is_named():
     """Heat-bath moves at a per-person epsilon of 16: another mechanism would not make it a good release."""
     plan = ks.plan(*BY_HEAT_BATH)

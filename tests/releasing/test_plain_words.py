@@ -132,6 +132,7 @@ def test_chains_are_estimated():
     assert text.endswith("It is estimated, not proved, because some noise is drawn by Markov chains.")
 
 
+@pytest.mark.audit
 def test_chains_that_are_not_measured_yet():
     domain = ks.Domain({axis: [f"{axis} {i}" for i in range(6)] for axis in ("age", "sex", "place")})
     keep = ks.Invariants.margins(domain, [["age", "sex"], ["age", "place"], ["sex", "place"]])

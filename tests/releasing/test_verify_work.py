@@ -47,6 +47,7 @@ def forged(folder, matrix, counts, projected):
     return folder
 
 
+@pytest.mark.audit
 def test_an_integer_program_that_would_take_very_long(tmp_path):
     random = np.random.default_rng(0)
     matrix = (random.random((20, 60)) < 0.4) * random.integers(1, 1000, (20, 60))

@@ -9,6 +9,13 @@ import pytest
 import keepsum as ks
 from keepsum.report.facts import ReportFacts
 from report.samples import facts_by_name, release_of
+from report.undrawn import without_figures
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages that the test makes have no figures."""
+    without_figures(monkeypatch)
 
 
 @pytest.fixture

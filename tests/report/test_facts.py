@@ -40,7 +40,7 @@ def test_what_was_published_and_is_exact(name, sample, facts):
     kept = stated.kept
     assert kept.totals == release.plan.invariants.height
     assert kept.independent == release.plan.structure.rank
-    assert ", ".join(kept.parts) == topics(release)["Kept exactly"][0] or not kept.parts
+    assert ", ".join(part.words for part in kept.parts) == topics(release)["Kept exactly"][0] or not kept.parts
     assert kept.pinned == len(certificate.exposure.pinned) == int(stated.cells.is_exact.sum())
     assert (kept.bounded, kept.not_checked) == (certificate.exposure.bounded, certificate.exposure.not_checked)
     assert len(kept.bounded_cells) == min(12, kept.bounded)
@@ -66,6 +66,7 @@ def test_privacy_is_stated_as_the_certificate_states_it(name, sample, facts):
     assert list(privacy.guarantee) == shown["Guarantee"]
     assert privacy.law == release.plan.mechanism.law()
     one = [privacy.person, *(f"  {fact.axis}: {fact.words}" for fact in privacy.attributes)]
+    one += [f"  {what}: {words}" for what, words in privacy.within]
     assert one == shown[f"One {privacy.subject}"]
     assert list(facts(name).warnings) == warnings_of(release.certificate)
     assert [facts(name).ledger] == shown["Ledger"]
@@ -100,6 +101,29 @@ def test_cells_that_the_totals_fix_and_bound(facts):
     kept = facts("hierarchy").kept
     assert kept.pinned_cells == ("state=DC, county=DC",)
     assert kept.bounded_cells == (("state=WI, county=Dane", 0, 2), ("state=WI, county=Lake", 0, 2))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "hostile", "long"])
+def test_kept_totals_are_listed_with_the_values_that_the_released_table_has(name, sample, facts):
+    release, parts = sample(name), facts(name).kept.parts
+    sums = iter(release.plan.invariants.totals(release.table.counts).tolist())
+    for part, record in zip(parts, release.certificate.kept.parts, strict=True):
+        values = [next(sums) for _ in record.totals]
+        assert [value for _, value in part.totals] == (values if len(values) <= 12 else [])
+    assert next(sums, None) is None
+
+
+def test_kept_totals_have_their_labels_and_names(facts):
+    assert [name for name, _ in facts("hierarchy").kept.parts[0].totals] == ["IL", "WI", "DC"]
+    named = [[name for name, _ in part.totals] for part in facts("invariants").kept.parts]
+    assert named == [["f", "m", "x"], ["young", "middle"], ["weighted"]]
+
+
+def test_many_kept_totals_are_not_listed():
+    table = ks.Table.from_array([[30, 40]] * 13, axes={"place": list(range(13)), "sex": ["f", "m"]})
+    release = ks.release(table, keep=["place", "sex"], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=19))
+    places, sexes = facts_of(release.drawn(), release.plan).kept.parts
+    assert (places.totals, sexes.totals) == ((), (("f", 390), ("m", 520)))
 
 
 def test_a_margin_of_zero_is_not_taken_for_a_cell_without_noise(facts):
@@ -251,6 +275,7 @@ def test_post_processing_says_what_was_done(facts, sample):
     assert facts("margins").postprocessing == ()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_ledger_is_named_with_the_entry(tmp_path):
     table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
     ledger = ks.Ledger(tmp_path / "ledger.db", budget=2, dataset="people")

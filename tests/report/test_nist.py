@@ -1,5 +1,6 @@
 """Answers to NIST SP 800-226 rest on facts of the certificate, and change with them."""
 
+import copy
 import json
 import math
 import re
@@ -10,8 +11,10 @@ import msgspec
 import pytest
 
 import keepsum as ks
+from keepsum.releasing.showing import certificate_topics
+from keepsum.report import registry
 from keepsum.report.nist import STATUS, as_json, as_markdown, nist_answers
-from report.changed_certificates import FOLDERS, certificate, sample
+from report.changed_certificates import CHANGES, FOLDERS, certificate, sample
 from report.evil_names import EVIL, evil, html
 
 
@@ -179,3 +182,16 @@ def test_labels_do_nothing_in_the_page(label):
 def test_the_check_of_labels_can_fail():
     raw = as_markdown(evil("place")).replace("place", "**x** <b>")
     assert Counter(re.findall(r"<(\w+)", html(raw))) != Counter(re.findall(r"<(\w+)", html(as_markdown(evil("place")))))
+
+
+def test_high_levels_are_not_rounded_to_certainty():
+    """In the answers, in the entry of the registry, in the certificate in words, and in what sampling adds."""
+    estimated = copy.deepcopy(CHANGES["estimated"])
+    estimated["guarantee.sampling"]["confidence"] = 0.999999
+    high = certificate({"accuracy.level": 0.99999}, estimated)
+    shown = "\n".join(line for _, lines in certificate_topics(high) for line in lines)
+    for text in (shown, as_markdown(high), registry.as_json(registry.registry_entry(high)).decode()):
+        assert "99.999% margin of error" in text
+        assert "100%" not in text
+    assert "with 99.9999% confidence" in shown
+    assert "(99.9999% confidence limit; " in shown

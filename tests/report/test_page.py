@@ -13,6 +13,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy import simulation
+from keepsum.releasing.signing import make_keys
 from keepsum.report import embedding, extras
 from keepsum.report.embedding import embedded
 from keepsum.report.facts import facts_of
@@ -135,7 +136,9 @@ def test_what_a_page_says_is_in_its_facts(made, facts):
     for word in (
         stated.published.sha256,
         stated.published.released[:10],
-        *stated.kept.parts,
+        *(part.words for part in stated.kept.parts),
+        *(f"{name}: {value:,}" for part in stated.kept.parts if len(part.totals) > 1 for name, value in part.totals),
+        *(f"{part.words}: {part.totals[0][1]:,}" for part in stated.kept.parts if len(part.totals) == 1),
         *stated.software.values(),
     ):
         assert " ".join(word.split()) in text
@@ -150,6 +153,12 @@ def test_pinned_cells_are_said_to_be_kept_exactly():
     html = html_by_name("hierarchy")
     assert html.count("±0: kept exactly") >= 2  # in a sentence and in the table
     assert "state=DC, county=DC" in html
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_smaller_losses_of_changes_within_a_focused_total_are_stated(facts):
+    text = " ".join(page(facts("focus"), Names(), "0").split())
+    assert "<dt>A change <bdi>within one total of state</bdi></dt><dd>epsilon 0.8 (l1 distance 2" in text
 
 
 def test_the_same_facts_give_the_same_bytes_whatever_the_user_has_set():
@@ -168,11 +177,11 @@ def test_a_report_of_files_is_that_of_memory(tmp_path):
     assert ks.read_release(release.save(tmp_path / "out.csv")).report() == release.report()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_verify_commands(facts):
-    stated = facts("signed")
-    text = page(stated, Names("it's here/"), "0")
+    text = page(facts("signed"), Names("it's here/"), "0")
     assert "keepsum verify &#39;it&#39;&#34;&#39;&#34;&#39;s here/&#39; --key PUBLISHER.pub.pem" in text
-    assert "keepsum verify released.csv --allow-seeded" in html_by_name("hostile")
+    assert "keepsum verify released.csv --allow-seeded" in page(facts("hostile"), Names(), "0")
 
 
 # -- labels -----------------------------------------------------------------------------------------
@@ -215,6 +224,7 @@ def test_embedded_numbers_are_those_of_the_release(name, facts):
         ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_without_room_for_all_cells_says_so_and_has_the_first(monkeypatch):
     """Which cells those are depends on their number alone."""
     release = release_of("margins")
@@ -270,3 +280,18 @@ def test_a_release_whose_noise_takes_long_to_simulate(monkeypatch):
     assert "by a proved bound, which is too long rather than too short" in html
     assert "would take long to simulate" in html
     assert facts_of(release.drawn(), release.plan).curves == ()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_release_that_was_signed_when_it_was_saved_says_so(tmp_path):
+    """As its files do; saved again without a key, it is not."""
+    table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1))
+    make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
+    saved = release.save(tmp_path / "signed.csv", sign_with=tmp_path / "key.pem")
+    html = release.report()
+    assert "with the Ed25519 key" in html
+    assert html == ks.read_release(saved).report()
+    assert release.certificate.signature is None
+    release.save(tmp_path / "plain.csv")
+    assert "no: nothing shows who published it" in release.report()

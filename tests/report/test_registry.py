@@ -134,7 +134,7 @@ def test_zcdp_up_to_a_total_variation_has_another_name():
         ("nonnegative", "implementation.post_processing", "2 of 3 cells changed, by at most 3"),
         ("nonnegative", "implementation.utility", "the table before post-processing"),
         ("nonnegative", "implementation.additional_information", "5" * 64),
-        ("ledger", "implementation.composition", "dataset '`people`', entry 12"),
+        ("ledger", "implementation.composition", "Charged to dataset `people`, entry 12"),
         ("large epsilon", "privacy_loss.privacy_parameters_details", "this gives little protection"),
     ],
 )

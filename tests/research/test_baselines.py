@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
-from keepsum.research.baselines import _nearest_on_lattice, _non_negative, _sum_zero
+from keepsum.research.baselines import _nearest_on_lattice
+from keepsum.research.mending import non_negative, sum_zero
 
 ALPHA = 1e-6
 
@@ -22,7 +23,7 @@ def test_projection_finds_a_nearest_vector():
     """Against every vector of a box, in l1 and in l2."""
     stream = ks.rng(seed=1).stream()
     noise = np.array([[3, -1, 2], [0, 0, 1], [-5, 1, 0], [4, 4, 4], [0, 0, 0]])
-    out = _sum_zero(noise, stream)
+    out = sum_zero(noise, stream)
     candidates = box(3, 8)
     candidates = candidates[candidates.sum(axis=1) == 0]
     for row, found in zip(noise, out, strict=True):
@@ -49,7 +50,7 @@ def test_overlapping_totals_find_a_nearest_vector():
 def test_non_negative_finds_a_nearest_vector(total):
     """The rounded projection is as near as any non-negative whole vector with that total, in l2."""
     noisy = np.array([[3, -1, 2], [0, 0, 1], [-5, 1, 0], [4, 4, 4], [-3, -2, -2], [9, 0, -9]])
-    out = _non_negative(noisy, total, ks.rng(seed=1).stream())
+    out = non_negative(noisy, total, ks.rng(seed=1).stream())
     candidates = np.array([p for p in product(range(total + 1), repeat=3) if sum(p) == total])
     for row, found in zip(noisy, out, strict=True):
         assert found.min() >= 0
@@ -105,7 +106,50 @@ def test_topdown_like_is_biased_where_counts_are_small_and_not_elsewhere():
     assert np.abs(far.mean(axis=0) / (far.std(axis=0) / np.sqrt(len(far)))).max() < stats.norm.isf(ALPHA / 12)
 
 
+PLACES = ks.Domain(
+    {"state": ["A", "B"], "county": {"A": ["a", "b", "c"], "B": ["d"]}, "sex": ["f", "m"]}, within={"county": "state"}
+)
+FOCUS = {"state": 2, "county": "1/2"}
+SMALL = np.array([0, 3, 1, 0, 90, 40, 7, 2])
+
+
+@pytest.mark.parametrize("keep", [[], [[]], [["state"]], [["county"]]], ids=repr)
+def test_topdown_like_with_a_budget_per_level(keep):
+    kept = ks.Invariants.margins(PLACES, keep)
+    focus = {"county": "1/2"} if keep == [["state"]] else {("county", "sex"): 1} if keep == [["county"]] else FOCUS
+    out = ks.baselines.topdown_like(SMALL, kept, 1, 500, focus=focus, rng=ks.rng(seed=4))
+    assert out.min() >= 0
+    assert all(kept.holds(row, SMALL) for row in out)
+    assert len(np.unique(out, axis=0)) > 100
+    again = ks.baselines.topdown_like(SMALL, kept, 1, 500, focus=focus, rng=ks.rng(seed=4))
+    assert (out == again).all()
+
+
+def test_an_empty_budget_of_levels_is_none():
+    kept = ks.Invariants.margins(PLACES, [["state"]])
+    one, other = (ks.baselines.topdown_like(SMALL, kept, 1, 9, focus=f, rng=ks.rng(seed=4)) for f in (None, {}))
+    assert (one == other).all()
+
+
+def test_every_level_is_measured_with_its_own_epsilon():
+    """Far from 0, nothing is cut off: an outermost total has its own noise, and parts differ by theirs."""
+    counts, kept, focus = np.full(8, 10**6), ks.Invariants.margins(PLACES, []), {"state": "1/2", "county": "1/5"}
+    errors = ks.baselines.topdown_like(counts, kept, "1/4", 20_000, focus=focus, rng=ks.rng(seed=5)) - counts
+    state, county = errors[:, :6].sum(axis=1), errors[:, :6].reshape(-1, 3, 2).sum(axis=2)
+    assert state.var() == pytest.approx(free_variance(0.5), rel=0.05)
+    assert (county[:, 0] - county[:, 1]).var() == pytest.approx(2 * free_variance(0.2), rel=0.05)
+    assert (errors[:, 0] - errors[:, 1]).var() == pytest.approx(2 * free_variance(0.25), rel=0.05)
+    assert np.abs(errors.mean(axis=0) / (errors.std(axis=0) / np.sqrt(20_000))).max() < stats.norm.isf(ALPHA / 16)
+
+
+def free_variance(epsilon):
+    return 0.5 / np.sinh(epsilon / 2) ** 2
+
+
 def test_what_is_refused(circles):
+    crossing = ks.Invariants.margins(PLACES, [["sex"]])
+    with pytest.raises(ks.PlanError, match="cross"):
+        ks.baselines.topdown_like(SMALL, crossing, 1, focus={"county": 1})
     with pytest.raises(ks.InputError, match="hierarchy"):
         ks.baselines.topdown_like(np.zeros(14, dtype=int), circles, 1)
     with pytest.raises(ks.InputError, match="5 whole numbers"):

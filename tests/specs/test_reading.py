@@ -79,7 +79,10 @@ def test_dates_are_labels_as_text(tmp_path: Path) -> None:
 
 
 SECTIONS = "source, records, axes, keep, mechanism, postprocess, output, ledger, table, marginal"
-NOISE = "kind, epsilon, delta, rho, sigma, norm, per_person, attributes, to, calibration, focus, cell_share"
+NOISE = (
+    "kind, epsilon, delta, rho, sigma, norm, per_person, attributes, to, calibration, focus, cell_share, focus_files, "
+    "subset"
+)
 TWO = "[[table]]\nname = 'a'\n[[table]]\nname = "
 WRONG = {
     "[mechanism]\nepsilo = 1": "line 2: mechanism must not have a key 'epsilo'. Did you mean 'epsilon'?",

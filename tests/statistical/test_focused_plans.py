@@ -15,6 +15,10 @@ PLANS = {
     "kept total": (PLACES, [[]], {"state": 1}),
     "kept states, counties of several cells": (PAIRS, [["county"]], {("county", "sex"): "1/2"}),
     "every cell twice": (PAIRS, [], {("county", "sex"): "1/2", "county": 1}),
+    "both margins": (PAIRS, [], {"county": "1/2", "sex": 1}),
+    "both margins and the total": (PAIRS, [], {"county": "1/2", "sex": 1, (): "1/3"}),
+    "both margins, kept total": (PAIRS, [[]], {"county": "1/2", "sex": 1}),
+    "kept counties that cross": (PAIRS, [["county"]], {"sex": "1/2"}),
 }
 
 
@@ -51,6 +55,11 @@ def test_plans_draw_from_their_law(name):
 @pytest.mark.parametrize("name", ["states", "states and the total", "kept total"])
 def test_another_weight_is_rejected(name):
     assert_not_drawn_from(drawn(name, state="1/4"), law_of(name))
+
+
+@pytest.mark.parametrize("name", ["both margins", "both margins and the total", "kept counties that cross"])
+def test_another_weight_of_a_total_that_crosses_is_rejected(name):
+    assert_not_drawn_from(drawn(name, sex="1/8"), law_of(name))
 
 
 def test_a_forgotten_focus_is_rejected():

@@ -164,6 +164,7 @@ def test_tables_that_truncate_fail():
     assert power(noise, law, 20_000) > 1 - 1e-6
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     "options",
     [{}, {"word_bits": 8}, {"word_bits": 8, "tail_bits": 3}, {"labelling": SOME}, {"labelling": SOME, "word_bits": 8}],

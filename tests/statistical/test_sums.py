@@ -80,6 +80,7 @@ def to_the_other(self, number, extra):
     return int(self.others[number >> (self.digits - self.column_bits)])
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(("wrong", "epsilon"), [("draws", "0.1"), ("acceptances", "1")])
 def test_short_words_without_the_fallback_fail(monkeypatch, wrong, epsilon):
     """The same test with ties of either kind decided by the rounded threshold."""

@@ -195,3 +195,10 @@ def test_an_axis_of_whole_numbers_stays_one():
 def test_a_count_with_decimals_is_told_so(count):
     with pytest.raises(ks.DataError, match="must be a whole number, but it has decimals"):
         table({"town": ["a", "b"], "n": [count, type(count)(7)]})
+
+
+@pytest.mark.parametrize("name", ["cudf", "modin"])  # which no environment of ours has
+def test_a_frame_of_a_library_that_is_not_installed(name):
+    made = ks.release(table({"town": TOWNS, "n": [7] * 8}), keep=[[]], mechanism=ks.Laplace(1))
+    with pytest.raises(ks.InputError, match=f"needs {name}, which is not installed. .*: pip install {name}"):
+        made.to_frame(name)

@@ -9,6 +9,7 @@ import zlib
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -168,6 +169,51 @@ def test_one_long_text_in_every_row_is_one_object():
     values = source.labels("county")
     assert len(values) == 100_000
     assert values.values == ["x" * 9_000]
+
+
+def views(length: int = 9_000, start: int = 0, rows: int = 4) -> pa.Array:
+    """Views of one long text, the last of them of this length from this place."""
+    text = b"x" * 9_000
+    words = np.zeros((rows, 4), dtype=np.int32)
+    words[:, 0] = [9_000] * (rows - 1) + [length]
+    words[:, 1] = np.frombuffer(b"xxxx", dtype=np.int32)
+    words[-1, 3] = start
+    return pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(words.tobytes()), pa.py_buffer(text)])
+
+
+def test_views_of_one_long_text_are_one_object():
+    """Each row is 16 bytes in the file; as texts of their own they would be a gigabyte."""
+    table = pa.table({"county": views(rows=100_000), "n": pa.repeat(pa.scalar(1), 100_000)})
+    values = open_columns(io.BytesIO(as_arrow(table)), "n").source.labels("county")
+    assert (len(values), values.values) == (100_000, ["x" * 9_000])
+
+
+@pytest.mark.parametrize(("length", "start"), [(10**9, 0), (9_000, 10**9), (9_000, 1), (-5, 0), (9_000, -1)])
+def test_views_that_lead_out_of_the_file_are_refused(length, start):
+    with pytest.raises(ks.DataError, match="cannot be read as one"):
+        read(as_arrow(table_of(views(length, start))), axes=["county"])
+
+
+@pytest.mark.parametrize("write", ["write_ipc", "write_parquet"])
+def test_files_that_polars_writes(write, tmp_path):
+    """Its texts are views, and so are the values of its categories; a release has plain texts."""
+    sexes = pl.Series(["f", "m"] * 2, dtype=pl.Categorical)
+    frame = pl.DataFrame({"county": ["a county with a long name"] * 2 + ["b"] * 2, "sex": sexes, "n": [1, 2, 3, 4]})
+    path = tmp_path / f"counts.{'arrow' if write == 'write_ipc' else 'parquet'}"
+    getattr(frame, write)(path)
+    kinds = pa.ipc.open_file(path).schema.types if write == "write_ipc" else []
+    assert kinds[:1] == [pa.string_view()] * (write == "write_ipc")
+    table = ks.read_table(path, count="n", domain={"county": ["b", "a county with a long name"], "sex": ["f", "m"]})
+    assert table.counts.tolist() == [3, 4, 1, 2]
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+    saved = release.save(tmp_path / f"released{path.suffix}")
+    assert ks.verify(saved).passed
+    again = pl.read_ipc(saved) if kinds else pl.read_parquet(saved)
+    assert again.schema["county"] == pl.String
+    with_gaps = frame.with_columns(county=pl.Series(["a", None, "b", "b"]))
+    getattr(with_gaps, write)(path)
+    with pytest.raises(ks.DataError, match="row 2"):
+        ks.read_table(path, count="n", domain={"county": ["a", "b"], "sex": ["f", "m"]})
 
 
 def test_a_released_table_of_another_size_is_not_decoded(released, tmp_path):

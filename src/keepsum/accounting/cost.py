@@ -28,7 +28,9 @@ class Cost:
     epsilon
         Pure: epsilon per unit of distance. None under Gaussian noise.
     rho
-        Gaussian: the zCDP loss at l2 distance 1, which grows with the square of the distance. None under Laplace noise.
+        Gaussian: the zCDP loss at distance 1, which grows with the square of the distance. None under Laplace noise.
+        Under a focus distance is in l1, as totals may change by more than the l2 distance of cells: a change is no
+        longer than its entries together, each times the length of a change of that cell by 1.
     stated
         Gaussian: the epsilon and delta per unit of distance that its certificate states, if it does.
     error
@@ -61,9 +63,7 @@ class Cost:
             raise InputError("Losses of a cost must be positive fractions.")
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("A cost must have an epsilon or a rho, and not both.")
-        if self.rho is not None and self.norm != "l2":
-            raise InputError("A cost with a rho must be in the l2 norm.")
-        if self.stated is not None and (self.rho is None or self.stated[1] >= 1):
+        if self.stated is not None and (self.rho is None or self.norm != "l2" or self.stated[1] >= 1):
             raise InputError("A stated epsilon and delta must be those of Gaussian noise, with a delta below 1.")
         if not isinstance(self.error, Fraction) or not 0 <= self.error <= 1:
             raise InputError("The sampling error of a cost must be a fraction from 0 to 1.")
@@ -85,6 +85,8 @@ class Cost:
             return cls(mechanism.norm, mechanism.epsilon, error=error, sampling=guarantee.sampling)
         # Twelve digits instead of 1/(2 sigma^2): sums of many such fractions would have endless denominators.
         rho = mechanism.unit_rho if mechanism.rho is not None else ceiling(mechanism.unit_rho)
+        if mechanism.focus:
+            return cls("l1", rho=rho, error=error, sampling=guarantee.sampling)
         if mechanism.epsilon is None or mechanism.delta is None:
             return cls("l2", rho=rho, error=error, sampling=guarantee.sampling)
         return cls("l2", None, rho, (mechanism.epsilon, mechanism.delta), error, guarantee.sampling)

@@ -1,8 +1,9 @@
-"""Margins of error of the totals of each axis: exact where the kept totals determine them."""
+"""Margins of error of the totals of each axis and of kept margins: exact where the kept totals determine them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -11,18 +12,20 @@ from keepsum.accuracy.queries import Weights
 from keepsum.accuracy.query_laws import EstimatedLaw
 from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
+from keepsum.planning.focus_totals import OUTSIDE, FocusTotals
 from keepsum.planning.plan import CompiledPlan
-from keepsum.tables.invariants import Margin
+from keepsum.privacy.numbers import shown
+from keepsum.tables.invariants import Margin, describe_rows
 
 
 @dataclass(frozen=True)
 class AxisTotals:
-    """The totals of one axis, with those of its parents, or the grand total.
+    """The totals of one axis, with those of its parents, of several axes, the grand total, or subsets of a focus.
 
     Attributes
     ----------
     axes
-        The axes; none for the grand total.
+        The axes; none for the grand total, or for subsets.
     totals, exact
         How many totals there are, and how many of them the kept totals determine.
     counts
@@ -31,6 +34,10 @@ class AxisTotals:
         The margin of error of that one; None if it is not known, because simulating it would take too long.
     basis, draws
         How the margin is known: exact, conservative or estimated, from so many simulated draws.
+    subsets
+        The names of subsets.
+    own
+        The epsilon or rho of their own that they have under a focus, by its name.
     """
 
     axes: tuple[str, ...]
@@ -40,42 +47,62 @@ class AxisTotals:
     margin: int | None = 0
     basis: str = "exact"
     draws: int = 0
+    subsets: tuple[str, ...] = ()
+    own: tuple[str, Fraction] | None = None
 
     def __str__(self) -> str:
         name = "grand total" if not self.axes else f"by {' and '.join(self.axes)}"
+        if self.subsets:
+            name = describe_rows(self.subsets, "subsets")
         if self.exact == self.totals:
             return f"{name}: exact"
         some = f"; {self.exact:,} of {self.totals:,} are exact" if self.exact else ""
-        what = f"{name}: {'' if not self.axes else 'typical '}"
+        what = f"{name}: {'' if self.totals == 1 else 'typical '}"
         if self.margin is None:
             return f"{what}margin not known: it would take too long to simulate{some}"
         source = f", from {self.draws:,} simulated draws" if self.draws else ""
         at_most = "at most " if self.basis == "conservative" else ""
-        return f"{what}{at_most}±{self.margin:,}, the sum of {self.counts:,} counts{source}{some}"
+        own = "" if self.own is None else f", with {self.own[0]} {shown(self.own[1])} of its own"
+        return f"{what}{at_most}±{self.margin:,}, the sum of {self.counts:,} counts{own}{source}{some}"
 
 
 def axis_totals(plan: CompiledPlan, level: float) -> list[AxisTotals]:
-    """The totals of every axis and focus that are sums of several counts, and the grand total; none without names."""
+    """The totals of every axis, kept margin and focus that are sums of several counts, and the grand total; or none.
+
+    There are none where cells have no names.
+    """
     domain = plan.invariants.domain
     if domain is None:
         return []
     noise = Noise(plan.blocks, plan.invariants)
-    focused = [margin.axes for margin in plan.blocks.nested.margins] if plan.blocks.nested is not None else []
-    margins = dict.fromkeys([*(domain.closure([axis]) for axis in domain.axes), *focused, ()])
-    found = (_totals(Margin(domain, axes), plan, noise, level) for axes in margins)
-    return [totals for totals in found if totals is not None]
+    loss = "epsilon" if plan.mechanism.norm == "l1" else "rho"
+    own = {
+        totals.part: (loss, focus.weight)
+        for totals, focus in zip(plan.blocks.margins, plan.mechanism.focus, strict=True)
+    }
+    focused = [totals.axes for totals in plan.blocks.margins if totals.axes is not None]
+    kept = [part.axes for part in plan.invariants.parts if isinstance(part, Margin)]
+    margins = dict.fromkeys(
+        axes for axes in [*map(domain.closure, ([a] for a in domain.axes)), *kept, *focused] if axes
+    )
+    several = [FocusTotals(Margin(domain, axes), domain.size) for axes in [*margins, ()]]
+    several += [totals for totals in plan.blocks.margins if totals.axes is None]
+    found = [(totals, _totals(totals, plan, noise, level)) for totals in several]
+    return [replace(row, own=own.get(totals.part)) for totals, row in found if row is not None]
 
 
-def _totals(margin: Margin, plan: CompiledPlan, noise: Noise, level: float) -> AxisTotals | None:
+def _totals(margin: FocusTotals, plan: CompiledPlan, noise: Noise, level: float) -> AxisTotals | None:
     """The totals of a margin, by its typical one; None if each is a single count."""
-    of_cell = margin.domain.marginal_index(margin.axes)
-    counts = np.bincount(of_cell, minlength=margin.height)
+    of_cell = margin.labels
+    counts = np.bincount(of_cell[of_cell != OUTSIDE], minlength=margin.height)
     if counts.max(initial=0) <= 1:
         return None
     known = determined(plan.structure, margin.coefficients())
     exact = int(known.sum())
+    names = () if margin.axes is not None else tuple(margin.part.all_names())
+    declared = AxisTotals(margin.axes or (), margin.height, exact, subsets=names)
     if exact == margin.height:
-        return AxisTotals(margin.axes, margin.height, exact)
+        return declared
     noisy = np.flatnonzero(~known)
     typical = noisy[np.argsort(counts[noisy], kind="stable")[len(noisy) // 2]]
     cells = np.flatnonzero(of_cell == typical)
@@ -84,6 +111,6 @@ def _totals(margin: Margin, plan: CompiledPlan, noise: Noise, level: float) -> A
         law = noise.law(query)
         reach = law.reach(level)
     except InputError:  # too slow to simulate, or a level that so few draws cannot show
-        return AxisTotals(margin.axes, margin.height, exact, len(cells), None)
+        return replace(declared, counts=len(cells), margin=None)
     draws = law.draws if isinstance(law, EstimatedLaw) else 0
-    return AxisTotals(margin.axes, margin.height, exact, len(cells), reach, law.basis, draws)
+    return replace(declared, counts=len(cells), margin=reach, basis=law.basis, draws=draws)

@@ -59,6 +59,8 @@ def classes_of(blocks: BlockSamplers) -> Iterator[CellClass]:
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
         if group.form.kind == "nested":
             yield from _focused_classes(blocks, choice)
+        elif group.tables:
+            yield from _crossed_classes(group, choice)
         elif group.members or not closed:
             for columns in _exchangeable(blocks.noise_structure, group, choice):
                 yield CellClass(choice, columns)
@@ -71,6 +73,16 @@ def _focused_classes(blocks: BlockSamplers, choice: Choice) -> Iterator[CellClas
         raise InputError(NO_SAMPLER)
     for columns, law in focused.classes():
         yield CellClass(choice, columns, law)
+
+
+def _crossed_classes(group: BlockGroup, choice: Choice) -> Iterator[CellClass]:
+    """The classes of cells in tables of one form, which the sampler draws one after the other, all in one order."""
+    table, tables = group.tables[0], np.arange(len(group.tables))
+    size = len(table.cells)
+    order = np.argsort(choice.cells[:size])
+    for places in table.alike():
+        columns = order[np.searchsorted(choice.cells[:size], table.cells[places], sorter=order)]
+        yield CellClass(choice, (size * tables[:, None] + columns).reshape(-1))
 
 
 def class_law(
@@ -173,5 +185,5 @@ def _exchangeable(structure: Structure, group: BlockGroup, choice: Choice) -> It
     for block in group.members:
         place[block.regions] = np.arange(len(block.regions))
     region = place[structure.region[choice.cells]]
-    for j in range(len(sizes)):
+    for j in np.flatnonzero(sizes).tolist():  # focused totals are regions without cells
         yield np.flatnonzero(region == j)

@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from keepsum._arguments import check_choice
-from keepsum._text import type_of
+from keepsum._text import percent, type_of
 from keepsum.accuracy.candidates import Candidates, Point
 from keepsum.accuracy.targets import STEPS, number_at, place_of
-from keepsum.accuracy.words import percent
 from keepsum.errors import InputError, PlanError
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.families import Family

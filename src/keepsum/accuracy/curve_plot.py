@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from keepsum._text import percent
 from keepsum.accuracy.candidates import Point
-from keepsum.accuracy.words import percent
 from keepsum.convergence.plot import BLUE, GREY, ORANGE, new_figure, set_title
 from keepsum.privacy.families import Family
 from keepsum.privacy.numbers import shown_briefly

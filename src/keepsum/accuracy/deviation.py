@@ -20,7 +20,7 @@ FEWEST_DRAWS = 4  # of l1 noise under overlapping totals, where more would take 
 
 def cell_deviation(blocks: BlockSamplers, cell: int) -> float | None:
     """The standard deviation of a cell's noise; in the l2 norm, that of wide noise. None where it is not known."""
-    if blocks.mechanism.kind not in ("laplace-l2", "gaussian"):
+    if blocks.mechanism.kind not in ("laplace-l2", "gaussian") or blocks.margins:
         return _known_or_simulated(blocks, cell)
     share = cell_share(blocks.structure, int(blocks.structure.region[cell]))
     if share is None:

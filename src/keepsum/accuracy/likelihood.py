@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.accuracy.block_laws import free_cell
+from keepsum.accuracy.focused import FocusedNoise
 from keepsum.accuracy.free_cells import FreeCell, turn_of
 from keepsum.errors import InputError
 from keepsum.lattice.matrix import as_integers
 from keepsum.lattice.structure import FORCED, FREE
 from keepsum.planning.samplers import BlockSamplers
+from keepsum.sampling.l1.focus.mass import log_mass
 from keepsum.tables.invariants import Invariants
 
 
@@ -23,13 +25,18 @@ def log_weights(noise: npt.ArrayLike, blocks: BlockSamplers, invariants: Invaria
     rows = noise_rows(noise, blocks.size)
     scale = float(blocks.mechanism.scale)
     values = rows.astype(np.float64)
+    totals = [
+        (float(level.weight), margin.coefficients() @ values.T)
+        for level, margin in zip(blocks.mechanism.focus, blocks.margins, strict=True)
+    ]
     if blocks.mechanism.kind == "laplace-l1":
         logs = -np.abs(values).sum(axis=1) / scale
-        if blocks.nested is not None:
-            for level, margin in zip(blocks.mechanism.focus, blocks.nested.margins, strict=True):
-                logs -= float(level.weight) * np.abs(margin.coefficients() @ values.T).sum(axis=0)
+        for weight, sums in totals:
+            logs -= weight * np.abs(sums).sum(axis=0)
     elif blocks.mechanism.kind == "gaussian":
         logs = -(values**2).sum(axis=1) / (2 * scale**2)
+        for weight, sums in totals:
+            logs -= weight * (sums**2).sum(axis=0)
     else:
         logs = -np.sqrt((values**2).sum(axis=1)) / scale
     kept = invariants.coefficients @ rows.T
@@ -38,15 +45,22 @@ def log_weights(noise: npt.ArrayLike, blocks: BlockSamplers, invariants: Invaria
 
 
 def log_constant(blocks: BlockSamplers) -> float | None:
-    """Ln of the sum of all weights, where it is known: outside of blocks, in l1 Laplace and Gaussian noise, no focus.
+    """Ln of the sum of all weights, where it is known: outside of blocks, in l1 Laplace and Gaussian noise.
 
-    The weights of n cells that add up to 0 have the sum of those of n free cells, times the chance that these do.
+    The weights of n cells that add up to 0 have the sum of those of n free cells, times the chance that these do. Trees
+    of focused totals add their own.
     """
-    cell, structure = free_cell(blocks.mechanism), blocks.structure
-    if cell is None or structure.blocks or blocks.nested is not None:
+    cell, structure = free_cell(blocks.mechanism), blocks.noise_structure
+    if cell is None or structure.blocks or blocks.focused is not None:
         return None
+    total = 0.0
+    if blocks.nested is not None:
+        focused = FocusedNoise.of(blocks)
+        if focused is None:
+            return None
+        total = log_mass(focused.sampler.kinds, focused.sampler.laws)
     each = -math.log(_chance_of_no_noise(cell))
-    total = each * int(structure.sizes[structure.part == FREE].sum())
+    total += each * int(structure.sizes[structure.part == FREE].sum())
     sizes, times = np.unique(structure.sizes[structure.part == FORCED], return_counts=True)
     for size, number in zip(sizes.tolist(), times.tolist(), strict=True):
         if size > 1:

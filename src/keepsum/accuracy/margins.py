@@ -10,11 +10,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum._text import percent
 from keepsum.accuracy.block_laws import CellClass, class_law, classes_of
 from keepsum.accuracy.law import CellLaw, cell_law, check_range, margin
 from keepsum.accuracy.query_laws import EstimatedLaw, check_level
 from keepsum.accuracy.simultaneous import simultaneous_margins
-from keepsum.accuracy.words import Basis, percent, words_of_basis
+from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.lattice.structure import FORCED, Structure
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.domain import Domain
@@ -116,15 +117,15 @@ class LevelMargins:
 
     axes: tuple[str, ...]
     accuracy: Accuracy
+    what: str  # one of the totals, in words
 
     def __str__(self) -> str:
         margins, source = self.accuracy.margins, self.accuracy.source
         low, high = int(margins.min()), int(margins.max())
         spread = "" if low == high else f" (±{low:,} to ±{high:,})"
-        what = f"total of {' × '.join(self.axes)}" if self.axes else "grand total"
         size = high if self.accuracy.simultaneous else self.accuracy.typical
         words = f", {source}" if source else ""
-        return f"±{size:,} per {what}{'' if self.accuracy.simultaneous else spread}{words}"
+        return f"±{size:,} per {self.what}{'' if self.accuracy.simultaneous else spread}{words}"
 
 
 _found: WeakKeyDictionary[BlockSamplers, dict[tuple[float, bool, bool], Accuracy]] = WeakKeyDictionary()
@@ -149,7 +150,7 @@ def _each(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
     law = cell_law(blocks.mechanism)
     if law is not None:
         for group, choice in zip(blocks.groups, blocks.choices, strict=True):
-            if not group.members and group.form.kind != "nested":
+            if group.in_closed_form:
                 _compute(law, blocks.noise_structure, choice.cells, level, margins)
     result = Accuracy(level, margins)
     for cells in classes_of(blocks):

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arguments import LARGEST_INTEGER, check_flag, check_whole
+from keepsum._copying import WithoutCaches
 from keepsum.accuracy.block_laws import USUAL_LEVEL, CellClass, class_law, classes_of, free_cell, query_law
 from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece, law_of_piece
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.likelihood import log_constant, log_weights
-from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of
+from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of, undetermined
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.ratios import Reach
 from keepsum.errors import InputError
@@ -23,7 +24,7 @@ from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.invariants import Invariants
 
 
-class Noise:
+class Noise(WithoutCaches):
     """The law of the noise of a plan: of cells, sums, differences and weighted sums of cells.
 
     Made by ``plan.noise``. A query is the number of a cell, labels (``{"county": "Cook"}`` is the sum of all cells with
@@ -39,6 +40,8 @@ class Noise:
     --------
     >>> import keepsum as ks
     >>> plan = ks.plan(ks.Invariants.subsets(102, [range(102)]), ks.Laplace(epsilon=0.25))
+    >>> plan.noise
+    Noise(102 cells, Laplace(epsilon=0.25, norm='l1'))
     >>> round(plan.noise.variance(0), 3), plan.noise.interval(0, level=0.95)
     (31.058, (-12, 12))
 
@@ -52,6 +55,9 @@ class Noise:
 
     def __init__(self, blocks: BlockSamplers, invariants: Invariants) -> None:
         self._blocks, self._invariants = blocks, invariants
+
+    def __repr__(self) -> str:
+        return f"Noise({self._blocks.size:,} cells, {self._blocks.mechanism!r})"
 
     def variance(self, query: Query) -> float:
         """The variance of a query's noise, whose mean is 0; an upper bound where its law is conservative."""
@@ -119,9 +125,8 @@ class Noise:
             known = log_constant(self._blocks)
             if known is None:
                 raise InputError(
-                    "The constant is known only where totals do not overlap, in l1 Laplace noise without a focus and "
-                    "Gaussian noise. "
-                    "Pass constant=False for logarithms up to a constant."
+                    "The constant is known only where totals do not overlap, in l1 Laplace noise and in Gaussian noise "
+                    "without a focus. Pass constant=False for logarithms up to a constant."
                 )
             logs = logs - known
         return logs if np.ndim(noise) == 2 else float(logs[0])
@@ -178,17 +183,32 @@ class Noise:
 
     def _pieces(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
         """The pieces of a query with a known law, each with how many there are; and the rest."""
+        nested = self._blocks.nested
+        if self._blocks.focused is not None:
+            return self._pieces_beside_blocks(weights)
+        if nested is None:
+            known, rest = pieces_of(weights, self._blocks.noise_structure)
+            return dict(known.items()), rest
         focused = FocusedNoise.of(self._blocks)
-        inside = np.zeros(len(weights.cells), dtype=bool)
-        if self._blocks.nested is not None:
-            inside = self._blocks.nested.home[weights.cells] >= 0
-        others = Weights(weights.size, weights.cells[~inside], weights.weights[~inside])
-        known, rest = pieces_of(others, self._blocks.noise_structure)
-        part = Weights(weights.size, weights.cells[inside], weights.weights[inside])
+        inside, crossed = nested.home[weights.cells] >= 0, nested.crossed[weights.cells]
+        known, rest = pieces_of(weights.where(~inside & ~crossed), self._blocks.noise_structure)
+        if crossed.any():
+            rest = rest + undetermined(weights.where(crossed), self._blocks.structure)
+        part = weights.where(inside)
         found = None if focused is None else focused.pieces(part)
         if found is None:
             return dict(known.items()), rest + part if inside.any() else rest
         return dict([*known.items(), *found.items()]), rest
+
+    def _pieces_beside_blocks(self, weights: Weights) -> tuple[dict[AnyPiece, int], Weights]:
+        """The same where focused totals form blocks: what is in none, and what kept totals do not determine in them."""
+        kept, noise = self._blocks.structure, self._blocks.noise_structure
+        in_blocks = noise.part[noise.region[weights.cells]] >= 0
+        known, _ = pieces_of(weights.where(~in_blocks), noise)
+        inside = weights.where(in_blocks)
+        overlap = kept.part[kept.region[inside.cells]] >= 0
+        _, rest = pieces_of(inside.where(overlap), kept)
+        return dict(known.items()), rest + undetermined(inside.where(~overlap), kept)
 
     def _cell_law(self, cell: int, level: float) -> EstimatedLaw | BoundLaw | ExactLaw:
         """The law of a cell in a block, from all cells that have the same."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import BoolArray, IntArray
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.lattice.determined import determined
@@ -42,6 +42,10 @@ class Weights:
         if not factor:
             return Weights(self.size, self.cells[:0], self.weights[:0])
         return Weights(self.size, self.cells, self.weights * factor)
+
+    def where(self, chosen: BoolArray) -> Weights:
+        """The query over some of its cells only."""
+        return Weights(self.size, self.cells[chosen], self.weights[chosen])
 
     def __add__(self, other: Weights) -> Weights:
         both = np.zeros(self.size, dtype=np.int64)
@@ -131,6 +135,17 @@ def pieces_of(query: Weights, structure: Structure) -> tuple[dict[Piece, int], W
     forced = part == FORCED
     pieces |= _forced_pieces(region[forced], query.weights[forced], structure)
     return pieces, _overlapping(query, part, structure)
+
+
+def undetermined(query: Weights, structure: Structure) -> Weights:
+    """A query outside of blocks, without regions with a forced sum whose cells all have one weight."""
+    regions, place, taken = np.unique(structure.region[query.cells], return_inverse=True, return_counts=True)
+    lowest = np.full(len(regions), np.iinfo(np.int64).max)
+    highest = np.full(len(regions), np.iinfo(np.int64).min)
+    np.minimum.at(lowest, place, query.weights)
+    np.maximum.at(highest, place, query.weights)
+    whole = (structure.part[regions] == FORCED) & (taken == structure.sizes[regions]) & (lowest == highest)
+    return query.where(~whole[place])
 
 
 def _forced_pieces(region: IntArray, weights: IntArray, structure: Structure) -> dict[Piece, int]:

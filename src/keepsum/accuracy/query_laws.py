@@ -128,7 +128,11 @@ class BoundLaw:
 
     def reach(self, level: float) -> int:
         """A margin that holds the noise with at least this probability."""
-        return self._beyond((1 - level) / 2)
+        return self.reach_but_for(1 - level)
+
+    def reach_but_for(self, allowed: float) -> int:
+        """A margin that the noise is beyond with at most this probability, which may be far below rounding errors."""
+        return self._beyond(allowed / 2)
 
     def quantile(self, p: float) -> int:
         """A value that is exceeded with at most 1 - p; for p up to 1/2, one that is fallen short of with at most p."""

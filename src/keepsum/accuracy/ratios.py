@@ -9,6 +9,9 @@ that are not within theirs can be excluded, for any r that does not depend on th
 - r(p/q) + |t - p/q| s for all fractions p/q: the margin of q n - p d over q, with room for a step, d being within s but
   for a small part of what may go wrong, which is set aside. From an excluded t a step inwards is excluded too; steps
   are taken until they no longer matter.
+
+Where N and D are counts, t is not negative, and t (D + d + b) < N + n - a excludes t although D may be
+0, as N + n - t (D + d) > a + t b then: what a denominator near 0 leaves open is how large the ratio is.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ class Ratio:
         The probability.
     certain
         Whether one of both has no noise at all, so that what may go wrong need not be divided between them.
+    positive
+        Whether neither of both can be negative, being sums of counts.
     """
 
     numerator: int
@@ -49,24 +54,39 @@ class Ratio:
     reach: Reach
     level: float
     certain: bool = False
+    positive: bool = False
 
     def interval(self) -> tuple[float, float]:
-        """An interval that holds the confidential ratio with at least this probability; all numbers if D may be 0."""
-        low, high = self._box()
-        if isinstance(low, float) or isinstance(high, float):
-            return float(low), float(high)
-        start, end = low, high
-        middle = Fraction(self.numerator, self.denominator)
-        return _down(self._closer(start, middle, end - start)), _up(self._closer(end, middle, end - start))
-
-    def _box(self) -> tuple[Fraction | float, Fraction | float]:
-        """From both margins, each at half of what may go wrong."""
-        each = self.level if self.certain else 1 - (1 - self.level) / 2
-        top, bottom = self.reach(1, 0, each), self.reach(0, -1, each)
+        """An interval that holds the confidential ratio with at least this probability; without end if D may be 0."""
+        top, bottom = self._reaches()
         if abs(self.denominator) <= bottom:
-            return -math.inf, math.inf
+            return self._least(top, bottom), math.inf
+        start, end = self._box(top, bottom)
+        middle = Fraction(self.numerator, self.denominator)
+        low, high = self._closer(start, middle, end - start), self._closer(end, middle, end - start)
+        return (max(0.0, _down(low)), max(0.0, _up(high))) if self.positive else (_down(low), _up(high))
+
+    def _reaches(self) -> tuple[int, int]:
+        """Both margins, each at half of what may go wrong."""
+        each = self.level if self.certain else 1 - (1 - self.level) / 2
+        return self.reach(1, 0, each), self.reach(0, -1, each)
+
+    def _box(self, top: int, bottom: int) -> tuple[Fraction, Fraction]:
+        """From both margins, where they leave the sign of the denominator no doubt."""
         ends = [Fraction(self.numerator + a * top, self.denominator + b * bottom) for a in (-1, 1) for b in (-1, 1)]
         return min(ends), max(ends)
+
+    def _least(self, top: int, bottom: int) -> float:
+        """The smallest ratio, where the denominator may be 0."""
+        if not self.positive:
+            return -math.inf
+        if self.numerator <= top or self.denominator + bottom <= 0:
+            return 0.0
+        start = Fraction(self.numerator - top, self.denominator + bottom)
+        if self.denominator <= 0:
+            return _down(start)
+        middle = Fraction(self.numerator, self.denominator)
+        return _down(self._closer(start, middle, middle - start))
 
     def _closer(self, start: Fraction, middle: Fraction, width: Fraction) -> Fraction:
         """From an excluded end towards the released ratio, as far as it can be proved."""

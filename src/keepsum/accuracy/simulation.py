@@ -15,12 +15,13 @@ from keepsum._arrays import Floats, IntArray
 from keepsum._progress import doing
 from keepsum.accuracy.words import STANDARD_ERRORS
 from keepsum.errors import InputError
+from keepsum.planning.durations import simulation_nanoseconds
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice, Sampler, simulate_into
 from keepsum.sampling.core.rng import rng
 
-# Simulated cells, rejected ones included: as many as are drawn anyway (up to a second), and the most.
-EFFORT, MOST_EFFORT = 10**7, 4 * 10**7
+# Nanoseconds that a simulation is said to take (by durations.py, not by a clock): half a second anyway, two at most.
+EFFORT, MOST_EFFORT = 5 * 10**8, 2 * 10**9
 FEWEST_DRAWS, FEWEST_WIDE_DRAWS, MOST_DRAWS = 40, 8, 4000
 ENOUGH_CELLS = 4 * 10**5  # in all draws: few draws of a wide sampler are enough
 BATCHES = 20  # of successive states of a chain, which may be correlated
@@ -44,13 +45,10 @@ def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: b
     """
     if choice.sampler is None:
         return None
-    cost = max(1, choice.simulation_cost)
-    fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // choice.sampler.width))
-    usual = max(fewest, min(MOST_DRAWS, EFFORT // cost, KEPT_NUMBERS // choice.sampler.width))
+    width, usual = choice.sampler.width, _usual_draws(choice, choice.sampler.width)
     draws = max(usual, needed)
-    if draws * cost > MOST_EFFORT and not patient:
+    if effort(choice, needed) > MOST_EFFORT and not patient:
         return None
-    width = choice.sampler.width
     if draws * width > MOST_NUMBERS:
         raise InputError(f"Level must be smaller: it takes {draws:,} simulated draws of {width:,} cells.")
     kept, key = _drawn.setdefault(blocks, {}), (id(choice.sampler), draws)
@@ -62,6 +60,18 @@ def simulated(blocks: BlockSamplers, choice: Choice, needed: int = 0, patient: b
         if noise.size <= 2 * KEPT_NUMBERS:
             kept[key] = noise
     return noise
+
+
+def effort(choice: Choice, needed: int = 0) -> float:
+    """About how many nanoseconds simulating a sampler takes."""
+    if choice.sampler is None:
+        raise AssertionError("there is a sampler")
+    return max(_usual_draws(choice, choice.sampler.width), needed) * simulation_nanoseconds(choice)
+
+
+def _usual_draws(choice: Choice, width: int) -> int:
+    fewest = min(FEWEST_DRAWS, max(FEWEST_WIDE_DRAWS, ENOUGH_CELLS // width))
+    return max(fewest, min(MOST_DRAWS, int(EFFORT // simulation_nanoseconds(choice)), KEPT_NUMBERS // width))
 
 
 def _number(blocks: BlockSamplers, sampler: Sampler) -> int:

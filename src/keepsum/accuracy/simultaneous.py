@@ -96,7 +96,9 @@ def _divide(blocks: BlockSamplers, level: float, cells: IntArray, margins: IntAr
     each = (1 - level) / (len(cells) + sum(len(part.cells) for part in classes))
     for part in classes:
         computed = part.law if each > 4 * SPARE else None  # a bound where a computed law is not precise enough
-        margins[part.cells] = (computed or class_bound(blocks, part)).reach(1 - each)
+        margins[part.cells] = (
+            class_bound(blocks, part).reach_but_for(each) if computed is None else computed.reach(1 - each)
+        )
     region = structure.region[cells]
     size = np.where(structure.part[region] == FORCED, structure.sizes[region], 0)
     for value in np.unique(size).tolist():
@@ -113,14 +115,14 @@ def _each_margin(blocks: BlockSamplers, size: int, allowed: float) -> int:
         return math.ceil(-wide * NormalDist().inv_cdf(allowed / 2)) + 1
     if allowed > 4 * SPARE:
         return margin(law, size, 1 - allowed)
-    return BoundLaw(1, [(piece_law(Piece(size, ((1, 1),)), cell), 1)], law.variance(size)).reach(1 - allowed)
+    return BoundLaw(1, [(piece_law(Piece(size, ((1, 1),)), cell), 1)], law.variance(size)).reach_but_for(allowed)
 
 
 def _computed(blocks: BlockSamplers) -> tuple[Computed | None, IntArray]:
     """The cells under no total or in regions with forced sums; None for their law if it is too wide or shared."""
     cell, law = free_cell(blocks.mechanism), cell_law(blocks.mechanism)
     groups = zip(blocks.groups, blocks.choices, strict=True)
-    parts = [choice.cells for group, choice in groups if not group.members and group.form.kind != "nested"]
+    parts = [choice.cells for group, choice in groups if group.in_closed_form]
     if cell is None or law is None or not parts:
         return None, np.zeros(0, dtype=np.int64)
     cells = np.concatenate(parts)

@@ -11,12 +11,12 @@ from scipy import sparse
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
-from keepsum.accuracy.focused import FocusedNoise, FocusedPiece, law_of_piece
+from keepsum.accuracy.focused import FocusedPiece, law_of_piece
 from keepsum.accuracy.free_cells import FreeCell
 from keepsum.accuracy.margins import WEAKEST, Accuracy
 from keepsum.accuracy.piece_laws import PieceLaw
 from keepsum.accuracy.projected import DominatedPiece
-from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
+from keepsum.accuracy.query_laws import SPARE, BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.simulation import needed_draws, simulated
 from keepsum.accuracy.sum_pieces import Kind, SumPieces
 from keepsum.accuracy.words import Basis
@@ -56,14 +56,23 @@ class _Found:
 
 
 class _Margins:
-    """The margins of some sums at a level."""
+    """The margins of some sums at a level; ``divided_by`` so many, if each is to get a part of what may go wrong."""
 
     def __init__(
-        self, blocks: BlockSamplers, sums: IntArray, count: int, level: float, pieces: SumPieces | None = None
+        self,
+        blocks: BlockSamplers,
+        sums: IntArray,
+        count: int,
+        level: float,
+        pieces: SumPieces | None = None,
+        divided_by: int = 1,
     ) -> None:
         self.blocks, self.sums, self.count, self.level = blocks, sums, count, level
         self.cell = free_cell(blocks.mechanism)
-        self._pieces = self._found_pieces() if pieces is None else pieces
+        self._allowed = (1 - level) / divided_by
+        # Where a computed law is not precise enough for a part of what may go wrong, a bound is.
+        self._computes = divided_by == 1 or self._allowed > 4 * SPARE
+        self._pieces = SumPieces.of_plan(blocks, sums, count) if pieces is None else pieces
         self._computed: dict[Kind, ExactLaw | BoundLaw] = {}
         self._reached: dict[Kind, int] = {}
         self._bounds: dict[tuple[int, int], int] = {}
@@ -108,8 +117,7 @@ class _Margins:
 
     def divided(self) -> _Found:
         """The margins at the level that divides what may go wrong among the sums, none of them simulated."""
-        level = 1 - (1 - self.level) / self.count
-        others = _Margins(self.blocks, self.sums, self.count, level, self._pieces)
+        others = _Margins(self.blocks, self.sums, self.count, self.level, self._pieces, self.count)
         found = others.found(may_simulate=False)
         return replace(found, basis="conservative") if found.margins.any() else found
 
@@ -137,17 +145,6 @@ class _Margins:
         sums = sparse.csr_array((ones, (self.sums[cells], cells)), shape=(self.count, len(self.sums)))
         return np.asarray(determined(self.blocks.structure, sums))
 
-    def _found_pieces(self) -> SumPieces:
-        if self.cell is None:
-            return SumPieces.none(self.count)
-        pieces = SumPieces.find(self.blocks.noise_structure, self.sums, self.count)
-        if self.blocks.nested is None:
-            return pieces
-        focused = FocusedNoise.of(self.blocks)
-        if focused is None:
-            raise InputError(NO_SAMPLER)
-        return pieces.with_focused(focused.pieces_of_sums(self.sums, self.count))
-
     def _law(self, key: Kind) -> ExactLaw | BoundLaw:
         if key not in self._computed:
             self._computed[key] = NOTHING if not key else sum_law(self._known(key), 1)
@@ -162,17 +159,20 @@ class _Margins:
     def _reach(self, key: Kind) -> tuple[int, Basis]:
         law = self._law(key)
         if key not in self._reached:
-            self._reached[key] = law.reach(self.level) if key else 0
+            self._reached[key] = self._reach_of(law, key) if key else 0
         return self._reached[key], law.basis
+
+    def _reach_of(self, law: ExactLaw | BoundLaw, key: Kind) -> int:
+        if isinstance(law, ExactLaw) and self._computes:
+            return law.reach(1 - self._allowed)
+        bound = BoundLaw(1, self._known(key), law.variance) if isinstance(law, ExactLaw) else law
+        return bound.reach_but_for(self._allowed)
 
     def _drawn(self) -> list[tuple[list[Choice], IntArray]] | None:
         """The simulated noise of each sampler of blocks; None if it would take long."""
-        samplers: dict[int, list[Choice]] = {}
-        for group, choice in zip(self.blocks.groups, self.blocks.choices, strict=True):
-            if group.members or self.cell is None or (group.form.kind == "nested" and not self._pieces.focus_known):
-                samplers.setdefault(id(choice.sampler), []).append(choice)
         drawn = []
-        for choices in samplers.values():
+        for groups in self._pieces.drawn(self.blocks):
+            choices = [choice for _, choice in groups]
             if choices[0].sampler is None:
                 raise InputError(NO_SAMPLER)
             noise = simulated(self.blocks, choices[0], needed_draws(self.level), patient=self.cell is None)
@@ -239,7 +239,7 @@ class _Margins:
             cells, known = _free_cells(self.cell, key[0]), self._known(self._pieces.of(k))
             more: list[tuple[PieceLaw, int]] = [(cells, 1), *known]
             bound = BoundLaw(1, more, sum(times * piece.variance for piece, times in more))
-            self._bounds[key] = bound.reach(self.level)
+            self._bounds[key] = bound.reach_but_for(self._allowed)
         return self._bounds[key]
 
 

@@ -9,9 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from keepsum._arrays import IntArray
-from keepsum.accuracy.focused import AnyPiece, FocusedPiece
+from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
+from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece
 from keepsum.accuracy.queries import Piece, canonical_piece
+from keepsum.errors import InputError
 from keepsum.lattice.structure import FORCED, FREE, Structure
+from keepsum.planning.groups import BlockGroup
+from keepsum.planning.samplers import BlockSamplers
+from keepsum.planning.selection.choice import Choice
 
 Kind: TypeAlias = frozenset[tuple[AnyPiece, int]]  # pieces, and how many there are of each
 
@@ -42,6 +47,21 @@ class SumPieces:
     def none(cls, count: int) -> SumPieces:
         """Sums without any piece."""
         return cls([frozenset()], np.zeros(count, dtype=np.int64))
+
+    @classmethod
+    def of_plan(cls, blocks: BlockSamplers, sums: IntArray, count: int) -> SumPieces:
+        """The pieces of ``count`` sums of a plan; none in l2 Laplace noise, all of which is simulated."""
+        if free_cell(blocks.mechanism) is None:
+            return cls.none(count)
+        pieces = cls.find(blocks.noise_structure, sums, count)
+        if blocks.nested is None:
+            return pieces
+        if any(choice.sampler is None for choice in blocks.choices):
+            raise InputError(NO_SAMPLER)
+        focused = FocusedNoise.of(blocks)
+        if focused is None or blocks.nested.tables:
+            return replace(pieces, focus_known=False)
+        return pieces.with_focused(focused.pieces_of_sums(sums, count))
 
     @classmethod
     def find(cls, structure: Structure, sums: IntArray, count: int) -> SumPieces:
@@ -80,6 +100,16 @@ class SumPieces:
                 kinds.append(self.kinds[number] | key[1])
             of_sum[k] = numbers[key]
         return SumPieces(kinds, of_sum)
+
+    def drawn(self, blocks: BlockSamplers) -> list[list[tuple[BlockGroup, Choice]]]:
+        """What of the sums is in no piece: the groups of cells that each sampler must draw."""
+        computed = free_cell(blocks.mechanism) is not None
+        samplers: dict[int, list[tuple[BlockGroup, Choice]]] = {}
+        for group, choice in zip(blocks.groups, blocks.choices, strict=True):
+            known = group.in_closed_form or (group.form.kind == "nested" and self.focus_known)
+            if not computed or not known:
+                samplers.setdefault(id(choice.sampler), []).append((group, choice))
+        return list(samplers.values())
 
 
 def _shapes(structure: Structure, sums: IntArray) -> tuple[IntArray, IntArray, list[Piece]]:

@@ -22,6 +22,8 @@ def valid_from(mechanism: Mechanism, shape: Geometry) -> float:
     """The smallest length at which the bound is proved."""
     if mechanism.kind not in ("laplace-l2", "gaussian"):
         raise InputError(f"Tail bounds need l2 Laplace or Gaussian noise, got {mechanism!r}.")
+    if mechanism.focus:
+        raise InputError(f"Tail bounds need noise without a focus, got {mechanism!r}.")
     if shape.gram_schmidt is None or shape.log_volume is None:
         raise InputError("The tail bound needs the lattice's volume, and a block is too large to compute it.")
     m, scale = shape.dimension, float(mechanism.scale)

@@ -25,15 +25,6 @@ def words_of_basis(basis: Basis, draws: int, error: float) -> str:
     return f"from {draws:,} simulated draws{points and points + ' allowed for their error'}"
 
 
-def percent(level: float) -> str:
-    """A level in percent, never rounded to more than it is.
-
-    >>> percent(0.95), percent(0.57), percent(1 - 1e-8)
-    ('95%', '57%', '99.999999%')
-    """
-    return f"{100 * level:.12g}%"
-
-
 def _two_digits_up(number: float) -> str:
     place = max(0, 1 - math.floor(math.log10(number)))
     return f"{math.ceil(number * 10**place * (1 - 1e-12)) / 10**place:.{place}f}"

@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepsum.accuracy.words import percent
+from keepsum._text import percent
 from keepsum.cli.screen import shown as shown_path
+from keepsum.errors import InputError
 from keepsum.privacy.numbers import shown
 
 if TYPE_CHECKING:
     from keepsum.accuracy.axis_totals import AxisTotals
+    from keepsum.accuracy.budget_shares import BudgetShares
     from keepsum.accuracy.candidates import Point
     from keepsum.accuracy.curve import AccuracyCurve
     from keepsum.accuracy.margins import Accuracy
     from keepsum.accuracy.targets import Answer
     from keepsum.planning.plan import CompiledPlan
     from keepsum.privacy.families import Family
+    from keepsum.privacy.laplace import Laplace
     from keepsum.specs.job import Job
     from keepsum.tables.invariants import Invariants
     from keepsum.tables.records import Records
     from keepsum.tables.released import ReleasedTable
+    from keepsum.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class Result:
     curve: AccuracyCurve
     target: Target | None
     answer: Answer | None
+    shares: BudgetShares | None = None
 
     @property
     def point(self) -> Point:
@@ -72,13 +77,55 @@ class Result:
         return ReleasedTable(domain, self.accuracy.margins, name)
 
 
-def result_of(job: Job, kept: Invariants, records: Records | None, level: float, target: Target | None) -> Result:
-    """Work out margins of error, at the declared loss, or at the least one that reaches a target."""
+def check_shared(job: Job, target: Target | None) -> Laplace:
+    """The noise whose budget is to be shared; refuse any other."""
+    from keepsum.privacy.laplace import Laplace
+    from keepsum.privacy.neighbours import Neighbours
+
+    request = job.noise()
+    if target is not None:
+        raise InputError("Option --share-budget must not be combined with --target-moe. Give --epsilon instead.")
+    if not isinstance(request, Laplace):
+        raise InputError("Option --share-budget requires l1 Laplace noise. Leave out --mechanism gaussian.")
+    if request.neighbours is None or not request.focus:
+        raise InputError(
+            "Option --share-budget requires --epsilon with --per-person, and a --focus for each level, such as --focus "
+            "county=4, whose value is a weight."
+        )
+    if job.spec.mechanism.focus_files or job.spec.mechanism.subset:
+        raise InputError("Option --share-budget requires levels that are totals of axes. Leave out --focus-file.")
+    if request.neighbours != Neighbours():
+        raise InputError("Option --share-budget must not be combined with --attributes or --to. Leave these out.")
+    return request
+
+
+def shared(request: Laplace, kept: Invariants, records: Records | None) -> BudgetShares:
+    """The shares of a budget with the least error, where the shares that were declared are weights."""
+    from keepsum.accuracy.budget_shares import BudgetShares
+    from keepsum.accuracy.share_search import Budget
+
+    axes = tuple(level.axes for level in request.focus)
+    return BudgetShares(Budget(kept, records, axes, request.epsilon, request.weights))
+
+
+def result_of(
+    job: Job,
+    kept: Invariants,
+    table: Table,
+    level: float,
+    target: Target | None,
+    share_budget: bool = False,
+) -> Result:
+    """Work out margins of error, at the declared loss, or at the least one that reaches a target.
+
+    With ``share_budget``, at the shares with the least error.
+    """
     from keepsum.accuracy.axis_totals import axis_totals
     from keepsum.accuracy.candidates import Candidates
     from keepsum.accuracy.curve import curve_of
 
-    candidates = Candidates.of(kept, job.noise(), records, level)
+    shares = shared(check_shared(job, target), kept, table.records) if share_budget else None
+    candidates = Candidates.of(kept, job.noise(table) if shares is None else shares.mechanism, table.records, level)
     answer = None
     if target is not None:
         answer = candidates.least_loss(target.margin, target.of)
@@ -86,7 +133,7 @@ def result_of(job: Job, kept: Invariants, records: Records | None, level: float,
     found = candidates.accuracy(candidates.first)
     totals = axis_totals(candidates.first, level)
     curve = curve_of(candidates)
-    return Result(job, candidates.first, candidates.family, found, totals, curve, target, answer)
+    return Result(job, candidates.first, candidates.family, found, totals, curve, target, answer, shares)
 
 
 def sections_of(result: Result) -> list[tuple[str, list[str]]]:
@@ -99,6 +146,7 @@ def sections_of(result: Result) -> list[tuple[str, list[str]]]:
     return [
         *([] if result.job.name is None else [("Release", [result.job.name])]),
         *_found(result),
+        *_shares(result),
         ("Noise", [repr(plan.mechanism)]),
         ("Guarantee", guarantee_lines(plan.guarantee)),
         (statements.title, [statements.headline()]),
@@ -115,19 +163,29 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
         return []
     name, value = result.family.parameter, shown(result.answer.value)
     before, margin = result.answer.before
-    instead = "there is no such noise" if margin is None else f"the margin is ±{margin:,}"
-    words = [
-        f"{value}{f' per {result.curve.subject}' if result.family.per_person else ''}: the "
-        f"{'largest' if name == 'sigma' else 'smallest'} of three digits that reaches it; at {shown(before)} {instead}"
-    ]
+    least = "largest" if name == "sigma" else "smallest"
+    if margin is None:  # noise that wide cannot be drawn
+        reached = result.point.margin(result.target.of)
+        why = f"the {least} of three digits at which noise can be drawn; its margin is ±{reached:,}"
+    else:
+        why = f"the {least} of three digits that reaches it; at {shown(before)} the margin is ±{margin:,}"
+    words = [f"{value}{f' per {result.curve.subject}' if result.family.per_person else ''}: {why}"]
     if result.accuracy.draws:
         words.append("Margins are simulated here, so a step more or less may do as well.")
     level = percent(result.accuracy.level)
     return [
-        ("Target", [f"a {result.target.of} {level} margin of error of at most ±{result.target.margin:,}"]),
+        ("Target", [f"a {result.target.of} {level} margin of error of at most ±{result.target.margin:,} per cell"]),
         (name.capitalize(), words),
         ("To use it", [_use(result)]),
     ]
+
+
+def _shares(result: Result) -> list[tuple[str, list[str]]]:
+    """The shares that were found, if they were looked for."""
+    if result.shares is None:
+        return []
+    use = f"pass {options_of(result.family)} to keepsum plan or keepsum release"
+    return [("Shares", result.shares.lines()), ("To use them", [use])]
 
 
 def _use(result: Result) -> str:
@@ -153,7 +211,6 @@ def options_of(family: Family) -> str:
     '--mechanism gaussian --epsilon 0.5 --delta 1e-6'
     """
     from keepsum.privacy.gaussian import Gaussian
-    from keepsum.privacy.laplace import Laplace
     from keepsum.privacy.neighbours import TO
     from keepsum.specs.quoting import listed
 
@@ -166,12 +223,11 @@ def options_of(family: Family) -> str:
         options += [] if member.calibration == "zcdp" else [f"--calibration {member.calibration}"]
     elif member.norm != "l1":
         options.append(f"--norm {member.norm}")
-    if isinstance(member, Laplace):
-        for level in member.focus:
-            key = f"{listed(level.axes)}={shown(level.weight)}"
-            options.append(f"--focus {shlex.quote(key)}")
-        if member.cell_share != 1:
-            options.append(f"--cell-share {shown(member.cell_share)}")
+    for level in member.focus:
+        key = f"{listed(level.axes if level.subsets is None else level.subsets.names)}={shown(level.weight)}"
+        options.append(f"--focus {shlex.quote(key)}")
+    if member.cell_share not in (None, 1):
+        options.append(f"--cell-share {shown(member.cell_share)}")
     if neighbours is not None and neighbours.attributes is not None:
         options.append(f"--attributes {shlex.quote(listed(neighbours.attributes))}")
     if neighbours is not None and neighbours.to != TO[0]:
@@ -199,6 +255,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "cells": result.plan.size,
         "level": result.accuracy.level,
         "target": found,
+        **({} if result.shares is None else {"shares": _shares_as_json(result)}),
         "parameter": result.family.parameter,
         "per_person": result.family.per_person,
         "mechanism": repr(result.plan.mechanism),
@@ -213,12 +270,14 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "totals": [
             {
                 "axes": list(totals.axes),
+                **({"subsets": list(totals.subsets)} if totals.subsets else {}),
                 "totals": totals.totals,
                 "exact": totals.exact,
                 "counts": totals.counts,
                 "typical": totals.margin,
                 "basis": totals.basis,
                 "simulated_draws": totals.draws,
+                **({} if totals.own is None else {totals.own[0]: shown(totals.own[1])}),
             }
             for totals in result.totals
         ],
@@ -226,4 +285,20 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "margins": None if margins is None else shown_path(margins),
         "plot": None if plot is None else shown_path(plot),
         "warnings": result.warnings,
+    }
+
+
+def _shares_as_json(result: Result) -> dict[str, Any]:
+    """The shares that were found, level by level, cells without axes."""
+    levels = () if result.shares is None else result.shares.levels
+    keys = [
+        None if level.key is None else [level.key] if isinstance(level.key, str) else list(level.key)
+        for level in levels
+    ]
+    return {
+        "options": options_of(result.family),
+        "levels": [
+            {"axes": key, "weight": shown(level.weight), "share": shown(level.share), "rmse": level.rmse}
+            for key, level in zip(keys, levels, strict=True)
+        ],
     }

@@ -230,7 +230,7 @@ def check_plan(declared: Declaration, table: ks.Table, nonnegative: bool = False
     from keepsum.specs.building import kept_of, noise_of
 
     spec = declared.options()
-    mechanism = noise_of(spec.mechanism)
+    mechanism = noise_of(spec.mechanism, table)
     kept = kept_of(spec, table)
     with progress() as step:
         step("compiling the plan")

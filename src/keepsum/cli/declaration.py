@@ -220,17 +220,26 @@ class Declaration:
         list[str] | None,
         option(
             "--focus",
-            help="Less noise in the totals of an axis, by an epsilon of their own: county=0.1; A,B=0.1 for two axes. "
-            "With --per-person, a share of epsilon.",
+            help="Less noise in the totals of an axis, by an epsilon of their own, or a rho for gaussian: county=0.1; "
+            "A,B=0.1 for two axes. With --per-person, or --delta, a share.",
             panel=NOISE,
             metavar="AXIS=E",
+        ),
+    ] = None
+    focus_file: Annotated[
+        list[str] | None,
+        option(
+            "--focus-file",
+            help="Named subsets of cells for --focus (TOML, as for --keep-file): coast=0.1.",
+            panel=NOISE,
+            metavar="FILE",
         ),
     ] = None
     cell_share: Annotated[
         str | None,
         option(
             "--cell-share",
-            help="With --per-person and --focus: the share of cells, by default 1.",
+            help="The share of cells where the values of --focus are shares, by default 1.",
             panel=NOISE,
             metavar="S",
         ),
@@ -350,6 +359,7 @@ class Declaration:
                 calibration=self.calibration,
                 focus=parse_focus(self.focus or []) or None,
                 cell_share=self.cell_share,
+                focus_files=self.focus_file or None,
             ),
         )
 

@@ -56,7 +56,7 @@ class TvBound:
 
     def _line(self, t: int, estimate: float, error: float, upper: float) -> str:
         sign = ">=" if self.censored else "="
-        return f"t = {t:,}: bound {sign} {estimate:.4g} ± {error:.2g}, {self.confidence:.4g} limit {upper:.4g}"
+        return f"t = {t:,}: bound {sign} {estimate:.4g} ± {error:.2g}, {float(self.confidence)!r} limit {upper:.4g}"
 
 
 def tv_upper_bound(

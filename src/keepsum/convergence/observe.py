@@ -17,7 +17,7 @@ import numpy as np
 
 from keepsum._arguments import check_number, check_whole
 from keepsum._progress import doing
-from keepsum._text import type_of
+from keepsum._text import percent, type_of
 from keepsum.convergence.bounds import TvBound, clopper_pearson, tv_upper_bound
 from keepsum.convergence.store import CHUNK_PAIRS, MeetingTimeStore
 from keepsum.convergence.times import MeetingTimes
@@ -125,7 +125,7 @@ class BlockConvergence:
         unmet = f", {self.unmet:,} NOT MET" if self.unmet else ""
         return (
             f"BlockConvergence({self.steps:,} steps; {self.pairs:,} pairs{unmet}; total variation at most "
-            f"{three_digits_up(self.upper)} at {100 * self.confidence:.4g}%, "
+            f"{three_digits_up(self.upper)} at {percent(self.confidence)}, "
             f"{three_digits_up(self.extrapolated)} extrapolated)"
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from keepsum._arguments import check_number, check_text
 from keepsum._arrays import Floats, IntArray
+from keepsum._text import percent
 from keepsum.convergence.bounds import first_step_below, tv_upper_bound
 from keepsum.convergence.times import MeetingTimes
 from keepsum.errors import InputError
@@ -202,7 +203,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
         f"{panel.steps:,} steps per draw", (panel.steps, 1e-5), xytext=(4, 0), textcoords="offset points", va="center",
         rotation=90, color=GREY, fontsize=10,
     )  # fmt: skip
-    limit = f"{100 * panel.confidence:.4g}% limit: {three_digits_up(panel.upper)}"
+    limit = f"{percent(panel.confidence)} limit: {three_digits_up(panel.upper)}"
     _name(axes, limit, panel.steps, panel.upper, BLUE, to_left=True)
     # All pairs may have met at once: then there is only the limit to draw.
     below = steps[(estimate < 0.05) & seen]

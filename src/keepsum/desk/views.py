@@ -94,7 +94,7 @@ def privacy_view(desk: Desk, look: Look) -> dict[str, Any]:
         return {"levels": [], "kind": "laplace", "standing": None}
     noise = draft.spec.mechanism
     kind = "gaussian" if noise.kind == "gaussian" else "laplace-l2" if noise.norm == "l2" else "laplace"
-    from keepsum.specs.building import focus_of
+    from keepsum.specs.focus import focus_of
 
     focus = focus_of(noise) or {}
     levels = [] if look.table is None else levels_of(look.table.domain)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from keepsum._arguments import check_flag
+from keepsum._copying import WithoutCaches
 from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
@@ -28,7 +29,7 @@ def plan_accuracy(plan: CompiledPlan, level: float, simultaneous: bool, patient:
     return replace(accuracy_by_level(plan.blocks, level, simultaneous, patient), domain=plan.invariants.domain)
 
 
-class Estimates:
+class Estimates(WithoutCaches):
     """The part of a release that its readers use. It needs what is published, never the confidential counts.
 
     Attributes
@@ -115,7 +116,7 @@ class Estimates:
         """The law of the noise, as ``plan.noise``; nothing of it depends on the counts."""
         return Noise(self.plan.blocks, self.plan.invariants)
 
-    def interval(self, query: Query, level: float = 0.95) -> tuple[int, int]:
+    def interval(self, query: Query, level: float = 0.95, *, simultaneous: bool = False) -> tuple[int, int]:
         """An interval that holds the confidential value of a query with at least this probability.
 
         It is the released value of the unbiased table, less and plus the margin of ``noise.interval``; a query that the
@@ -128,6 +129,10 @@ class Estimates:
             (the sum of all cells that have them), or a whole number for each cell.
         level
             The probability.
+        simultaneous
+            Intervals that hold for all queries at once with this probability, however many are asked: that of a cell is
+            the one of ``to_frame(level=level, simultaneous=True)``, and that of a sum is as wide as those of its cells
+            together. Totals of axes have shorter ones, ``marginal(axes).intervals(level, simultaneous=True)``.
 
         Examples
         --------
@@ -139,9 +144,15 @@ class Estimates:
         >>> release.interval({"county": ["Alpha", "Beta"]}), release.interval({}), release.interval({"sex": "f"})
         ((42, 48), (62, 62), (40, 46))
         """
-        low, high = self.noise.interval(query, level)
-        value = as_weights(query, self.plan.invariants).of(self.unbiased.counts)
-        return value + low, value + high
+        weights = as_weights(query, self.plan.invariants)
+        value = weights.of(self.unbiased.counts)
+        if not check_flag(simultaneous, "simultaneous="):
+            low, high = self.noise.interval(weights, level)
+            return value + low, value + high
+        margins = self.accuracy(level, simultaneous=True).margins[weights.cells].tolist()
+        reach = sum(abs(weight) * margin for weight, margin in zip(weights.weights.tolist(), margins, strict=True))
+        reach = 0 if self.noise.keeps(weights) else reach
+        return value - reach, value + reach
 
     def difference(self, first: Query, second: Query, level: float = 0.95) -> tuple[int, int]:
         """An interval that holds the confidential difference of two queries with at least this probability.
@@ -154,7 +165,8 @@ class Estimates:
     def ratio(self, numerator: Query, denominator: Query, level: float = 0.95) -> tuple[float, float]:
         """An interval that holds the ratio of two confidential values with at least this probability.
 
-        It is (-inf, inf) where the denominator may be 0 as far as the released counts tell.
+        It has no upper end where the denominator may be 0 as far as the released counts tell, and no lower one either
+        if a weight is negative.
 
         Examples
         --------
@@ -170,9 +182,8 @@ class Estimates:
         one, other = (as_weights(query, self.plan.invariants) for query in (numerator, denominator))
         counts = self.unbiased.counts
         reach, certain = self.noise.combined_reach(one, other), self.noise.keeps(one) or self.noise.keeps(other)
-        low, high = Ratio(one.of(counts), other.of(counts), reach, check_level(level), certain).interval()
         positive = bool((one.weights > 0).all() and (other.weights > 0).all())
-        return (max(low, 0.0), max(high, 0.0)) if positive else (low, high)
+        return Ratio(one.of(counts), other.of(counts), reach, check_level(level), certain, positive).interval()
 
     def share(self, part: Query, whole: Query, level: float = 0.95) -> tuple[float, float]:
         """An interval that holds the confidential share of a part in a whole with at least this probability.

@@ -14,12 +14,11 @@ from scipy import sparse
 
 from keepsum._arguments import check_flag, check_path
 from keepsum._arrays import Floats, IntArray
-from keepsum._text import printable
+from keepsum._text import percent, printable
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.query_laws import check_level
 from keepsum.accuracy.sum_margins import sum_accuracy
 from keepsum.accuracy.sums import sum_deviations
-from keepsum.accuracy.words import percent
 from keepsum.errors import DataError
 from keepsum.lattice.matrix import product
 from keepsum.lattice.structure import decompose

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
@@ -196,6 +196,7 @@ class Release(Estimates):
     plan: Plan
     invariants: bytes | None
     unbiased: ReleasedTable
+    _saved: Certificate | None = field(default=None, init=False)  # as it was last saved, perhaps with a signature
 
     @classmethod
     def of(cls, drawn: Drawn, plan: Plan) -> Release:
@@ -259,13 +260,15 @@ class Release(Estimates):
         """
         # Locks and signatures, which plans do not need.
         from keepsum.releasing.destination import Destination, put
-        from keepsum.releasing.signing import read_private_key
+        from keepsum.releasing.signing import read_private_key, sign
 
         check_flag(force, "force=")
         place = Destination.at(path, own_kind(self.table))
         key = None if sign_with is None else read_private_key(sign_with)
+        certificate = self.certificate if key is None else sign(self.certificate, key)
         with place.claimed(force, UNSAVED) as orphan:
-            put(self.drawn(), place, key, force, orphan)
+            put(replace(self.drawn(), certificate=certificate), place, None, force, orphan)
+        object.__setattr__(self, "_saved", certificate)
         return place.table
 
     def report(
@@ -273,7 +276,8 @@ class Release(Estimates):
     ) -> str | Path:
         """The release as a page for its readers: one HTML file, which loads nothing from anywhere.
 
-        It is made from what is published alone. Needs the extra ``keepsum[report]``.
+        It is made from what is published alone, and says who signed it if it was last saved with ``sign_with``. Needs
+        the extra ``keepsum[report]``.
 
         Parameters
         ----------
@@ -296,11 +300,12 @@ class Release(Estimates):
         check_flag(force, "force=")
         level = check_number(level, "Level", 0, 1)
         check_installed()
+        published = replace(self.drawn(), certificate=self._saved or self.certificate)
         if path is None:
-            return report_html(self.drawn(), self.plan, level)
+            return report_html(published, self.plan, level)
         files = ReportFiles.of(Path("released.csv"), check_path(path, "The report"))
         files.check([], force, self.plan.size)
-        return write_report(self.drawn(), self.plan, files, level, force)[0]
+        return write_report(published, self.plan, files, level, force)[0]
 
     def __repr__(self) -> str:
         guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)

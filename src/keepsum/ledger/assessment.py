@@ -20,7 +20,7 @@ from keepsum.privacy.loss import Loss
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown_at_most, shown_briefly
 from keepsum.releasing.codec import domain_of, mechanism_record
-from keepsum.releasing.facts import MechanismRecord
+from keepsum.releasing.guarantee_facts import MechanismRecord
 from keepsum.tables.records import subject_of
 
 UNCHECKED = (

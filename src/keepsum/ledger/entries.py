@@ -16,16 +16,9 @@ from keepsum.accounting.cost import Cost
 from keepsum.errors import InputError, LedgerError
 from keepsum.ledger.budget import Budget
 from keepsum.privacy.calibration import ceiling
-from keepsum.releasing.facts import (
-    DomainRecord,
-    Exactness,
-    Hash,
-    MechanismRecord,
-    Parameter,
-    Record,
-    RecordsRecord,
-    RowsPart,
-)
+from keepsum.releasing.facts import DomainRecord, RecordsRecord, RowsPart
+from keepsum.releasing.guarantee_facts import MechanismRecord
+from keepsum.releasing.record_types import Exactness, Hash, Parameter, Record
 
 LONG = 10**18  # the largest denominator that is kept
 Number: TypeAlias = Annotated[int, Meta(ge=1)]

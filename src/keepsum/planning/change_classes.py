@@ -10,7 +10,7 @@ import numpy as np
 
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.planning.nested import FREE_PART
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 
 PAIRS_PER_PART = 2000  # that take as long as what is done once for each part
 NOTHING = -1
@@ -86,14 +86,19 @@ class Elsewhere:
 
     def ends(self, part: int, inside: IntArray) -> tuple[int | None, int | None]:
         """The cheapest and the dearest class for a value that does not occur in a part."""
-        chosen = self.forced if part == FREE_PART else np.where(self.free >= 0, self.free, self.forced)
-        there: BoolArray = chosen >= 0
-        there[inside] = False
-        nodes = chosen[there]
+        nodes = np.array(self.classes(part, inside), dtype=np.int64)
         if not len(nodes):
             return None, None
         costs = self.vectors.costs[nodes]
         return int(nodes[costs.argmin()]), int(nodes[costs.argmax()])
+
+    def classes(self, part: int, inside: IntArray) -> list[int]:
+        """The class for each value that does not occur in a part."""
+        chosen = self.forced if part == FREE_PART else np.where(self.free >= 0, self.free, self.forced)
+        there: BoolArray = chosen >= 0
+        there[inside] = False
+        classes: list[int] = chosen[there].tolist()
+        return classes
 
 
 @dataclass(frozen=True)
@@ -103,15 +108,16 @@ class Vectors:
     lengths: IntArray
     focused: IntArray
     costs: IntArray
+    norm: Norm = "l1"
 
     def distance(self, one: int) -> Distance:
         """One of them."""
-        return Distance("l1", int(self.lengths[one]), focused=tuple(self.focused[:, one].tolist()))
+        return Distance(self.norm, int(self.lengths[one]), focused=tuple(self.focused[:, one].tolist()))
 
     def joined(self, one: int, other: int) -> Distance:
         """Two of them, in different parts."""
         focused = (self.focused[:, one] + self.focused[:, other]).tolist()
-        return Distance("l1", int(self.lengths[one] + self.lengths[other]), focused=tuple(focused))
+        return Distance(self.norm, int(self.lengths[one] + self.lengths[other]), focused=tuple(focused))
 
 
 class Best:
@@ -123,7 +129,7 @@ class Best:
 
     def take(self, cost: int, change: Distance) -> None:
         """Take a change in."""
-        if self.cost is None or cost > self.cost:
+        if self._change is None or self.cost is None or (cost, change.exact) > (self.cost, self._change.exact):
             self.cost, self._change = cost, change
 
     @property
@@ -134,9 +140,9 @@ class Best:
         return self._change
 
 
-def move(changed: IntArray) -> Distance:
+def move(changed: IntArray, norm: Norm = "l1") -> Distance:
     """A move within a part that changes focused totals so."""
-    return Distance("l1", 2, focused=tuple(changed.tolist()))
+    return Distance(norm, 2, focused=tuple(changed.tolist()))
 
 
 def _grouped(part: IntArray) -> Iterator[IntArray]:

@@ -39,6 +39,10 @@ def describe_form(form: Form) -> str:
     '3 cells with their sum kept'
     >>> describe_form(Form("nested", regions=62, totals=63, smallest=20, largest=20))
     '62 regions in 63 nested totals, focused or kept, each of 20 cells'
+    >>> describe_form(Form("focused", regions=1, totals=1, smallest=2, largest=2))
+    '1 region in 1 total, focused or kept, each of 2 cells'
+    >>> describe_form(Form("crossed", regions=400, totals=40, shape=(20, 20)))
+    '20 × 20 table with both margins focused or kept'
     """
     if form.kind == "free":
         return "cells under no total"
@@ -47,7 +51,11 @@ def describe_form(form: Form) -> str:
     if form.kind == "nested":
         regions = f"{form.regions:,} region{'s' * (form.regions != 1)}"
         return f"{regions} in {form.totals:,} nested totals, focused or kept, each of {_cells(form)}"
-    if form.kind == "table":
+    if form.kind == "focused":
+        regions = f"{form.regions:,} region{'s' * (form.regions != 1)}"
+        totals = f"{form.totals:,} total{'s' * (form.totals != 1)}"
+        return f"{regions} in {totals}, focused or kept, each of {_cells(form)}"
+    if form.kind in ("table", "crossed"):
         return _describe_table(form)
     name = f"{form.regions:,} regions under {form.totals:,} overlapping total{'s' * (form.totals != 1)}"
     return name if form.largest == 1 else f"{name}, each of {_cells(form)}"
@@ -56,7 +64,8 @@ def describe_form(form: Form) -> str:
 def _describe_table(form: Form) -> str:
     ways = len(form.shape) - 1
     margins = "both margins" if ways == 1 else f"all {ways}-way margins"
-    name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} kept"
+    kept = "focused or kept" if form.kind == "crossed" else "kept"
+    name = f"{' × '.join(str(n) for n in form.shape)} table with {margins} {kept}"
     if form.largest > 1:
         name += f", each entry the sum of {_cells(form)}"
     return name if not form.zeros else f"{name}, {form.zeros:,} structural zero{'s' * (form.zeros != 1)}"
@@ -189,7 +198,10 @@ def describe_reason(reason: Reason) -> str:
         "epsilon_out_of_range": f"l1 Laplace noise needs an epsilon from {lowest} to {highest}",
         "sigma_out_of_range": f"Gaussian noise needs a sigma from {lowest} to {highest}",
         "too_many_equations": f"an exact sampler would solve equations with more than {limit} coefficients",
+        "too_many_dimensions": f"totals tie regions of more than {limit} dimensions together; leave out totals that "
+        "contain many others, or merge regions",
         "table_too_large": "an exact sampler would need too much time or memory at this epsilon",
+        "totals_cross": "focused totals cross others, but not as the rows and columns of two-way tables",
         "sums_too_wide": "the focused totals are too wide for an exact sampler; larger epsilons make them narrower",
         "large_coefficients": "its equations have coefficients too large for an exact sampler",
         "block_too_large": "the block is too large for a chain",

@@ -13,17 +13,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, combinations, pairwise
+from typing import TypeAlias
 
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
+from keepsum.planning.crossing_changes import CrossingChanges
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 
+AnyChanges: TypeAlias = FocusedChanges | CrossingChanges
 MOST_AXES = 12  # of a table whose distances follow from its kept margins
 
 
@@ -81,7 +84,7 @@ class Distances:
     structure: Structure
     norm: Norm
     changes: int = 1
-    focused: FocusedChanges | None = None
+    focused: AnyChanges | None = None
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
@@ -102,13 +105,13 @@ class Distances:
         """For each focus, the dearest change between two cells of one of its totals; None where that is not known."""
         if self.focused is None:
             return ()
-        levels = range(len(self.focused.nested.margins))
+        levels = range(self.focused.levels)
         if self.structure.blocks or not self.focused.possible:
             return tuple(None for _ in levels)
         found = (self.focused.within(level) for level in levels)
         return tuple(None if distance is None else distance.times(self.changes) for distance in found)
 
-    def _under_focus(self, attribute: AttributeDistance, focused: FocusedChanges) -> AttributeDistance:
+    def _under_focus(self, attribute: AttributeDistance, focused: AnyChanges) -> AttributeDistance:
         """The distances of an attribute with what changes do to focused totals: at most as much as to cells."""
         domain = self.invariants.domain
         if domain is None or attribute.any_value is None or attribute.other_value is None:
@@ -118,21 +121,20 @@ class Distances:
             if found is not None:
                 return replace(attribute, any_value=found[0], other_value=found[1])
         attained = (False, False)
-        if attribute.any_value == Distance("l1", 2):  # every change is a move
+        if attribute.any_value == Distance(self.norm, 2):  # every change is a move
             attained = focused.moves_change_all(domain.codes(attribute.axis))
-        elif not self.structure.blocks and attribute.any_value == Distance("l1", 4) and focused.changes_all_twice:
-            attained = True, attribute.other_value == Distance("l1", 4)  # a move in each of two regions
-        levels = len(focused.nested.margins)
+        elif not self.structure.blocks and attribute.any_value == Distance(self.norm, 4) and focused.changes_all_twice:
+            attained = True, attribute.other_value == Distance(self.norm, 4)  # a move in each of two regions
         return replace(
             attribute,
-            any_value=_at_most(attribute.any_value, levels, attained[0]),
-            other_value=_at_most(attribute.other_value, levels, attained[1]),
+            any_value=at_most(attribute.any_value, focused, attained[0]),
+            other_value=at_most(attribute.other_value, focused, attained[1]),
         )
 
 
-def _at_most(distance: Distance, levels: int, exact: bool) -> Distance:
+def at_most(distance: Distance, focused: AnyChanges, exact: bool) -> Distance:
     """The distance with the largest changes of focused totals that there can be; exact if some change has them."""
-    return replace(distance, exact=exact, focused=(distance.length,) * levels)
+    return replace(distance, exact=exact, focused=focused.most(distance.length))
 
 
 def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:

@@ -2,7 +2,8 @@
 
 The figures were measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md); another machine may be
 twice as fast or half as fast. They do not depend on the machine that says them, so that a plan reads the same
-everywhere, and they enter no certificate.
+everywhere. They enter no certificate but by how many draws margins of error are simulated from
+(``accuracy/simulation.py``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NANOSECONDS_PER_CELL: dict[Method, float] = {
     "independent_cells": 20,
     "part_by_part": 25,
     "nested_totals": 50,
-    "column_splitting": 25,
+    "column_splitting": 20,
     "layer_splitting": 12,
     "solved_regions": 20,
     "conditional_cells": 110,
@@ -37,6 +38,13 @@ def seconds_per_draw(choices: Sequence[Choice]) -> float | None:
             return None
         nanoseconds[id(choice.sampler)] = NANOSECONDS_PER_CELL[choice.method] * max(1, choice.cost)
     return sum(nanoseconds.values()) / 1e9
+
+
+def simulation_nanoseconds(choice: Choice) -> float:
+    """About how many nanoseconds a row of ``simulate_into`` takes on one core."""
+    if choice.method is None:
+        raise AssertionError("there is a sampler")
+    return NANOSECONDS_PER_CELL[choice.method] * max(1, choice.simulation_cost)
 
 
 def describe_duration(seconds: float) -> str:

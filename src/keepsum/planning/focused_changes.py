@@ -4,6 +4,8 @@ A change takes from a cell i and gives to a cell j. Of the vectors that keep eve
 the fewest counts are considered, and of these the one with the largest loss: it may change focused totals more than
 others. Within a part (cells under no total, or a region with a kept sum) that is a move from i to j. Between parts it
 is a vector in each: a single count in a cell under no total, and in a region a move to or from any of its other cells.
+What they change in focused totals adds up, unless one total divides both parts: then it is an upper bound, and exact
+where some vectors attain it.
 
 Cells that count in the same focused totals of the same part form a *class*, which is all that costs depend on. Costs
 are compared as whole numbers, weights being brought to a common denominator.
@@ -13,20 +15,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
-from keepsum._arrays import IntArray, ranked
+from keepsum._arrays import BoolArray, IntArray, ranked
 from keepsum.planning.change_classes import Best, Classes, Elsewhere, Kinds, Vectors, best_other, by_class, move
-from keepsum.planning.groups import BlockGroup
+from keepsum.planning.crossing import CrossTable
+from keepsum.planning.focus_totals import OUTSIDE
+from keepsum.planning.groups import BlockGroup, Form
 from keepsum.planning.nested import FREE_PART, NOWHERE, Nested
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
 
 MOST_WORK = 2 * 10**7  # pairs of classes that are compared
 LARGEST_WEIGHT = 2**50  # so that a few of them add up in 64 bits
 FEW_STARTS = 8
+MOST_COMPARED = 5000  # pairs of vectors that are looked at for one that attains a bound
 NO_CHANGE = -(2**62)
 
 
@@ -39,14 +45,17 @@ class FocusedChanges:
         The focused totals.
     weights
         What cells and the totals of each level weigh.
+    norm
+        How distance is measured. Counts and totals change by 1 at most, so that squared l2 lengths are l1 lengths.
     """
 
-    def __init__(self, nested: Nested, weights: Sequence[Fraction]) -> None:
-        self.nested, self._given = nested, tuple(weights)
+    def __init__(self, nested: Nested, weights: Sequence[Fraction], norm: Norm = "l1") -> None:
+        self.nested, self._given, self.norm = nested, tuple(weights), norm
         common = math.lcm(*(weight.denominator for weight in weights))
         self.weights = [int(weight * common) for weight in weights]
         self.cells = np.flatnonzero(nested.part != NOWHERE)
         self.classes = Classes.of(nested.part[self.cells], nested.labels[:, self.cells])
+        self._compared = 0
 
     @property
     def possible(self) -> bool:
@@ -54,24 +63,47 @@ class FocusedChanges:
         sizes = np.bincount(self.classes.part)
         return max(self.weights) < LARGEST_WEIGHT and int((sizes.astype(np.float64) ** 2).sum()) <= MOST_WORK
 
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return len(self.nested.margins)
+
+    def most(self, length: int) -> tuple[int, ...]:
+        """The most that a change of this length does to the totals of each level: one part alone divides a total."""
+        return (length,) * self.levels
+
+    def most_through(self, length: int) -> tuple[int, ...]:
+        """The most that the smallest change through a cell, of this length, does to them."""
+        return self.most(length)
+
     def proportional_to(self, weights: Sequence[Fraction]) -> bool:
         """Whether other weights order changes alike, because they differ by a common factor."""
         return all(a * self._given[0] == b * weights[0] for a, b in zip(weights, self._given, strict=True))
 
-    def group(self) -> BlockGroup:
-        """All trees as one group of blocks."""
-        nested = self.nested
-        cells, form = int((nested.home >= 0).sum()), nested.form
-        return BlockGroup(form, 1, cells, cells - nested.roots, nested.roots, self._smallest())
+    def groups(self) -> Iterator[BlockGroup]:
+        """All trees as one group of blocks, and tables of one form as another."""
+        nested, trees = self.nested, self.nested.home >= 0
+        if trees.any():
+            cells = int(trees.sum())
+            yield BlockGroup(nested.form, 1, cells, cells - nested.roots, nested.roots, self._smallest(trees))
+        alike: dict[tuple[object, ...], list[CrossTable]] = {}
+        for table in nested.tables:
+            alike.setdefault(table.form, []).append(table)
+        for tables in alike.values():
+            inside = np.zeros(len(trees), dtype=bool)
+            inside[np.concatenate([table.cells for table in tables])] = True
+            cells, kept = int(inside.sum()), len(tables) * tables[0].kept
+            smallest = self._smallest(inside)
+            yield BlockGroup(_form(tables[0]), len(tables), cells, cells - kept, kept, smallest, tables=tuple(tables))
 
-    def _smallest(self) -> Distance:
-        """The smallest change through a cell of a tree, for the cell where it is dearest, or an upper bound."""
+    def _smallest(self, inside: BoolArray) -> Distance:
+        """The smallest change through one of these cells, for the cell where it is dearest, or an upper bound."""
         if self.possible:
-            focused = np.unique(self.classes.of_cell[self.nested.home[self.cells] >= 0])
+            focused = np.unique(self.classes.of_cell[inside[self.cells]])
             vectors = self._through
             return vectors.distance(int(focused[vectors.costs[focused].argmax()]))
-        length = 2 if self.nested.roots else 1
-        return Distance("l1", length, exact=False, focused=(length,) * len(self.nested.margins))
+        length = 1 if (self.nested.part[inside] == FREE_PART).all() else 2
+        return Distance(self.norm, length, exact=False, focused=(length,) * self.levels)
 
     @cached_property
     def alone(self) -> Distance | None:
@@ -83,7 +115,7 @@ class FocusedChanges:
         if not len(free):
             return None
         if not self.possible:
-            return Distance("l1", 1, exact=False, focused=(1,) * len(self.nested.margins))
+            return Distance(self.norm, 1, exact=False, focused=(1,) * self.levels)
         return self._through.distance(int(free[self._through.costs[free].argmax()]))
 
     # -- vectors -----------------------------------------------------------------------------------------
@@ -108,7 +140,7 @@ class FocusedChanges:
                 others = members if classes.sizes[one] > 1 else members[members != one]
                 costs, changed = self._moves(one, others)
                 focused[:, one] = changed[:, int(costs.argmax())]
-        return Vectors(lengths, focused, self._costs(lengths, focused))
+        return Vectors(lengths, focused, self._costs(lengths, focused), self.norm)
 
     def _costs(self, lengths: IntArray, focused: IntArray) -> IntArray:
         return np.asarray(self.weights[0] * lengths + np.tensordot(self.weights[1:], focused, 1))
@@ -136,7 +168,8 @@ class FocusedChanges:
         values, place = np.unique(kinds.value[members], return_inverse=True)
         order = np.argsort(place, kind="stable")  # by value
         starts = np.searchsorted(place[order], np.arange(len(values) + 1))
-        outside = elsewhere.ends(int(kinds.part[members[0]]), values)
+        part = int(kinds.part[members[0]])
+        outside, others = elsewhere.ends(part, values), elsewhere.classes(part, values)
         for one, own in by_class(kinds.node[members], place):
             costs, changed = self._moves(one, kinds.node[members[order]])
             of_value = np.maximum.reduceat(costs, starts[:-1])
@@ -148,16 +181,53 @@ class FocusedChanges:
                     beyond = NO_CHANGE if vector is None else sign * self._joint_cost(one, vector)
                     if end is not None and inside >= beyond:
                         best = int(starts[end]) + int(costs[starts[end] : starts[end + 1]].argmax())
-                        found.append((sign * inside, move(changed[:, best])))
+                        exact = sign > 0 or vector is None or self._joined(one, vector, others).exact
+                        found.append((sign * inside, replace(move(changed[:, best], self.norm), exact=exact)))
                     elif vector is not None:
-                        found.append((sign * beyond, self._through.joined(one, vector)))
+                        found.append((sign * beyond, self._joined(one, vector, [vector] if sign > 0 else others)))
                 if found:
                     other_value, any_value = found
                     yield any_value, other_value
 
     def _joint_cost(self, one: int, other: int) -> int:
-        """The cost of two vectors in different parts."""
+        """The cost of two vectors in different parts; at most so much where a focused total divides both."""
         return int(self._through.costs[one] + self._through.costs[other])
+
+    def _joined(self, one: int, other: int, others: Sequence[int]) -> Distance:
+        """Two vectors in different parts, exact if each of some is one that does not undo what the first changes."""
+        joined = self._through.joined(one, other)
+        if not self.nested.spanning:
+            return joined
+        self._compared += len(others)
+        exact = self._compared <= MOST_COMPARED and all(self._adds_up(one, each) for each in others)
+        return replace(joined, exact=exact)
+
+    def _adds_up(self, one: int, other: int) -> bool:
+        """Whether some of the dearest vectors that take from one class and give to the other change no total twice.
+
+        What they change adds up if no total loses by one and gains by the other.
+        """
+        taken, given = self._ends(one), self._ends(other)
+        labels = self.classes.labels
+        if self._same(labels[:, [one]], labels[:, [other]]).any():
+            return False
+        return not len(taken) or not len(given) or not self._same(labels[:, taken], labels[:, given]).all()
+
+    def _ends(self, one: int) -> IntArray:
+        """Where the dearest moves from a class to others of its part end; nothing under no total."""
+        part = self.classes.part[one]
+        if part == FREE_PART:
+            return np.zeros(0, dtype=np.int64)
+        members = np.flatnonzero(self.classes.part == part)
+        others = members if self.classes.sizes[one] > 1 else members[members != one]
+        costs, _ = self._moves(one, others)
+        ends: IntArray = others[costs == costs.max()]
+        return ends
+
+    @staticmethod
+    def _same(mine: IntArray, theirs: IntArray) -> BoolArray:
+        """For each pair of classes, whether both count in one focused total of some level."""
+        return np.asarray(((mine[:, :, None] == theirs[:, None]) & (mine[:, :, None] >= 0)).any(axis=0))
 
     def moves_change_all(self, codes: IntArray) -> tuple[bool, bool]:
         """Whether moves from some cell change a total of each level where they start, and another where they end.
@@ -165,18 +235,13 @@ class FocusedChanges:
         Whether a move to some other value does, and whether moves to all other values do. Looked for from a few cells
         only: it may be so although none is found.
         """
-        labels, value, part = self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells]
-        inside = (labels >= 0).all(axis=0)
-        starts, values, to_some, to_all = np.flatnonzero(inside), ranked(value)[0], False, False
-        for one in starts[:: max(1, len(starts) // FEW_STARTS)].tolist():
-            far = inside & (part == part[one]) & (value != value[one]) & (labels != labels[:, [one]]).all(axis=0)
-            to_some |= bool(far.any())
-            to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
-        return to_some, to_all
+        return moves_change_all(self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells])
 
     @property
     def changes_all_twice(self) -> bool:
-        """Whether the dearest change through any cell of a region changes two totals of every level."""
+        """Whether the dearest changes through cells of two regions change four totals of every level, all together."""
+        if self.nested.spanning:
+            return False
         in_regions = self.classes.part != FREE_PART
         return self.possible and bool((self._through.focused[:, in_regions] == 2).all())
 
@@ -187,20 +252,19 @@ class FocusedChanges:
 
         None as well if there are too many pairs to compare.
         """
-        margin = self.nested.margins[level]
-        total = margin.domain.marginal_index(margin.axes)[self.cells]
-        count = len(self.classes.part)
-        pairs, sizes = np.unique(total * count + self.classes.of_cell, return_counts=True)
+        total, count = self.nested.margins[level].labels[self.cells], len(self.classes.part)
+        inside = total != OUTSIDE
+        pairs, sizes = np.unique(total[inside] * count + self.classes.of_cell[inside], return_counts=True)
         node, total = pairs % count, pairs // count
         cuts = np.flatnonzero(np.diff(total)) + 1
         if int((np.diff([0, *cuts, len(node)]).astype(np.float64) ** 2).sum()) > MOST_WORK:
             return None
         best = Best()
         for nodes, times in zip(np.split(node, cuts), np.split(sizes, cuts), strict=True):
-            self._within_total(nodes, times, best)
+            self._within_total(nodes, times, level, best)
         return None if best.cost is None else best.distance
 
-    def _within_total(self, nodes: IntArray, times: IntArray, best: Best) -> None:
+    def _within_total(self, nodes: IntArray, times: IntArray, level: int, best: Best) -> None:
         part, vectors = self.classes.part[nodes], self._through
         for place, one in enumerate(nodes.tolist()):
             near = part == part[place]
@@ -209,7 +273,38 @@ class FocusedChanges:
             if len(others):
                 costs, changed = self._moves(one, others)
                 chosen = int(costs.argmax())
-                best.take(int(costs[chosen]), move(changed[:, chosen]))
+                best.take(int(costs[chosen]), move(changed[:, chosen], self.norm))
             if len(far):
                 other = int(far[vectors.costs[far].argmax()])
-                best.take(self._joint_cost(one, other), vectors.joined(one, other))
+                if self.nested.spanning:
+                    change = self._within_spanning(one, other, level)
+                    best.take(int(change.weighed([Fraction(weight) for weight in self.weights])), change)
+                else:
+                    best.take(self._joint_cost(one, other), vectors.joined(one, other))
+
+    def _within_spanning(self, one: int, other: int, level: int) -> Distance:
+        """An upper bound on two vectors in different parts, one from and one to a cell of the same total of a level.
+
+        What that total loses it gains: of this level at most the totals at the other ends of both vectors change.
+        """
+        lengths = self._through.lengths[[one, other]]
+        focused = [int(lengths.sum())] * self.levels
+        if self.classes.labels[level, one] >= 0 and self.classes.labels[level, other] >= 0:
+            focused[level] = int((lengths - 1).sum())
+        return Distance(self.norm, int(lengths.sum()), exact=False, focused=tuple(focused))
+
+
+def _form(table: CrossTable) -> Form:
+    sizes = table.entries[table.entries > 0]
+    return Form("crossed", len(sizes), table.totals, int(sizes.min()), int(sizes.max()), table.entries.shape)
+
+
+def moves_change_all(labels: IntArray, value: IntArray, part: IntArray) -> tuple[bool, bool]:
+    """Whether moves from some cell change all levels twice, from the totals, the value and the part of each cell."""
+    inside = (labels >= 0).all(axis=0)
+    starts, values, to_some, to_all = np.flatnonzero(inside), ranked(value)[0], False, False
+    for one in starts[:: max(1, len(starts) // FEW_STARTS)].tolist():
+        far = inside & (part == part[one]) & (value != value[one]) & (labels != labels[:, [one]]).all(axis=0)
+        to_some |= bool(far.any())
+        to_all |= bool(far.any()) and ranked(value[far])[0] == values - 1
+    return to_some, to_all

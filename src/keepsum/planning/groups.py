@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -15,9 +15,10 @@ from keepsum.lattice.measure import Measure
 from keepsum.lattice.shortest import ShortVectors
 from keepsum.lattice.structure import FORCED, FREE, Block, Structure, System
 from keepsum.lattice.two_way import TwoWay
+from keepsum.planning.crossing import CrossTable
 from keepsum.privacy.distance import Distance, Norm
 
-FormKind: TypeAlias = Literal["free", "sums", "nested", "table", "regions"]
+FormKind: TypeAlias = Literal["free", "sums", "nested", "crossed", "focused", "table", "regions"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,10 @@ class Form:
     ----------
     kind
         ``"free"``: a cell under no total. ``"sums"``: a region whose sum is kept. ``"nested"``: regions in nested
-        totals, focused or kept. ``"table"``: a table under all margins of one way less; one of two ways may have
-        structural zeros. ``"regions"``: regions under totals that overlap in any other way.
+        totals, focused or kept. ``"crossed"``: a two-way table with both margins focused or kept. ``"focused"``:
+        regions in focused and kept totals, nested or not. ``"table"``: a table under all margins of
+        one way less; one of two ways may have structural zeros. ``"regions"``: regions under totals that overlap in any
+        other way.
     regions, totals
         How many regions a block has (the entries of a table that are not structural zeros), and how many totals it is
         under.
@@ -67,7 +70,9 @@ class BlockGroup:
     distance
         The smallest change through a cell, for the cell where it is largest.
     members
-        The blocks themselves, where totals overlap.
+        The blocks themselves, where kept totals overlap.
+    tables
+        The tables, where focused totals cross.
     """
 
     form: Form
@@ -77,6 +82,16 @@ class BlockGroup:
     codimension: int
     distance: Distance
     members: tuple[Block, ...] = ()
+    tables: tuple[CrossTable, ...] = ()
+
+    @property
+    def in_closed_form(self) -> bool:
+        """Whether cells are under no total, or in regions with a kept sum, and under no focus."""
+        return self.form.kind in ("free", "sums")
+
+    def without_focus(self, levels: int) -> BlockGroup:
+        """The same beside focused totals of so many levels, of which changes in these blocks change none."""
+        return replace(self, distance=replace(self.distance, focused=(0,) * levels))
 
 
 def groups_of(structure: Structure, norm: Norm) -> Iterator[BlockGroup]:

@@ -1,8 +1,9 @@
-"""Focused totals beside kept ones: the trees that they form where they are nested.
+"""Focused totals beside kept ones: the trees that they form where they are nested, and the tables where they cross.
 
 The noise of a kept total is 0, so a focused total matters only through what of it lies in parts that it divides (cells
 under no total, or a region whose sum is kept). If that is a single part, and the focused totals of each part are inside
-or apart from each other, every part with focused totals is a tree, or several. Nothing here depends on epsilons.
+or apart from each other, every part with focused totals is a tree, or several. Others must be tables (``crossing.py``).
+Nothing here depends on epsilons.
 """
 
 from __future__ import annotations
@@ -14,28 +15,26 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import BoolArray, IntArray
 from keepsum.errors import PlanError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import FOCUSED, FORCED, FREE, Structure
+from keepsum.planning.crossing import CrossingTotalsError, CrossTable, crossing_tables
+from keepsum.planning.focus_totals import OUTSIDE, FocusTotals
 from keepsum.planning.groups import Form
 from keepsum.privacy.focus import Level
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.l1.focus.tree import ABSENT, Totals
-from keepsum.tables.invariants import Invariants, Margin
+from keepsum.tables.invariants import Invariants
 
 KEPT = -1  # in place of the level of a total
 FREE_PART = 0  # cells under no kept total; regions with a kept sum are parts 1, 2, ...
 NOWHERE = -1  # of a cell that is pinned, or in a block
-SUPPORTED = (
-    "Totals that cross are not supported yet: focus on totals that are inside, around or apart from every other "
-    "focused or kept total."
-)
 
 
 @dataclass(frozen=True, eq=False)
 class Nested:
-    """The trees of focused totals.
+    """The trees of focused totals, and the tables of those that cross.
 
     Attributes
     ----------
@@ -48,18 +47,32 @@ class Nested:
     parents, levels
         The totals: the smallest that contains each, which comes before it, or -1; and the level of each, or ``KEPT``.
     home
-        The smallest total of each cell, -1 for cells without a focus.
+        The smallest total of each cell, -1 for cells without a focus, and in tables.
     structure
-        The regions of the noise: those of the kept totals, and cells with the same ``home``.
+        The regions of the noise: those of the kept totals, cells with the same ``home``, and those of each table.
+    tables
+        The tables of focused totals that cross.
+    spanning
+        Whether some focused total divides several parts.
     """
 
-    margins: tuple[Margin, ...]
+    margins: tuple[FocusTotals, ...]
     part: IntArray
     labels: IntArray
     parents: IntArray
     levels: IntArray
     home: IntArray
     structure: Structure
+    tables: tuple[CrossTable, ...] = ()
+    spanning: bool = False
+
+    @cached_property
+    def crossed(self) -> BoolArray:
+        """Which cells are in tables."""
+        inside = np.zeros(len(self.part), dtype=bool)
+        for table in self.tables:
+            inside[table.cells] = True
+        return inside
 
     @cached_property
     def cells(self) -> IntArray:
@@ -89,30 +102,43 @@ class Nested:
 
 
 def nested_totals(focus: Sequence[Level], invariants: Invariants, structure: Structure) -> Nested:
-    """The trees that focused totals form with the kept ones.
+    """The trees and the tables that focused totals form with the kept ones.
 
     Raises
     ------
     PlanError
-        If they are not nested, all totals of a level are kept, or two levels are the same totals.
+        If they cross, but not as rows and columns of a table; all totals of a level are kept; or two levels are the
+        same totals.
     """
-    margins = _margins(focus, invariants)
+    margins = focused_margins(focus, invariants)
     part = _parts(structure)
-    labels = np.stack([_divided(level, margin, structure, part) for level, margin in zip(focus, margins, strict=True)])
-    parents, levels, home = _trees(focus, part, labels)
-    return Nested(margins, part, labels, parents, levels, home, _with_homes(structure, home, len(parents)))
+    divided = [_divided(level, margin, structure, part) for level, margin in zip(focus, margins, strict=True)]
+    labels, spanning = np.stack([label for label, _ in divided]), any(spans for _, spans in divided)
+    trees, tables = None if spanning else _trees(part, labels), []
+    if trees is None:
+        tables = crossing_tables(focus, part, labels, FREE_PART)
+        inside = np.concatenate([table.cells for table in tables])
+        others = labels.copy()
+        others[:, inside] = -1
+        trees = _trees(part, others)
+        if trees is None:
+            raise AssertionError("what is not in a table is nested")
+    parents, levels, home = trees
+    noise = _with_homes(structure, home, len(parents), tables)
+    return Nested(margins, part, labels, parents, levels, home, noise, tuple(tables), spanning)
 
 
-def _margins(focus: Sequence[Level], invariants: Invariants) -> tuple[Margin, ...]:
+def focused_margins(focus: Sequence[Level], invariants: Invariants) -> tuple[FocusTotals, ...]:
+    """The totals of each level."""
     domain = invariants.domain
     if domain is None:
         raise PlanError(
             "A focus must be on the axes of a table, and these cells have no names. Declare the totals with "
             "invariants.over(table.domain)."
         )
-    margins: list[Margin] = []
+    margins: list[FocusTotals] = []
     for level in focus:
-        margin = Margin(domain, domain.closure(level.axes))
+        margin = FocusTotals.of(level, domain)
         if margin in margins:
             other = focus[margins.index(margin)]
             raise PlanError(
@@ -131,26 +157,35 @@ def _parts(structure: Structure) -> IntArray:
     return number[structure.region]
 
 
-def _divided(level: Level, margin: Margin, structure: Structure, part: IntArray) -> IntArray:
-    """The total of a level that each cell counts in: the one that divides the cell's part, if it does."""
-    total = margin.domain.marginal_index(margin.axes)
+def _divided(level: Level, margin: FocusTotals, structure: Structure, part: IntArray) -> tuple[IntArray, bool]:
+    """The total of a level that each cell counts in: the one that divides the cell's part, if it does.
+
+    And whether one of them divides several parts.
+    """
+    total = margin.labels
     if structure.blocks and not _determined_in_blocks(margin, structure):
-        raise PlanError(f"{_sentence(level)} must not be focused on under totals that overlap. {SUPPORTED}")
-    inside = np.flatnonzero(part != NOWHERE)
+        raise CrossingTotalsError(
+            f"{_sentence(level)} must not be focused on under kept totals that overlap. Focus on others, or keep fewer."
+        )
+    inside = np.flatnonzero((part != NOWHERE) & (total != OUTSIDE))
     count = int(part.max(initial=0)) + 1
     pairs, place, cells = np.unique(total[inside] * count + part[inside], return_inverse=True, return_counts=True)
-    size = np.bincount(part[inside], minlength=count)
+    size = np.bincount(part[part != NOWHERE], minlength=count)
     divides = (pairs % count == FREE_PART) | (cells < size[pairs % count])
-    if np.bincount((pairs // count)[divides], minlength=margin.height).max(initial=0) > 1:
-        raise PlanError(f"{_sentence(level)} must not cross kept totals. {SUPPORTED}")
+    spans = bool(np.bincount((pairs // count)[divides], minlength=margin.height).max(initial=0) > 1)
     if not divides.any():
-        raise PlanError(
-            f"A focus must be on totals that have noise, and the kept ones determine {'all ' * bool(level.axes)}"
-            f"{level.totals}. Leave it out."
-        )
+        raise without_noise(level)
     labels = np.full(len(part), -1, dtype=np.int64)
     labels[inside] = np.where(divides[place], total[inside], -1)
-    return labels
+    return labels, spans
+
+
+def without_noise(level: Level) -> PlanError:
+    """What is raised where all totals of a level are kept."""
+    return PlanError(
+        f"A focus must be on totals that have noise, and the kept ones determine {'all ' * bool(level.axes)}"
+        f"{level.totals}. Leave it out."
+    )
 
 
 def _sentence(level: Level) -> str:
@@ -158,7 +193,7 @@ def _sentence(level: Level) -> str:
     return level.totals[0].upper() + level.totals[1:]
 
 
-def _determined_in_blocks(margin: Margin, structure: Structure) -> bool:
+def _determined_in_blocks(margin: FocusTotals, structure: Structure) -> bool:
     """Whether the kept totals determine what of each total lies in blocks where they overlap."""
     rows = margin.coefficients().tocoo()
     chosen = structure.part[structure.region[rows.col]] >= 0
@@ -166,8 +201,11 @@ def _determined_in_blocks(margin: Margin, structure: Structure) -> bool:
     return bool(determined(structure, sparse.csr_array(entries, shape=rows.shape)).all())
 
 
-def _trees(focus: Sequence[Level], part: IntArray, labels: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Parents, levels and homes: totals are taken by size, and each must be inside one of those before it, or apart."""
+def _trees(part: IntArray, labels: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
+    """Parents, levels and homes: totals are taken by size, and each must be inside one of those before it, or apart.
+
+    None if one is neither.
+    """
     touched = np.unique(part[(labels >= 0).any(axis=0)])
     parents, levels = [], []
     home = np.full(len(part), -1, dtype=np.int64)
@@ -180,28 +218,32 @@ def _trees(focus: Sequence[Level], part: IntArray, labels: IntArray) -> tuple[In
     for level, cells in sorted(_totals(labels), key=lambda total: -len(total[1])):
         parent = int(home[cells[0]])
         if (home[cells] != parent).any():
-            raise PlanError(f"{_sentence(focus[level])} must not cross other focused totals. {SUPPORTED}")
+            return None
         home[cells] = len(parents)
         parents.append(parent)
         levels.append(level)
-    return np.array(parents), np.array(levels), home
+    return np.array(parents, dtype=np.int64), np.array(levels, dtype=np.int64), home
 
 
 def _totals(labels: IntArray) -> Iterator[tuple[int, IntArray]]:
     """The level and the cells of each focused total."""
     for level, label in enumerate(labels):
         order = np.argsort(label, kind="stable")[int((label < 0).sum()) :]
-        for cells in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
+        for cells in np.split(order, np.flatnonzero(np.diff(label[order])) + 1) if len(order) else ():
             yield level, cells
 
 
-def _with_homes(structure: Structure, home: IntArray, count: int) -> Structure:
-    """The structure with a further region for each total that has cells of its own; emptied regions stay, without any.
+def _with_homes(structure: Structure, home: IntArray, count: int, tables: Sequence[CrossTable]) -> Structure:
+    """The structure with a further region for each total that has cells of its own, and for each entry of a table.
 
-    Regions keep their numbers, which blocks refer to.
+    Regions keep their numbers, which blocks refer to; emptied ones stay, without any cell.
     """
     before = len(structure.sizes)
     region = np.where(home >= 0, before + home, structure.region)
+    for table in tables:
+        _, entry = np.unique(table.row * len(table.columns) + table.column, return_inverse=True)
+        region[table.cells] = before + count + entry
+        count += int(entry.max()) + 1
     sizes = np.bincount(region, minlength=before + count)
     part = np.concatenate([structure.part, np.full(count, FOCUSED, dtype=np.int64)])
     part[sizes == 0] = FOCUSED

@@ -9,16 +9,25 @@ chooses samplers (``selection``). Users hold the ``Plan`` of ``facade/objects.py
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+from scipy import sparse
+
 from keepsum._arrays import IntArray
+from keepsum._copying import WithoutCaches
 from keepsum._text import type_of
 from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
+from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
-from keepsum.planning.distances import AttributeDistance, Distances, one_person
+from keepsum.planning.crossing import CrossingTotalsError
+from keepsum.planning.crossing_changes import CrossingChanges
+from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, one_person
+from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
@@ -41,7 +50,7 @@ P = TypeVar("P", bound="CompiledPlan")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CompiledPlan:
+class CompiledPlan(WithoutCaches):
     """A compiled release as data: immutable, free of counts, safe to share between threads.
 
     Attributes
@@ -250,8 +259,8 @@ def compile_plan(
     if request.neighbours is not None and not others:
         refuse_per_person(records)
     structure = others[0].structure if others else structure_of(invariants)
-    nested, focused = _focused(request, invariants, structure, others)
-    groups = tuple(_groups(structure, request, nested, focused))
+    nested, blocks, focused = _focused(request, invariants, structure, others)
+    groups = tuple(_groups(structure, request, nested, blocks, focused))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)
     known = (distances for distances in known if distances.focused is focused)
@@ -263,32 +272,68 @@ def compile_plan(
         weights, alone = request.weights, distances.alone
         protected = one_person(distances.by_attribute, smallest, request.neighbours, weights, alone)
         mechanism = request.resolve(protected, lambda: geometry(structure))
-    blocks = BlockSamplers(structure, groups, mechanism, nested)
-    return CompiledPlan(invariants, blocks, distances, request.neighbours, records=records)
+    samplers = BlockSamplers(structure, groups, mechanism, nested, blocks)
+    return CompiledPlan(invariants, samplers, distances, request.neighbours, records=records)
 
 
 def _focused(
     request: Request, invariants: Invariants, structure: Structure, others: Sequence[CompiledPlan]
-) -> tuple[Nested | None, FocusedChanges | None]:
-    """The trees of focused totals, and what changes cost under a focus: those of another plan if they are the same."""
+) -> tuple[Nested | None, FocusedBlocks | None, AnyChanges | None]:
+    """Trees or blocks of focused totals, and what changes cost: those of another plan if they are the same."""
     if not request.focus:
-        return None, None
-    axes = [level.axes for level in request.focus]
+        return None, None, None
+    keys = [level.key for level in request.focus]
     for other in others:
-        focused = other.distances.focused
-        if focused is not None and [level.axes for level in other.mechanism.focus] == axes:
-            same = focused.proportional_to(request.weights)
-            return focused.nested, focused if same else FocusedChanges(focused.nested, request.weights)
-    nested = nested_totals(request.focus, invariants, structure)
-    return nested, FocusedChanges(nested, request.weights)
+        changes, known = other.distances.focused, [level.key for level in other.mechanism.focus]
+        if changes is not None and known == keys and other.mechanism.norm == request.norm:
+            if not changes.proportional_to(request.weights):
+                changes = _changes(request, invariants, structure, other.blocks.nested, other.blocks.focused)
+            return other.blocks.nested, other.blocks.focused, changes
+    nested = None
+    if request.norm == "l1":
+        with suppress(CrossingTotalsError):
+            nested = nested_totals(request.focus, invariants, structure)
+    blocks = focused_blocks(request.focus, invariants) if nested is None else None
+    return nested, blocks, _changes(request, invariants, structure, nested, blocks)
+
+
+def _changes(
+    request: Request,
+    invariants: Invariants,
+    structure: Structure,
+    nested: Nested | None,
+    blocks: FocusedBlocks | None,
+) -> AnyChanges:
+    """What changes cost under a focus: exactly where totals are nested, otherwise at most."""
+    if request.norm == "l2":
+        with suppress(CrossingTotalsError):
+            found = nested_totals(request.focus, invariants, structure)
+            nested = None if found.spanning else found  # squares of what two vectors do to one total do not add up
+    if nested is not None or blocks is None:
+        if nested is None:
+            raise AssertionError("there is a focus")
+        return FocusedChanges(nested, request.weights, request.norm)
+    ones = sparse.csr_array(np.ones((1, invariants.size), dtype=np.int64))
+    balanced = bool(determined(structure, ones).all())
+    one_sided = not balanced and bool((invariants.coefficients.data < 0).any())
+    return CrossingChanges(blocks.margins, structure, balanced, one_sided, request.weights, request.norm)
 
 
 def _groups(
-    structure: Structure, request: Request, nested: Nested | None, focused: FocusedChanges | None
+    structure: Structure,
+    request: Request,
+    nested: Nested | None,
+    blocks: FocusedBlocks | None,
+    focused: AnyChanges | None,
 ) -> Iterator[BlockGroup]:
-    """The blocks by form, with all trees of focused totals as one."""
-    if nested is None or focused is None:
+    """The blocks by form; in l1 Laplace noise with trees of focused totals as one, and tables of those that cross."""
+    if nested is not None and isinstance(focused, FocusedChanges):
+        yield from (group.without_focus(focused.levels) for group in groups_of(nested.structure, request.norm))
+        yield from focused.groups()
+    elif blocks is not None and focused is not None:
+        all_cover = all(margin.covers for margin in blocks.margins)
+        through = smallest_change(list(groups_of(structure, request.norm)))
+        bounds = focused.most_through(through.length)
+        yield from blocks.groups(replace(through, exact=through.length == 1 and all_cover, focused=bounds))
+    else:
         yield from groups_of(structure, request.norm)
-        return
-    yield from groups_of(nested.structure, request.norm)
-    yield focused.group()

@@ -10,11 +10,14 @@ from functools import cached_property
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum._copying import WithoutCaches
 from keepsum._memory import check_room
 from keepsum._progress import doing, portion
 from keepsum.errors import NoSamplerError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.describe import describe_alternatives, describe_form, describe_range, describe_refusal
+from keepsum.planning.focus_totals import FocusTotals
+from keepsum.planning.focused_blocks import FocusedBlocks
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.nested import Nested
@@ -26,7 +29,7 @@ from keepsum.sampling.core.rng import Rng
 
 
 @dataclass(frozen=True, eq=False)
-class BlockSamplers:
+class BlockSamplers(WithoutCaches):
     """Kept totals as blocks, and a mechanism: what is needed to draw noise.
 
     Attributes
@@ -38,18 +41,30 @@ class BlockSamplers:
     mechanism
         The noise, with every parameter known.
     nested
-        The trees of focused totals, if there is a focus.
+        The trees of focused totals, if l1 Laplace noise has a focus.
+    focused
+        The blocks of focused totals of Gaussian noise, and of those of l1 Laplace noise that are in no tree or table.
     """
 
     structure: Structure
     groups: tuple[BlockGroup, ...]
     mechanism: Mechanism
     nested: Nested | None = None
+    focused: FocusedBlocks | None = None
+
+    @property
+    def _with_focus(self) -> Nested | FocusedBlocks | None:
+        return self.nested if self.focused is None else self.focused
 
     @property
     def noise_structure(self) -> Structure:
         """The structure with cells that a focus concerns in regions of their own: the noise of others is as without."""
-        return self.structure if self.nested is None else self.nested.structure
+        return self.structure if self._with_focus is None else self._with_focus.structure
+
+    @property
+    def margins(self) -> tuple[FocusTotals, ...]:
+        """The totals of each focus."""
+        return () if self._with_focus is None else self._with_focus.margins
 
     @property
     def size(self) -> int:
@@ -70,9 +85,8 @@ class BlockSamplers:
 
     @property
     def weights(self) -> tuple[Fraction, ...]:
-        """Under a focus, the epsilons of cells and of the totals of each level; otherwise nothing."""
-        focus = self.mechanism.focus
-        return (1 / self.mechanism.scale, *(level.weight for level in focus)) if focus else ()
+        """Under a focus, the epsilons, or rhos, of cells and of the totals of each level; otherwise nothing."""
+        return self.mechanism.request().weights
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -80,7 +94,7 @@ class BlockSamplers:
         from keepsum.planning.selection.select import select  # brings numba
 
         doing("choosing samplers")
-        return select(self.noise_structure, self.groups, self.mechanism, self.nested)
+        return select(self.noise_structure, self.groups, self.mechanism, self.nested, self.focused)
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -106,7 +120,7 @@ class BlockSamplers:
                 if out_of_range is not None:
                     raise NoSamplerError(out_of_range)
                 what = f"{describe_form(group.form)} under {self.mechanism!r}"
-                alternatives = "" if group.form.kind == "nested" else describe_alternatives(self.mechanism.kind)
+                alternatives = "" if self.mechanism.focus else describe_alternatives(self.mechanism.kind)
                 others = f" {instead or alternatives}".rstrip()
                 why = f"{describe_refusal(choice.reasons)}.{others}"
                 raise NoSamplerError(f"No sampler for {what}: {why} plan.explain() shows every block.")

@@ -62,6 +62,16 @@ def ceiling(number: Fraction) -> Fraction:
     return math.ceil(number / unit) * unit
 
 
+def floor(number: Fraction) -> Fraction:
+    """A number rounded down to about twelve digits, if it is small.
+
+    >>> floor(Fraction(2, 3)), floor(Fraction(1, 300))
+    (Fraction(333333333333, 500000000000), Fraction(333333333333, 100000000000000))
+    """
+    places = DIGITS + len(str(number.denominator // number.numerator)) - 1
+    return Fraction(math.floor(number * 10**places), 10**places)
+
+
 def _upper(number: arb) -> Fraction:
     mantissa, exponent = number.upper().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
@@ -92,6 +102,26 @@ def of_rho(rho: Fraction) -> Fraction:
     if 2 * rho * sigma**2 < 1:
         raise AssertionError("sigma was rounded to the wrong side")
     return sigma
+
+
+def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho with rho + 2 sqrt(rho ln(1/delta)) <= epsilon, rounded down to twelve digits.
+
+    rho-zCDP is then (epsilon, delta)-differential privacy (Bun and Steinke 2016, Proposition 1.3).
+
+    >>> rho_of(Fraction(1), Fraction(1, 10**6))
+    Fraction(174689047691, 10000000000000)
+    """
+
+    def inverse() -> arb:
+        root = -ball(delta).log()
+        return ((root + ball(epsilon)).sqrt() + root.sqrt()) ** 2 / ball(epsilon) ** 2  # 1 / (difference of roots)^2
+
+    rho = floor(1 / rounded_up(inverse))
+    with precision(SIGMA_BITS):
+        if not 2 * (-ball(rho) * ball(delta).log()).sqrt() <= ball(epsilon - rho):
+            raise AssertionError("rho was rounded to the wrong side")
+    return rho
 
 
 def tight(epsilon: Fraction, delta: Fraction, shortest: int) -> Fraction:

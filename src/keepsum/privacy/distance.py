@@ -19,13 +19,13 @@ Norm: TypeAlias = Literal["l1", "l2"]
 class Distance:
     """The distance between two tables: an l1 length, or an l2 length stored as its square.
 
-    Under a focus it is that of one change, with what the change does to the focused totals.
+    Under a focus it is that of one change, with what the change does to the focused totals, in the same norm.
     """
 
     norm: Norm
     length: int  # the l1 length, or the *squared* l2 length: both are integers
     exact: bool = True  # if not, an upper bound
-    focused: tuple[int, ...] = field(default=(), repr=False)  # the l1 length in the totals of each focus
+    focused: tuple[int, ...] = field(default=(), repr=False)  # the length in the totals of each focus, alike
 
     @property
     def value(self) -> int | float:
@@ -48,18 +48,20 @@ class Distance:
         """
         if changes == 1:
             return self
-        length = self.length * (changes if self.norm == "l1" else changes**2)
-        return Distance(self.norm, length, exact=False, focused=tuple(changes * total for total in self.focused))
+        times = changes if self.norm == "l1" else changes**2
+        focused = tuple(times * total for total in self.focused)
+        return Distance(self.norm, times * self.length, exact=False, focused=focused)
 
     def weighed(self, weights: Sequence[Fraction]) -> Fraction:
         """The length times the first weight, plus that in the totals of each focus times the others.
 
         A change of l1 length n changes the totals of a margin by at most n together: that counts where it is not known.
+        If n is the square of the l2 length, the l1 length is at most n, and so is the l2 length in totals.
 
         >>> Distance("l1", 2, focused=(2, 0)).weighed([Fraction(3), Fraction(1), Fraction(1)])
         Fraction(8, 1)
         """
-        focused = self.focused or (self.length,) * (len(weights) - 1)
+        focused = self.focused or (self.length if self.norm == "l1" else self.length**2,) * (len(weights) - 1)
         return sum((w * n for w, n in zip(weights, (self.length, *focused), strict=True)), Fraction(0))
 
     def __str__(self) -> str:

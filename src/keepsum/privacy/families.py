@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from keepsum.privacy import as_request
 from keepsum.privacy.gaussian import Gaussian
@@ -72,10 +72,4 @@ class Family:
         member = self.member
         if isinstance(member, Laplace):
             return member.scaled(value)
-        person: dict[str, Any] = {}
-        if member.neighbours is not None:
-            person = {"attributes": member.neighbours.attributes, "to": member.neighbours.to}
-        loss: dict[str, Any] = {self.parameter: value, "calibration": member.calibration}
-        if self.parameter == "epsilon":
-            loss["delta"] = member.delta
-        return Gaussian.per_person(**loss, **person) if person else Gaussian(**loss)
+        return member.scaled(**{self.parameter: value})

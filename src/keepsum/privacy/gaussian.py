@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from keepsum._arguments import check_choice
 from keepsum.errors import InputError
-from keepsum.privacy.calibration import LatticeShape, of_rho, paper, tight, zcdp
+from keepsum.privacy.calibration import LatticeShape, floor, of_rho, paper, rho_of, tight, zcdp
 from keepsum.privacy.distance import Distance, Norm, delta_at, delta_per_unit, epsilon_at, epsilon_per_unit
-from keepsum.privacy.focus import Level
+from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
@@ -36,6 +37,13 @@ class Gaussian:
         How sigma follows from epsilon and delta: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for sigma^2 on any lattice;
         ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the paper's factor that
         grows with the dimension.
+    focus
+        Totals whose noise is to be smaller, each with a rho of its own beside that of cells: ``{"county": 0.1}``, with
+        keys as in :class:`Laplace`. The noise then has probability proportional to
+        exp(-rho |z|^2 - sum of rho_g z(g)^2), z(g) its sum over the cells of a total g.
+    shares, cell_share
+        The same as shares of rho, or of the rho that epsilon and delta stand for: with
+        ``shares={"county": 1}, cell_share=3`` a quarter of it is that of the totals of counties.
 
     Attributes
     ----------
@@ -51,6 +59,8 @@ class Gaussian:
     10.6077370096
     >>> ks.Gaussian(rho="1/2").sigma
     Fraction(1, 1)
+    >>> ks.Gaussian(rho=0.3, focus={"county": 0.1})
+    Gaussian(rho=0.3, focus={'county': 0.1})
     """
 
     epsilon: Fraction | None
@@ -59,6 +69,8 @@ class Gaussian:
     sigma: Fraction | None
     calibration: str
     neighbours: Neighbours | None  # if not None, the loss is per person, and sigma is not known yet
+    focus: tuple[Level, ...]  # with rhos, or with shares if cells have one
+    cell_share: Fraction | None
 
     def __init__(
         self,
@@ -68,8 +80,17 @@ class Gaussian:
         rho: Number | None = None,
         sigma: Number | None = None,
         calibration: str = "zcdp",
+        focus: Focus | None = None,
+        shares: Focus | None = None,
+        cell_share: Number = 1,
     ) -> None:
-        self._fill({"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}, calibration, None)
+        given = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}
+        levels, share = _shares(shares, cell_share)
+        if focus is not None and levels:
+            raise InputError("Argument focus= must not be combined with shares=. Leave one of them out.")
+        if focus is not None and rho is None:
+            raise InputError("Argument focus= must be given with rho=, as its values are. Use shares= instead.")
+        self._fill(given, calibration, None, levels or levels_of(focus, "focus="), share)
 
     @classmethod
     def per_person(
@@ -81,6 +102,8 @@ class Gaussian:
         calibration: str = "zcdp",
         attributes: Iterable[str] | None = None,
         to: str = "any value",
+        shares: Focus | None = None,
+        cell_share: Number = 1,
     ) -> Gaussian:
         """Request a per-person loss, (epsilon, delta) or rho; the plan derives the loss per unit of distance.
 
@@ -90,6 +113,8 @@ class Gaussian:
             The per-person loss, and how sigma follows from it. Give epsilon and delta, or rho.
         attributes, to
             To protect less, as in :meth:`Laplace.per_person`.
+        shares, cell_share
+            Totals whose noise is to be smaller, with their shares of the per-person loss, and that of cells.
 
         Examples
         --------
@@ -101,10 +126,17 @@ class Gaussian:
         """
         request = object.__new__(cls)
         given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": None}
-        request._fill(given, calibration, Neighbours.of(attributes, to))
+        request._fill(given, calibration, Neighbours.of(attributes, to), *_shares(shares, cell_share))
         return request
 
-    def _fill(self, given: dict[str, Number | None], calibration: str, neighbours: Neighbours | None) -> None:
+    def _fill(
+        self,
+        given: dict[str, Number | None],
+        calibration: str,
+        neighbours: Neighbours | None,
+        focus: tuple[Level, ...],
+        cell_share: Fraction | None,
+    ) -> None:
         names = {name for name, value in given.items() if value is not None}
         if names not in ({"epsilon", "delta"}, {"rho"}, {"sigma"}):
             raise InputError(
@@ -118,9 +150,15 @@ class Gaussian:
             object.__setattr__(self, name, None if value is None else check(value, name.capitalize()))
         if self.delta is not None and not Fraction(1, 10**300) <= self.delta < 1:
             raise InputError(f"Delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
+        if focus and self.sigma is not None:
+            raise InputError("Argument shares= must be given with a loss, rho or epsilon and delta, got sigma.")
+        if focus and calibration != "zcdp":
+            raise InputError(f"Calibration must be 'zcdp' where there is a focus, got {calibration!r}. Leave it out.")
         object.__setattr__(self, "calibration", calibration)
         object.__setattr__(self, "neighbours", neighbours)
-        if self.sigma is None and neighbours is None:
+        object.__setattr__(self, "focus", focus)
+        object.__setattr__(self, "cell_share", cell_share)
+        if self.sigma is None and neighbours is None and not focus:
             object.__setattr__(self, "sigma", self._sigma_on_any_lattice())
 
     def _sigma_on_any_lattice(self) -> Fraction | None:
@@ -137,14 +175,10 @@ class Gaussian:
         return "l2"
 
     @property
-    def focus(self) -> tuple[Level, ...]:
-        """None: Gaussian noise has no focus yet."""
-        return ()
-
-    @property
     def weights(self) -> tuple[Fraction, ...]:
-        """None, without a focus."""
-        return ()
+        """Under a focus, what cells and the totals of each level weigh, up to a common factor; otherwise nothing."""
+        cells = self.rho if self.cell_share is None else self.cell_share
+        return (cells, *(level.weight for level in self.focus)) if self.focus and cells is not None else ()
 
     def resolve(
         self, distance: Distance | None = None, lattice: Callable[[], LatticeShape] | None = None
@@ -156,8 +190,28 @@ class Gaussian:
                     f"The mechanism must state its loss per unit of distance, got {self!r}. Use plan.mechanism."
                 )
             return self._per_unit(distance).resolve(None, lattice)
+        if self.focus:
+            return self._focused(Fraction(1) if self.cell_share is None else self._whole_rho() / sum(self.weights))
         sigma = self.sigma if self.sigma is not None else self._sigma_for(lattice)
         return GaussianMechanism(sigma, self.epsilon, self.delta, self.rho, self.calibration)
+
+    def _whole_rho(self) -> Fraction:
+        """The rho of cells and totals together, that epsilon and delta stand for if they are given."""
+        if self.epsilon is not None and self.delta is not None:
+            return rho_of(self.epsilon, self.delta)
+        if self.rho is None:
+            raise AssertionError("a focus has a rho")
+        return self.rho
+
+    def _focused(self, unit: Fraction) -> GaussianMechanism:
+        """The mechanism whose rhos are the weights times this unit, rounded down if they follow from epsilon."""
+        rhos = [weight * unit for weight in self.weights]
+        if self.epsilon is not None:
+            rhos = [floor(rho) for rho in rhos]
+        names = ["Rho", *(f"The rho of {level.totals}" for level in self.focus)]
+        rho, *weights = (exact_in_range(rho, name) for rho, name in zip(rhos, names, strict=True))
+        focus = (replace(level, weight=weight) for level, weight in zip(self.focus, weights, strict=True))
+        return GaussianMechanism(of_rho(rho), rho=rho, focus=tuple(focus))
 
     def _sigma_for(self, lattice: Callable[[], LatticeShape] | None) -> Fraction:
         if lattice is None or self.epsilon is None or self.delta is None:
@@ -174,16 +228,37 @@ class Gaussian:
 
     def _per_unit(self, distance: Distance) -> Gaussian:
         """At distance r, delta grows by (e^(eps r) - 1)/(e^eps - 1) and rho by r^2; rounded to the safe side."""
+        if self.focus:
+            return self._focused(self._whole_rho() / distance.weighed(self.weights)).request()
         if self.epsilon is None or self.delta is None:
             return Gaussian(rho=None if self.rho is None else self.rho / distance.length)
         epsilon = epsilon_per_unit(self.epsilon, distance)
         return Gaussian(epsilon, delta_per_unit(epsilon, self.delta, distance), calibration=self.calibration)
 
+    def scaled(self, **loss: Fraction) -> Gaussian:
+        """The same noise at another epsilon, rho or sigma: the rhos of a focus change by the same factor."""
+        ((parameter, value),) = loss.items()
+        given: dict[str, Any] = {parameter: value, "calibration": self.calibration}
+        if parameter == "epsilon":
+            given["delta"] = self.delta
+        if self.focus and self.cell_share is not None:
+            given |= {"shares": focus_by_key(self.focus), "cell_share": self.cell_share}
+        elif self.focus and self.rho is not None:
+            given["focus"] = focus_by_key(self.focus, value / self.rho)
+        if self.neighbours is None:
+            return Gaussian(**given)
+        return Gaussian.per_person(**given, attributes=self.neighbours.attributes, to=self.neighbours.to)
+
     def __repr__(self) -> str:
         arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
+        focus = ""
+        if self.focus and self.cell_share is None:
+            focus = f", focus={arguments_of(self.focus)}"
+        elif self.focus and self.cell_share is not None:
+            focus = f", shares={arguments_of(self.focus)}, cell_share={shown(self.cell_share)}"
         if self.neighbours is not None:
-            return f"Gaussian.per_person({arguments}{self.neighbours.arguments()})"
-        return f"Gaussian({arguments})"
+            return f"Gaussian.per_person({arguments}{self.neighbours.arguments()}{focus})"
+        return f"Gaussian({arguments}{focus})"
 
 
 @dataclass(frozen=True)
@@ -200,6 +275,9 @@ class GaussianMechanism:
         The zCDP loss at distance 1, if requested; else None.
     calibration
         How sigma follows from epsilon and delta.
+    focus
+        Totals with a rho of their own, which takes that rho times the square of each off the exponent; sigma and rho
+        are then those of cells.
     """
 
     sigma: Fraction
@@ -207,6 +285,7 @@ class GaussianMechanism:
     delta: Fraction | None = None
     rho: Fraction | None = None
     calibration: str = "zcdp"
+    focus: tuple[Level, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -219,34 +298,39 @@ class GaussianMechanism:
         return "l2"
 
     @property
-    def focus(self) -> tuple[Level, ...]:
-        """None: Gaussian noise has no focus yet."""
-        return ()
-
-    @property
     def scale(self) -> Fraction:
-        """The width of the noise."""
+        """The width of the noise of cells."""
         return self.sigma
 
     @property
     def unit_rho(self) -> Fraction:
-        """The zCDP loss at l2 distance 1."""
-        return self.rho if self.rho is not None else 1 / (2 * self.sigma**2)
+        """The zCDP loss at l2 distance 1; under a focus, at most that if one count changes by 1."""
+        cells = self.rho if self.rho is not None else 1 / (2 * self.sigma**2)
+        return cells + sum(level.weight for level in self.focus)
 
     def loss(self, distance: Distance) -> Loss:
         """The privacy loss at a distance."""
         if self.epsilon is not None and self.delta is not None:
             return Loss(epsilon_at(self.epsilon, distance), delta_at(self.epsilon, self.delta, distance))
+        if self.focus and self.rho is not None:
+            return Loss(rho=distance.weighed((self.rho, *(level.weight for level in self.focus))))
         return Loss(rho=self.unit_rho * distance.length)
 
     def law(self) -> str:
         """The weight of a noise vector z, in symbols."""
-        return f"exp(-|z|₂² / (2·{shown(self.sigma)}²))"
+        totals = "".join(f" - {shown(level.weight)} {level.square}" for level in self.focus)
+        return f"exp(-|z|₂² / (2·{shown(self.sigma)}²){totals})"
 
     def statement(self) -> str:
         """The privacy loss per unit of distance, as a phrase."""
         if self.epsilon is not None and self.delta is not None:
             return f"epsilon {shown(self.epsilon)}, delta {shown_briefly(self.delta)} per unit of l2 distance"
+        if self.focus and self.rho is not None:
+            totals = ", ".join(f"{shown(level.weight)} in {level.totals}" for level in self.focus)
+            return (
+                f"rho {shown(self.rho)} (zCDP) at l2 distance 1 in cells, plus {totals}, each growing with the square "
+                f"of its distance; together at most {shown(self.unit_rho)} where one count changes by 1"
+            )
         if self.rho is not None:
             return f"rho {shown(self.rho)} (zCDP) at l2 distance 1, growing with the square of the distance"
         return f"sigma {shown(self.sigma)}: rho {shown_briefly(self.unit_rho)} (zCDP) at l2 distance 1"
@@ -257,19 +341,19 @@ class GaussianMechanism:
         parameters = {name: str(number) for name, number in numbers.items() if number is not None}
         if self.epsilon is not None:
             parameters["calibration"] = self.calibration
-        return MechanismFacts("gaussian", "l2", parameters)
+        return MechanismFacts("gaussian", "l2", parameters, self.focus)
 
     @classmethod
     def from_facts(cls, facts: MechanismFacts) -> GaussianMechanism:
         """The mechanism that a certificate states, with the sigma that it states."""
         given = {name: value for name, value in facts.parameters.items() if name != "calibration"}
-        if facts.focus:
-            raise InputError("A Gaussian mechanism in a certificate must have no focus.")
         if facts.norm != "l2" or set(given) not in ({"epsilon", "delta", "sigma"}, {"rho", "sigma"}, {"sigma"}):
             raise InputError(
                 "A Gaussian mechanism in a certificate must have a sigma and the parameters it follows from."
             )
         sigma = exact_in_range(given["sigma"], "Sigma")
+        if facts.focus and set(given) != {"rho", "sigma"}:
+            raise InputError("A Gaussian mechanism with a focus in a certificate must have a sigma and a rho.")
         if len(given) == 1:
             return Gaussian(sigma=sigma).resolve()
         request = Gaussian(
@@ -277,14 +361,16 @@ class GaussianMechanism:
             given.get("delta"),
             rho=given.get("rho"),
             calibration=facts.parameters.get("calibration", "zcdp"),
+            focus=focus_in(facts.focus),
         )
-        return cls(sigma, request.epsilon, request.delta, request.rho, request.calibration)
+        return cls(sigma, request.epsilon, request.delta, request.rho, request.calibration, request.focus)
 
     def request(self) -> Gaussian:
         """The request for it, per unit of distance; a plan may resolve it to another sigma."""
         if self.epsilon is None and self.rho is None:
             return Gaussian(sigma=self.sigma)
-        return Gaussian(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration)
+        focus = focus_by_key(self.focus) or None
+        return Gaussian(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration, focus=focus)
 
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed.
@@ -301,7 +387,16 @@ class GaussianMechanism:
         return in_range and replace(stated, sigma=self.sigma) == self
 
     def __repr__(self) -> str:
-        return f"Gaussian({_arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)})"
+        focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
+        return f"Gaussian({_arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)}{focus})"
+
+
+def _shares(shares: Focus | None, cell_share: Number) -> tuple[tuple[Level, ...], Fraction | None]:
+    """The levels of shares, and the share of cells, None without them."""
+    levels, share = levels_of(shares, "shares="), exact_in_range(cell_share, "Argument cell_share=")
+    if share != 1 and not levels:
+        raise InputError("Argument cell_share= requires shares=, of which cells have a part. Leave it out.")
+    return levels, share if levels else None
 
 
 def _arguments(

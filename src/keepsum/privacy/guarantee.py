@@ -3,6 +3,7 @@
 A sampler whose draws are within total variation d of their target adds (1 + e^(eps r)) d to delta at distance r: the
 two sides of the comparison are off by d each, one of them under the factor. In the form of the definition, where delta
 at distance r is multiplied by (e^(eps r) - 1)/(e^eps - 1), (1 + e^eps) d per unit of distance covers every r >= 1.
+Under a focus the loss at a distance takes the place of eps r, and per unit of distance eps is the sum of all epsilons.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from keepsum._text import percent
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism
@@ -108,7 +110,7 @@ class Guarantee:
         """What sampling adds to delta at a distance, by default 1: the proved bound, or the confidence limit."""
         if self.error is None:
             return Fraction(0)
-        return added_delta(self.error.distance, self.mechanism, 1.0 if distance is None else float(distance.value))
+        return self._added(self.error.distance, self._unit_distance if distance is None else distance)
 
     def _delta(self, distance: Distance) -> Fraction:
         return min(Fraction(1), (self.mechanism.loss(distance).delta or Fraction(0)) + self.sampling_delta(distance))
@@ -126,7 +128,7 @@ class Guarantee:
     @property
     def words(self) -> str:
         """The guarantee per unit of distance."""
-        return self.mechanism.statement() + self._addition(1.0)
+        return self.mechanism.statement() + self._addition(self._unit_distance)
 
     @property
     def person_words(self) -> str:
@@ -135,7 +137,7 @@ class Guarantee:
 
     def at(self, distance: Distance) -> str:
         """The guarantee at a distance."""
-        return str(self.mechanism.loss(distance)) + self._addition(float(distance.value))
+        return str(self.mechanism.loss(distance)) + self._addition(distance)
 
     @property
     def sampling_words(self) -> str:
@@ -155,7 +157,7 @@ class Guarantee:
             return f"Sampling is rounded: exact but for floating point, within total variation {limit} of the target."
         return (
             f"Sampling is estimated: total variation from the target at most {limit} with "
-            f"{100 * (self.error.confidence or 0):.4g}% confidence, from {self.error.pairs or 0:,} pairs of coupled "
+            f"{percent(self.error.confidence or 0)} confidence, from {self.error.pairs or 0:,} pairs of coupled "
             f"chains (assuming that the slowest to meet are among them), "
             f"{three_digits_up(self.error.extrapolated or 0)} extrapolated. The loss is proved for the target; the "
             f"confidence limit and the extrapolation are not."
@@ -163,20 +165,27 @@ class Guarantee:
 
     def sampling_addition(self, distance: Distance) -> str:
         """What sampling adds to the loss at a distance, as a phrase to follow it; empty if nothing."""
-        return self._addition(float(distance.value))
+        return self._addition(distance)
 
-    def _addition(self, distance: float) -> str:
+    def _addition(self, distance: Distance) -> str:
         if self.error is None:
             return ""
         if self.mechanism.epsilon is None:
             return f", up to total variation {three_digits_up(self.error.distance)} from sampling"
-        observed = added_delta(self.error.distance, self.mechanism, distance)
+        observed = self._added(self.error.distance, distance)
         addition = f", plus delta {_shown(observed)} from sampling"
         if self.error.extrapolated is None:
             return addition
-        extrapolated = added_delta(self.error.extrapolated, self.mechanism, distance)
-        limit = f"{100 * (self.error.confidence or 0):.4g}% confidence limit"
+        extrapolated = self._added(self.error.extrapolated, distance)
+        limit = f"{percent(self.error.confidence or 0)} confidence limit"
         return f"{addition} ({limit}; {_shown(extrapolated)} extrapolated)"
+
+    def _added(self, total_variation: float, distance: Distance) -> Fraction:
+        """What a total variation adds to delta at a distance."""
+        loss = self.mechanism.loss(distance).epsilon
+        if self.mechanism.focus and self.mechanism.epsilon is not None and loss is not None:
+            return added_delta(total_variation, self.mechanism, float(loss / self.mechanism.epsilon))
+        return added_delta(total_variation, self.mechanism, float(distance.value))
 
     def __str__(self) -> str:
         return f"{self.words}; per-{self.subject} {self.person_words}; {self.sampling}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from keepsum._arguments import check_choice
 from keepsum.errors import InputError
 from keepsum.privacy.calibration import LatticeShape
 from keepsum.privacy.distance import Distance, Norm, epsilon_at, epsilon_per_unit
-from keepsum.privacy.focus import Focus, Level, arguments_of, levels_of
+from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
@@ -32,8 +32,9 @@ class Laplace:
         ``"l1"`` or ``"l2"``: how the distance between two tables is measured.
     focus
         Totals whose noise is to be smaller, each with an epsilon of its own: ``{"county": 0.1}``. A key is an axis, a
-        tuple of axes, or ``()`` for the grand total. The noise then has probability proportional to
-        exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of a total g, in the l1 norm.
+        tuple of axes, ``()`` for the grand total, or ``Invariants.subsets`` with no cell in common. The noise then has
+        probability proportional to exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of a total
+        g, in the l1 norm.
 
     Examples
     --------
@@ -104,7 +105,9 @@ class Laplace:
     ) -> None:
         check_choice(norm, "Norm", ("l1", "l2"))
         if focus and norm != "l1":
-            raise InputError("A focus must be in the l1 norm, got norm='l2'. Leave the norm out.")
+            raise InputError(
+                "A focus must be in the l1 norm, or that of Gaussian noise, got norm='l2'. Leave the norm out."
+            )
         object.__setattr__(self, "epsilon", exact_in_range(epsilon, "Epsilon"))
         object.__setattr__(self, "norm", norm)
         object.__setattr__(self, "neighbours", neighbours)
@@ -133,21 +136,20 @@ class Laplace:
             return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
         unit = self.epsilon / distance.weighed(self.weights)
         focus = tuple(
-            Level(level.axes, exact_in_range(level.weight * unit, f"The epsilon of {level.totals}"))
+            replace(level, weight=exact_in_range(level.weight * unit, f"The epsilon of {level.totals}"))
             for level in self.focus
         )
         return LaplaceMechanism(exact_in_range(self.cell_share * unit, "Epsilon"), self.norm, focus)
 
     def scaled(self, epsilon: Fraction) -> Laplace:
         """The same noise at another epsilon: those of a focus change by the same factor."""
-        shares = {level.axes: level.weight for level in self.focus} or None
+        shares = focus_by_key(self.focus) or None
         if self.neighbours is not None:
             attributes, to = self.neighbours.attributes, self.neighbours.to
             return Laplace.per_person(
                 epsilon, self.norm, attributes=attributes, to=to, shares=shares, cell_share=self.cell_share
             )
-        factor = epsilon / self.epsilon
-        return Laplace(epsilon, self.norm, {level.axes: level.weight * factor for level in self.focus} or None)
+        return Laplace(epsilon, self.norm, focus_by_key(self.focus, epsilon / self.epsilon) or None)
 
     def __repr__(self) -> str:
         arguments = f"epsilon={shown(self.epsilon)}, norm={self.norm!r}"
@@ -215,21 +217,18 @@ class LaplaceMechanism:
 
     def facts(self) -> MechanismFacts:
         """The mechanism as a certificate states it."""
-        focus = tuple((level.axes, str(level.weight)) for level in self.focus)
-        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.cell_epsilon)}, focus)
+        return MechanismFacts("laplace", self.norm, {"epsilon": str(self.cell_epsilon)}, self.focus)
 
     @classmethod
     def from_facts(cls, facts: MechanismFacts) -> LaplaceMechanism:
         """The mechanism that a certificate states."""
         if set(facts.parameters) != {"epsilon"}:
             raise InputError("A Laplace mechanism in a certificate must have an epsilon and nothing else.")
-        if len(dict(facts.focus)) < len(facts.focus):
-            raise InputError("A focus in a certificate must be stated once.")
-        return Laplace(facts.parameters["epsilon"], facts.norm, dict(facts.focus)).resolve()
+        return Laplace(facts.parameters["epsilon"], facts.norm, focus_in(facts.focus)).resolve()
 
     def request(self) -> Laplace:
         """The request for it, per unit of distance."""
-        return Laplace(self.cell_epsilon, self.norm, {level.axes: level.weight for level in self.focus})
+        return Laplace(self.cell_epsilon, self.norm, focus_by_key(self.focus) or None)
 
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed."""

@@ -24,13 +24,13 @@ Kind: TypeAlias = Literal["laplace-l1", "laplace-l2", "gaussian"]
 class MechanismFacts:
     """A mechanism as a certificate holds it: its name, its norm, and its exact parameters as text.
 
-    ``focus`` are the axes of totals with an epsilon of their own, each with that epsilon.
+    ``focus`` are totals with an epsilon, or a rho, of their own.
     """
 
     name: str
     norm: Norm
     parameters: Mapping[str, str]
-    focus: tuple[tuple[tuple[str, ...], str], ...] = ()
+    focus: tuple[Level, ...] = ()
 
 
 class Mechanism(Protocol):

@@ -2,7 +2,7 @@
 
 What follows from the domain, the kept totals and the mechanism is recomputed and must agree. What came from a pilot,
 from coupled chains or from a simulation is only checked for plausibility: another version, or another machine, may
-measure it differently. These checks draw no noise.
+measure it differently. Margins of error are simulated again where that takes little time.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
-from keepsum.releasing.facts import (
+from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.guarantee_facts import (
     AttributeRecord,
     BlockRecord,
     ConvergenceRecord,
     DistanceRecord,
-    Exactness,
     FormRecord,
     PersonRecord,
-    ReleaseFacts,
     SamplerRecord,
     SamplingRecord,
 )
 from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_follows
+from keepsum.releasing.record_types import Exactness
 from keepsum.releasing.records import distance_record, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
@@ -62,13 +62,13 @@ KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
     "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
     "nested_totals": KnownMethod("exact", ("l1",), ("nested",)),
-    "column_splitting": KnownMethod("exact", ("l1",), ("table",), (0, 2)),
+    "column_splitting": KnownMethod("exact", ("l1",), ("table", "crossed"), (0, 2)),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
-    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "table", "regions")),
-    "mixture_rejection": KnownMethod("rounded", ("l1",)),
-    "mixture_chain": KnownMethod("estimated", ("l1",)),
-    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2")),
+    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions")),
+    "mixture_rejection": KnownMethod("rounded", ("l1",), ("table", "regions", "focused")),
+    "mixture_chain": KnownMethod("estimated", ("l1",), ("table", "regions", "focused")),
+    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2"), ("table", "regions", "focused")),
     "gaussian_chain": KnownMethod("estimated", ("l2",)),
     # Of earlier versions:
     "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
@@ -220,9 +220,10 @@ def _cells_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -
 
 def _tables_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
     """Whether every block that is said to be a table is one: methods that are exact for tables are not for others."""
-    tables = {(*sorted(group.form.shape), group.form.regions) for group in groups if group.form.kind == "table"}
-    stated = [block.form for block in blocks if block.form.kind == "table"]
-    return all((*sorted(form.shape), form.regions) in tables for form in stated)
+    kinds = ("table", "crossed")
+    tables = {(g.form.kind, *sorted(g.form.shape), g.form.regions) for g in groups if g.form.kind in kinds}
+    stated = [block.form for block in blocks if block.form.kind in kinds]
+    return all((form.kind, *sorted(form.shape), form.regions) in tables for form in stated)
 
 
 def _overlap(kind: str) -> str:
@@ -248,7 +249,10 @@ def _form_is_plausible(block: BlockRecord) -> bool:
         return False
     if form.kind == "table":
         return len(form.shape) > 1 and min(form.shape) > 1 and _entries_are_plausible(form)
-    if form.kind in ("regions", "nested"):
+    if form.kind == "crossed":
+        entries = math.prod(form.shape)
+        return len(form.shape) == 2 and max(form.shape) <= form.regions <= entries and form.totals >= sum(form.shape)
+    if form.kind in ("regions", "nested", "focused"):
         return not form.shape and form.totals > 0
     return not form.shape and form.regions == 1 and (form.kind == "sums" or form.largest == 1)
 

@@ -17,19 +17,20 @@ from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import mechanism_of
+from keepsum.privacy.distance import Norm
+from keepsum.privacy.focus import Level, Subsets
 from keepsum.privacy.mechanism import Mechanism, MechanismFacts
 from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.numbers import exact
 from keepsum.releasing.canonical import LARGEST_INTEGER
 from keepsum.releasing.facts import (
     AxisRecord,
     CarriedRecord,
     DomainRecord,
-    FocusRecord,
     InvariantsFile,
     KeptRecord,
     MarginRecord,
     MarginTotal,
-    MechanismRecord,
     NamedTotal,
     PartRecord,
     RecordsRecord,
@@ -37,8 +38,9 @@ from keepsum.releasing.facts import (
     RowsPart,
     SubsetsRecord,
     WeightedRecord,
-    WholeNumber,
 )
+from keepsum.releasing.guarantee_facts import FocusedSubsets, FocusRecord, MechanismRecord
+from keepsum.releasing.record_types import WholeNumber
 from keepsum.releasing.records import convergence_of
 from keepsum.tables.carried import Carried
 from keepsum.tables.domain import Domain
@@ -322,11 +324,38 @@ def rows_of(part: RowsPart, size: int) -> Rows:
 def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
     """A mechanism per unit of distance."""
     facts = mechanism.facts()
-    focus = [FocusRecord(axes=list(axes), epsilon=epsilon) for axes, epsilon in facts.focus]
+    focus = [_focus_record(level, facts.norm) for level in facts.focus]
     return MechanismRecord(name=facts.name, norm=facts.norm, parameters=dict(facts.parameters), focus=focus)
 
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
     """The mechanism that a certificate states, with the sigma of the draw."""
-    focus = tuple((tuple(level.axes), level.epsilon) for level in record.focus)
+    focus = tuple(_stated_level(level, record.norm) for level in record.focus)
     return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus))
+
+
+def _focus_record(level: Level, norm: Norm) -> FocusRecord:
+    subsets = None
+    if level.subsets is not None:
+        cells = [list(row) for row in level.subsets.cells]
+        subsets = FocusedSubsets(size=level.subsets.size, names=list(level.subsets.names), cells=cells)
+    weight = {"epsilon" if norm == "l1" else "rho": str(level.weight)}
+    return FocusRecord(axes=list(level.axes), subsets=subsets, **weight)
+
+
+def _stated_level(record: FocusRecord, norm: Norm) -> Level:
+    weight = exact(_weight(record, norm), "The weight of a focus")
+    if record.subsets is None:
+        return Level(tuple(record.axes), weight)
+    if record.axes:
+        raise InputError("A focus in a certificate must be on axes or on subsets, not on both.")
+    stated = record.subsets
+    return Level((), weight, Subsets.of(Invariants.subsets(stated.size, stated.cells, stated.names), "focus="))
+
+
+def _weight(level: FocusRecord, norm: Norm) -> str:
+    """The epsilon of focused totals in the l1 norm, their rho in the l2 norm."""
+    weight, other = (level.epsilon, level.rho) if norm == "l1" else (level.rho, level.epsilon)
+    if weight is None or other is not None:
+        raise InputError("A focus in a certificate must have an epsilon in the l1 norm, and a rho in the l2 norm.")
+    return weight

@@ -47,13 +47,21 @@ def compare(plan: CompiledPlan) -> list[str]:
     listed = alternatives(plan)
     if not listed:
         return ["not known"]
-    figures = ", ".join(f"{other.name} {other.deviation:.3g}{_with_delta(other, delta)}" for other in listed)
-    least = min(listed, key=lambda other: other.deviation).name
+    figures = ", ".join(f"{_name(plan, o)} {o.deviation:.3g}{_with_delta(o, delta)}" for o in listed)
+    least = _name(plan, min(listed, key=lambda other: other.deviation))
     lines = [
         f"standard deviation per cell at {per_unit(plan.records)} epsilon {float(epsilon):.4g}: {figures}; "
         f"smallest with {least}"
     ]
+    if plan.mechanism.focus:
+        lines.append("A focus adds noise to cells, and takes it from the totals that it is on.")
     return lines + exact_instead(plan, listed)
+
+
+def _name(plan: CompiledPlan, other: Alternative) -> str:
+    """What a mechanism is called beside the plan's own, which may be the same noise with a focus."""
+    without = plan.mechanism.focus and other.kind == plan.mechanism.kind and not other.plan.mechanism.focus
+    return f"{other.name} without focus" if without else other.name
 
 
 def _with_delta(other: Alternative, delta: Fraction) -> str:

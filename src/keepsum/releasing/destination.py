@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -185,10 +185,19 @@ class Destination:
                 )
 
 
-def check_sums(file: Path, force: bool) -> None:
-    """Refuse a file for sums over a release that exists, or would be taken for the table of a certificate beside it."""
+def check_sums(file: Path, force: bool, release: Sequence[Path] = ()) -> None:
+    """Refuse a file for sums over a release that exists, or is or would be taken for a part of a release.
+
+    ``release`` are files of one, whatever their names are.
+    """
     kind_of(file)
     check_new(file, force)
+    name = Path(file.stem)
+    stem = name.stem if name.suffix == ".unbiased" else file.stem  # r for r.unbiased.csv
+    in_folder = stem == "table" and file.with_name("certificate.json").exists()
+    beside = stem != file.stem and file.with_name(f"{stem}.certificate.json").exists()
+    if in_folder or beside or file.resolve() in [path.resolve() for path in release]:
+        raise InputError(f"Output {str(file)!r} must not replace a file of a release. Choose another name.")
     if file.with_suffix(".certificate.json").exists():
         raise InputError(
             f"Output {str(file)!r} must not be beside a certificate of that name, which is of another table. Choose "

@@ -11,37 +11,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, field
 
-# In Python, $ also matches before a final line feed; in JSON Schema it does not.
-END = r"(?!\n)$"
-Hash: TypeAlias = Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")]
-Parameter: TypeAlias = Annotated[
-    str,
-    Meta(
-        pattern=f"^((0|[1-9][0-9]*)(/[1-9][0-9]*)?|[a-z]+){END}",
-        max_length=2100,
-        description="An exact quotient, or a name in letters.",
-    ),
-]
-RoundedUp: TypeAlias = Annotated[
-    str,
-    Meta(
-        pattern=f"^(0|[1-9][0-9]*)(\\.[0-9]+)?(e-?[1-9][0-9]{{0,2}})?{END}",
-        description="A decimal number, rounded up where it is not exact.",
-    ),
-]
-WholeNumber: TypeAlias = (
-    int
-    | Annotated[str, Meta(pattern=f"^-?[1-9][0-9]{{15,18}}{END}", description="An integer beyond 2^53 - 1, as text.")]
-)
-Label: TypeAlias = str | int
-Exactness: TypeAlias = Literal["exact", "rounded", "estimated"]
-
-
-class Record(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    """A part of a certificate: no unknown field, and no field without a default is missing."""
-
+from keepsum.releasing.guarantee_facts import GuaranteeRecord, MechanismRecord
+from keepsum.releasing.record_types import END, Hash, Label, Record, WholeNumber
 
 # -- what was released ------------------------------------------------------------------------------
 
@@ -162,171 +135,6 @@ class InvariantsFile(Record, frozen=True):
     parts: list[RowsPart]
 
 
-# -- the guarantee ----------------------------------------------------------------------------------
-
-
-class FocusRecord(Record, frozen=True):
-    """Totals with an epsilon of their own, which makes their noise smaller."""
-
-    axes: Annotated[list[str], Meta(description="The axes of the margin; none for the grand total.")]
-    epsilon: Parameter
-
-
-class MechanismRecord(Record, frozen=True):
-    """The noise, with its parameters per unit of distance."""
-
-    name: Annotated[str, Meta(pattern=f"^[a-z]{{1,40}}{END}", description="laplace or gaussian.")]
-    norm: Literal["l1", "l2"]
-    parameters: Annotated[
-        dict[str, Parameter],
-        Meta(
-            description="Exact quotients: epsilon of Laplace noise; sigma of Gaussian noise with epsilon, delta and "
-            "calibration, or with the rho that it was calibrated to."
-        ),
-    ]
-    focus: Annotated[
-        list[FocusRecord],
-        Meta(
-            description="Noise z has probability proportional to exp(-epsilon |z|), times exp(-epsilon_g |z(g)|) for "
-            "each of these totals g, z(g) the sum of z over its cells."
-        ),
-    ] = []
-
-
-class DistanceRecord(Record, frozen=True):
-    """A distance between tables with the same kept totals."""
-
-    length: Annotated[int, Meta(ge=1, description="The l1 distance, or the square of the l2 distance.")]
-    exact: Annotated[bool, Meta(description="If not, an upper bound.")]
-    focused: Annotated[
-        list[Annotated[int, Meta(ge=0)]],
-        Meta(description="Of the same change, the l1 distance in the totals of each focus; empty without a focus."),
-    ] = []
-
-
-class AttributeRecord(Record, frozen=True):
-    """The distances of a change of one attribute."""
-
-    axis: str
-    any_value: Annotated[DistanceRecord | None, Meta(description="To any other value; null if no change is protected.")]
-    other_value: Annotated[DistanceRecord | None, Meta(description="To the nearest other value.")]
-    fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
-    unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
-    stuck_cells: Annotated[int, Meta(description="Cells that cannot change to any other value.")]
-    unknown_cells: Annotated[int, Meta(description="Cells with a value at a distance that is not known.")]
-
-
-class AskedRecord(Record, frozen=True):
-    """The changes of one person that the requested loss covers; null for every attribute."""
-
-    attributes: list[str] | None
-    to: Literal["any value", "some other value"]
-
-
-class PersonRecord(Record, frozen=True):
-    """One person: the distance of a change of any attribute to any value, and the mechanism's loss at it."""
-
-    distance: DistanceRecord
-    epsilon: RoundedUp | None
-    delta: RoundedUp | None
-    rho: RoundedUp | None
-    attributes: list[AttributeRecord]
-    asked: AskedRecord | None
-    within: Annotated[
-        list[DistanceRecord | None],
-        Meta(
-            description="For each focus, the largest change of one person between two cells of one of its totals; null "
-            "if it is not known, or there is none."
-        ),
-    ] = []
-
-
-class SamplingRecord(Record, frozen=True):
-    """The total variation between the noise and its target over all blocks, and what it adds to delta."""
-
-    exactness: Annotated[Exactness, Meta(description="That of the least exact block.")]
-    total_variation: Annotated[float, Meta(description="The sum over all blocks, at most 1.")]
-    extrapolated: Annotated[
-        float | None,
-        Meta(description="The total variation if the tail of the meeting times stays geometric: an extrapolation."),
-    ]
-    confidence: Annotated[float | None, Meta(description="At which all limits from coupled chains hold jointly.")]
-    delta: Annotated[
-        RoundedUp,
-        Meta(
-            description="Added per unit of distance: (1 + e^epsilon) times the total variation, at most 1; the total "
-            "variation itself where the mechanism has no epsilon."
-        ),
-    ]
-
-
-class FormRecord(Record, frozen=True):
-    """The form of a block."""
-
-    kind: Literal["free", "sums", "nested", "table", "regions"]
-    regions: Annotated[int, Meta(description="Sets of cells that are in the same totals.")]
-    totals: int
-    smallest: Annotated[int, Meta(description="The cells of the smallest region.")]
-    largest: Annotated[int, Meta(description="The cells of the largest region.")]
-    shape: Annotated[list[int], Meta(description="The lengths of the axes of a table; empty for other forms.")]
-
-
-class SamplerRecord(Record, frozen=True):
-    """The method that draws a block, and what a pilot measured."""
-
-    method: Annotated[str, Meta(pattern=f"^[a-z][a-z0-9_]*{END}")]
-    acceptance: Annotated[float | None, Meta(description="The acceptance rate in a pilot.")]
-    steps: Annotated[int | None, Meta(description="How long a chain runs per draw.")]
-    proposals_per_step: float | None
-    moves: Annotated[int | None, Meta(description="The number of short vectors that a chain moves along.")]
-
-
-class ConvergenceRecord(Record, frozen=True):
-    """The meeting times of coupled chains, and the limits that they give for one block."""
-
-    steps: int
-    lag: Annotated[int, Meta(description="How many steps one chain of a pair is ahead.")]
-    give_up: Annotated[int, Meta(description="The step at which a pair is given up.")]
-    pairs: int
-    unmet: Annotated[int, Meta(description="Pairs that were given up.")]
-    meetings: Annotated[
-        list[tuple[int, int]], Meta(description="Steps from the lag to the meeting, and the number of pairs.")
-    ]
-    confidence: float
-    predicted: Annotated[float, Meta(description="The total variation that the weights of many proposals predict.")]
-    rounding: Annotated[float, Meta(description="The total variation that floating-point arithmetic adds per block.")]
-    upper: Annotated[
-        float,
-        Meta(
-            description="The confidence limit on the total variation of one block. It assumes that pairs which have "
-            "not met do not become slower to meet, is never below what is predicted, and includes rounding."
-        ),
-    ]
-    extrapolated: Annotated[
-        float, Meta(description="The total variation if the tail stays geometric, rounding included: an extrapolation.")
-    ]
-
-
-class BlockRecord(Record, frozen=True):
-    """Blocks of one form, and how they were drawn."""
-
-    form: FormRecord
-    blocks: int
-    cells: Annotated[int, Meta(description="Of all of them together.")]
-    sampler: SamplerRecord
-    exactness: Exactness
-    total_variation: Annotated[float, Meta(description="An upper bound, between a draw of all of them and its target.")]
-    convergence: ConvergenceRecord | None
-
-
-class GuaranteeRecord(Record, frozen=True):
-    """The guarantee between any two tables with the same kept totals: that of the weakest block."""
-
-    person: PersonRecord
-    sampling: SamplingRecord
-    blocks: list[BlockRecord]
-
-
 # -- what is not protected, and the rest ------------------------------------------------------------
 
 
@@ -359,7 +167,7 @@ class AccuracyRecord(Record, frozen=True):
     ] = False
     focused_margins: Annotated[
         list[int], Meta(description="The median margin of error over the totals of each focus.")
-    ] = []
+    ] = field(default_factory=list)
 
 
 class NonNegativeRecord(Record, frozen=True, tag="nonnegative", tag_field="kind"):
@@ -433,5 +241,7 @@ class ReleaseFacts(Record, frozen=True):
     ledger: Annotated[LedgerRecord | None, Meta(description="Where it is charged; null: its loss is not tracked.")]
     software: dict[str, str]
     signature: SignatureRecord | None
-    carried: Annotated[list[CarriedRecord], Meta(description="Columns that follow from an axis.")] = []
+    carried: Annotated[list[CarriedRecord], Meta(description="Columns that follow from an axis.")] = field(
+        default_factory=list
+    )
     records: RecordsRecord | None = None

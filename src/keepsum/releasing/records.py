@@ -17,21 +17,20 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import added_delta
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import decimal_text, three_digits_up
-from keepsum.releasing.facts import (
-    AccuracyRecord,
+from keepsum.releasing.facts import AccuracyRecord, ExposureRecord
+from keepsum.releasing.guarantee_facts import (
     AskedRecord,
     AttributeRecord,
     BlockRecord,
     ConvergenceRecord,
     DistanceRecord,
-    Exactness,
-    ExposureRecord,
     FormRecord,
     GuaranteeRecord,
     PersonRecord,
     SamplerRecord,
     SamplingRecord,
 )
+from keepsum.releasing.record_types import Exactness
 
 LEVEL = 0.95
 LONGEST_COUPLING = 2**40  # the most steps after which a pair of chains is given up

@@ -36,7 +36,8 @@ from keepsum.releasing.codec import (
     records_record,
 )
 from keepsum.releasing.compare import exact_instead
-from keepsum.releasing.facts import ExposureRecord, GuaranteeRecord, LedgerRecord, TableRecord
+from keepsum.releasing.facts import ExposureRecord, LedgerRecord, TableRecord
+from keepsum.releasing.guarantee_facts import GuaranteeRecord
 from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
 from keepsum.releasing.statements import concerns, loss_concern, per_unit
 from keepsum.sampling.core.rng import Rng, checked_rng

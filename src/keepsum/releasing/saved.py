@@ -35,5 +35,7 @@ def _certificate_file(path: Path) -> Path:
     if not file.is_file():
         what = "but it is a folder" if file.is_dir() else "and there is none"
         advice = belongs_to(path) or " Check the name."
+        if not (path.suffix or path.exists()):  # meant as a folder
+            raise InputError(f"The release {str(path)!r} must be a file or the folder of a release, {what}.{advice}")
         raise InputError(f"The certificate {str(file)!r} must be a file, {what}.{advice}")
     return file

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keepsum.releasing.codec import records_of
+from keepsum._text import percent
+from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
 from keepsum.releasing.plain_words import TITLE, plain_words
@@ -79,10 +80,10 @@ def _height(facts: ReleaseFacts) -> int:
 def _accuracy(facts: ReleaseFacts) -> str:
     stated = facts.accuracy
     words = accuracy_source(stated)
-    typical = f"typical {100 * stated.level:.4g}% margin of error ±{stated.typical_margin:,} per cell"
+    typical = f"typical {percent(stated.level)} margin of error ±{stated.typical_margin:,} per cell"
     totals = "".join(
-        f"; ±{margin:,} per total of {' × '.join(focus.axes)}" if focus.axes else f"; ±{margin:,} of the grand total"
-        for focus, margin in zip(facts.mechanism.focus, stated.focused_margins, strict=False)
+        f"; ±{margin:,} {'per' if level.axes or level.subsets else 'of the'} {level.each}"
+        for level, margin in zip(stated_mechanism(facts.mechanism).focus, stated.focused_margins, strict=False)
     )
     return f"{typical}, {words}{totals}" if words else f"{typical}{totals}"
 

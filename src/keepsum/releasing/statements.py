@@ -23,21 +23,23 @@ from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.counted import is_bounded, records_concern
 from keepsum.releasing.facts import (
     AccuracyRecord,
-    AttributeRecord,
-    BlockRecord,
     CarriedRecord,
-    DistanceRecord,
     DomainRecord,
     ExposureRecord,
-    GuaranteeRecord,
     KeptRecord,
     LedgerRecord,
     MarginRecord,
-    MechanismRecord,
     NonNegativeRecord,
-    PersonRecord,
     ReleaseFacts,
     SubsetsRecord,
+)
+from keepsum.releasing.guarantee_facts import (
+    AttributeRecord,
+    BlockRecord,
+    DistanceRecord,
+    GuaranteeRecord,
+    MechanismRecord,
+    PersonRecord,
 )
 from keepsum.releasing.records import form_of
 from keepsum.tables.axes import quoted
@@ -224,9 +226,9 @@ class PersonStatements:
         """The loss for a change within one of the totals of each focus, which is smaller than elsewhere."""
         focus = self.guarantee.mechanism.focus
         return [
-            f"within one total of {' × '.join(level.axes)}: {self._loss(record)}"
+            f"within {'' if level.each == level.totals else 'one '}{level.each}: {self._loss(record)}"
             for level, record in zip(focus, self.person.within, strict=False)
-            if record is not None and level.axes
+            if record is not None and (level.axes or level.subsets)
         ]
 
     def _cost(self, record: DistanceRecord) -> Fraction | int:
@@ -234,7 +236,8 @@ class PersonStatements:
         mechanism = self.guarantee.mechanism
         if not mechanism.focus:
             return record.length
-        return mechanism.loss(_distance(mechanism, record)).epsilon or 0
+        loss = mechanism.loss(_distance(mechanism, record))
+        return loss.epsilon or loss.rho or 0
 
     def all_exact(self) -> bool:
         """Whether every distance is exact."""
@@ -252,7 +255,8 @@ class PersonStatements:
     def _in_totals(self, distance: Distance) -> str:
         """What a change does to focused totals: ', 2 in totals of state'."""
         pairs = zip(self.guarantee.mechanism.focus, distance.focused, strict=False)
-        return "".join(f", {changed:,} in {level.totals}" for level, changed in pairs if changed)
+        lengths = ((level.totals, Distance(distance.norm, changed)) for level, changed in pairs if changed)
+        return "".join(f", {length} in {totals}" for totals, length in lengths)
 
     def _change(self, distance: Distance) -> str:
         """Who moves in a change of one attribute, which takes from one cell and gives to another.

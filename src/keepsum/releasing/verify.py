@@ -124,7 +124,8 @@ def verify(
     -----
     Nothing is computed from a certificate whose signature is invalid, or missing where a key is given. A signature
     covers the canonical form (RFC 8785) of what is in the file, so that other programs may reformat it. What follows
-    from the declarations is recomputed; what was measured or simulated is only checked for plausibility.
+    from the declarations is recomputed; what was measured or simulated is checked for plausibility, margins of error
+    by simulating them again where that takes little time.
     """
     return read_verified(table, certificate, totals, key, allow_seeded, patient)[0]
 

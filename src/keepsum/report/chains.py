@@ -12,7 +12,7 @@ from keepsum.convergence.bounds import tv_upper_bound
 from keepsum.convergence.times import MeetingTimes
 from keepsum.planning.describe import describe_form
 from keepsum.privacy.numbers import three_digits_up
-from keepsum.releasing.facts import BlockRecord, ConvergenceRecord
+from keepsum.releasing.guarantee_facts import BlockRecord, ConvergenceRecord
 from keepsum.releasing.records import form_of
 
 POINTS = 400

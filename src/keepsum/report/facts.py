@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsum._arguments import check_number
-from keepsum.accuracy.disclosure import Bounds, bounded_cells, listed
+from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.margins import accuracy as accuracy_of
 from keepsum.accuracy.words import Basis
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines
-from keepsum.releasing.facts import AttributeRecord, DistanceRecord, ReleaseFacts
+from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.guarantee_facts import AttributeRecord, DistanceRecord
 from keepsum.releasing.plain_words import plain_words
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
@@ -28,16 +29,15 @@ from keepsum.releasing.statements import (
     ledger_words,
     noise,
     nonnegative,
-    part_words,
     warnings_of,
 )
 from keepsum.report.cells import Cells
 from keepsum.report.chains import ChainCurve, chain_curves
 from keepsum.report.crossed import CrossTable, cross_table
+from keepsum.report.kept import Kept, kept_of
 from keepsum.report.laws import NoiseCurve, noise_curves
+from keepsum.report.levels import LevelFact, level_facts
 from keepsum.report.uncertainty import Uncertainty, uncertainty_of
-
-LISTED = 12  # pinned or bounded cells that are listed
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,6 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is exact: totals, and the cells that follow from them; and what they disclose."""
-
-    parts: tuple[str, ...]
-    totals: int
-    independent: int
-    pinned: int
-    pinned_cells: tuple[str, ...]
-    bounded: int
-    bounded_cells: tuple[tuple[str, int, int], ...]
-    not_checked: int
-
-
-@dataclass(frozen=True)
 class AttributeFact:
     """The loss for a change of one attribute to any value, as a distance and in a sentence."""
 
@@ -98,6 +84,7 @@ class Privacy:
     subject: str
     person: str
     attributes: tuple[AttributeFact, ...]
+    within: tuple[tuple[str, str], ...]  # under a focus: within what a change is, and its loss
     randomness: str
 
 
@@ -125,6 +112,7 @@ class ReportFacts:
     privacy: Privacy
     warnings: tuple[str, ...]
     margins: Margins
+    levels: tuple[LevelFact, ...]
     cells: Cells
     cross: CrossTable | None
     curves: tuple[NoiseCurve, ...]
@@ -151,10 +139,11 @@ def facts_of(release: Drawn, plan: CompiledPlan, level: float = LEVEL, known: Ac
     cells = Cells.of(release.table, release.unbiased, accuracy.margins, plan.pinned, level)
     return ReportFacts(
         published=_published(certificate),
-        kept=_kept(certificate, plan, bounds),
+        kept=kept_of(certificate, plan, bounds),
         privacy=_privacy(certificate),
         warnings=tuple(warnings_of(certificate)),
         margins=_margins(certificate, plan, accuracy),
+        levels=level_facts(plan, level),
         cells=cells,
         cross=cross_table(release.table, certificate.kept),
         curves=tuple(noise_curves(plan, accuracy)),
@@ -182,20 +171,6 @@ def _published(facts: ReleaseFacts) -> Published:
     )
 
 
-def _kept(facts: ReleaseFacts, plan: CompiledPlan, bounds: Bounds) -> Kept:
-    name = plan.invariants.cell_name
-    return Kept(
-        parts=tuple(part_words(facts.kept, facts.domain)),
-        totals=sum(len(part.totals) for part in facts.kept.parts),
-        independent=plan.structure.rank,
-        pinned=len(facts.exposure.pinned),
-        pinned_cells=tuple(name(int(cell)) for cell in plan.pinned[:LISTED]),
-        bounded=facts.exposure.bounded,
-        bounded_cells=tuple((name(cell), low, high) for cell, low, high in listed(bounds, LISTED)),
-        not_checked=facts.exposure.not_checked,
-    )
-
-
 def _privacy(facts: ReleaseFacts) -> Privacy:
     statements = PersonStatements.of(facts)
     mechanism = statements.guarantee.mechanism
@@ -210,6 +185,7 @@ def _privacy(facts: ReleaseFacts) -> Privacy:
         subject=statements.subject,
         person=statements.headline(),
         attributes=tuple(_attribute(statements, record) for record in statements.person.attributes),
+        within=tuple((what, words) for what, _, words in (line.partition(": ") for line in statements.levels())),
         randomness=RANDOMNESS[facts.randomness],
     )
 
@@ -220,7 +196,7 @@ def _attribute(statements: PersonStatements, record: AttributeRecord) -> Attribu
 
 
 def _margins(facts: ReleaseFacts, plan: CompiledPlan, accuracy: Accuracy) -> Margins:
-    overlapping = int((plan.structure.part[plan.structure.region] >= 0).sum())
+    overlapping = sum(group.cells for group in plan.groups if group.members or group.tables)
     everywhere = plan.mechanism.kind not in ("laplace-l1", "gaussian")  # l2 Laplace noise: all cells share one scale
     return Margins(
         level=accuracy.level,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from keepsum._text import percent
 from keepsum.report.chains import ChainCurve
 from keepsum.report.laws import NoiseCurve
 from keepsum.report.svg import FIRST, GRID, INK, PAPER, QUIET, SECOND, THIRD, inline_svg, plain_settings
@@ -36,10 +37,10 @@ class Picture:
 
 def noise_figure(curves: Sequence[NoiseCurve], level: float) -> Picture:
     """The law of the noise of a few cells, with the margin of error of each."""
-    percent = f"{100 * level:.4g}%"
+    share = percent(level)
     margins = " and ".join(f"±{curve.margin:,} for {curve.which}" for curve in curves)
     title = "How large the noise is"
-    description = f"Probability of each value of the noise, highest at 0. The {percent} margin of error is {margins}."
+    description = f"Probability of each value of the noise, highest at 0. The {share} margin of error is {margins}."
 
     def draw(axes: Axes, narrow: bool) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -77,7 +78,7 @@ def noise_figure(curves: Sequence[NoiseCurve], level: float) -> Picture:
     simulated = [curve.draws for curve in curves if curve.draws]
     source = f" From {min(simulated):,} simulated draws." if simulated else " Computed, not simulated."
     bars = "The bar below the axis is" if len(curves) == 1 else "The bars below the axis are"
-    caption = f"How probable each value of the noise is. {bars} the {percent} margin of error.{source}"
+    caption = f"How probable each value of the noise is. {bars} the {share} margin of error.{source}"
     return _picture("noise", title, description, caption, draw)
 
 
@@ -86,7 +87,7 @@ def uncertainty_figure(uncertainty: Uncertainty, level: float) -> Picture | None
     points = uncertainty.points
     if not len(points.cells):
         return None
-    percent = f"{100 * level:.4g}%"
+    share = percent(level)
     cells = int(points.cells.sum())
 
     def draw(axes: Axes, narrow: bool) -> None:
@@ -114,7 +115,7 @@ def uncertainty_figure(uncertainty: Uncertainty, level: float) -> Picture | None
 
     together = "" if (points.cells == 1).all() else " Larger dots stand for more cells."
     caption = (
-        f"The {percent} margin of error relative to its count, for {cells:,} counts above 0 that have noise: the "
+        f"The {share} margin of error relative to its count, for {cells:,} counts above 0 that have noise: the "
         f"larger a count, the better it is known.{together}"
     )
     description = (
@@ -126,7 +127,7 @@ def uncertainty_figure(uncertainty: Uncertainty, level: float) -> Picture | None
 
 def chain_figure(curve: ChainCurve, number: int) -> Picture:
     """How near a chain comes to its target."""
-    percent = f"{100 * curve.confidence:.4g}%"
+    share = percent(curve.confidence)
     lowest = 1e-9
 
     def draw(axes: Axes, narrow: bool) -> None:
@@ -152,7 +153,7 @@ def chain_figure(curve: ChainCurve, number: int) -> Picture:
 
     caption = (
         f"{curve.name}: the bound on the total variation from the target, estimated from {curve.pairs:,} pairs of "
-        f"coupled chains (solid), and its {percent} limit (dashed). A draw takes {curve.steps:,} steps, after which "
+        f"coupled chains (solid), and its {share} limit (dashed). A draw takes {curve.steps:,} steps, after which "
         f"the limit is {curve.upper}."
     )
     description = f"The bound falls with the number of steps; after {curve.steps:,} steps its limit is {curve.upper}."

@@ -28,7 +28,16 @@ def escaped(text: str) -> str:
     return re.sub(r"(?i)\b(www)\.", r"\1\\.", text.replace("://", r"\://"))
 
 
-def code(text: str) -> str:
+class Code(str):
+    """A code span: what sentences put in quotes needs none there, because it stands out by itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def code(text: str) -> Code:
     """Text as a code span.
 
     >>> print(code("county"), code("a`b"))
@@ -37,7 +46,7 @@ def code(text: str) -> str:
     text = printable(text)
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     room = " " if "`" in text or not text.strip() or text != text.strip() else ""
-    return f"{fence}{room}{text}{room}{fence}"
+    return Code(f"{fence}{room}{text}{room}{fence}")
 
 
 def marked(certificate: Certificate) -> Certificate:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from keepsum._text import printable
+from keepsum._text import percent, printable
 from keepsum.report.cells import Cells
 from keepsum.report.crossed import CrossTable
 from keepsum.report.embedding import embedded
@@ -21,10 +21,10 @@ from keepsum.report.words import (
     cross_words,
     kept_words,
     lead,
+    level_words,
     margin_words,
     noise_words,
     number,
-    percent_of,
     relative_words,
     report_title,
     uncertainty_words,
@@ -72,9 +72,10 @@ def page(facts: ReportFacts, names: Names, version: str) -> str:
         released=facts.published.released[:10],
         kept_words=kept_words(facts.kept),
         margin_words=margin_words(facts),
+        level_words=level_words(facts),
         noise_words=noise_words(facts),
         uncertainty_words=uncertainty_words(facts.uncertainty),
-        percent=percent_of(level),
+        percent=percent(level),
         shown_cells=data.cells,
         margins_file=names.margins,
         download_name=names.margins,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from keepsum._text import percent
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
@@ -49,7 +50,7 @@ def margin(facts: Certificate) -> list[str]:
     stated = facts.accuracy
     source = accuracy_source(stated) or "computed"
     return [
-        f"The median {100 * stated.level:.4g}% margin of error is ±{stated.typical_margin:,} per count ({source}).",
+        f"The median {percent(stated.level)} margin of error is ±{stated.typical_margin:,} per count ({source}).",
         *margin_lines(records_of(facts.records)),
         *(["It is that of the table before post-processing."] if facts.postprocessing else []),
     ]

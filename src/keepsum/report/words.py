@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from keepsum._text import percent
 from keepsum.accuracy.words import words_of_basis
 from keepsum.report.crossed import CrossTable
-from keepsum.report.facts import Kept, Margins, ReportFacts
+from keepsum.report.facts import Margins, ReportFacts
+from keepsum.report.kept import Kept
 from keepsum.report.uncertainty import Uncertainty
 
 
@@ -19,11 +21,6 @@ def number(value: int) -> str:
     '−12,345'
     """
     return f"{value:,}".replace("-", "−")
-
-
-def percent_of(level: float) -> str:
-    """A level as a percentage."""
-    return f"{100 * level:.10g}%"
 
 
 def relative_words(part: float | None) -> str:
@@ -62,7 +59,7 @@ def lead(facts: ReportFacts) -> str:
     exact = (
         f" {_count(kept.totals, 'total')} {'is' if kept.totals == 1 else 'are'} kept exactly." if kept.totals else ""
     )
-    likely = f"with a probability of at least {percent_of(margins.level)}"
+    likely = f"with a probability of at least {percent(margins.level)}"
     which = "Each count" if margins.smallest == margins.largest else "A typical count"
     of = " of the unbiased table" if facts.cells.unbiased is not None else ""
     size = f"{which}{of} is within ±{number(margins.typical)} of the confidential one {likely}."
@@ -94,10 +91,10 @@ def margin_words(facts: ReportFacts) -> str:
     )
     if bool((~facts.cells.is_exact & (facts.cells.margins == 0)).any()):
         alone = " and the count is not kept exactly" if facts.kept.pinned else ""
-        zero += f" Where it is ±0{alone}, the noise is 0 with a probability of at least {percent_of(margins.level)}."
+        zero += f" Where it is ±0{alone}, the noise is 0 with a probability of at least {percent(margins.level)}."
     return (
         f"The margin of error says how far the noise may have moved a count: with a probability of at least "
-        f"{percent_of(margins.level)}, the confidential count is within the margin of the {count} one. "
+        f"{percent(margins.level)}, the confidential count is within the margin of the {count} one. "
         f"{spread}{_basis(margins, facts.published.cells)}.{zero}"
     )
 
@@ -108,6 +105,16 @@ def _basis(margins: Margins, cells: int) -> str:
         return ", computed from the law of the noise, which is public"
     which = f" for {margins.simulated_cells:,} cells, and computed for the others" * (margins.simulated_cells < cells)
     return f", {words_of_basis(margins.basis, margins.draws, margins.error)}{which}"
+
+
+def level_words(facts: ReportFacts) -> str:
+    """What a focus is, and which sums its margins are of."""
+    table = "unbiased" if facts.cells.unbiased is not None else "released"
+    return (
+        f"Noise of counts adds up in their sums. Here some totals have a loss of their own, a focus, which makes "
+        f"their noise smaller than that of other sums. Add up {table} counts to get such a total: it is within its "
+        f"margin of the confidential one with a probability of at least {percent(facts.margins.level)}."
+    )
 
 
 def cross_words(cross: CrossTable) -> str:
@@ -124,7 +131,7 @@ def cross_words(cross: CrossTable) -> str:
 
 def noise_words(facts: ReportFacts) -> str:
     """How the noise of a cell is distributed."""
-    curves, level = facts.curves, percent_of(facts.margins.level)
+    curves, level = facts.curves, percent(facts.margins.level)
     shown = "Its law does not depend on the data, so nothing is given away by showing it."
     if not curves:
         shown = "Its law does not depend on the data. It is not drawn here, because it would take long to simulate."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +18,7 @@ from keepsum.sources.declarations import read_domain, read_keep, subsets
 from keepsum.sources.reading import FileForm, table_in
 from keepsum.sources.records.databases import is_address
 from keepsum.sources.uploads import Upload
+from keepsum.specs.focus import axes_of, focus_of
 from keepsum.specs.spec import Noise, Spec, asks
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
@@ -29,19 +29,20 @@ from keepsum.tables.table import Table
 OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit")
 
 
-def noise_of(noise: Noise) -> Request:
-    """The mechanism."""
-    return _laplace(noise) if noise.kind in (None, "laplace") else _gaussian(noise)
+def noise_of(noise: Noise, table: Table | None = None) -> Request:
+    """The mechanism; subsets in its focus are those of a table, and without one nothing is known of them."""
+    focus = focus_of(noise, table)
+    return _laplace(noise, focus) if noise.kind in (None, "laplace") else _gaussian(noise, focus)
 
 
-def _laplace(noise: Noise) -> Laplace:
+def _laplace(noise: Noise, focus: dict[Any, Any] | None) -> Laplace:
     for name in ("delta", "rho", "sigma", "calibration"):
         if getattr(noise, name) is not None:
             raise InputError(f"Option --{name} requires --mechanism gaussian. Leave it out for Laplace noise.")
     if noise.epsilon is None:
         raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
     norm = "l1" if noise.norm is None else noise.norm
-    person, focus = _person(noise), focus_of(noise)
+    person = _person(noise)
     if noise.cell_share is not None and (focus is None or person is None):
         raise InputError("Option --cell-share requires --per-person and --focus, whose values are then shares.")
     if person is None:
@@ -50,36 +51,28 @@ def _laplace(noise: Noise) -> Laplace:
     return Laplace.per_person(noise.epsilon, norm, shares=focus, cell_share=share, **person)
 
 
-def _gaussian(noise: Noise) -> Gaussian:
+def _gaussian(noise: Noise, focus: dict[Any, Any] | None) -> Gaussian:
     parameters = {name: getattr(noise, name) for name in ("epsilon", "delta", "rho", "sigma")}
     person = _person(noise)
-    if noise.focus or noise.cell_share is not None:
-        raise InputError("Option --focus requires Laplace noise. Leave it out, or leave out --mechanism gaussian.")
+    shared = focus is not None and (person is not None or noise.rho is None)
+    if noise.cell_share is not None and not shared:
+        raise InputError(
+            "Option --cell-share requires --focus, and --per-person or --epsilon, so that its values are shares."
+        )
+    share = 1 if noise.cell_share is None else noise.cell_share
+    divided: dict[str, Any] = {"shares": focus, "cell_share": share} if shared else {}
     if noise.norm == "l1":
         raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
     if noise.calibration is not None and noise.epsilon is None:
         raise InputError("Option --calibration requires --epsilon and --delta, from which sigma follows. Leave it out.")
     calibration = noise.calibration or "zcdp"
     if person is None:
-        return Gaussian(**parameters, calibration=calibration)
+        return Gaussian(**parameters, calibration=calibration, **divided or {"focus": focus})
     if parameters.pop("sigma") is not None:
         raise InputError(
             "Option --sigma must not be combined with --per-person, because it is not a privacy loss. Pass --rho."
         )
-    return Gaussian.per_person(**parameters, calibration=calibration, **person)
-
-
-def focus_of(noise: Noise) -> dict[str | tuple[str, ...], Any] | None:
-    """The focus, by tuples of axes; None without one."""
-    if not noise.focus:
-        return None
-    focus: dict[str | tuple[str, ...], Any] = {}
-    for key, weight in noise.focus.items():
-        axes = tuple(name.strip() for name in next(csv.reader([key], skipinitialspace=True), []))
-        if axes in focus:
-            raise InputError(f"Option --focus must name different totals, got {key!r} twice.")
-        focus[axes] = weight
-    return focus
+    return Gaussian.per_person(**parameters, calibration=calibration, **person, **divided)
 
 
 def _person(noise: Noise) -> dict[str, Any] | None:
@@ -131,7 +124,7 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None, upload:
     if data == "-" and upload is None and sys.stdin is None:
         raise InputError("Standard input must be open to read a table from it, but it is closed.")
     named = [name for margin in spec.keep.margins or [] for name in _names_of(margin)]
-    named += [name for axes in focus_of(spec.mechanism) or {} for name in axes]
+    named += axes_of(spec.mechanism)
     declared = Declared.checked(
         source.count or DEFAULT_COUNT,
         spec.axes.names or None,

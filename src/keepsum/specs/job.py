@@ -54,10 +54,10 @@ class Job:
     lines: Lines | None = None
     place: int | None = None
 
-    def noise(self) -> Request:
-        """The mechanism."""
+    def noise(self, table: Table | None = None) -> Request:
+        """The mechanism, with the subsets of its focus if the table is known."""
         with self.located("mechanism"):
-            return noise_of(self.spec.mechanism)
+            return noise_of(self.spec.mechanism, table)
 
     def read(self) -> Table:
         """The table with its counts."""
@@ -89,7 +89,13 @@ class Job:
         for source in (source for source in data if source != "-" and not is_address(source)):
             matching = [] if Path(source).exists() else glob.glob(source, recursive=True)  # noqa: PTH207
             sources += map(Path, matching or [source])
-        others = [spec.source.structure, spec.axes.domain, *(spec.keep.files or []), spec.output.totals]
+        others = [
+            spec.source.structure,
+            spec.axes.domain,
+            *(spec.keep.files or []),
+            *(spec.mechanism.focus_files or []),
+            spec.output.totals,
+        ]
         others += [spec.output.sign, ledger_path(spec.ledger.path), None if self.lines is None else self.lines.name]
         return [*sources, *(Path(other) for other in others if other is not None)]
 

@@ -54,7 +54,9 @@ def _merged(base: P, over: P) -> P:
 def _without_replaced(base: Noise, over: Noise) -> Noise:
     """The noise without the parameters that new ones replace."""
     if over.kind is not None and over.kind != (base.kind or "laplace"):
-        base = msgspec.structs.replace(base, **dict.fromkeys(("norm", "focus", "cell_share", *PRIVACY[1:])))
+        base = msgspec.structs.replace(
+            base, **dict.fromkeys(("norm", "focus", "cell_share", "focus_files", "subset", *PRIVACY[1:]))
+        )
     given = [name for name in REMAINS if getattr(over, name) is not None]
     if not given:
         return base

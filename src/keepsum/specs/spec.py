@@ -84,10 +84,18 @@ class Keep(Part, frozen=True):
     subset: list[Subset] | None = None
 
 
+class FocusSubset(Part, frozen=True):
+    """A total to focus on by its name, over the cells that match one of the mappings from axes to labels."""
+
+    name: str
+    cells: list[dict[str, Label | list[Label]]]
+
+
 class Noise(Part, frozen=True):
     """The mechanism and its parameters; see ``ks.Laplace`` and ``ks.Gaussian``.
 
-    A key of ``focus`` is an axis, or several with commas between them; with ``per_person`` its values are shares.
+    A key of ``focus`` is an axis, several with commas between them, or the name of a subset in ``subset`` or in one of
+    ``focus_files``; its values are epsilons, rhos, or shares, with ``per_person`` and with ``epsilon`` and ``delta``.
     """
 
     kind: Literal["laplace", "gaussian"] | None = None
@@ -102,6 +110,8 @@ class Noise(Part, frozen=True):
     calibration: str | None = None
     focus: dict[str, Number] | None = None
     cell_share: Number | None = None
+    focus_files: list[str] | None = None
+    subset: list[FocusSubset] | None = None
 
 
 class Postprocess(Part, frozen=True):
@@ -169,6 +179,7 @@ PATHS = {
     "source": ("data", "structure"),
     "axes": ("domain",),
     "keep": ("files",),
+    "mechanism": ("focus_files",),
     "output": ("path", "certificate", "sign", "totals"),
     "ledger": ("path",),
 }

@@ -145,10 +145,16 @@ def _check_type(column_type: Any, column: str) -> None:
     from pyarrow import types
 
     value_type = column_type.value_type if types.is_dictionary(column_type) else column_type
-    if not (types.is_string(value_type) or types.is_large_string(value_type) or types.is_null(value_type)) and not (
-        types.is_primitive(value_type) or types.is_decimal(value_type)
-    ):
+    numbers = types.is_primitive(value_type) or types.is_decimal(value_type)
+    if not (_is_text(value_type) or types.is_null(value_type) or numbers):
         raise DataError(f"Column {column!r} must contain text or numbers, got another type. Leave it out.")
+
+
+def _is_text(column_type: Any) -> bool:
+    """Whether a column contains text; polars writes views of it, which may all be of one long text."""
+    from pyarrow import types
+
+    return bool(types.is_string(column_type) or types.is_large_string(column_type) or types.is_string_view(column_type))
 
 
 def _column_types(schema: Any) -> dict[str, Any]:
@@ -167,8 +173,8 @@ def coded(column: Any) -> Coded:
     from pyarrow import types
 
     column = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
-    is_text = types.is_string(column.type) or types.is_large_string(column.type)
-    if not len(column) or not (is_text or types.is_dictionary(column.type) or types.is_integer(column.type)):
+    is_encodable = _is_text(column.type) or types.is_dictionary(column.type) or types.is_integer(column.type)
+    if not len(column) or not is_encodable:
         return Coded.of(column.to_pylist())
     if not types.is_dictionary(column.type):  # values in the order of their first rows
         encoded = column.dictionary_encode().combine_chunks()

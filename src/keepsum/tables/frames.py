@@ -63,7 +63,12 @@ def _framed(
         )
     if not isinstance(wanted, str) or wanted not in ("pandas", "polars", "pyarrow", "modin", "cudf"):
         raise InputError(f"The library must be 'pandas', 'polars' or 'pyarrow', got {given(wanted)}.")
-    frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
+    try:
+        frame = nw.from_dict(columns, backend=nw.Implementation.from_backend(wanted))  # type: ignore[arg-type]
+    except ModuleNotFoundError:
+        raise InputError(
+            f"A frame of {wanted} needs {wanted}, which is not installed. Install it with: pip install {wanted}"
+        ) from None
     if origin is not None and wanted == origin.backend:
         for name, values in labels.items():
             frame = _cast(frame, name, origin.dtypes[name], values) if name in origin.dtypes else frame

@@ -97,6 +97,7 @@ class OneAtATime:
         return (x[0], y[0]), info
 
 
+@pytest.mark.audit
 def test_one_at_a_time_is_the_same():
     times = ks.mcmc.meeting_times_of(OneAtATime(), lag=LAG, pairs=200, max_steps=2000, rng=ks.rng(seed=1))
     assert abs(times.excess.mean() - 56.3) < 4.9 * times.excess.std() / np.sqrt(200)

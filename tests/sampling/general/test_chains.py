@@ -336,6 +336,7 @@ def test_tuning_finds_a_threshold_that_needs_few_steps():
     assert Renewal.of(tuned.log_weights).steps_for(1e-3) < far.steps_for(1e-3)
 
 
+@pytest.mark.audit
 def test_slabs_agree_with_a_dense_factor():
     """The same lattice as one slab and as many: the same widths, and the same law of weights."""
     system, sizes = system_of(margins(4, 3))

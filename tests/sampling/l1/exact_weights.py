@@ -19,13 +19,11 @@ class ExactWeights:
 
     def __init__(self, sampler):
         self._nodes, self._classes = sampler._laws.nodes, sampler._tree.classes
-        self._epsilon = sampler._epsilon
+        self._rates = (sampler._epsilon, *sampler._tree.further)
         longest = max(weights.reach for node in self._nodes for group in node.groups for weights in group)
-        self.reach = 2 * longest + int(80 / sampler._epsilon)
+        self.reach = 2 * longest + int(80 / min(rate for rate in self._rates if rate))
         self._weights: dict[tuple[int, int, int], np.ndarray] = {}
-        with mp.workprec(DIGITS + 40):
-            rate = mp.mpf(self._epsilon.numerator) / self._epsilon.denominator
-            self._one = np.array([int(mp.exp(-rate * y) * mp.mpf(2) ** DIGITS) for y in range(self.reach + 1)], object)
+        self._one = {rate: self._entry(rate) for rate in self._rates}
 
     def names(self) -> list[tuple[int, int, int]]:
         """Of all weights."""
@@ -52,7 +50,7 @@ class ExactWeights:
             node = self._nodes[c]
             table = node.groups[group][law]
             if not node.bases:
-                values = self._scaled(self._cells(node.parts[law][0]), table.exponent)
+                values = self._scaled(self._cells(node.parts[law]), table.exponent)
             else:
                 values = sum(self.whole((c, label.base, law), table.exponent) for label in node.labels[group])
                 for y, value in enumerate(table.values.tolist()):
@@ -86,10 +84,17 @@ class ExactWeights:
         whole = sum(joint.values())
         return min(joint), [Fraction(joint[u], whole) for u in sorted(joint)]
 
-    def _cells(self, cells: int) -> np.ndarray:
+    def _entry(self, rate: Fraction) -> np.ndarray:
+        """The weights of a cell, or of an added entry."""
+        with mp.workprec(DIGITS + 40):
+            exponent = mp.mpf(rate.numerator) / rate.denominator
+            return np.array([int(mp.exp(-exponent * y) * mp.mpf(2) ** DIGITS) for y in range(self.reach + 1)], object)
+
+    def _cells(self, load: tuple[int, ...]) -> np.ndarray:
         values = np.array([1 << DIGITS] + [0] * self.reach, object)
-        for _ in range(cells):
-            values = self._sum(values, self._one)
+        for rate, count in zip(self._rates, load, strict=True):
+            for _ in range(count):
+                values = self._sum(values, self._one[rate])
         return values
 
     def _sum(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from mpmath import mp
 
 from keepsum.sampling.core.balls import precision
 from keepsum.sampling.core.rng import rng
+from keepsum.sampling.l1.splitting.added import KEPT, Margins
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from keepsum.sampling.l1.splitting.weights import beyond_tables, leaf
@@ -18,6 +19,8 @@ from sampling.l1.exact_weights import DIGITS, ExactWeights, real
 
 audit = pytest.mark.audit
 PLAIN, SOME = Labelling(), Labelling(3, 2)
+FOCUSED = Margins((Fraction(1),) * 3, (Fraction(2, 3),) * 3, Fraction(1, 2))
+ROWS_KEPT = Margins((KEPT,) * 3, (Fraction(1),) * 3)
 SAMPLERS = [
     ((3, 4), "1", PLAIN),
     ((3, 4), "1", SOME),
@@ -26,6 +29,8 @@ SAMPLERS = [
     ([[1, 2, 3], [4, 5, 6], [0, 1, 12]], "2", PLAIN),
     ([[1, 2, 3, 1], [0, 1, 2, 3], [1, 1, 1, 1]], "2", SOME),
     ([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]], "1", PLAIN),
+    ((3, 3), "2", PLAIN, FOCUSED),
+    ((3, 3), "2", SOME, ROWS_KEPT),
     pytest.param(((3, 4), "1/8", PLAIN), marks=audit),
     pytest.param(((3, 8), "1/2", SOME), marks=audit),
     pytest.param(((300, 8), "1", PLAIN), marks=audit),
@@ -36,9 +41,9 @@ SAMPLERS = [
 @pytest.fixture(scope="module", params=SAMPLERS, ids=str)
 def pair(request):
     """A sampler with its weights in integers."""
-    sizes, epsilon, labelling = request.param
+    sizes, epsilon, labelling, *margins = request.param
     sizes = np.ones(sizes, int) if isinstance(sizes, tuple) else sizes
-    sampler = ColumnSplitting(Fraction(epsilon), sizes, labelling=labelling)
+    sampler = ColumnSplitting(Fraction(epsilon), sizes, labelling=labelling, margins=margins[0] if margins else None)
     return sampler, ExactWeights(sampler)
 
 
@@ -148,7 +153,7 @@ def test_moments_are_bounds(pair):
 def test_what_lies_beyond_tables_is_bounded(pair, growth):
     """The sum of W_L(u) W_R(y - u) e^(s|u|) over the u that a table does not have."""
     sampler, exact = pair
-    s = growth * float(sampler._epsilon)
+    s = growth * float(min((sampler._epsilon, *sampler._tree.further)))
     for name in exact.splits():
         branch, _ = split_of(sampler, name)
         left, right = branch.left, branch.right
@@ -232,11 +237,33 @@ def test_no_weight_is_called_0():
 def test_the_moments_of_the_referee_are_bounds(sizes, epsilon):
     """Of the weights of the tables, which are larger than F t near their ends."""
     sampler = ColumnSplitting(Fraction(epsilon), sizes)
-    q = 0.8 * float(Fraction(epsilon))
+    tilt = Fraction(4, 5) * Fraction(epsilon)
+    q = float(tilt)
     for c, node in enumerate(sampler._laws.nodes):
         for g, group in enumerate(node.groups if node.bases else ()):
             for law, weights in enumerate(group):
                 y = np.arange(1, weights.reach + 1)
                 logs = np.logaddexp.reduce(np.log(weights.values[1:]) + q * y) + weights.exponent * math.log(2)
                 with precision(128):
-                    assert logs <= float(sampler._referee._moment((c, g, law)).log().mid()) + 1e-9
+                    assert logs <= float(sampler._referee._moment((c, g, law), tilt).log().mid()) + 1e-9
+
+
+@pytest.mark.parametrize("weight", ["1", "1/2"])
+def test_an_entry_without_a_weight(weight):
+    """The grand total, free: at the root F is the sum of the other weights of the added row, and its error small."""
+    weights = (Fraction(weight),) * 3
+    sampler = ColumnSplitting(Fraction(1), np.ones((3, 3), int), margins=Margins(weights, weights))
+    exact, root = ExactWeights(sampler), sampler._tree.root_class
+    flat = 0
+    for law, base_branch in enumerate(sampler._laws.nodes[root].bases[0].branches):
+        whole, name = base_branch.whole, (root, 0, law)
+        assert_right(whole, exact.whole(name, whole.exponent)[:1])
+        assert whole.errors[0] < 1e-9 * whole.values[0]
+        assert base_branch.right.reach >= base_branch.left.reach or not base_branch.right.is_flat
+        flat += base_branch.right.is_flat
+        with precision(128):
+            chances = sampler._referee.parts(name, 0)
+            assert float(chances.rest.abs_upper()) < 1e-30
+            unit = Fraction(2) ** whole.exponent
+            assert float(chances.whole.mid()) == pytest.approx(float(Fraction(whole.values[0]) * unit), rel=1e-9)
+    assert flat == 1

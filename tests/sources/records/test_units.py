@@ -43,6 +43,7 @@ def tabulated(records: list, most: int, name: Callable[[int], object] = int) -> 
     return Counter({cell: n for cell, n in zip(cells, table.counts.tolist(), strict=True) if n})
 
 
+@pytest.mark.audit
 @settings(max_examples=20)  # a query takes long; each has up to 40 records of 4 units
 @given(rows, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_the_first_records_of_each_unit_in_any_order_of_rows(records, most, random):
@@ -89,6 +90,7 @@ def test_bounds_with_missing_labels_and_nested_axes():
         assert tables[0].counts.tolist() == tables[1].counts.tolist()
 
 
+@pytest.mark.audit
 @settings(max_examples=20)
 @given(rows, rows, st.integers(1, 3))
 def test_another_unit_changes_only_what_it_contributes(records, others, most):

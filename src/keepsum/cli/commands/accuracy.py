@@ -39,11 +39,14 @@ Examples:
 
     keepsum accuracy counts.csv --count n --keep county --target-moe 10 --per-person --plot curve.svg
 
+    keepsum accuracy counts.csv --count n --keep-total --epsilon 1 --per-person --focus county=4 --share-budget
+
     keepsum accuracy --domain categories.toml --keep county --mechanism gaussian --delta 1e-6 --target-moe 10
 
 The last example needs no data: margins of error depend only on the cells, the totals and the noise. With --target-moe
 it finds the smallest epsilon of three digits whose typical (median) margin is at most that many counts; with
---mechanism gaussian and no --delta, the smallest rho.
+--mechanism gaussian and no --delta, the smallest rho. With --share-budget the values of --focus, and --cell-share, say
+how much squared errors of these totals, and of cells, count, and the shares with the least error are found.
 
 """
 
@@ -58,12 +61,16 @@ def accuracy(
     declared: Declaration,
     target_moe: Annotated[
         str | None,
-        typer.Option("--target-moe", help="Find the smallest epsilon with this margin of error.", metavar="COUNTS"),
+        typer.Option("--target-moe", help="Find the smallest epsilon with this margin per cell.", metavar="COUNTS"),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", help="Which margin that is: typical (default) or largest.", metavar="WHICH"),
     ] = None,
+    share_budget: Annotated[
+        bool,
+        typer.Option("--share-budget", help="Find the shares of --focus with the least error; its values are weights."),
+    ] = False,
     level: Annotated[str, typer.Option("--level", help="The level of the margins.", metavar="P")] = "0.95",
     margins: Annotated[
         Path | None,
@@ -71,18 +78,24 @@ def accuracy(
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Plot the margin against epsilon: .png, .svg or .pdf.", metavar="FILE"),
+        typer.Option(
+            "--plot",
+            help="Plot the margin against epsilon, with --share-budget the error against shares: .png, .svg or .pdf.",
+            metavar="FILE",
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show margins of error."""
-    from keepsum.cli.accuracies import as_json, result_of, sections_of
+    from keepsum.cli.accuracies import as_json, check_shared, result_of, sections_of
 
     wanted, at_level = _target(declared, target_moe, target), parse_level(level)
     jobs = [_with_loss(job, wanted) for job in declared.jobs(loss_needed=wanted is None)[0]]
     _check_outputs(jobs, margins, plot, force)
     for job in jobs:
+        if share_budget:
+            check_shared(job, wanted)
         job.noise()
     results: list[Result] = []
     figure: Figure | None = None
@@ -93,10 +106,10 @@ def accuracy(
             step("compiling the plan")
             kept = job.kept(table)
             with job.located("mechanism", "keep"):
-                results.append(result_of(job, kept, table.records, at_level, wanted))
+                results.append(result_of(job, kept, table, at_level, wanted, share_budget))
         if plot is not None:
             step("plotting")
-            figure = results[0].curve.plot()
+            figure = (results[0].shares or results[0].curve).plot()
     _write(results[0], margins, plot, figure, force)
     if json:
         answers = [as_json(result, margins, plot) for result in results]
@@ -153,16 +166,16 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
 
 def _check_outputs(jobs: Sequence[Job], margins: Path | None, plot: Path | None, force: bool) -> None:
     """Refuse files that cannot be written before anything is computed."""
-    from keepsum.cli.releases import check_not_source
+    from keepsum.cli.places import check_not_source
+    from keepsum.releasing.destination import check_sums
     from keepsum.sources.atomic import check_new
-    from keepsum.sources.writing import kind_of
 
     files = [file for file in (margins, plot) if file is not None]
     if files and len(jobs) > 1:
         names = ", ".join(str(job.name) for job in jobs)
         raise InputError(f"Options --margins and --plot must be used with --only NAME, one of the tables ({names}).")
     if margins is not None:
-        kind_of(margins)
+        check_sums(margins, force)
     if plot is not None and plot.suffix.lower() not in PICTURE_KINDS:
         raise InputError(f"Option --plot must end in .png, .svg or .pdf, got {str(plot)!r}.")
     check_not_source(files, jobs)

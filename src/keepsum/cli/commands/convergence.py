@@ -10,6 +10,7 @@ import typer
 
 import keepsum as ks
 from keepsum._signals import held_back
+from keepsum._text import percent
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
@@ -75,7 +76,7 @@ def convergence(
     from keepsum.sources.atomic import check_new
 
     job = declared.job()
-    mechanism = job.noise()
+    job.noise()  # what can be refused before a table is read comes first
     if output is not None:
         if output.suffix.lower() not in PICTURE_KINDS:
             raise InputError(
@@ -88,7 +89,7 @@ def convergence(
         step("reading the categories")
         table = job.cells()
         step("compiling the plan")
-        plan = Plan.of(compile_plan(job.kept(table), mechanism, records=table.records))
+        plan = Plan.of(compile_plan(job.kept(table), job.noise(table), records=table.records))
         if paper is not None:
             step("running the paper's chains")
             times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)
@@ -181,7 +182,7 @@ def _figures(group: BlockConvergence) -> list[str]:
     met = unmet if group.unmet else f"all met, the last {last:,} steps after the lag"
     return [
         f"{group.pairs:,} pairs with lag {group.lag:,}: {met}",
-        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {100 * group.confidence:.4g}% limit "
+        f"TV bound after {group.steps:,} steps: estimate {bound.estimate:.3g}, {percent(group.confidence)} limit "
         f"{three_digits_up(group.upper)}, extrapolation {three_digits_up(group.extrapolated)}",
     ]
 

@@ -86,7 +86,7 @@ def marginal(
     if is_stream:
         check_free(json)
     else:
-        check_sums(output, force)
+        check_sums(output, force, [path for path in (release, certificate) if path is not None])
     with progress() as step:
         step("reading the release")
         published = ks.read_release(release, certificate, allow_seeded=allow_seeded, patient=patient)
@@ -124,5 +124,5 @@ def marginal(
             }
         )
         return
-    typer.echo(f"Margin  {'to standard output' if is_stream else shown(output)}")
+    typer.echo(f"Marginal  {'to standard output' if is_stream else shown(output)}")
     typer.echo(wrapped(note))

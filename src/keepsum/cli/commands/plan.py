@@ -104,7 +104,7 @@ def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
         step("compiling the plan")
         kept = job.kept(table)
         with job.located("mechanism", "keep"):
-            made = Plan.of(compile_plan(kept, job.noise(), records=table.records))
+            made = Plan.of(compile_plan(kept, job.noise(table), records=table.records))
         step("working out margins of error")
         drawable = all(choice.sampler is not None for choice in made.samplers)
         return made, made.accuracy() if drawable else None

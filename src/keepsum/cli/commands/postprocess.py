@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import keepsum as ks
-from keepsum.cli.releases import norm_of
+from keepsum.cli.preparing import norm_of
 from keepsum.cli.reporting import report
 from keepsum.cli.screen import progress, show_json, shown, warning
 from keepsum.cli.standard_output import STANDARD_OUTPUT, check_free, deliver_release, destination, record_release

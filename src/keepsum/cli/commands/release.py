@@ -9,7 +9,8 @@ import typer
 
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES, PUBLISHED
-from keepsum.cli.releases import Call, release_all
+from keepsum.cli.preparing import Call
+from keepsum.cli.releases import release_all
 from keepsum.cli.standard_output import STANDARD_OUTPUT, reserved
 
 OUTPUT = "The release"
@@ -20,6 +21,8 @@ Examples:
     keepsum release counts.csv --count n --keep county --keep education --epsilon 0.25 --output released.csv
 
     keepsum release counties.csv --count pop --within county:state --keep state --epsilon 1 --per-person --output out/
+
+    keepsum release c.csv --count n --within county:state --keep state --epsilon 1 --per-person --focus county=1 -o out/
 
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
 

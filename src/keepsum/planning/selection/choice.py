@@ -33,7 +33,9 @@ ReasonKind: TypeAlias = Literal[
     "sigma_out_of_range",  # lowest, highest
     "too_many_equations",  # limit: coefficients of the equations that an exact sampler solves
     "too_many_totals",  # limit: overlapping totals, where there is a fixed one
+    "too_many_dimensions",  # limit: of a block with focused totals
     "table_too_large",  # for an exact sampler at this epsilon
+    "totals_cross",  # focused ones, but not as rows and columns
     "sums_too_wide",  # focused totals, for the tables of an exact sampler
     "large_coefficients",  # of the equations that an exact sampler solves
     "rarely_accepted",  # limit: cells per accepted draw; acceptance, where it was measured

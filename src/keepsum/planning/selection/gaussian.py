@@ -42,7 +42,7 @@ def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
 def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     """Regions whose sum the totals force to be 0."""
     cells, sizes = sums_cells(structure)
-    return _choose_exact(mechanism.scale, SumsGaussian(sizes), cells, SumsGaussian([sizes.max()]), SUM_BUDGET)
+    return choose_exact(mechanism.scale, SumsGaussian(sizes), cells, SumsGaussian([sizes.max()]), SUM_BUDGET)
 
 
 def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:
@@ -54,7 +54,7 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     if part is None or one is None:
         exact = Choice.none(ordered, Reason("too_many_totals"))
     else:
-        exact = _choose_exact(sigma, part, ordered, one, BUDGET)
+        exact = choose_exact(sigma, part, ordered, one, BUDGET)
     if exact.sampler is not None or not NARROWEST <= sigma <= NARROW_SIGMA:
         return exact
     from keepsum.planning.selection.narrow import choose_narrow  # not loaded where an exact sampler applies
@@ -88,7 +88,7 @@ def _out_of_range(sigma: Fraction, part: Part) -> Reason | None:
     return Reason("no_room") if float(sigma) * part.width > NUMERATOR_ROOM else None
 
 
-def _choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budget: int) -> Choice:
+def choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budget: int) -> Choice:
     """The exact sampler, if a draw of one block stays within the budget.
 
     Where many totals overlap, narrow noise has a low acceptance rate; it is estimated here, from some draws of one

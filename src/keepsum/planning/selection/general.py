@@ -54,12 +54,26 @@ SLOWEST_MEETING = 4  # a draw takes at least so many times the sweeps in which a
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Blocks of one form: their totals, the sizes of their regions, and how many there are."""
+    """Blocks of one form: their totals, the sizes of their regions, and how many there are.
+
+    ``weights`` are the epsilons of all regions where focused totals, regions of no cells, have others than cells.
+    """
 
     system: System
     sizes: IntArray
     count: int
     epsilon: Fraction
+    weights: tuple[Fraction, ...] = ()
+
+    @property
+    def epsilons(self) -> tuple[Fraction, ...]:
+        """The epsilon of each region."""
+        return self.weights or (self.epsilon,) * len(self.sizes)
+
+    @cached_property
+    def kinds(self) -> list[tuple[float, int]]:
+        """The epsilon and the size of each region; a focused total is noise like that of one cell."""
+        return list(zip(map(float, self.epsilons), np.maximum(self.sizes, 1).tolist(), strict=True))
 
     @cached_property
     def slabs(self) -> Slabs:
@@ -69,7 +83,8 @@ class Problem:
     @cached_property
     def mixture(self) -> Mixture:
         """Proposals, at any threshold."""
-        return Mixture.of(float(self.epsilon), self.slabs, self.system.matrix, self.sizes, tau=0.1)
+        epsilons, sizes = np.array(self.kinds).T
+        return Mixture.of(epsilons, self.slabs, self.system.matrix, sizes.astype(np.int64), tau=0.1)
 
     @cached_property
     def bath(self) -> HeatBath | None:
@@ -77,9 +92,10 @@ class Problem:
         moves = short_moves_of(self.system)
         if moves is None:
             return None
-        distinct, law = np.unique(self.sizes, return_inverse=True)
-        logs = tuple(laplace_logs(float(self.epsilon), n) for n in distinct.tolist())
-        slips = max(log_ratio_error(float(self.epsilon), n) for n in distinct.tolist())
+        distinct = sorted(set(self.kinds))
+        law = np.array([distinct.index(kind) for kind in self.kinds], dtype=np.int64)
+        logs = tuple(laplace_logs(*kind) for kind in distinct)
+        slips = max(log_ratio_error(*kind) for kind in distinct)
         bath = HeatBath(logs, law, moves, slips)
         return bath if bath.has_room else None
 
@@ -92,7 +108,7 @@ class Problem:
             return Reason("block_too_large")
         if self.slabs.size > COORDINATES or self.slabs.multiplications > MULTIPLICATIONS:
             return Reason("block_too_large")
-        if sum_reach(float(self.epsilon), int(self.sizes.max())) > LONGEST_LAW:
+        if max(sum_reach(*kind) for kind in set(self.kinds)) > LONGEST_LAW:
             return Reason("regions_too_large")
         return None
 
@@ -194,7 +210,7 @@ def counted(chain: MixtureChain, outcome: Outcome) -> MixtureChain:
     chain.log_cap, chain.steps, chain.lag = outcome.log_cap, outcome.steps, outcome.lag
     seen = look(chain.proposals, outcome.log_cap, rng(seed="keepsum count"))
     chain.tries = six_digits(seen.tries)
-    chain.mean_square = seen.mean_square if len(chain.proposals.slabs.order) == chain.width // chain.count else None
+    chain.mean_square = seen.mean_square if chain.cell_by_cell else None
     return chain
 
 
@@ -253,7 +269,8 @@ def _rejection(problem: Problem) -> Outcome | None:
     """
     if problem.slabs.dimension > BOUNDED:
         return None
-    widths, variances = problem.slabs.widths(), typical_variances(float(problem.epsilon), problem.mixture.sizes)
+    mixture = problem.mixture
+    widths, variances = problem.slabs.widths(), typical_variances(mixture.epsilons, mixture.sizes)
     log_volume = float(np.log(problem.slabs.widths(variances)).sum())
     bounds = [problem.mixture.at(tau).bounds.about_log_bound(widths, log_volume) for tau in REJECTION_TAUS]
     best = int(np.argmin(bounds))

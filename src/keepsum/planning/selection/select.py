@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keepsum.lattice.structure import Block, Structure
+from keepsum.planning.focused_blocks import FocusedBlocks
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.nested import Nested
 from keepsum.planning.selection.choice import Choice
@@ -51,21 +52,41 @@ def selection_of(kind: Kind) -> Selection:
 
 
 def select(
-    structure: Structure, groups: Sequence[BlockGroup], mechanism: Mechanism, nested: Nested | None = None
+    structure: Structure,
+    groups: Sequence[BlockGroup],
+    mechanism: Mechanism,
+    nested: Nested | None = None,
+    focused: FocusedBlocks | None = None,
 ) -> tuple[Choice, ...]:
     """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
     selection = selection_of(mechanism.kind)
-    choices = tuple(_choose(selection, structure, group, mechanism, nested) for group in groups)
+    choices = tuple(_choose(selection, structure, group, mechanism, nested, focused) for group in groups)
     return choices if selection.together is None else selection.together(choices, mechanism)
 
 
 def _choose(
-    selection: Selection, structure: Structure, group: BlockGroup, mechanism: Mechanism, nested: Nested | None
+    selection: Selection,
+    structure: Structure,
+    group: BlockGroup,
+    mechanism: Mechanism,
+    nested: Nested | None,
+    focused: FocusedBlocks | None,
 ) -> Choice:
     if group.form.kind == "nested" and nested is not None:
-        from keepsum.planning.selection.focused import choose_nested  # only l1 Laplace noise has a focus
+        from keepsum.planning.selection.focused import choose_nested  # of l1 Laplace noise
 
         return choose_nested(nested, mechanism)
+    if group.form.kind == "focused" and focused is not None:
+        if mechanism.kind == "gaussian":
+            from keepsum.planning.selection.gaussian_focus import choose_focused
+        else:
+            from keepsum.planning.selection.l1_focus import choose_focused
+
+        return choose_focused(focused, group.members, mechanism)
+    if group.form.kind == "crossed":
+        from keepsum.planning.selection.crossing import choose_crossed
+
+        return choose_crossed(group.tables, mechanism)
     if group.form.kind == "free":
         return selection.free(structure, mechanism)
     if group.form.kind == "sums":

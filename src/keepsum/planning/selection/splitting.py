@@ -15,9 +15,10 @@ from keepsum.planning.selection.choice import Choice, Reason, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
+from keepsum.sampling.l1.splitting.added import Extended, Margins, extended
 from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
-from keepsum.sampling.l1.splitting.tree import grow
+from keepsum.sampling.l1.splitting.tree import grow_extended
 
 # What a pilot spends, in parts of rows: for each number of labels, and then, if nothing was accepted, some seconds at
 # most.
@@ -39,7 +40,7 @@ def choose_two_way(system: System, sizes: IntArray, cells: list[IntArray], epsil
     if system.two_way is None:
         return None
     entries, places = entry_order(system.two_way, sizes)
-    return _by_splitting(epsilon, entries, len(cells), np.concatenate([block[places] for block in cells]))
+    return by_splitting(epsilon, entries, len(cells), np.concatenate([block[places] for block in cells]))
 
 
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
@@ -49,7 +50,7 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
     signs = fold_signs(pairs)
     rate = epsilon * 2**pairs
     if len(core) == 2:
-        return _by_splitting(rate, np.ones(core, dtype=np.int64), tables, cells, signs)
+        return by_splitting(rate, np.ones(core, dtype=np.int64), tables, cells, signs)
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
     return Choice("part_by_part", Folded(inner, tables, signs), cells, len(cells))
 
@@ -70,8 +71,13 @@ def entry_order(table: TwoWay, sizes: IntArray) -> tuple[IntArray, IntArray]:
     return entries, np.concatenate([np.arange(starts[k], starts[k] + sizes[k]) for k in order.tolist()])
 
 
-def _by_splitting(
-    epsilon: Fraction, entries: IntArray, tables: int, cells: IntArray, signs: IntArray | None = None
+def by_splitting(
+    epsilon: Fraction,
+    entries: IntArray,
+    tables: int,
+    cells: IntArray,
+    signs: IntArray | None = None,
+    margins: Margins | None = None,
 ) -> Choice:
     """Split the columns of a two-way table if its tables are small enough and a pilot accepts a draw.
 
@@ -79,8 +85,8 @@ def _by_splitting(
     """
     source = rng(seed="keepsum pilot")
     trials: list[_Trial] = []
-    for labelling in _labellings(epsilon, entries):
-        sampler = ColumnSplitting(epsilon, entries, tables, labelling=labelling)
+    for labelling in _labellings(epsilon, extended(entries, margins)):
+        sampler = ColumnSplitting(epsilon, entries, tables, labelling=labelling, margins=margins)
         if not sampler.usable:
             break
         trials.append(_Trial(sampler, *sampler.pilot(source, SPLITTING_PILOT)))
@@ -108,10 +114,10 @@ class _Trial(NamedTuple):
     parts: int
 
 
-def _labellings(epsilon: Fraction, entries: IntArray) -> list[Labelling]:
+def _labellings(epsilon: Fraction, table: Extended) -> list[Labelling]:
     """Numbers of labels whose tables are not too large, fewest first; for wide tables some, if possible."""
-    tree, (plain, *labelled) = grow(entries), LABELLINGS
+    tree, (plain, *labelled) = grow_extended(table), LABELLINGS
     fitting = [labelling for labelling in labelled if entries_of(epsilon, tree, labelling) <= LABELLED_ENTRIES]
-    if (fitting and entries.shape[1] >= WIDE) or entries_of(epsilon, tree, plain) > ENTRIES:
+    if (fitting and table.sizes.shape[1] >= WIDE) or entries_of(epsilon, tree, plain) > ENTRIES:
         return fitting
     return [plain, *fitting]

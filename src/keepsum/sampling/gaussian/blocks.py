@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -27,7 +27,8 @@ class BlockGaussian(CountedBlocks):
     """Gaussian noise in blocks of regions under overlapping totals.
 
     The cells of a region with sum S have |z|^2 = |z - S/n|^2 + S^2/n, so the sums are drawn first, on their own lattice
-    with the quadratic form sum of S^2/n, and then the cells of each region given its sum.
+    with the quadratic form sum of S^2/n, and then the cells of each region given its sum. Under a focus the form has a
+    term w S^2 more for each focused total, whose sum is one more entry of the lattice's vectors.
 
     Parameters
     ----------
@@ -37,19 +38,30 @@ class BlockGaussian(CountedBlocks):
         The number of cells of each region.
     count
         How many such blocks a draw has.
+    weights
+        Those of focused totals, where a cell has 1.
 
     Guarantee
     ---------
-    Exact: P(z) is proportional to exp(-|z|^2 / 2 sigma^2) on the lattice. ``tests/statistical/test_gaussian.py``.
+    Exact: P(z) is proportional to exp(-(|z|^2 + sum of w z(g)^2) / 2 sigma^2) on the lattice, z(g) the sums of focused
+    totals. ``tests/statistical/test_gaussian.py``, ``tests/statistical/test_gaussian_focus.py``.
     """
 
-    def __init__(self, factor: Factor, sizes: npt.ArrayLike, count: int = 1, word_bits: int = WORD_BITS) -> None:
+    def __init__(
+        self,
+        factor: Factor,
+        sizes: npt.ArrayLike,
+        count: int = 1,
+        word_bits: int = WORD_BITS,
+        weights: Sequence[Fraction] = (),
+    ) -> None:
         self._sizes = np.asarray(sizes, dtype=np.int64)
         inside, counts = sum_shares(self._sizes)
         every = np.concatenate([np.ones(len(factor.shares)), counts]) * count
         shares = np.concatenate([factor.shares, inside])
         super().__init__(word_bits, shares, every, int(self._sizes.sum()), count)
         self._factor = factor
+        self._form = [*(Fraction(1, n) for n in self._sizes.tolist()), *weights]
         self._starts = np.cumsum(self._sizes) - self._sizes
         self.dimension = (len(factor.shares) + self._cells - len(self._sizes)) * count
 
@@ -69,7 +81,7 @@ class BlockGaussian(CountedBlocks):
             log_weights=task.room,
             coordinates=np.zeros(count, dtype=np.int64),
             centres=np.zeros(count),
-            sums=np.zeros(len(self._sizes), dtype=np.int64),
+            sums=np.zeros(len(self._form), dtype=np.int64),
         )
 
         def variance(state: State) -> arb:
@@ -91,6 +103,7 @@ class BlockGaussian(CountedBlocks):
             variances=variances.floats,
             deciding=deciding,
             factor=factor.tables,
+            form=np.array([float(weight) for weight in self._form]),
             sizes=self._sizes,
             starts=self._starts,
             width=self._cells,
@@ -107,7 +120,7 @@ class BlockGaussian(CountedBlocks):
 
     def _mismatch(self, coordinates: IntArray, centres: Floats, sums: IntArray, variance: arb) -> arb:
         """Half of the difference of the quadratic forms over sigma^2, exactly."""
-        exact = sum((Fraction(s * s, n) for s, n in zip(sums.tolist(), self._sizes.tolist(), strict=True)), Fraction(0))
+        exact = sum((s * s * weight for s, weight in zip(sums.tolist(), self._form, strict=True)), Fraction(0))
         steps = zip(coordinates.tolist(), centres.tolist(), self._factor.shares.tolist(), strict=True)
         proposed = sum(((v - Fraction(c)) ** 2 / Fraction(share) for v, c, share in steps), Fraction(0))
         if proposed > exact:
@@ -116,6 +129,8 @@ class BlockGaussian(CountedBlocks):
 
     def log_weight(self, row: IntArray, variance: arb) -> arb:
         """Block by block: coordinates are found again from the sums, and centres from the coordinates."""
+        if len(self._form) > len(self._sizes):
+            raise AssertionError("noise of a random width has no focus")
         total = arb(0)
         for cells in row.reshape(self._count, self._cells):
             sums = np.add.reduceat(cells, self._starts)

@@ -49,7 +49,7 @@ def draw_coordinates(words, state: State, tables: BlockTables, variance, room: B
         count_theta(state, conditional, phi)
         coordinates[j] = np.int64(nearest) + state.value
         state.region += 1
-    for region in range(len(tables.sizes)):
+    for region in range(len(tables.form)):
         total = np.int64(0)
         for place in range(factor.basis_pointers[region], factor.basis_pointers[region + 1]):
             total += factor.basis_values[place] * coordinates[factor.basis_rows[place]]
@@ -68,7 +68,7 @@ def mismatch_of(tables: BlockTables, variance, room: BlockRoom):
         proposed += distance * distance / shares[j]
     exact = 0.0
     for region in range(len(sums)):
-        exact += np.float64(sums[region]) * np.float64(sums[region]) / tables.sizes[region]
+        exact += np.float64(sums[region]) * np.float64(sums[region]) * tables.form[region]
     return max(0.0, exact - proposed) / (2.0 * variance), exact / (2.0 * variance)
 
 
@@ -98,7 +98,7 @@ def fill_blocks(words, states: States, tables: BlockTables, task: Task):
             state.tries += 1
             state.phase = DECIDE
         mismatch, size = mismatch_of(tables, variance, room)
-        error = (size + 1.0) * 1e-12 * (1.0 + len(sizes) / 4096.0)
+        error = (size + 1.0) * 1e-12 * (1.0 + len(tables.form) / 4096.0)
         by = Acceptance(gaussian.packed.shift, tables.deciding, steps, mismatch, error)
         code = finish_block(words, state, by, room.log_weights, job)
         if code != DONE:

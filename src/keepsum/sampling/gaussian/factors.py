@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -68,13 +69,17 @@ class Factor:
         return np.array([centre_of(j, self.tables, coordinates) for j in range(len(self.shares))])
 
 
-def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor | None:
-    """The factor for a basis over regions with the form sum of S^2 / n; None if it is too large or too skew."""
+def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray, weights: Sequence[Fraction] = ()) -> Factor | None:
+    """The factor for a basis over regions with the form sum of S^2 / n; None if it is too large or too skew.
+
+    The form has a term w S^2 more for each of these weights, of a further entry of the vectors behind the regions.
+    """
     if not 0 < len(basis) <= LARGEST_DIMENSION:
         return None
-    matrix = vectors_matrix(basis, len(sizes))
+    form = np.concatenate([1.0 / sizes, [float(weight) for weight in weights]])
+    matrix = vectors_matrix(basis, len(form))
     matrix = matrix[:, _narrow_order(matrix)]
-    scaled = matrix.multiply(1.0 / np.sqrt(sizes.astype(np.float64))[:, None]).toarray()
+    scaled = matrix.multiply(np.sqrt(form)[:, None]).toarray()
     gram: Floats = scaled.T @ scaled
     try:
         root = np.linalg.cholesky(gram)
@@ -85,7 +90,7 @@ def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray) -> Factor |
     lower[np.abs(lower) < 2.0**-60] = 0.0
     for safety in (2.0**-24, 2.0**-18, 2.0**-12, 2.0**-8):
         shares = 1.0 / (diagonal**2 * (1.0 - safety))
-        if dominated(gram, lower, shares, len(sizes)):
+        if dominated(gram, lower, shares, len(form)):
             return _packed(shares, lower, matrix)
     return None
 

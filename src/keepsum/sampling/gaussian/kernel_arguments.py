@@ -89,12 +89,16 @@ class FactorTables(NamedTuple):
 
 
 class BlockTables(NamedTuple):
-    """Blocks of regions, each of ``width`` cells, ``per_row`` of them for each variance."""
+    """Blocks of regions, each of ``width`` cells, ``per_row`` of them for each variance.
+
+    ``form`` is the weight of the square of each sum: those of the regions come first, then others.
+    """
 
     gaussian: GaussianTables
     variances: Floats
     deciding: bool
     factor: FactorTables
+    form: Floats
     sizes: IntArray
     starts: IntArray
     width: int

@@ -51,7 +51,7 @@ class Regions(ABC):
     order
         The column of the block that each region of the sampler stands for.
     sizes
-        The number of cells of each column.
+        The number of cells of each column; focused totals have none.
     count
         How many such blocks a draw has.
     """
@@ -61,6 +61,11 @@ class Regions(ABC):
         self._block = int(sizes.sum())
         self._starts = np.cumsum(sizes) - sizes
         self.width = self._block * count
+
+    @property
+    def cell_by_cell(self) -> bool:
+        """Whether every region is one cell."""
+        return bool((self._sizes == 1).all())
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
         """Fill ``out``, one row per draw, the blocks of a draw one after the other, region by region."""
@@ -86,15 +91,16 @@ class Regions(ABC):
     def _fill(self, out: IntArray, sums: IntArray, rng: Rng, threads: int) -> None:
         single = self._sizes == 1
         out[:, self._starts[single]] = sums[:, single]
-        if single.all():
+        several = self._sizes > 1
+        if not several.any():
             return
         if self._epsilon is None:
             raise AssertionError("regions of several cells are drawn under l1 Laplace noise only")
-        large = np.flatnonzero(~single)
+        large = np.flatnonzero(several)
         sizes = np.tile(self._sizes[large], len(out))
         cells = np.empty((1, int(sizes.sum())), dtype=np.int64)
         ForcedSums(self._epsilon, sizes, sums[:, large].reshape(-1)).draw_into(cells, rng, threads)
-        inside = np.repeat(~single, self._sizes)
+        inside = np.repeat(several, self._sizes)
         out[:, inside] = cells.reshape(len(out), -1)
 
 
@@ -277,7 +283,11 @@ class MixtureChain(Chain):
         return stated(self.proposals.rounding.by_chain(2 * self.tries * (self.steps + 1)))
 
     def _tables(self) -> tuple[Any, ...]:
-        return self.proposals.tables, self.log_cap
+        tables = self.proposals.tables
+        halves = np.unique(tables.scales.half).tolist()
+        if len(halves) == 1:  # one epsilon for all regions: pairs have the seeds that they had when there was no other
+            tables = tables._replace(scales=tables.scales._replace(half=halves[0]))
+        return tables, self.log_cap
 
     def predicted_distance(self, candidates: int) -> float:
         """The distance that the weights of so many candidates predict for a draw; of fewer if they cost a lot."""

@@ -31,7 +31,7 @@ class ScaleTables(NamedTuple):
     passed: Floats
     guide: npt.NDArray[np.int32]
     power: Floats
-    half: float
+    half: Floats
     ratio_start: IntArray
     ratios: Floats
 

@@ -146,8 +146,8 @@ class Mixture(Proposals):
     ----------
     slabs
         The lattice.
-    epsilon
-        The privacy loss per unit of l1 distance.
+    epsilons
+        The epsilon of each region, in the order of the slabs.
     sizes
         The number of cells of each region, in the order of the slabs.
     exponents
@@ -159,18 +159,21 @@ class Mixture(Proposals):
         own. Weights stay bounded, by tau^(-(stretch - 1) q/2) more for each region.
     """
 
-    epsilon: float
+    epsilons: Floats
     sizes: IntArray
     exponents: Floats
     tau: float
     stretch: float = 1.0
 
     @classmethod
-    def of(cls, epsilon: float, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float) -> Mixture:
-        """For totals over regions; ``sizes`` in the order of the columns of the matrix."""
-        exponents = 1 - leverages(matrix, typical_variances(epsilon, sizes))[slabs.order]
+    def of(
+        cls, epsilon: float | Floats, slabs: Slabs, matrix: sparse.csr_array, sizes: IntArray, tau: float
+    ) -> Mixture:
+        """For totals over regions; ``sizes``, and epsilons if there are several, in the order of the columns."""
+        epsilons = np.broadcast_to(np.asarray(epsilon, dtype=np.float64), len(sizes))
+        exponents = 1 - leverages(matrix, typical_variances(epsilons, sizes))[slabs.order]
         rounded = np.asarray(np.round(np.clip(exponents, 0.0, 1.0), SAME), dtype=np.float64)
-        return cls(slabs, epsilon, sizes[slabs.order], rounded, tau)
+        return cls(slabs, epsilons[slabs.order], sizes[slabs.order], rounded, tau)
 
     def at(self, tau: float, stretch: float = 1.0) -> Mixture:
         """The same with another threshold."""
@@ -179,30 +182,30 @@ class Mixture(Proposals):
     @property
     def cost(self) -> int:
         """What a proposal costs, in cells drawn freely."""
-        return self._cost(math.sqrt(float(typical_variances(self.epsilon, self.sizes[:1])[0])))
+        return self._cost(math.sqrt(float(typical_variances(self.epsilons[:1], self.sizes[:1])[0])))
 
     @cached_property
     def _laws(self) -> tuple[list[ScaleLaw], IntArray]:
         """The different laws, and the number of each region's. Exponents that agree to 1e-12 are one."""
-        keys = [(n, round(q, 12)) for n, q in zip(self.sizes.tolist(), self.exponents.tolist(), strict=True)]
+        each = zip(self.epsilons.tolist(), self.sizes.tolist(), self.exponents.tolist(), strict=True)
+        keys = [(epsilon, n, round(q, 12)) for epsilon, n, q in each]
         distinct = sorted(set(keys))
         place = {key: n for n, key in enumerate(distinct)}
-        laws = [scale_law(self.epsilon, n, q * self.stretch, self.tau) for n, q in distinct]
+        laws = [scale_law(epsilon, n, q * self.stretch, self.tau) for epsilon, n, q in distinct]
         return laws, np.array([place[key] for key in keys], dtype=np.int64)
 
     @cached_property
     def _ratios(self) -> list[Floats]:
-        known = {n: log_ratios(self.epsilon, n) for n in np.unique(self.sizes).tolist()}
-        _, law = self._laws
-        return [known[int(self.sizes[np.flatnonzero(law == k)[0]])] for k in range(len(self._laws[0]))]
+        kinds = list(zip(self.epsilons.tolist(), self.sizes.tolist(), strict=True))
+        known = {kind: log_ratios(*kind) for kind in set(kinds)}
+        laws, law = self._laws
+        return [known[kinds[np.flatnonzero(law == k)[0]]] for k in range(len(laws))]
 
     @cached_property
     def tables(self) -> MixtureTables:
         """What the kernels read."""
         laws, law = self._laws
-        return MixtureTables(
-            pack_scales(self.epsilon, laws, self._ratios), self.slabs.tables(law), self.words_per_proposal
-        )
+        return MixtureTables(pack_scales(laws, self._ratios), self.slabs.tables(law), self.words_per_proposal)
 
     @cached_property
     def bounds(self) -> MixtureBounds:
@@ -210,7 +213,7 @@ class Mixture(Proposals):
         if self.tau < FLOOR or self.stretch < 1:
             raise AssertionError("the proof needs a threshold above the floor, and no smaller exponents")
         laws, law = self._laws
-        fields = (self.slabs, self.epsilon, self.sizes, self.exponents, self.tau, self.stretch)
+        fields = (self.slabs, self.epsilons, self.sizes, self.exponents, self.tau, self.stretch)
         return MixtureBounds(*fields, laws, law, self._ratios)
 
     @cached_property
@@ -245,7 +248,7 @@ class OneWidth(Proposals):
     @cached_property
     def tables(self) -> MixtureTables:
         """What the kernels read."""
-        scales = pack_scales(0.0, [fixed_scale(self.variance)], [np.zeros(0)])
+        scales = pack_scales([fixed_scale(self.variance)], [np.zeros(0)])
         law = np.zeros(len(self.slabs.order), dtype=np.int64)
         return MixtureTables(scales, self.slabs.tables(law), self.words_per_proposal)
 
@@ -290,7 +293,7 @@ def tune(mixture: Mixture, rng: Rng, budget: int) -> Tuned:
             known[place] = Renewal.of(log_weights).acceptance
         return known[place]
 
-    best = _usual_place(mixture.epsilon)
+    best = _usual_place(float(np.median(mixture.epsilons)))
     for direction in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 0), (-1, 0)):
         while True:
             following = (best[0] + direction[0], best[1] + direction[1])

@@ -93,7 +93,7 @@ class MixtureBounds:
 
     Parameters
     ----------
-    slabs, epsilon, sizes, exponents, tau, stretch
+    slabs, epsilons, sizes, exponents, tau, stretch
         Those of the mixture.
     laws, law
         Its different laws of scales, and which of them each region has.
@@ -102,7 +102,7 @@ class MixtureBounds:
     """
 
     slabs: Slabs
-    epsilon: float
+    epsilons: Floats
     sizes: IntArray
     exponents: Floats
     tau: float
@@ -112,8 +112,13 @@ class MixtureBounds:
     ratios: list[Floats]
 
     @cached_property
+    def _kinds(self) -> list[tuple[float, int]]:
+        """The epsilon and the size of each region."""
+        return list(zip(self.epsilons.tolist(), self.sizes.tolist(), strict=True))
+
+    @cached_property
     def _variances(self) -> Floats:
-        return typical_variances(self.epsilon, self.sizes)
+        return typical_variances(self.epsilons, self.sizes)
 
     @cached_property
     def _form(self) -> VerifiedForm | None:
@@ -140,7 +145,7 @@ class MixtureBounds:
         """For each law ln H: how far the law of sums rises above its mixture, floats included."""
         highest = np.array([max(0.0, ratios.max(initial=0.0)) for ratios in self.ratios])
         slips = np.zeros(len(self.laws))
-        np.maximum.at(slips, self.law, [log_ratio_error(self.epsilon, n) for n in self.sizes.tolist()])
+        np.maximum.at(slips, self.law, [log_ratio_error(epsilon, n) for epsilon, n in self._kinds])
         return highest + slips
 
     @cached_property
@@ -187,7 +192,8 @@ class MixtureBounds:
     def log_whole(self) -> float:
         """Ln of the product of the integrals of the t_i: a mean weight is that times the sum of the law's weights."""
         powers = np.array([law.power for law in self.laws])[self.law] + 1
-        whole = gammaln(powers / 2) + powers / 2 * math.log(2 / self.epsilon**2) - math.log(2)
+        logs = np.array([math.log(2 / epsilon**2) for epsilon, _ in self._kinds])
+        whole = gammaln(powers / 2) + powers / 2 * logs - math.log(2)
         return float(whole.sum())
 
     @property
@@ -197,7 +203,7 @@ class MixtureBounds:
 
     def _log_sum(self) -> float:
         """At most ln of the sum over the lattice of the law's weights, that of 0 being 1."""
-        offsets, cut = np.array([_below_law(self.epsilon, n) for n in self.sizes.tolist()]).T
+        offsets, cut = np.array([_below_law(epsilon, n) for epsilon, n in self._kinds]).T
         if not cut.sum() < 0.5:
             return -math.inf
         return max(self._by_variances(offsets), self._by_sums(offsets)) + math.log1p(-float(cut.sum()))
@@ -206,8 +212,8 @@ class MixtureBounds:
         """Jensen's inequality for det(A V A')^(-1/2) as a function of the variances: good where few totals overlap."""
         lifted, single = np.where(offsets > 0, offsets, 1.0), offsets == 0
         # The integral of e^(A - sqrt(A^2 + eps^2 x^2)), and its mean square.
-        whole = np.where(single, 1.0, lifted * kve(1, lifted)) * 2 / self.epsilon
-        squares = np.where(single, 2.0, lifted * kve(2, lifted) / kve(1, lifted)) / self.epsilon**2
+        whole = np.where(single, 1.0, lifted * kve(1, lifted)) * 2 / self.epsilons
+        squares = np.where(single, 2.0, lifted * kve(2, lifted) / kve(1, lifted)) / self.epsilons**2
         # Exponential laws may be taken with other means than their own, at the price of a divergence.
         change = np.where(single, 1 - (len(offsets) - self.slabs.dimension) / (2 * len(offsets)), 1.0)
         form = self.slabs.form(squares * change)
@@ -223,7 +229,7 @@ class MixtureBounds:
         entropy = size / 2 * (1 + math.log(2 * math.pi)) + form.log_volume[0]
         best = -math.inf
         for scale in np.geomspace(0.2, 3, 28).tolist():
-            spread = self.epsilon * scale * deviations
+            spread = self.epsilons * scale * deviations
             costs = np.minimum(math.sqrt(2 / math.pi) * spread, np.hypot(offsets, spread) - offsets)
             best = max(best, entropy + size * math.log(scale) - float(costs.sum()))
         return best
@@ -235,8 +241,8 @@ class MixtureBounds:
         largest = max(64.0, *(_largest_term(law) for law in self.laws))
         terms = 3 * (len(self.sizes) + self.slabs.dimension)
         coordinates = coordinate_rounding(self.slabs, terms, largest, FLOOR, most)
-        tables = math.fsum(log_ratio_error(self.epsilon, n) for n in self.sizes.tolist())
-        beyond = math.fsum(math.exp(log_tail(self.epsilon, n)) for n in self.sizes.tolist() if n > 1)
+        tables = math.fsum(log_ratio_error(epsilon, n) for epsilon, n in self._kinds)
+        beyond = math.fsum(math.exp(log_tail(epsilon, n)) for epsilon, n in self._kinds if n > 1)
         defects = np.array([mass_defect(law) for law in self.laws])[self.law]
         misses = coordinates.misses + float(defects.sum())
         return Rounding(coordinates.relative + tables, beyond + self._grid, misses)
@@ -246,9 +252,9 @@ class MixtureBounds:
         """That variances are drawn by numbers of 53 bits: 2^-54 of the variation of integrands (docs/general.md)."""
         total = 0.0
         for place, law in enumerate(self.laws):
-            size = int(self.sizes[np.flatnonzero(self.law == place)[0]])
+            epsilon, size = self._kinds[np.flatnonzero(self.law == place)[0]]
             power = law.power + 1
-            whole = gammaln(power / 2) + power / 2 * math.log(2 / self.epsilon**2) - math.log(2)
+            whole = gammaln(power / 2) + power / 2 * math.log(2 / epsilon**2) - math.log(2)
             log_top = float(self._rough_excess[place]) - law.exponent * math.log(law.tau) / 2
             reach = len(self.ratios[place]) if size > 1 else REACH * float(law.edge[-1])
             share = math.exp(min(700.0, log_top - float(whole) + max(0.0, self.ratios[place].max(initial=0.0))))

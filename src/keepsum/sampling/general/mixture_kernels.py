@@ -121,7 +121,7 @@ def draw_variances(words, at, laws, scales: ScaleTables, room: MixtureRoom):
         grown = slope[piece] * (uniform - passed[piece]) * unheight[piece]
         rise = math.log1p(grown)
         y = edge[piece] + rise / slope[piece]
-        log_ratio = -half * y * y - height[piece] - rise
+        log_ratio = -half[law] * y * y - height[piece] - rise
         if power[law] > 0:
             log_ratio += power[law] * math.log(y)
         log_weight += log_ratio

@@ -134,7 +134,7 @@ def _ladder(start: float, end: float, widest: float, bend: float) -> Floats:
     return np.concatenate([grown, last + widest * np.arange(1, math.ceil((end - last) / widest) + 1)])
 
 
-def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Floats]) -> ScaleTables:
+def pack_scales(laws: Sequence[ScaleLaw], ratios: Sequence[Floats]) -> ScaleTables:
     """Laws and ratios one behind the other, as the kernels read them."""
     start = np.cumsum([0, *(len(law.edge) for law in laws)])
     guide = np.array([np.searchsorted(law.passed, np.arange(GUIDE) / GUIDE, side="right") - 1 for law in laws])
@@ -148,7 +148,7 @@ def pack_scales(epsilon: float, laws: Sequence[ScaleLaw], ratios: Sequence[Float
         passed=np.concatenate([law.passed for law in laws]),
         guide=guide.astype(np.int32),
         power=np.array([law.power for law in laws]),
-        half=epsilon**2 / 2,
+        half=np.array([law.half for law in laws]),
         ratio_start=np.cumsum([0, *(len(table) for table in ratios)]).astype(np.int64),
         ratios=np.concatenate([*ratios, np.zeros(0)]),
     )
@@ -167,9 +167,10 @@ def shape_for(epsilon: float, size: int) -> float:
     return shape if shape >= LEAST else 1.0
 
 
-def typical_variances(epsilon: float, sizes: npt.NDArray[np.int64]) -> Floats:
+def typical_variances(epsilon: float | Floats, sizes: npt.NDArray[np.int64]) -> Floats:
     """The mean variance of each region's mixture."""
-    return np.array([2 * shape_for(epsilon, n) / epsilon**2 for n in sizes.tolist()])
+    each = zip(np.broadcast_to(epsilon, len(sizes)).tolist(), sizes.tolist(), strict=True)
+    return np.array([2 * shape_for(e, n) / e**2 for e, n in each])
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.signal import fftconvolve
 
 from keepsum._arrays import Floats
 from keepsum.sampling.l1.focus.laws import FloatLaw, float_laws
@@ -158,6 +157,8 @@ def _trimmed(half: Floats) -> Floats:
 
 def _convolved(outer: Floats, other: Floats, reach: int) -> Floats:
     """The convolution of two even functions, from 0 to a reach."""
+    from scipy.signal import fftconvolve  # which no draw needs
+
     whole = fftconvolve(_two_sided(outer), _two_sided(other))
     half: Floats = whole[len(whole) // 2 :][: reach + 1]
     cleaned: Floats = np.where(half > NOISE * half[0], half, 0.0)

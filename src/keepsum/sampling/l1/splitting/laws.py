@@ -14,17 +14,20 @@ together are at most those of the group. With one block and one group this is W 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.splitting.grouping import grouped
+from keepsum.sampling.l1.splitting.reaches import farthest, less, reaches_of
 from keepsum.sampling.l1.splitting.splits import Split, split_of
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, frequencies_of
-from keepsum.sampling.l1.splitting.tree import Tree
-from keepsum.sampling.l1.splitting.weights import Weights, convolve, drawn_reach, leaf, table_moments
+from keepsum.sampling.l1.splitting.tree import Load, Tree
+from keepsum.sampling.l1.splitting.weights import Weights, convolve, lowest_of, sum_of, table_moments
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
 SMALL = 10**5  # what small tables cost, in entries
@@ -66,7 +69,8 @@ class NodeLaws:
     Attributes
     ----------
     parts
-        For each law of rows, the laws of the children; for a leaf, the number of cells and -1.
+        For each law of rows, the laws of the children; for a leaf, its load: how many cells, and added entries of each
+        further weight.
     groups
         The weights of each group, for each law of rows.
     bases
@@ -76,15 +80,15 @@ class NodeLaws:
     frequencies
         The frequencies; None for a leaf and the root.
     drawn
-        How far sums go that are to be drawn by tables.
+        For each law of rows, how far sums go that are to be drawn by tables.
     """
 
-    parts: tuple[tuple[int, int], ...]
+    parts: tuple[Load, ...]
     groups: tuple[tuple[Weights, ...], ...]
     bases: tuple[Base, ...] = ()
     labels: tuple[tuple[Label, ...], ...] = ()
     frequencies: Frequencies | None = None
-    drawn: int = 0
+    drawn: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +110,10 @@ class Laws:
     def usable(self) -> bool:
         """Whether errors are so small that tables draw sums nearly as far as they go."""
         return all(
-            branch.whole.ends or 2 * split.reach >= node.drawn
+            branch.whole.ends or 2 * split.reach >= drawn
             for node in self.nodes
             for base in node.bases
-            for branch, split in zip(base.branches, base.splits, strict=True)
+            for branch, split, drawn in zip(base.branches, base.splits, node.drawn, strict=True)
         )
 
 
@@ -125,14 +129,16 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
     """All laws of a tree."""
     nodes: list[NodeLaws] = []
     law_of, keys = numbered(tree)
-    reaches = _reaches(epsilon, tree, tail_bits)
+    rates = (epsilon, *tree.further)
+    reaches = reaches_of(rates, tree, law_of, tail_bits)
+    lowest, whole_rows = float(lowest_of(rates)), tree.classes[tree.root_class].loads
     for c, node_class in enumerate(tree.classes):
         drawn, needed = reaches[c]
         if node_class.children is None:
-            nodes.append(NodeLaws(tuple(keys[c]), (tuple(leaf(epsilon, cells, needed) for cells, _ in keys[c]),)))
+            nodes.append(NodeLaws(tuple(keys[c]), (tuple(map(partial(sum_of, rates), keys[c], needed)),)))
             continue
         # What is not followed is bounded by moments of all cells below.
-        followed = drawn_reach(epsilon, max(node_class.cells), tail_bits) + max(reach for reach, _ in reaches) // 2
+        followed = farthest(rates, node_class.loads, tail_bits) + max(max(reach) for reach, _ in reaches) // 2
         left, right = (nodes[child] for child in node_class.children)
         alike = node_class.children[0] == node_class.children[1]
         is_root = c == tree.root_class
@@ -140,16 +146,19 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
             (a, b) for a in range(len(left.groups)) for b in range(a if alike and not is_root else 0, len(right.groups))
         ]
         branches = {
-            (a, b): tuple(_branch(left.groups[a][i], right.groups[b][j], needed, followed) for i, j in keys[c])
+            (a, b): tuple(
+                _branch(left.groups[a][i], right.groups[b][j], reach, followed)
+                for (i, j), reach in zip(keys[c], needed, strict=True)
+            )
             for a, b in pairs
         }
         counts = np.bincount(law_of[c], tree.rows_of_kind, minlength=len(keys[c])).astype(int).tolist()
-        rest = [cells - below for cells, below in zip(tree.kinds.sum(axis=1).tolist(), node_class.cells, strict=True)]
-        rests = [leaf(epsilon, rest[law_of[c].tolist().index(k)], needed) for k in range(len(keys[c]))]
+        rest = [less(row, below) for row, below in zip(whole_rows, node_class.loads, strict=True)]
+        rests = [sum_of(rates, rest[law_of[c].tolist().index(k)], reach) for k, reach in enumerate(needed)]
         kept = None
         if not is_root or len(pairs) > 1:
             blocks = 1 if is_root else labelling.blocks
-            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, rests, float(epsilon), blocks)
+            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, rests, lowest, blocks)
         bases = tuple(Base(*pair, branches[pair], _splits(branches[pair], drawn, kept)) for pair in pairs)
         if kept is None or is_root:
             nodes.append(NodeLaws(tuple(keys[c]), (), bases, frequencies=kept, drawn=drawn))
@@ -159,9 +168,11 @@ def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int 
     return Laws(tuple(nodes), law_of)
 
 
-def _splits(branches: tuple[Branch, ...], reach: int, kept: Frequencies | None) -> tuple[Split, ...]:
+def _splits(branches: tuple[Branch, ...], reaches: Sequence[int], kept: Frequencies | None) -> tuple[Split, ...]:
     shares = [0.0] * len(branches) if kept is None else kept.shares.tolist()
-    return tuple(split_of(branch, reach, kept, share) for branch, share in zip(branches, shares, strict=True))
+    return tuple(
+        split_of(branch, reach, kept, share) for branch, reach, share in zip(branches, reaches, shares, strict=True)
+    )
 
 
 def _grouped(
@@ -238,33 +249,36 @@ def _together(members: list[tuple[Branch, Floats, int]], share: float) -> Weight
 
 def entries_of(epsilon: Fraction, tree: Tree, labelling: Labelling) -> int:
     """About how many entries of tables ``laws_of`` computes: the time and the memory that it takes."""
-    rate, total = float(epsilon), 0.0
-    variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2  # of a cell
-    _, keys = numbered(tree)
+    rates, total = (epsilon, *tree.further), 0.0
+    variances = [2 * math.exp(-rate) / math.expm1(-rate) ** 2 if rate else 0.0 for rate in map(float, rates)]
     groups = []
-    for node_class, laws, (drawn, needed) in zip(tree.classes, keys, _reaches(epsilon, tree, TAIL_BITS), strict=True):
-        total += len(laws) * float(needed) ** 2
+    reaches = reaches_of(rates, tree, numbered(tree)[0], TAIL_BITS)
+    for node_class, (drawn, needed) in zip(tree.classes, reaches, strict=True):
+        total += sum(float(reach) ** 2 for reach in needed)
         if node_class.children is None:
             groups.append(1)
             continue
         left, right = (groups[child] for child in node_class.children)
         bases = left * (left + 1) // 2 if node_class.children[0] == node_class.children[1] else left * right
         groups.append(min(labelling.groups, bases * labelling.blocks))
-        spread = math.sqrt(tree.rows * variance * max(node_class.cells) / 4)
-        each = (drawn + 1) * (4 * drawn + 7 * spread) + float(needed) ** 2 + SMALL
-        total += bases * len(laws) * each
+        widest = max(sum(n * each for n, each in zip(load, variances, strict=True)) for load in node_class.loads)
+        spread = math.sqrt(tree.rows * widest / 4)
+        total += bases * sum(
+            (near + 1) * (4 * near + 7 * spread) + float(far) ** 2 + SMALL
+            for near, far in zip(drawn, needed, strict=True)
+        )
     return int(total)
 
 
-def numbered(tree: Tree) -> tuple[IntArray, list[list[tuple[int, int]]]]:
+def numbered(tree: Tree) -> tuple[IntArray, list[list[Load]]]:
     """Which law of its class each class and kind has, and what tells the laws of a class apart, in their order.
 
-    That is the number of cells of a leaf, and the laws of the children of a node.
+    That is the load of a leaf, and the laws of the children of a node.
     """
     law_of = np.empty((len(tree.classes), len(tree.kinds)), dtype=np.int64)
-    distinct: list[list[tuple[int, int]]] = []
+    distinct: list[list[Load]] = []
     for c, node_class in enumerate(tree.classes):
-        keys = [(cells, -1) for cells in node_class.cells]
+        keys: list[Load] = node_class.loads
         if node_class.children is not None:
             left, right = node_class.children
             keys = list(zip(law_of[left].tolist(), law_of[right].tolist(), strict=True))
@@ -274,19 +288,6 @@ def numbered(tree: Tree) -> tuple[IntArray, list[list[tuple[int, int]]]]:
     return law_of, distinct
 
 
-def _reaches(epsilon: Fraction, tree: Tree, tail_bits: int) -> list[tuple[int, int]]:
-    """For each class of nodes, how far sums are drawn by tables, and how far weights are needed.
-
-    Sums below a node go no farther than those over the rest of the row. Weights go farther: near its end a convolution
-    misses what lies beyond, which is bounded by moments of all cells below the parent, about twice as many, and sums
-    below the parent go farther than those below the node.
-    """
-    rows = tree.kinds.sum(axis=1)
-    cells = [np.array(node_class.cells) for node_class in tree.classes]
-    drawn = [drawn_reach(epsilon, int(np.minimum(below, rows - below).max()), tail_bits) for below in cells]
-    needed = [drawn_reach(epsilon, 2 * int(below.max()), tail_bits + 8) + max(drawn) for below in cells]
-    return [(0, 0) if c == tree.root_class else (drawn[c], needed[c]) for c in range(len(cells))]
-
-
 def _branch(left: Weights, right: Weights, reach: int, followed: int) -> Branch:
-    return Branch(left, right, convolve(left, right, reach), min(followed, left.reach))
+    ends = left.reach if right.is_flat else min(followed, left.reach)
+    return Branch(left, right, convolve(left, right, reach), ends)

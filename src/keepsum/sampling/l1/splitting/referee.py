@@ -23,8 +23,9 @@ from keepsum.sampling.core.rng import LazyUniform
 from keepsum.sampling.l1.splitting.laws import Laws
 from keepsum.sampling.l1.splitting.packing import candidates_of
 from keepsum.sampling.l1.splitting.tree import Tree
+from keepsum.sampling.l1.splitting.weights import lowest_of
 
-TILT = Fraction(4, 5)  # q, in units of epsilon, of the moments that bound what lies beyond a table
+TILT = Fraction(4, 5)  # q, in units of the smallest epsilon, of the moments that bound what lies beyond a table
 KEPT = 1000  # laws of parts that are kept for the next question
 LABELS_GROWTH = 1.0  # about the logarithm, per cell, of how much the moments of all labels exceed the weights
 Name: TypeAlias = tuple[int, int, int]
@@ -51,10 +52,12 @@ class SplittingReferee:
 
     def __init__(self, epsilon: Fraction, tree: Tree, laws: Laws) -> None:
         self._epsilon, self._tree, self._laws = epsilon, tree, laws
+        self._rates = (epsilon, *tree.further)
+        self._lowest = lowest_of(self._rates)
         self._weights: dict[tuple[Name, int], list[arb]] = {}
         self._parts: dict[tuple[Name, int, int], Parts] = {}
         self._cumulative: dict[tuple[Name, int, int], list[arb]] = {}
-        self._moments: dict[tuple[Name, int], arb] = {}
+        self._moments: dict[tuple[Name, Fraction, int], arb | None] = {}
         self._masses: dict[int, list[arb]] = {}
 
     def pick_root(self, uniform: LazyUniform) -> int:
@@ -184,7 +187,7 @@ class SplittingReferee:
         variance = 0.0
         for (split, y), count in rows.items():
             variance += count * self._mean_and_variance(split, y)[1]
-        window = math.ceil(1.6 * math.sqrt(ctx.prec * variance) + ctx.prec / float(self._epsilon)) + 1
+        window = math.ceil(1.6 * math.sqrt(ctx.prec * variance) + ctx.prec / float(self._lowest)) + 1
         product = Product(0, arb_poly([1]), 0.0)
         for (split, y), count in rows.items():
             product = product.times(self._polynomial(split, y).power(count, window), window)
@@ -236,11 +239,10 @@ class SplittingReferee:
 
     def _leaf(self, name: Name, reach: int) -> list[arb]:
         """The law of a sum of n cells: (1 - a^2)^n times the sum over N of C(N+S+n-1, N+S) C(N+n-1, N) a^(2N+S)."""
-        c, _, law = name
-        cells = self._laws.nodes[c].parts[law][0]
+        rate, cells = self._entry(name)
         if cells == 0:
             return [arb(1)] + [arb(0)] * reach
-        a = ball(-self._epsilon).exp()
+        a = ball(-rate).exp()  # 1 where there is no weight
         powers = list(accumulate([a] * reach, lambda x, y: x * y, initial=arb(1)))
         if cells == 1:
             return powers
@@ -268,46 +270,74 @@ class SplittingReferee:
 
     def _reach(self, split: Name, y: int) -> int:
         """How far the children's weights must go for what lies beyond to be below the precision, for sums up to y."""
-        rate, q = float(self._epsilon), float(TILT)
-        c, _, law = split
-        growth = 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1((q - 1) * rate) * math.expm1(-(q + 1) * rate))
-        needed = (ctx.prec + 8) * math.log(2) + self._cells(c, law) * (growth + LABELS_GROWTH)
-        return math.ceil(((1 + q) * y + needed / rate) / (2 * q)) + 2
+        tilt = self._tilt(split)
+        q, needed = float(tilt), (ctx.prec + 8) * math.log(2)
+        for rate, count in ((float(rate), count) for rate, count in self._load(split)):
+            growth = 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1(q - rate) * math.expm1(-q - rate))
+            needed += count * (growth + LABELS_GROWTH)
+        if any(self._moment(child, tilt) is None for child in self._children(split)):
+            return math.ceil(y + needed / q) + 2
+        return math.ceil(((1 / float(TILT) + 1) * y + needed / q) / 2) + 2
 
     def _missing(self, split: Name, y: int, reach: int) -> arb:
         """A bound on the sum of W_L(u) W_R(y - u) over the u with |u| or |y - u| beyond the reach (``weights.py``)."""
-        q = TILT * self._epsilon
+        q = self._tilt(split)
         left, right = self._children(split)
-        exponents = self._exponent(left) + self._exponent(right)
-        moments = self._moment(left) * self._moment(right)
-        return 4 * moments * ball(q * (y - 2 * reach)).exp() * arb(2) ** -exponents
+        unit = arb(2) ** -(self._exponent(left) + self._exponent(right))
+        moments, ends = self._joint_moments(split, q)
+        return 4 * moments * ball(q * (y - ends * reach)).exp() * unit
 
-    def _moment(self, name: Name) -> arb:
-        """A bound on the sum of W(y) e^(qy) over all y, in true units."""
-        if (name, ctx.prec) not in self._moments:
-            self._moments[name, ctx.prec] = self._new_moment(name)
-        return self._moments[name, ctx.prec]
+    def _joint_moments(self, split: Name, q: Fraction) -> tuple[arb, int]:
+        """The product of the moments of both children, and of how many: an entry without a weight has none.
 
-    def _new_moment(self, name: Name) -> arb:
+        It leaves the sum of the other's weights beyond the reach, which falls half as fast as that of both.
+        """
+        known = [moment for moment in (self._moment(child, q) for child in self._children(split)) if moment is not None]
+        product = arb(1)
+        for moment in known:
+            product *= moment
+        return product, len(known)
+
+    def _tilt(self, split: Name) -> Fraction:
+        """The q of the moments that bound what lies beyond the tables of a split."""
+        return TILT * min((rate for rate, _ in self._load(split)), default=self._epsilon)
+
+    def _moment(self, name: Name, q: Fraction) -> arb | None:
+        """A bound on the sum of W(y) e^(qy) over all y, in true units; None for an entry without a weight."""
+        if (name, q, ctx.prec) not in self._moments:
+            self._moments[name, q, ctx.prec] = self._new_moment(name, q)
+        return self._moments[name, q, ctx.prec]
+
+    def _new_moment(self, name: Name, q: Fraction) -> arb | None:
         """That of a leaf; or that of the table, and of all labels together for what lies beyond it."""
         c, group, law = name
         node = self._laws.nodes[c]
         if not node.bases:
-            epsilon, q = self._epsilon, TILT * self._epsilon
+            epsilon, cells = self._entry(name)
+            if not epsilon:
+                return None
             cell = -ball(-2 * epsilon).expm1() / (ball(q - epsilon).expm1() * ball(-q - epsilon).expm1())
-            return cell ** node.parts[law][0]
+            return cell**cells
         total = arb(0)
         for base, _, copies in candidates_of(node, group):
-            left, right = self._children((c, base, law))
-            total += copies * self._moment(left) * self._moment(right)
-        table, up = node.groups[group][law], ball(TILT * self._epsilon).exp()
+            total += copies * self._joint_moments((c, base, law), q)[0]
+        table, up = node.groups[group][law], ball(q).exp()
         powers = list(accumulate([up] * table.reach, lambda x, y: x * y, initial=arb(1)))
         inside = sum((arb(w) * (p + 1 / p) for w, p in zip(table.values[1:].tolist(), powers[1:], strict=True)), arb(0))
         return total + (arb(float(table.values[0])) + inside) * arb(2) ** table.exponent
 
-    def _cells(self, c: int, law: int) -> int:
+    def _entry(self, name: Name) -> tuple[Fraction, int]:
+        """The epsilon of a leaf, 0 for an entry without a weight, and how many cells it has."""
+        c, _, law = name
+        load = self._laws.nodes[c].parts[law]
+        return next(((rate, n) for rate, n in zip(self._rates, load, strict=True) if n), (self._epsilon, 0))
+
+    def _load(self, split: Name) -> list[tuple[Fraction, int]]:
+        """The epsilons of what is below a node, and how many cells or added entries have each."""
+        c, _, law = split
         kind = int(np.flatnonzero(self._laws.law_of[c] == law)[0])
-        return self._tree.classes[c].cells[kind]
+        load = self._tree.classes[c].loads[kind]
+        return [(rate, n) for rate, n in zip(self._rates, load, strict=True) if rate and n]
 
     def _split_of(self, node: int, base: int, row: int) -> Name:
         c = int(self._tree.class_of[node])

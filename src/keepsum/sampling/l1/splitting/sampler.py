@@ -7,7 +7,9 @@ one are drawn freely, that one is solved for and accepted with its weight relati
 each node with chance B / (product of t), B the chance that its free parts add up to 0; whenever one is rejected, begin
 again at the root. What is left has the law exp(-eps |z|_1): ``docs/exact-tables.md`` has the proof.
 
-Entries may be regions of several cells, which are drawn given their sums at the end, or structural zeros.
+Entries may be regions of several cells, which are drawn given their sums at the end, or structural zeros. Margins may
+have weights of their own instead of being 0: then the table has a further row and column (``added``), which are not
+written.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, 
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
+from keepsum.sampling.l1.splitting.added import Margins, extended
 from keepsum.sampling.l1.splitting.kernel_arguments import SplittingRoom, SplittingTables
 from keepsum.sampling.l1.splitting.kernels import (
     ACCEPT_ROW,
@@ -38,7 +41,7 @@ from keepsum.sampling.l1.splitting.kernels import (
 from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
-from keepsum.sampling.l1.splitting.tree import Tree, grow
+from keepsum.sampling.l1.splitting.tree import Tree, grow_extended
 from keepsum.sampling.l1.sum_laws import powers_below, sum_tables
 
 PLAIN = Labelling()
@@ -59,11 +62,13 @@ class ColumnSplitting:
         Sums with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
     labelling
         How many labels nodes have: more accept more proposals of wide tables, and take longer to plan.
+    margins
+        The weights of the row and column sums, where they are not 0.
 
     Guarantee
     ---------
-    Exact: P(z) is proportional to exp(-eps |z|_1) on the tables with zero margins.
-    ``tests/statistical/test_splitting.py``.
+    Exact: P(z) is proportional to exp(-eps |z|_1) on the tables with zero margins, times exp(-eps_g |z(g)|) for each
+    margin g with a weight. ``tests/statistical/test_splitting.py``, ``tests/statistical/test_crossing.py``.
     """
 
     def __init__(
@@ -74,12 +79,14 @@ class ColumnSplitting:
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
         labelling: Labelling = PLAIN,
+        margins: Margins | None = None,
     ) -> None:
-        self._sizes = np.asarray(sizes, dtype=np.int64)
+        table = extended(np.asarray(sizes, dtype=np.int64), margins)
+        self._sizes = table.sizes
         self._epsilon, self._count, self._word_bits = epsilon, count, word_bits
         self._block = int(self._sizes.sum())
         self.width = self._block * count
-        self._tree = grow(self._sizes)
+        self._tree = grow_extended(table)
         self._laws = laws_of(epsilon, self._tree, labelling, tail_bits)
         self._tables = self._packed()
         self._referee = SplittingReferee(epsilon, self._tree, self._laws)

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.sampling.l1.splitting.added import Extended
+
+Load: TypeAlias = tuple[int, ...]  # the number of cells, and that of added entries of each further weight
 
 
 @dataclass(frozen=True)
 class NodeClass:
     """Nodes with the same entries below them, row by row; leaves have no children.
 
-    ``cells[k]`` is how many cells a row of kind k has below such a node.
+    ``cells[k]`` is how many cells a row of kind k has below such a node, ``added[k]`` how many added entries of each
+    further weight.
     """
 
     cells: tuple[int, ...]
     children: tuple[int, int] | None = None
+    added: tuple[Load, ...] = ()
+
+    @property
+    def loads(self) -> list[Load]:
+        """Both together, for each kind of row."""
+        added = self.added or ((),) * len(self.cells)
+        return [(cells, *more) for cells, more in zip(self.cells, added, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,8 @@ class Tree:
         The classes of nodes, children before parents.
     class_of
         The class of each node, leaves included.
+    further
+        The weights of added entries, beside that of cells.
     """
 
     kinds: IntArray
@@ -49,6 +64,7 @@ class Tree:
     right: IntArray
     classes: tuple[NodeClass, ...]
     class_of: IntArray
+    further: tuple[Fraction, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -83,27 +99,39 @@ def grow(sizes: IntArray) -> Tree:
     >>> [(kind.cells, kind.children) for kind in tree.classes]
     [((1,), None), ((2,), (0, 0)), ((3,), (1, 0))]
     """
-    order = np.lexsort(sizes[::-1])
-    kinds, kind_of_row = np.unique(sizes[:, order], axis=0, return_inverse=True)
-    columns = sizes.shape[1]
+    return grow_extended(Extended(sizes))
+
+
+def grow_extended(table: Extended) -> Tree:
+    """The tree for a table with added entries; an added column is alone on one side of the root."""
+    sizes, columns, more = table.sizes, table.sizes.shape[1], len(table.further)
+    order = np.lexsort(np.concatenate([table.codes, sizes])[::-1, : columns - table.apart])
+    order = np.append(order, np.arange(len(order), columns))
+    both = np.concatenate([sizes[:, order], table.codes[:, order]], axis=1)
+    kinds, kind_of_row = np.unique(both, axis=0, return_inverse=True)
+    added = (kinds[:, columns:, None] == 1 + np.arange(more)).astype(np.int64)
+    kinds = kinds[:, :columns]
     left, right = np.empty(columns - 1, dtype=np.int64), np.empty(columns - 1, dtype=np.int64)
     class_of = np.empty(2 * columns - 1, dtype=np.int64)
     classes: dict[NodeClass, int] = {}
-    for node, first, last, children in _bottom_up(columns):
+    for node, first, last, children in _bottom_up(columns, table.apart):
         below = None if children is None else (int(class_of[children[0]]), int(class_of[children[1]]))
-        node_class = NodeClass(tuple(kinds[:, first:last].sum(axis=1).tolist()), below)
+        extra = tuple(map(tuple, added[:, first:last].sum(axis=1).tolist())) if more else ()
+        node_class = NodeClass(tuple(kinds[:, first:last].sum(axis=1).tolist()), below, extra)
         class_of[node] = classes.setdefault(node_class, len(classes))
         if children is not None:
             left[node], right[node] = children
-    return Tree(kinds, kind_of_row.reshape(-1), order, left, right, tuple(classes), class_of)
+    return Tree(kinds, kind_of_row.reshape(-1), order, left, right, tuple(classes), class_of, table.further)
 
 
-def _bottom_up(columns: int) -> Iterator[tuple[int, int, int, tuple[int, int] | None]]:
+def _bottom_up(columns: int, apart: bool) -> Iterator[tuple[int, int, int, tuple[int, int] | None]]:
     """Nodes with their columns and their children, children before parents."""
     waiting, nodes, following = [(0, 0, columns)], [], 1
     while waiting:  # inner nodes get their numbers on the way down, depth first
         node, first, last = waiting.pop()
         middle = first + (1 << ((last - first - 1).bit_length() - 1))
+        if apart and last == columns:
+            middle = columns - 1
         parts = []
         for start, stop in ((first, middle), (middle, last)):
             parts.append((columns - 1 + start, start, stop))

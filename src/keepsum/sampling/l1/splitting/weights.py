@@ -9,9 +9,10 @@ are the products of those of its factors.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Weights:
     rates
         Some q.
     log_moments
-        For each q, the logarithm of an upper bound on the sum of W(y) e^(qy) over all y.
+        For each q, the logarithm of an upper bound on the sum of W(y) e^(qy) over all y; it may be infinite.
     exponent
         The weights are those of the definition times 2^-``exponent``.
     ends
@@ -54,6 +55,11 @@ class Weights:
     def reach(self) -> int:
         """The last y of the table."""
         return len(self.values) - 1
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether everything has the same weight."""
+        return bool(np.isinf(self.log_moments).all())
 
     @property
     def beyond(self) -> float:
@@ -80,10 +86,13 @@ def mirrored(values: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def leaf(epsilon: Fraction, cells: int, reach: int) -> Weights:
-    """The law of a sum of so many cells, each with weight e^(-eps |z|); of 0 for no cell at all."""
+def leaf(epsilon: Fraction, cells: int, reach: int, tilted: tuple[Fraction, ...] = ()) -> Weights:
+    """The law of a sum of so many cells, each with weight e^(-eps |z|); of 0 for no cell at all.
+
+    ``tilted`` are the epsilons of all entries of a table, which have the same q; by default this one alone.
+    """
     rate = float(epsilon)
-    rates = rate * _TILTS
+    rates = _tilts(tilted or (epsilon,))
     if cells == 0:
         values = np.zeros(reach + 1)
         values[0] = 1.0
@@ -91,11 +100,41 @@ def leaf(epsilon: Fraction, cells: int, reach: int) -> Weights:
     if cells == 1:
         exponents = rate * np.arange(reach + 1)
         values = np.exp(-exponents)
-        moments = np.log(-np.expm1(-2 * rate) / (np.expm1(rates - rate) * np.expm1(-rates - rate)))
+        finite, moments = rates < rate, np.full(len(rates), np.inf)
+        q = rates[finite]
+        moments[finite] = np.log(-np.expm1(-2 * rate) / (np.expm1(q - rate) * np.expm1(-q - rate)))
         # Twice for epsilon as a float and for the product, and some units for the exponential.
         return Weights(values, values * (3 * exponents + 8) * ULP, rates, moments)
     half = cells // 2
-    return convolve(leaf(epsilon, half, reach), leaf(epsilon, cells - half, reach), reach)
+    return convolve(leaf(epsilon, half, reach, tilted), leaf(epsilon, cells - half, reach, tilted), reach)
+
+
+def _tilts(epsilons: Sequence[Fraction]) -> Floats:
+    """The q for entries of some epsilons, ascending; of 0 there are none."""
+    return np.unique(np.concatenate([float(epsilon) * _TILTS for epsilon in epsilons if epsilon]))
+
+
+def flat(epsilons: Sequence[Fraction], reach: int) -> Weights:
+    """Weight 1 for everything; its table must go as far as that of the weights that it is multiplied with.
+
+    These bound what lies beyond, so that it counts as ended.
+    """
+    rates = _tilts(epsilons)
+    return Weights(np.ones(reach + 1), np.zeros(reach + 1), rates, np.full(len(rates), np.inf), ends=True)
+
+
+def sum_of(rates: tuple[Fraction, ...], load: Sequence[int], reach: int) -> Weights:
+    """The law of the sum of so many entries of each of these epsilons; that of one with epsilon 0 is ``flat``."""
+    parts = [(rate, count) for rate, count in zip(rates, load, strict=True) if count]
+    if any(rate == 0 for rate, _ in parts):
+        return flat(rates, reach)
+    laws = [leaf(rate, count, reach, rates) for rate, count in parts or [(rates[0], 0)]]
+    return reduce(lambda left, right: convolve(left, right, reach), laws)
+
+
+def lowest_of(rates: Sequence[Fraction]) -> Fraction:
+    """The smallest epsilon, but for 0."""
+    return min(rate for rate in rates if rate)
 
 
 def convolve(left: Weights, right: Weights, reach: int) -> Weights:
@@ -179,13 +218,18 @@ def convolution(left: Floats, right: Floats, reach: int) -> Floats:
     return total
 
 
-def drawn_reach(epsilon: Fraction, cells: int, tail_bits: int) -> int:
-    """How far the sum of ``cells`` cells goes: beyond, with a chance below 2^-``tail_bits`` or so.
+@lru_cache(maxsize=4096)
+def drawn_reach(rates: tuple[Fraction, ...], load: tuple[int, ...], tail_bits: int) -> int:
+    """How far the sum of so many entries of each epsilon goes: beyond, with a chance below 2^-``tail_bits`` or so.
 
     A guess by Chernoff's bound for two independent sums that cancel, which decides nothing but when the referee is
-    asked.
+    asked. Entries of epsilon 0 go as far as the others let them.
     """
-    rate = float(epsilon)
-    q = rate * np.linspace(0.05, 0.97, 47)
-    growth = 2 * np.log(-np.expm1(-rate)) - np.log(np.expm1(q - rate) * np.expm1(-q - rate))
-    return math.ceil(float(((tail_bits * math.log(2) + max(cells, 1) * growth) / (2 * q)).min())) + 1
+    counts = [(float(rate), count) for rate, count in zip(rates, load, strict=True) if rate and count]
+    counts = counts or [(float(rates[0]), 1)]
+    q = min(rate for rate, _ in counts) * np.linspace(0.05, 0.97, 47)
+    total = tail_bits * math.log(2) + sum(
+        count * (2 * np.log(-np.expm1(-rate)) - np.log(np.expm1(q - rate) * np.expm1(-q - rate)))
+        for rate, count in counts
+    )
+    return math.ceil(float((total / (2 * q)).min())) + 1
