@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from keepsum.specs.building import OF_RECORDS
-from keepsum.specs.focus import focus_of
 from keepsum.specs.commands import by_parent
+from keepsum.specs.focus import focus_of
 from keepsum.specs.spec import Noise, Spec, Subset, asks
 
 WIDTH = 100
