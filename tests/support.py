@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 import keepsum as ks
 
@@ -21,12 +20,6 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: shutil.which("chromium") is not None,
     "postgres": lambda: postgres_programs() is not None,
 }
-
-
-def few(cases: Iterable[Any], quick: int) -> list[Any]:
-    """Cases for ``parametrize``: the first ``quick`` in ``make test``, the others in ``make audit``."""
-    several = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=[] if k < quick else [pytest.mark.audit]) for k, case in enumerate(several)]
 
 
 def postgres_programs() -> Path | None:

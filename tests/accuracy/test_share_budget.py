@@ -10,7 +10,6 @@ import keepsum as ks
 from keepsum.accuracy import level_errors
 from keepsum.accuracy.level_errors import LevelErrors
 from keepsum.accuracy.share_search import Budget, ShareSearch
-from support import few
 
 NAMES = {"A": ["a", "b", "c"], "B": ["d"], "C": ["e", "f"]}
 TREE = ks.Domain({"state": ["A", "B", "C"], "county": NAMES, "cell": range(4)}, within={"county": "state"})
@@ -63,7 +62,7 @@ def test_errors_of_wide_noise_on_a_small_circle_would_be_wrong(monkeypatch):
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("weights", few([((1, 5, 2),), ((1, 1, 1),), ((20, 1, 1),)], 1))
+@pytest.mark.parametrize("weights", [(1, 5, 2), (1, 1, 1), (20, 1, 1)])
 def test_no_other_shares_have_a_smaller_error(case, weights):
     search = search_of(case, weights[: 1 + len(CASES[case][2])])
     best = search.best()

@@ -18,7 +18,6 @@ from keepsum.planning.selection.cells import block_cells
 from keepsum.planning.selection.general import Problem, chain_of
 from keepsum.planning.selection.outcomes import Outcome
 from keepsum.sampling.core.rng import rng
-from support import few
 
 COUNT, GRID = 30_000, 32
 CUBE = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"], "age": ["0", "18"]})
@@ -102,9 +101,10 @@ def test_three_crossing_totals_have_their_law():
         assert_not_drawn_from(seen(CUBE, wrong.sample(COUNT, ks.rng(seed=20))), law)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("domain", "method", "steps"),
-    few([(CUBE, "mixture_chain", 60), (CUBE, "heat_bath_chain", 40), (PAIRS, "heat_bath_chain", 40)], 1),
+    [(CUBE, "mixture_chain", 60), (CUBE, "heat_bath_chain", 40), (PAIRS, "heat_bath_chain", 40)],
     ids=["mixture", "heat bath", "heat bath on regions of two cells"],
 )
 def test_chains_of_three_crossing_totals_have_their_law(domain, method, steps):

@@ -10,7 +10,6 @@ from laws import assert_drawn_from, assert_not_drawn_from, power
 from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.l1.focus.referee import FocusReferee
 from keepsum.sampling.l1.focus.sampler import NestedFocus
-from support import few
 
 SHORT = [{"word_bits": 3}, {"tail_bits": 3}, {"word_bits": 4, "tail_bits": 2, "halving_bits": 1}]
 NAMES = ["one cell", "kept", "free root", "unequal children", "kept in the middle"]
@@ -31,8 +30,9 @@ def asked(monkeypatch):
     return counts
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("options", [*(pytest.param(one, marks=pytest.mark.audit) for one in SHORT[:2]), SHORT[2]])
-@pytest.mark.parametrize("name", few(NAMES[::-1], 2))
+@pytest.mark.parametrize("name", NAMES[::-1])
 def test_ties_are_settled_by_the_law(asked, name, options):
     count = 10_000
     noise = drawn(NestedFocus(TREES[name], **options), count)

@@ -14,7 +14,6 @@ from keepsum.sampling.core.rng import rng
 from keepsum.sampling.gaussian.blocks import BlockGaussian
 from keepsum.sampling.gaussian.parts import Variances
 from keepsum.sampling.gaussian.sums import LatticeGaussian
-from support import few
 
 COUNT = 100_000
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c", "d"]}}, within={"county": "state"})
@@ -76,7 +75,7 @@ SMALL = [name for name, (domain, *_) in PLANS.items() if domain.size < 8]
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("name", few(SMALL, 4))
+@pytest.mark.parametrize("name", SMALL)
 def test_plans_draw_from_their_law(name):
     law = law_of(name)
     assert_drawn_from(drawn(name), law)
@@ -84,7 +83,8 @@ def test_plans_draw_from_their_law(name):
     assert_not_drawn_from(drawn(name, factor=0), law)  # and one forgotten
 
 
-@pytest.mark.parametrize("name", few(sorted(set(PLANS) - set(SMALL)), 1))
+@pytest.mark.thinned
+@pytest.mark.parametrize("name", sorted(set(PLANS) - set(SMALL)))
 def test_regions_and_overlapping_totals_draw_from_their_law(name):
     """Eight cells: the noise of seven linear functions would be too many bins, so that two totals are looked at."""
     domain, keep, focus, *_ = PLANS[name]

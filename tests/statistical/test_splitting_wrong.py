@@ -15,7 +15,6 @@ from splitting_laws import drawn, entries_law, entry_sums
 from keepsum.sampling.l1.splitting import laws, splits
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
-from support import few
 
 COUNT = 100_000
 CASES = {
@@ -143,8 +142,9 @@ WRONG = [
 ]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("made", [plain, labelled, unlike])
-@pytest.mark.parametrize("case", few(CASES, 1))
+@pytest.mark.parametrize("case", CASES)
 def test_the_sampler_passes(case, made):
     sizes, epsilon, reach = CASES[case]
     noise = entry_sums(drawn(made(Fraction(epsilon), sizes), COUNT), sizes)
@@ -152,7 +152,7 @@ def test_the_sampler_passes(case, made):
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize(("way", "case"), few(WRONG, 5), ids=lambda x: getattr(x, "__name__", x))
+@pytest.mark.parametrize(("way", "case"), WRONG, ids=lambda x: getattr(x, "__name__", x))
 def test_a_wrong_sampler_fails(monkeypatch, way, case):
     sizes, epsilon, reach = CASES[case]
     law = entries_law(sizes, float(Fraction(epsilon)), reach)

@@ -28,7 +28,7 @@ from keepsum.sampling.general.scales import (
 )
 from keepsum.sampling.general.slabs import lattice_slab, table_slabs
 from keepsum.sampling.general.verified import verified_form
-from support import few, margins
+from support import margins
 
 mpmath = pytest.importorskip("mpmath")
 
@@ -73,7 +73,7 @@ def highest(law, exponent):
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("epsilon", few([0.25, 3.0, 13.0, 0.01, 1.0, 6.9, 7.5, 9.0, 20.0, 50.0], 3))
+@pytest.mark.parametrize("epsilon", [0.25, 3.0, 13.0, 0.01, 1.0, 6.9, 7.5, 9.0, 20.0, 50.0])
 @pytest.mark.parametrize("size", [1, 2, 7, 60])
 def test_no_density_rises_above_its_bound(epsilon, size):
     """Beyond the last edge too, and not by a digit; the bound is not above it by more than digits either."""

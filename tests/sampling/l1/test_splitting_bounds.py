@@ -18,7 +18,6 @@ from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.packing import candidates_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from sampling.l1.exact_weights import ExactWeights
-from support import few
 
 KINDS = [[1, 2, 3, 1], [4, 1, 1, 2], [0, 1, 2, 1], [1, 1, 1, 1]]
 PLAIN, SOME = Labelling(), Labelling(4, 2)
@@ -137,7 +136,7 @@ def answer(sampler, node, group, base, sums, number):
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("name", few(SAMPLERS, 3))
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_nodes_are_accepted_with_their_chance(name):
     """At the chance itself the kernel cannot tell, above it refuses, below it accepts; and no chance exceeds 1."""
     sampler, random = sampler_of(name), np.random.default_rng(1)
