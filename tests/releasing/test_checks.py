@@ -110,6 +110,7 @@ FOLLOWS = [
     ("crossed", at(*BLOCK, "form", "totals")(1), "the blocks"),
     ("crossed", at(*BLOCK, "form", "regions")(11), "the blocks"),
     ("crossed", at("accuracy", "focused_margins")([]), "the accuracy"),
+    ("crossed", at("accuracy", "focused_margins")(lambda old: [old[0], 0]), "the accuracy"),
     ("crossed", at("accuracy", "simulated_draws")(0), "the accuracy"),
     ("focused", at("mechanism", "name")("gaussian"), "must have a sigma and the parameters"),
     ("focused", at("mechanism", "norm")("l2"), "must have an epsilon in the l1 norm, and a rho in the l2 norm"),

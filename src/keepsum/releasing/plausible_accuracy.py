@@ -88,6 +88,9 @@ def _agrees_with_draws(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
         return _nearly_equal(stated, accuracy_record(accuracy_by_level(plan.blocks, stated.level)))
     if not _is_quick(facts, plan):
         return True
+    ours = accuracy_record(accuracy_by_level(plan.blocks, stated.level)).focused_margins
+    if any(margin < own // 2 - 1 for margin, own in zip(stated.focused_margins, ours, strict=True)):
+        return False  # no simulation is that far off
     smallest, largest = typical_range(plan.blocks, stated.level, stated.simulated_draws or MOST_DRAWS)
     return smallest <= stated.typical_margin and (stated.conservative or stated.typical_margin <= largest)
 
