@@ -11,7 +11,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.lattice.structure import decompose
-from keepsum.planning.selection import general, narrow, overlapping
+from keepsum.planning.selection import general, narrow, overlapping, settling
 from keepsum.planning.selection.choice import Reason
 from keepsum.planning.selection.outcomes import Outcome, OutcomeStore, _digest, _Entry
 from support import BY_MIXTURE, ROUNDED, cycle, margins
@@ -68,7 +68,7 @@ def without_cache(tmp_path_factory):
 def test_a_plan_is_the_same_from_the_cache(name, folder, without_cache, monkeypatch):
     assert facts(planned(CASES[name])) == without_cache[name]
     (entry,) = folder.iterdir()
-    pilots = ((overlapping, "settle"), (overlapping, "_choose_exact"), (general, "tune"), (general, "_rejection"))
+    pilots = ((settling, "settle"), (overlapping, "_choose_exact"), (general, "tune"), (general, "_rejection"))
     for module, pilot in ((narrow.NarrowProblem, "settle"),) if name == "narrow" else pilots:
         monkeypatch.setattr(module, pilot, no_pilot)
     assert facts(planned(CASES[name])) == without_cache[name]
@@ -157,7 +157,7 @@ def block_store(epsilon="1", keep=None, count=1, sizes=None):
     structure = decompose((keep or cycle(2, 3, 2, 3)).coefficients)
     (block,) = structure.blocks
     sizes = structure.sizes[block.regions] if sizes is None else sizes
-    return block.system, sizes, OutcomeStore(f"laplace-l1 {Fraction(epsilon)}", block.system, sizes, count)
+    return block.system, sizes, OutcomeStore(f"laplace-l1 {Fraction(epsilon)}", block.system.matrix, sizes, count)
 
 
 def test_what_an_entry_is_named_by(folder):

@@ -39,6 +39,7 @@ TABLES = {
     "3 x 3, rows kept": ([[1] * 3] * 3, "3/2", margins([KEPT] * 3, ["1/2"] * 3), 2),
     "regions": ([[1, 2], [3, 1]], "1", margins(["1/2"] * 2, ["1/3"] * 2), 5),
     "a structural zero": ([[1, 1], [0, 1]], "1", margins(["1/2"] * 2, ["1/3"] * 2), 8),
+    "an entry that is kept": ([[2, 0], [1, 1]], "1", margins([KEPT] * 2, ["1/3"] * 2), 9),
 }
 
 

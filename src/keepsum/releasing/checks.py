@@ -66,9 +66,9 @@ KNOWN_METHODS = {
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
     "solved_regions": KnownMethod("exact", ("l1",)),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions")),
-    "mixture_rejection": KnownMethod("rounded", ("l1",), ("table", "regions", "focused")),
-    "mixture_chain": KnownMethod("estimated", ("l1",), ("table", "regions", "focused")),
-    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2"), ("table", "regions", "focused")),
+    "mixture_rejection": KnownMethod("rounded", ("l1",), ("table", "regions", "focused", "crossed")),
+    "mixture_chain": KnownMethod("estimated", ("l1",), ("table", "regions", "focused", "crossed")),
+    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2"), ("table", "regions", "focused", "crossed")),
     "gaussian_chain": KnownMethod("estimated", ("l2",)),
     # Of earlier versions:
     "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),

@@ -42,7 +42,7 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     cells, sizes = block_cells(structure, blocks)
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(np.concatenate(cells))
-    store = OutcomeStore(f"laplace-l1 {epsilon}", system, sizes, len(cells))
+    store = OutcomeStore(f"laplace-l1 {epsilon}", system.matrix, sizes, len(cells))
     table = None if store.has_entry else choose_two_way(system, sizes, cells, epsilon)
     if table is not None and table.sampler is not None:
         return table

@@ -16,9 +16,10 @@ from keepsum.planning.focused_blocks import FocusedBlocks
 from keepsum.planning.selection import general
 from keepsum.planning.selection.cells import block_cells
 from keepsum.planning.selection.choice import Choice, Reason
-from keepsum.planning.selection.general import Arranged, Problem, draw_by, settle
+from keepsum.planning.selection.general import Arranged, Problem
 from keepsum.planning.selection.l1 import HIGHEST_EPSILON, LOWEST_EPSILON
 from keepsum.planning.selection.outcomes import OutcomeStore, limits_of
+from keepsum.planning.selection.settling import choose_general
 from keepsum.privacy.mechanism import Mechanism
 
 
@@ -33,13 +34,8 @@ def choose_focused(focused: FocusedBlocks, blocks: Sequence[Block], mechanism: M
         )
     levels = focused.level_of_columns(blocks[0]).tolist()
     problem = Problem(blocks[0].system, sizes, len(blocks), epsilons[0], tuple(epsilons[1 + level] for level in levels))
-    store = OutcomeStore(f"laplace-l1 focus {[str(e) for e in problem.epsilons]}", problem.system, sizes, len(blocks))
-    limits, arranged = limits_of("general", vars(general)), Arranged(problem, in_order, lambda sampler: sampler)
-    outcome = store.read(limits)
-    if outcome is not None:
-        choice = draw_by(outcome, arranged)
-        if choice.sampler is not None or outcome.method is None:
-            return choice
-    outcome = settle(problem, (Reason("totals_cross"),))
-    store.write(outcome, limits)
-    return draw_by(outcome, arranged)
+    kind = f"laplace-l1 focus {[str(epsilon) for epsilon in problem.epsilons]}"
+    store = OutcomeStore(kind, problem.system.matrix, sizes, len(blocks))
+    arranged = Arranged(problem, in_order, lambda sampler: sampler)
+    limits = limits_of("general", vars(general))
+    return choose_general(arranged, store, limits, lambda: Choice.none(in_order, Reason("totals_cross")))

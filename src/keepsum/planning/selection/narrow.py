@@ -87,7 +87,7 @@ def choose_narrow(
     """Blocks under Gaussian noise too narrow for the exact sampler: a chain of proposals, or heat-bath moves."""
     problem = NarrowProblem(system, sizes, len(cells), variance)
     limits = [*limits_of("general", vars(general)), *limits_of("narrow", globals())]
-    store = OutcomeStore(f"gaussian {variance!r}", system, sizes, len(cells))
+    store = OutcomeStore(f"gaussian {variance!r}", system.matrix, sizes, len(cells))
     outcome = store.read(limits)
     chain = None if outcome is None else problem.chain(outcome)
     if chain is None and (outcome is None or outcome.method is not None):

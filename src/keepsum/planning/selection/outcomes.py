@@ -24,10 +24,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from scipy import sparse
 
 from keepsum._arrays import IntArray
 from keepsum._cache import CacheFile
-from keepsum.lattice.structure import System
 from keepsum.planning.selection.choice import Reason
 from keepsum.sampling.core.compiling import PACKAGE, text_of_kernels
 from keepsum.sampling.core.loading import machine
@@ -97,12 +97,11 @@ class OutcomeStore:
     ----------
     kind
         The kind of noise and its parameter.
-    system, sizes, count
+    matrix, sizes, count
         The totals, the sizes of the regions, and the number of blocks.
     """
 
-    def __init__(self, kind: str, system: System, sizes: IntArray, count: int) -> None:
-        matrix = system.matrix
+    def __init__(self, kind: str, matrix: sparse.csr_array, sizes: IntArray, count: int) -> None:
         digest = hashlib.sha256(repr((kind, count, matrix.shape)).encode())
         for array in (matrix.indptr, matrix.indices, matrix.data, sizes):
             digest.update(repr(len(array)).encode() + np.asarray(array, dtype="<i8").tobytes())

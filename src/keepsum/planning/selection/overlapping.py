@@ -14,8 +14,9 @@ from keepsum.lattice.grids import Grid
 from keepsum.planning.selection import general, splitting
 from keepsum.planning.selection.choice import BUDGET, Choice, Method, Reason, Rejection
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
-from keepsum.planning.selection.general import Problem, arrange, draw_by, settle
+from keepsum.planning.selection.general import Problem, arrange
 from keepsum.planning.selection.outcomes import OutcomeStore, limits_of
+from keepsum.planning.selection.settling import choose_general
 from keepsum.sampling.core.driving import PILOT_DRAWS
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.rejection import SolvedRegions
@@ -45,19 +46,7 @@ def choose_other(problem: Problem, cells: list[IntArray], store: OutcomeStore, t
         *limits_of("splitting", vars(splitting)),
         *limits_of("l1", globals()),
     ]
-    outcome = store.read(limits)
-    if outcome is not None:
-        choice = draw_by(outcome, arrange(problem, cells))
-        if choice.sampler is not None or outcome.method is None:
-            return choice
-    exact = table or _choose_exact(problem, cells)
-    if exact.sampler is not None:
-        store.drop()
-        return exact
-    arranged = arrange(problem, cells)
-    outcome = settle(arranged.problem, exact.reasons)
-    store.write(outcome, limits)
-    return draw_by(outcome, arranged)
+    return choose_general(arrange(problem, cells), store, limits, lambda: table or _choose_exact(problem, cells))
 
 
 def _choose_exact(problem: Problem, cells: list[IntArray]) -> Choice:
