@@ -86,7 +86,7 @@ def followed(log_weights, uniforms):
 @pytest.mark.audit
 def test_a_weight_without_its_determinant_is_rejected():
     keep, law = LAWS["3 x 3", "0.5"]
-    mixture, cells, log_weights, variances, uniforms = by_hand(keep, 0.5, 0.2, 400_000)
+    mixture, cells, log_weights, variances, uniforms = by_hand(keep, 0.5, 0.2, 150_000)
     assert_drawn_from(cells[followed(log_weights, uniforms)], law())
     basis = mixture.slabs.full_basis()
     forms = np.einsum("ri,nr,rj->nij", basis, 1 / np.maximum(variances, FLOOR), basis)
