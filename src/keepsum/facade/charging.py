@@ -10,6 +10,8 @@ from keepsum.errors import InputError
 
 if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
+    from keepsum.releasing.release import Drawn, Prepared
+    from keepsum.sampling.core.rng import Rng
 
 VARIABLE = "KEEPSUM_LEDGER"  # names a ledger for all releases
 
@@ -37,3 +39,19 @@ def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) 
     found = named if isinstance(named, Ledger) else Ledger(named)
     found.dataset(dataset)
     return found
+
+
+def draw_charged(
+    ready: Prepared,
+    ledger: Ledger | None,
+    dataset: str | None = None,
+    rng: Rng | None = None,
+    threads: int = 1,
+) -> Drawn:
+    """Charge a release to its ledger, if it has one, and only then draw it; in memory, it exists once it is drawn."""
+    if ledger is None:
+        return ready.draw(rng, threads)
+    with ledger.charged(ready.plan, dataset, rng is not None and rng.seeded) as receipt:
+        drawn = ready.draw(rng, threads, receipt.record)
+        receipt.released(drawn.certificate.table.sha256)
+    return drawn

@@ -20,6 +20,7 @@ from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
 from keepsum.sources.sdmx import without_attributes
 from keepsum.sources.special_files import refuse_special
+from keepsum.sources.uploads import Upload
 from keepsum.tables.axes import Label, quoted
 from keepsum.tables.carried import Carried
 from keepsum.tables.cells import cells_of, check_labels, locate
@@ -237,7 +238,7 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
 
 
 def read_released(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | Upload,
     domain: Domain,
     count: str,
     carried: Sequence[Carried] = (),

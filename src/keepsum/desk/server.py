@@ -1,0 +1,112 @@
+"""The page as an application: what each address answers. The guard stands before all of it."""
+
+from __future__ import annotations
+
+import threading
+from importlib.resources import files
+from urllib.parse import unquote
+
+from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, Response
+
+from keepsum.desk.desk import Desk
+from keepsum.desk.guards import App, Guard, Guarded
+from keepsum.desk.pages import UPTO, Pages
+from keepsum.desk.posting import Posting
+from keepsum.desk.taking import Taking
+from keepsum.errors import KeepsumError
+from keepsum.sources.uploads import Upload
+
+LIMIT = 10**9  # bytes of an upload
+TOO_LARGE = (
+    "A file must have at most {limit:,} bytes to be opened in the page, and this one has more. Use the shell: keepsum "
+    "release."
+)
+EMPTY = "The file must not be empty, and this one is. Choose another."
+STATIC = {"desk.css": "text/css", "desk.js": "text/javascript"}
+LONGEST_NAME = 200
+
+
+def make_app(desk: Desk, guard: Guard, limit: int = LIMIT) -> App:
+    """The application, behind its guard."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    pages = Pages(desk, guard)
+    _add_pages(app, pages)
+    Posting(pages).add_to(app)
+    Taking(pages).add_to(app)
+    _add_upload(app, pages, limit)
+    _add_live_parts(app, pages)
+    return Guarded(app, guard)
+
+
+def _add_pages(app: FastAPI, pages: Pages) -> None:
+    def static(name: str) -> Response:
+        if name not in STATIC:
+            return Response(status_code=404)
+        return Response(files("keepsum.desk").joinpath("static", name).read_bytes(), media_type=STATIC[name])
+
+    app.get("/static/{name}")(static)
+    for step in UPTO:
+        _add_page(app, pages, step)
+
+
+def _add_page(app: FastAPI, pages: Pages, step: str) -> None:
+    def show(page: str = "1") -> Response:
+        return pages.show(step, int(page) if page.isdecimal() and len(page) < 10 else 1)
+
+    app.get(f"/{step}", name=step)(show)
+
+
+def _add_upload(app: FastAPI, pages: Pages, limit: int) -> None:
+    async def upload(request: Request) -> Response:
+        """A file as the body of a request, counted while it comes, and kept in memory alone."""
+        data = await _body(request, limit)
+        if data is None:
+            return JSONResponse({"problem": TOO_LARGE.format(limit=limit)}, 413, headers={"connection": "close"})
+        if not data:
+            return JSONResponse({"problem": EMPTY}, 400)
+        name = unquote(request.headers.get("x-keepsum-name", "")).replace("\\", "/").rpartition("/")[2]
+        await run_in_threadpool(pages.desk.put, Upload(name[-LONGEST_NAME:] or "table", data))
+        return JSONResponse({"to": f"{pages.guard.base}/table"})
+
+    app.post("/upload")(upload)
+
+
+async def _body(request: Request, limit: int) -> bytes | None:
+    """What was sent; None if it is, or says that it is, more than the limit."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        return None
+    size, chunks = 0, []
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            return None
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _add_live_parts(app: FastAPI, pages: Pages) -> None:
+    from keepsum.desk.margins import Margins
+
+    margins, lock = Margins(), threading.Lock()
+
+    def progress() -> Response:
+        job = pages.desk.progress
+        if job is None:
+            return JSONResponse({"done": True})
+        return JSONResponse({"done": False, "stage": job.stage, "fraction": job.fraction})
+
+    def margin(epsilon: str = "") -> Response:
+        look, draft = pages.desk.peek(), pages.desk.draft
+        if draft is None:
+            return JSONResponse({})
+        with lock:
+            try:
+                return JSONResponse(margins.at(look, draft.spec.mechanism, epsilon))
+            except KeepsumError as error:
+                return JSONResponse({"problem": pages.desk.say(str(error))})
+
+    app.get("/progress")(progress)
+    app.get("/margin")(margin)

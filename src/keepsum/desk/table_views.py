@@ -1,0 +1,170 @@
+"""What the pages of the steps Table and Keep show: columns and categories, totals, and what these disclose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from keepsum.desk.deriving import Look
+from keepsum.desk.desk import Desk
+from keepsum.desk.examples import EXAMPLES
+from keepsum.desk.forms import AXIS, COUNTS, NESTED, OUT, RECORDS, UNIT, WITH, WITHIN
+from keepsum.specs.spec import Spec
+
+if TYPE_CHECKING:
+    from keepsum.tables.domain import Domain
+
+MOST_COLUMNS = 60  # that the page lists
+MOST_LABELS = 2000  # of an axis, that a list shows
+MOST_MARGINS = 40
+SHOWN_LABELS = 8
+
+
+# -- the table --------------------------------------------------------------------------------------
+
+
+def table_view(desk: Desk, look: Look) -> dict[str, Any]:
+    """The file, what its columns are, and the categories of its axes."""
+    draft = desk.draft
+    if draft is None or look.header is None:
+        return {"examples": list(EXAMPLES.values()), "columns": [], "axes": [], "names": [], "rows_are": COUNTS}
+    spec, names = draft.spec, look.header.names
+    rows_are = RECORDS if spec.records.by or _looks_like_records(spec) else COUNTS
+    return {
+        "examples": list(EXAMPLES.values()),
+        "names": names[:MOST_COLUMNS],
+        "more_columns": max(0, len(names) - MOST_COLUMNS),
+        "rows_are": rows_are,
+        "columns": [
+            {"name": name, "place": k, "role": _role(spec, name), "is_count": name == spec.source.count}
+            for k, name in enumerate(names[:MOST_COLUMNS])
+        ],
+        "axes": _axes(spec, look),
+        "roles": {"axis": AXIS, "out": OUT, "unit": UNIT, "within": WITHIN, "with": WITH},
+        "bytes": _readable(len(draft.upload.data)),
+        "undeclared": [] if look.table is None else list(look.table.undeclared),
+        "size": None if look.table is None else look.table.domain.size,
+    }
+
+
+def _readable(size: int) -> str:
+    """A number of bytes, briefly.
+
+    >>> _readable(255), _readable(12_300), _readable(4_500_000)
+    ('255 bytes', '12 kB', '4.5 MB')
+    """
+    if size < 10**4:
+        return f"{size:,} bytes"
+    return f"{size / 1e3:,.0f} kB" if size < 10**6 else f"{size / 1e6:,.1f} MB"
+
+
+def _looks_like_records(spec: Spec) -> bool:
+    return bool(spec.records.unit or spec.records.bins or spec.records.max_rows_per_unit)
+
+
+def _role(spec: Spec, name: str) -> str:
+    """What a column is, as far as it is said; a column of which nothing is said is an axis."""
+    within, carry = spec.axes.within or {}, spec.source.carry or {}
+    if name in within:
+        return f"{WITHIN}{within[name]}"
+    if isinstance(carry, Mapping) and name in carry:
+        return f"{WITH}{carry[name]}"
+    if name == spec.records.unit:
+        return UNIT
+    parents = set(within.values())
+    if spec.records.by is not None or _looks_like_records(spec):
+        return AXIS if name in (spec.records.by or []) or name in parents else OUT
+    if name in (spec.source.drop or []) or (isinstance(carry, list) and name in carry):
+        return OUT
+    return AXIS if spec.axes.names is None or name in spec.axes.names or name in parents else OUT
+
+
+def _axes(spec: Spec, look: Look) -> list[dict[str, Any]]:
+    """The axes with their categories: of the table if there is one, and else as far as they are declared."""
+    declared, bins = spec.axes.categories or {}, spec.records.bins or {}
+    domain = None if look.table is None else look.table.domain
+    names = list(domain.axes) if domain is not None else list(spec.records.by or [])
+    axes = []
+    for name in names:
+        labels = _lines(domain, name) if domain is not None else _declared_lines(declared.get(name, []))
+        axes.append(
+            {
+                "name": name,
+                "count": len(labels),
+                "brief": ", ".join(labels[:SHOWN_LABELS]) + (" …" if len(labels) > SHOWN_LABELS else ""),
+                "lines": "\n".join(labels) if len(labels) <= MOST_LABELS else "",
+                "is_declared": name in declared or name in bins,
+                "parent": (spec.axes.within or {}).get(name),
+                "bins": ",".join(map(str, bins.get(name, []))),
+                "missing": (spec.records.missing or {}).get(name, ""),
+                "is_long": len(labels) > MOST_LABELS,
+            }
+        )
+    return axes
+
+
+def _lines(domain: Domain, name: str) -> list[str]:
+    if name not in domain.within:
+        return [str(label) for label in domain.categories(name)]
+    return [NESTED.join(map(str, path)) for path in domain.categories(name)]
+
+
+def _declared_lines(labels: Any) -> list[str]:
+    from keepsum.specs.commands import by_parent
+
+    return [NESTED.join([*path, str(label)]) for path, under in by_parent(labels).items() for label in under]
+
+
+# -- the kept totals --------------------------------------------------------------------------------
+
+
+def keep_view(desk: Desk, look: Look) -> dict[str, Any]:
+    """The totals that may be kept, which of them are, and what they disclose."""
+    draft, table = desk.draft, look.table
+    if draft is None or table is None:
+        return {"margins": [], "pinned": 0, "bounded": [], "sets": []}
+    domain, keep = table.domain, draft.spec.keep
+    ticked = {domain.closure(_known(domain, margin)) for margin in keep.margins or []}
+    pinned: Any = [] if look.plan is None else look.plan.pinned
+    bounds = None if look.measured is None else look.measured.bounds
+    return {
+        "margins": [
+            {
+                "value": ",".join(str(domain.axes.index(axis)) for axis in axes),
+                "title": " × ".join(axes),
+                "height": domain.project(axes).size,
+                "is_kept": domain.closure(axes) in ticked,
+                "ways": len(axes),
+            }
+            for axes in margins_of(domain)
+        ],
+        "sets": [{"name": subset.name, "cells": len(subset.cells)} for subset in keep.subset or []],
+        "pinned": len(pinned),
+        "pinned_cells": [domain.name(int(cell)) for cell in pinned[:SHOWN_LABELS]],
+        "accepted": bool(draft.spec.output.accept_pinned),
+        "bounded": 0 if bounds is None else len(bounds.cells),
+        "not_checked": 0 if bounds is None else bounds.not_checked,
+        "described": None if look.kept is None else look.kept.describe(),
+    }
+
+
+def _known(domain: Domain, margin: str | list[str]) -> list[str]:
+    from keepsum.specs.building import margin_of
+
+    return [axis for axis in margin_of(margin, domain.axes) if axis in domain.axes]
+
+
+def margins_of(domain: Domain) -> list[tuple[str, ...]]:
+    """The margins that a page offers: of one axis, of two, up to all but one; a parent goes with its child."""
+    axes, found, seen = domain.axes, [], set()
+    for ways in range(1, len(axes) + 1):
+        for some in combinations(axes, ways):
+            closed = domain.closure(some)
+            if closed in seen or len(closed) == len(axes) or any(domain.within.get(a) in some for a in some):
+                continue
+            seen.add(closed)
+            found.append(some)
+            if len(found) == MOST_MARGINS:
+                return found
+    return found

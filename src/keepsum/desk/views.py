@@ -1,0 +1,209 @@
+"""What each page shows, as data for its template: nothing is decided there, and no confidential count is in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keepsum.desk.deriving import COLUMNS, KEPT, PLAN, TABLE, Look
+from keepsum.desk.desk import Desk
+from keepsum.desk.fixes import fixes_for
+from keepsum.desk.steps import SECTIONS, TITLES, is_asked, step_of_problem, steps_of
+from keepsum.specs.places import keys_about
+
+if TYPE_CHECKING:
+    from keepsum.tables.domain import Domain
+
+
+def common(desk: Desk, step: str, look: Look, message: str | None = None) -> dict[str, Any]:
+    """What every page shows: the steps, what is wrong, and the ways out."""
+    draft, known = desk.draft, desk.peek()
+    whole = known if known.problem is not None or len(known.made) > len(look.made) else look
+    problem = _problem(desk, step, whole)
+    return {
+        "step": step,
+        "title": TITLES[step],
+        "steps": steps_of(desk, whole),
+        "version": desk.version,
+        "draft": draft,
+        "spec": None if draft is None else draft.spec,
+        "look": look,
+        "job": desk.progress,
+        "given_up": desk.is_given_up,
+        "problem": problem,
+        "fixes": [] if draft is None else [fix.label for fix in fixes_for(whole, draft.spec)],
+        "loss": _loss(whole),
+        "message": message,
+        "next": _next(step),
+        "before": _before(step),
+        "finished": desk.finished,
+    }
+
+
+def _next(step: str) -> tuple[str, str] | None:
+    names = list(TITLES)
+    place = names.index(step) + 1
+    return (names[place], TITLES[names[place]]) if place < len(names) else None
+
+
+def _before(step: str) -> tuple[str, str] | None:
+    names = list(TITLES)
+    place = names.index(step) - 1
+    return (names[place], TITLES[names[place]]) if place >= 0 else None
+
+
+def _problem(desk: Desk, step: str, look: Look) -> dict[str, Any] | None:
+    """The sentence that the shell would say, with the step and the field that it is about."""
+    if look.problem is None or desk.draft is None:
+        return None
+    where = step_of_problem(look)
+    sections = SECTIONS[where]
+    about = keys_about(look.problem.message, desk.draft.spec, sections)
+    if "column of counts must be named" in look.problem.message:  # of which nothing is said yet
+        about = [("source", "count")]
+    return {
+        "message": desk.say(look.problem.message),
+        "step": where,
+        "title": TITLES[where],
+        "here": where == step,
+        "is_asked": is_asked(desk, look),
+        "field": about[0][1] if about and look.problem.stage in (COLUMNS, TABLE, KEPT, PLAN) else "",
+    }
+
+
+def _loss(look: Look) -> str | None:
+    """That the loss is large, if it is."""
+    from keepsum.releasing.statements import loss_concern
+
+    sentences = [] if look.plan is None else loss_concern(look.plan.guarantee, look.plan.records)
+    return sentences[0] if sentences else None
+
+
+# -- the noise --------------------------------------------------------------------------------------
+
+
+def levels_of(domain: Domain) -> list[tuple[str, ...]]:
+    """The totals that a focus may be on: the grand total, and those of each axis that another is nested in, or is."""
+    nested = [name for name in domain.axes if name in domain.within or name in domain.within.values()]
+    return [()] + [(name,) for name in nested] if nested else []
+
+
+def privacy_view(desk: Desk, look: Look) -> dict[str, Any]:
+    """The mechanism, its margins of error, and what is left of the budget."""
+    draft = desk.draft
+    if draft is None:
+        return {"levels": [], "kind": "laplace", "standing": None}
+    noise = draft.spec.mechanism
+    kind = "gaussian" if noise.kind == "gaussian" else "laplace-l2" if noise.norm == "l2" else "laplace"
+    from keepsum.specs.focus import focus_of
+
+    focus = focus_of(noise) or {}
+    levels = [] if look.table is None else levels_of(look.table.domain)
+    return {
+        "kind": kind,
+        "noise": noise,
+        "levels": [
+            {"place": k, "title": " × ".join(axes) or "the grand total", "weight": focus.get(axes or ("",), "")}
+            for k, axes in enumerate(levels)
+        ],
+        "person": None if look.plan is None else _person(look),
+        "accuracy": None if look.measured is None else desk.say(str(look.measured.accuracy)),
+        "typical": None if look.measured is None else look.measured.accuracy.typical,
+        "standing": None if desk.ledger is None else str(desk.ledger.standing(draft.spec.ledger.dataset)),
+        "cost": [] if look.ready is None or look.ready.assessment is None else look.ready.assessment.lines,
+        "is_records": bool(draft.spec.records.by),
+    }
+
+
+def _person(look: Look) -> str:
+    from keepsum.releasing.explain import person_statements
+
+    return "" if look.plan is None else person_statements(look.plan).headline()
+
+
+# -- preview and release ----------------------------------------------------------------------------
+
+
+def preview_view(desk: Desk, look: Look) -> dict[str, Any]:
+    """The plan in words, and the law of the noise."""
+    from markupsafe import Markup
+
+    from keepsum.releasing.explain import topics
+    from keepsum.report.figures import noise_figure
+    from keepsum.report.laws import noise_curves
+
+    if look.plan is None or look.measured is None:
+        return {"topics": [], "law": None}
+    curves = noise_curves(look.plan, look.measured.accuracy)
+    law = None
+    if curves:
+        drawn = noise_figure(curves, look.measured.accuracy.level)
+        law = {"wide": Markup(drawn.wide), "narrow": Markup(drawn.narrow), "caption": drawn.caption}  # noqa: S704 (by svg.py)
+    return {"topics": [(title, [desk.say(line) for line in lines]) for title, lines in topics(look.plan)], "law": law}
+
+
+def release_view(desk: Desk, look: Look) -> dict[str, Any]:
+    """What a curator must know before the release, and the release once there is one."""
+    from keepsum.releasing.explain import person_statements
+    from keepsum.releasing.plain_words import plain_words
+    from keepsum.specs.commands import command_of
+    from keepsum.specs.snippets import snippet_of
+    from keepsum.specs.writing import toml_of
+
+    draft, ready = desk.draft, look.ready
+    view: dict[str, Any] = {
+        "ready": ready,
+        "known": [],
+        "warnings": [],
+        "copies": [],
+        "result": None,
+        "problem_of_it": None,
+    }
+    if draft is not None:
+        copies = [
+            ("Shell", command_of(draft.spec)),
+            ("Python", snippet_of(draft.spec)),
+            ("keepsum.toml", toml_of(draft.spec)),
+        ]
+        view["copies"] = copies
+    if ready is not None:
+        prepared = ready.prepared
+        plan = prepared.plan
+        view["known"] = [
+            ("Published exactly", [plan.invariants.describe()]),
+            ("In plain words", plain_words(person_statements(plan), plan.invariants.height, len(plan.pinned))),
+            ("Accuracy", [str(prepared.accuracy)]),
+            ("Ledger", _ledger(ready.assessment)),
+        ]
+        view["warnings"] = [desk.say(sentence) for sentence in prepared.warnings]
+    job = desk.releasing
+    if job is not None and job.is_done and job.problem is not None:
+        view["problem_of_it"] = " ".join(filter(None, [desk.say(job.problem), job.note]))
+    if desk.finished is not None:
+        view["result"] = _result(desk)
+    return view
+
+
+def _ledger(assessment: Any) -> list[str]:
+    from keepsum.releasing.statements import ledger_words
+
+    return [ledger_words(None)] if assessment is None else assessment.lines
+
+
+def _result(desk: Desk) -> dict[str, Any]:
+    from keepsum.releasing.showing import certificate_topics
+
+    done = desk.finished
+    if done is None:
+        return {}
+    checks = () if done.verification is None else done.verification.checks
+    return {
+        "is_of_draft": done.version == desk.version,
+        "topics": certificate_topics(done.drawn.certificate),
+        "checks": checks,
+        "passed": done.verification is not None and done.verification.passed,
+        "files": [(name, f"{len(data):,} bytes") for name, data in done.files.items()],
+        "has_report": done.report is not None,
+        "is_taken": done.is_taken,
+        "note": done.note,
+        "released": done.drawn.certificate.released,
+    }

@@ -1,0 +1,367 @@
+"""The journey in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import keepsum as ks
+from keepsum.cli.terms import in_shell_terms
+from keepsum.desk.desk import Desk
+from keepsum.desk.guards import Guard
+from keepsum.desk.serving import listen, server_of
+from report.test_browser import CONTRASTS
+from support import HANG
+
+STEPS = ["Table", "Keep", "Privacy", "Preview", "Release"]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests of this file."""
+    from playwright.sync_api import sync_playwright  # here, because without chromium nothing needs it
+
+    with sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk(say=in_shell_terms)
+
+
+@pytest.fixture
+def link(desk: Desk) -> Iterator[Callable[[], str]]:
+    """New links to a page that is served meanwhile."""
+    listening = listen(0)
+    guard = Guard(listening.getsockname()[1])
+    server = server_of(desk, guard, print)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
+    thread.start()
+    yield guard.new_link
+    server.should_exit = True
+    thread.join(HANG)
+
+
+@pytest.fixture
+def show(need: Callable[[str], None], request: pytest.FixtureRequest, link: Callable[[], str]) -> Iterator[Any]:
+    """Open the page; whatever the console says, and whatever is asked of another host, fails the test."""
+    need("chromium")
+    running = request.getfixturevalue("chromium")
+    contexts, complaints, requests = [], [], []
+
+    def open_page(width: int = 1280, **options: Any) -> Any:
+        context = running.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(1000 * HANG)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: requests.append(asked.url))
+        page.goto(link())
+        page.wait_for_url("**/table")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    own = link().split("/?")[0]
+    assert [url for url in requests if not url.startswith((own, "data:", "blob:"))] == []
+
+
+def settled(page: Any) -> Any:
+    """The page once nothing is at work."""
+    page.wait_for_selector("#progress", state="detached")
+    return page
+
+
+def until(page: Any, holds: Callable[[], bool]) -> None:
+    """Wait for something; the page's policy lets nothing wait within it."""
+    while not holds():
+        page.wait_for_timeout(50)
+
+
+def go(page: Any, step: str) -> Any:
+    page.get_by_role("navigation", name="Steps").get_by_role("link", name=step).click()
+    page.wait_for_url(f"**/{step.lower()}*")
+    return settled(page)
+
+
+def downloaded(page: Any, folder: Path) -> Path:
+    with page.expect_download() as download:
+        page.locator("#download").click()
+    with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:
+        archive.extractall(folder)
+    return folder / "release"
+
+
+def on(page: Any) -> Any:
+    """The next step, by its button."""
+    address = page.locator("#next").get_attribute("href")
+    page.locator("#next").click()
+    page.wait_for_url(f"**{address}")
+    return settled(page)
+
+
+@pytest.mark.parametrize("example", ["children", "counties", "people"])
+def test_the_whole_journey(show, tmp_path, example):
+    page = show()
+    page.locator(f"#example-{example}").click()
+    page.wait_for_selector("#meaning")
+    if example == "counties":
+        page.get_by_role("button", name="Nest county within state").click()
+        page.wait_for_selector(".trouble", state="detached")
+    on(page)
+    assert page.locator(".kept").count() > 1
+    on(page)
+    assert page.locator("#typical").inner_text().startswith("±")
+    on(page)
+    assert page.locator("figure svg").first.is_visible()
+    on(page)
+    page.get_by_role("button", name="Release the table").click()
+    page.wait_for_selector("#download")
+    settled(page)
+    assert page.locator(".checks .failed").count() == 0
+    assert ks.verify(downloaded(page, tmp_path))
+    with page.context.expect_page() as report:
+        page.locator("#report").click()
+    report.value.wait_for_selector("#rows tr")
+    assert report.value.locator("#filter").is_visible()  # its own script runs, under its own policy
+
+
+def test_a_file_is_uploaded_and_a_tick_shows_at_once(show, desk):
+    page = show()
+    data = b"place,sex,n\n" + b"".join(b"%s,%s,%d\n" % (p, s, 9) for p in (b"a", b"b", b"c") for s in (b"f", b"m"))
+    page.locator("#file").set_input_files({"name": "my table.csv", "mimeType": "text/csv", "buffer": data})
+    page.wait_for_selector("#meaning")
+    assert page.locator("#count").input_value() == "n"
+    go(page, "Keep")
+    assert page.locator(".grid .kept").count() == 0
+    page.get_by_label("place", exact=False).first.check()
+    page.wait_for_selector(".grid .kept")
+    settled(page)
+    assert page.evaluate("document.activeElement.name") == "margin"  # the focus stays
+    page.reload()
+    assert page.locator("input[name=margin]").first.is_checked()
+    for _ in range(2):
+        page.locator(".pick").nth(_).click()
+    page.locator("#set-name").fill("corner")
+    page.get_by_role("button", name="Keep their total").click()
+    page.wait_for_selector(".sets")
+    assert desk.draft.spec.keep.subset[0].name == "corner"
+
+
+def test_pinned_cells_are_red_at_once(show):
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Keep")
+    assert page.locator("td.pinned").count() == 0
+    for cell in ("0", "1", "2"):
+        page.locator(f".pick[data-cell='{cell}']").click()
+    page.locator("#set-name").fill("three")
+    page.get_by_role("button", name="Keep their total").click()
+    page.wait_for_selector("td.pinned")
+    assert "pinned" in page.locator("td", has=page.locator(".pick[data-cell='3']")).get_attribute("class")
+
+
+def test_the_margin_moves_with_the_slider(show, desk):
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Privacy")
+    before = page.locator("#typical").inner_text()
+    page.locator("#slider").focus()
+    for _ in range(60):
+        page.keyboard.press("ArrowLeft")
+    until(page, lambda: page.locator("#typical").inner_text() != before)
+    assert float(page.locator("#epsilon").input_value()) < 1
+    epsilon = page.locator("#epsilon").input_value()
+    until(page, lambda: desk.draft.spec.mechanism.epsilon == epsilon)
+    settled(page)
+    assert page.evaluate("document.activeElement.id") == "slider"
+    page.reload()
+    assert page.locator("#epsilon").input_value() == epsilon
+    assert page.locator("#said").inner_text() == ""  # no change was made from an old version
+
+
+def test_a_wrong_epsilon_is_told_at_its_field(show):
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Privacy")
+    page.locator("#epsilon").fill("much")
+    page.locator("#epsilon").press("Enter")
+    page.wait_for_selector("#problem-epsilon")
+    assert page.locator("#epsilon").get_attribute("aria-describedby") == "problem-epsilon"
+    assert page.locator("#epsilon").input_value() == "much"
+    page.locator("#epsilon").fill("2")
+    page.locator("#epsilon").press("Enter")
+    page.wait_for_selector("#problem-epsilon", state="detached")
+
+
+def test_back_and_forth_loses_nothing(show, desk):
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Privacy")
+    page.get_by_label("Gaussian", exact=False).check()
+    page.wait_for_selector("#delta")
+    for step in [*reversed(STEPS), *STEPS]:
+        go(page, step)
+        page.reload()
+    page.go_back()
+    settled(page)
+    go(page, "Privacy")
+    assert page.locator("input[value=gaussian]").is_checked()
+    assert desk.draft.spec.mechanism.kind == "gaussian"
+
+
+def test_a_double_click_releases_once(show, desk, monkeypatch):
+    drawn = []
+    from keepsum.desk import desk as module
+
+    real = module.draw_charged
+    monkeypatch.setattr(module, "draw_charged", lambda *given: drawn.append(1) or real(*given))
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Release")
+    page.locator("#go").dblclick()
+    page.wait_for_selector("#download")
+    assert drawn == [1]
+
+
+def test_another_browser_has_nothing_without_a_link_of_its_own(show, link, request):
+    page = show()
+    page.locator("#example-children").click()
+    stranger = request.getfixturevalue("chromium").new_context()
+    for address in (page.url, page.url.replace("/table", "/?token=guess"), page.url.replace("/table", "/release.zip")):
+        answer = stranger.request.get(address)
+        assert (answer.status, answer.text()) == (403, "")
+    other = stranger.new_page()
+    assert other.goto(link()).status == 200
+    stranger.close()
+
+
+def test_a_form_of_another_site_does_nothing(show, desk, request):
+    page = show()
+    base = page.url.removesuffix("/table")
+    csrf = page.evaluate("document.body.dataset.csrf")
+    evil = page.context.new_page()
+    evil.route("http://evil.example/", lambda route: route.fulfill(body="<p>hello", content_type="text/html"))
+    evil.goto("http://evil.example/")
+    evil.set_content(
+        f'<form method="post" action="{base}/example"><input name="csrf" value="{csrf}">'
+        f'<input name="name" value="children"></form>'
+    )
+    with evil.expect_response(f"{base}/example") as answer:
+        evil.evaluate("document.forms[0].submit()")
+    assert answer.value.status == 403
+    assert desk.draft is None
+    evil.close()
+
+
+def test_hostile_categories_are_shown_as_text(show):
+    page = show()
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    rows = "".join(f'"{a}",{b},9\n' for a in (evil, "plain") for b in "pq")
+    data = f"what,b,n\n{rows}".encode()
+    page.locator("#file").set_input_files({"name": "<b>x</b>.csv", "mimeType": "text/csv", "buffer": data})
+    page.wait_for_selector("#meaning")
+    go(page, "Keep")
+    assert page.locator("tbody bdi", has_text=evil).count() == 1
+    assert page.locator("img").count() == 0
+
+
+def test_quick_changes_all_count(show, desk):
+    page = show()
+    page.locator("#example-counties").click()
+    page.locator(".fixes button").first.click()
+    page.wait_for_selector(".trouble", state="detached")
+    go(page, "Keep")
+    page.evaluate("for (const box of document.querySelectorAll('input[name=margin]')) if (!box.checked) box.click()")
+    until(page, lambda: len(desk.draft.spec.keep.margins) == page.locator("input[name=margin]").count() > 3)
+    assert page.locator("#said").inner_text() == ""
+
+
+# -- everybody can use it ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_step_is_legible_and_fits_a_telephone(show, scheme):
+    page = show(360, color_scheme=scheme)
+    page.locator("#example-counties").click()
+    page.wait_for_selector(".trouble")
+    for k, step in enumerate(["Table", *STEPS]):
+        if k == 1:
+            page.locator(".fixes button").first.click()
+            page.wait_for_selector(".trouble", state="detached")
+        go(page, step)
+        low = [(round(ratio, 2), kind, text[:40]) for ratio, kind, text in page.evaluate(CONTRASTS) if ratio < 4.5]
+        assert low == [], step
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, step
+    page.locator("#go").click()
+    page.wait_for_selector("#download")
+    settled(page)
+    assert [kind for ratio, kind, _ in page.evaluate(CONTRASTS) if ratio < 4.5] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_every_field_has_a_name(show):
+    page = show()
+    page.locator("#example-counties").click()
+    page.locator(".fixes button").first.click()
+    page.wait_for_selector(".trouble", state="detached")
+    for step in STEPS:
+        go(page, step)
+        nameless = page.evaluate("""() => [...document.querySelectorAll(
+            'input:not([type=hidden]), select, textarea, button')].filter(e => !e.closest('[hidden]') &&
+            !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim())
+            .map(e => e.outerHTML)""")
+        assert nameless == []
+        assert page.locator("h1").count() == 1
+        assert page.locator("[aria-current=step]").count() == 1
+
+
+def test_the_keyboard_alone_is_enough(show):
+    """From the example to the release, by Tab, Space and Enter."""
+    page = show()
+
+    def tab_to(wanted: str) -> None:
+        for _ in range(200):
+            page.keyboard.press("Tab")
+            if page.evaluate(f"document.activeElement.matches({wanted!r})"):
+                assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+                return
+        pytest.fail(f"{wanted} is not reached by Tab")
+
+    tab_to("#example-children")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#meaning")
+    for step in STEPS[1:]:
+        tab_to("#next")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/{step.lower()}")
+        settled(page)
+        if step == "Keep":
+            tab_to("#total")
+            page.keyboard.press("Space")
+            until(page, lambda: page.locator(".steps .here small").inner_text() == "9 totals")
+            settled(page)
+    tab_to("#go")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#download")
+
+
+def test_an_upload_that_is_too_large_is_told(show, monkeypatch, desk):
+    page = show()
+    page.evaluate("window.fetch = async () => new Response(JSON.stringify({problem: 'too large'}), {status: 413})")
+    page.locator("#file").set_input_files({"name": "a.csv", "mimeType": "text/csv", "buffer": b"a,n\n"})
+    page.wait_for_selector("#said .trouble")
+    assert desk.draft is None
