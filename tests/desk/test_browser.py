@@ -193,6 +193,24 @@ def test_the_margin_moves_with_the_slider(show, desk):
     assert page.locator("#said").inner_text() == ""  # no change was made from an old version
 
 
+def test_the_place_on_the_curve_is_marked(show):
+    page = show()
+    page.locator("#example-people").click()
+    go(page, "Privacy")
+    page.wait_for_selector("#curve svg")
+
+    def mark() -> tuple[float, float]:
+        dot = page.locator("#curve .live circle")
+        return float(dot.get_attribute("cx")), float(dot.get_attribute("cy"))
+
+    at_one = page.locator("#curve svg > circle").nth(6)  # 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1
+    assert mark() == pytest.approx((float(at_one.get_attribute("cx")), float(at_one.get_attribute("cy"))), abs=0.2)
+    page.locator("#epsilon").fill("0.1")
+    tenth = page.locator("#curve svg > circle").nth(3)
+    until(page, lambda: mark()[1] == pytest.approx(float(tenth.get_attribute("cy")), abs=0.2))
+    assert mark()[0] == pytest.approx(float(tenth.get_attribute("cx")), abs=0.2)
+
+
 def test_a_wrong_epsilon_is_told_at_its_field(show):
     page = show()
     page.locator("#example-children").click()

@@ -49,6 +49,15 @@ SPECS = {
         postprocess=Postprocess(nonnegative=True, norm="l2"),
         output=Output(path="released.csv", accept_delta="0.001"),
     ),
+    "gaussian focus": Spec(
+        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        axes=Axes(within={"county": "state"}),
+        keep=Keep(total=True),
+        mechanism=Noise(
+            kind="gaussian", epsilon="0.5", delta="1e-6", focus={"state": "1", "state,county": "2"}, cell_share="3"
+        ),
+        output=Output(path="released.csv"),
+    ),
     "records": Spec(
         source=Source(data="people.csv"),
         records=Records(by=["sex", "age"], bins={"age": ["0", "18", "65", ""]}, unit="id", max_rows_per_unit=2),

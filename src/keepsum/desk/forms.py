@@ -183,17 +183,24 @@ def noise(spec: Spec, form: Form, levels: Sequence[tuple[str, ...]]) -> Spec:
         if weight and weight != "0":
             focus[listed(axes) if axes else ""] = weight
     is_gaussian = kind == "gaussian"
+    if kind == "laplace-l2":
+        focus = {}
     mechanism = Noise(
         kind="gaussian" if is_gaussian else "laplace",
         epsilon=epsilon,
         delta=(one(form, "delta") or "1e-6") if is_gaussian else None,
         norm="l2" if kind == "laplace-l2" else None,
         per_person=person or None,
-        focus=focus or None if kind == "laplace" else None,
-        cell_share=(one(form, "cell_share") or None) if person and focus and kind == "laplace" else None,
+        focus=focus or None,
+        cell_share=_share(one(form, "cell_share")) if focus and (person or is_gaussian) else None,
     )
     output = spec.output if mechanism == spec.mechanism else replace(spec.output, accept_delta=None)
     nonnegative = "nonnegative" in form or None
     return replace(
         spec, mechanism=mechanism, output=output, postprocess=replace(spec.postprocess, nonnegative=nonnegative)
     )
+
+
+def _share(text: str) -> str | None:
+    """The share of cells; that of which nothing is said is 1."""
+    return None if text in ("", "1") else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from importlib.resources import files
 from urllib.parse import unquote
 
@@ -88,9 +87,10 @@ async def _body(request: Request, limit: int) -> bytes | None:
 
 
 def _add_live_parts(app: FastAPI, pages: Pages) -> None:
+    from keepsum.desk.curves import curve_svg
     from keepsum.desk.margins import Margins
 
-    margins, lock = Margins(), threading.Lock()
+    margins = Margins()
 
     def progress() -> Response:
         job = pages.desk.progress
@@ -102,11 +102,16 @@ def _add_live_parts(app: FastAPI, pages: Pages) -> None:
         look, draft = pages.desk.peek(), pages.desk.draft
         if draft is None:
             return JSONResponse({})
-        with lock:
-            try:
-                return JSONResponse(margins.at(look, draft.spec.mechanism, epsilon))
-            except KeepsumError as error:
-                return JSONResponse({"problem": pages.desk.say(str(error))})
+        try:
+            return JSONResponse(margins.at(look, draft.spec.mechanism, epsilon))
+        except KeepsumError as error:
+            return JSONResponse({"problem": pages.desk.say(str(error))})
+
+    def curve() -> Response:
+        look, draft = pages.desk.peek(), pages.desk.draft
+        points = [] if draft is None or look.measured is None else margins.curve(look, draft.spec.mechanism)
+        return Response(curve_svg(points) if points else "", media_type="text/plain")
 
     app.get("/progress")(progress)
     app.get("/margin")(margin)
+    app.get("/curve")(curve)

@@ -19,7 +19,7 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the journey: ``state`` is done, open or waiting; ``words`` say what is there or missing."""
+    """A step of the journey: ``state`` is done, open, stuck or waiting; ``words`` say what is there or missing."""
 
     name: str
     number: int
@@ -36,7 +36,7 @@ def steps_of(desk: Desk, look: Look) -> list[Step]:
     for number, (name, title) in enumerate(TITLES.items(), 1):
         state, words = found[name]
         if name == problem and draft is not None and not is_asked(desk, look):
-            state, words = "open", "something to settle"
+            state, words = "stuck", "something to settle"
         steps.append(Step(name, number, title, state, words))
     return steps
 

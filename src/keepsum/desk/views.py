@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from keepsum.desk.deriving import COLUMNS, KEPT, PLAN, TABLE, Look
 from keepsum.desk.desk import Desk
 from keepsum.desk.fixes import fixes_for
+from keepsum.desk.grids import kept_axes
 from keepsum.desk.steps import SECTIONS, TITLES, is_asked, step_of_problem, steps_of
+from keepsum.desk.table_views import margins_of
 from keepsum.specs.places import keys_about
 
 if TYPE_CHECKING:
@@ -82,29 +85,44 @@ def _loss(look: Look) -> str | None:
 
 
 def levels_of(domain: Domain) -> list[tuple[str, ...]]:
-    """The totals that a focus may be on: the grand total, and those of each axis that another is nested in, or is."""
-    nested = [name for name in domain.axes if name in domain.within or name in domain.within.values()]
-    return [()] + [(name,) for name in nested] if nested else []
+    """The totals that a focus may be on: the grand total, and those of any margin that the step Keep offers."""
+    return [(), *margins_of(domain)]
+
+
+def _levels(look: Look, focus: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """What the page offers of them: what is not kept anyway, and what has a weight, whatever it is."""
+    if look.table is None:
+        return []
+    domain, kept = look.table.domain, kept_axes(look.kept)
+    return [
+        {
+            "place": k,
+            "title": " × ".join(axes) or "the grand total",
+            "weight": focus.get(axes, ""),
+            "ways": len(axes),
+        }
+        for k, axes in enumerate(levels_of(domain))
+        if axes in focus or not any(frozenset(domain.closure(axes)) <= margin for margin in kept)
+    ]
 
 
 def privacy_view(desk: Desk, look: Look) -> dict[str, Any]:
     """The mechanism, its margins of error, and what is left of the budget."""
     draft = desk.draft
     if draft is None:
-        return {"levels": [], "kind": "laplace", "standing": None}
+        return {"levels": [], "more_levels": [], "is_shared": True, "kind": "laplace", "standing": None}
     noise = draft.spec.mechanism
     kind = "gaussian" if noise.kind == "gaussian" else "laplace-l2" if noise.norm == "l2" else "laplace"
     from keepsum.specs.focus import focus_of
 
     focus = focus_of(noise) or {}
-    levels = [] if look.table is None else levels_of(look.table.domain)
+    levels = _levels(look, focus)
     return {
         "kind": kind,
         "noise": noise,
-        "levels": [
-            {"place": k, "title": " × ".join(axes) or "the grand total", "weight": focus.get(axes or ("",), "")}
-            for k, axes in enumerate(levels)
-        ],
+        "levels": [level for level in levels if level["ways"] < 2 or level["weight"]],
+        "more_levels": [level for level in levels if level["ways"] > 1 and not level["weight"]],
+        "is_shared": bool(noise.per_person) or kind == "gaussian",
         "person": None if look.plan is None else _person(look),
         "accuracy": None if look.measured is None else desk.say(str(look.measured.accuracy)),
         "typical": None if look.measured is None else look.measured.accuracy.typical,

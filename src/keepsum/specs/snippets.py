@@ -93,8 +93,9 @@ def _noise(noise: Noise) -> str:
         options[name] = getattr(noise, name)
     if noise.kind == "gaussian":
         options.pop("norm")
-    options["shares" if person else "focus"] = focus_of(noise)
-    if person and noise.focus:
+    is_shared = person or (noise.kind == "gaussian" and noise.rho is None)
+    options["shares" if is_shared else "focus"] = focus_of(noise)
+    if is_shared and noise.focus:
         options["cell_share"] = noise.cell_share
     return _call(f"{kind}.per_person" if person else kind, [], _said(options))
 

@@ -101,9 +101,40 @@
       const found = JSON.parse(answer.text);
       if (!document.contains(place)) return;
       place.classList.remove("old");
+      mark(epsilon, found.typical);
       $("typical").textContent = found.typical === undefined ? "–" : `±${found.typical.toLocaleString("en")}`;
       $("person").textContent = found.problem || (found.person ? `one person: ${found.person}${found.little ? ", little protection" : ""}` : "");
     }, 150);
+  };
+  let drawn = "", drawing = null;
+  const mark = (epsilon, margin) => {  // the place of an epsilon on the curve, and that of its margin if it is known
+    const svg = document.querySelector("#curve svg"), value = Number(epsilon);
+    if (!svg || !(value > 0)) return;
+    const { left, right, top, bottom, low, high } = Object.fromEntries(Object.entries(svg.dataset).map(([key, text]) => [key, Number(text)]));
+    const within = (share) => Math.min(1, Math.max(0, share));
+    const x = left + (right - left) * within((Math.log10(value) + 2) / 3);
+    const y = bottom - (bottom - top) * within((Math.log10(Math.max(margin ?? 0, 10 ** low)) - low) / (high - low));
+    svg.querySelector(".live path").setAttribute("d", `M${x} ${bottom}V${margin === undefined ? top : y}`);
+    svg.querySelector(".live circle").setAttribute("cx", margin === undefined ? -9 : x);
+    svg.querySelector(".live circle").setAttribute("cy", margin === undefined ? -9 : y);
+  };
+  const draw = (place, text) => {
+    place.hidden = !text;
+    if (!text) return;
+    place.replaceChildren(document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true));
+    const margin = Number($("typical").textContent.replace(/[±,]/g, ""));
+    mark($("epsilon").value, Number.isNaN(margin) ? undefined : margin);
+  };
+  const curve = async () => {  // the last one stays until there is another
+    const place = $("curve");
+    if (drawing) drawing.abort();
+    if (!place) return;
+    drawing = new AbortController();
+    draw(place, drawn);
+    const answer = await fetched(`${base}/curve`, { signal: drawing.signal });
+    if (!answer || !document.contains(place)) return;
+    drawn = answer.text;
+    draw(place, drawn);
   };
   const rounded = (value) => String(Number(value.toPrecision(2)));
   const dial = () => {
@@ -112,8 +143,9 @@
     slider.hidden = false;
     const place = () => { const value = Number(number.value); if (value > 0) slider.value = Math.round(100 * Math.log10(value)); };
     place();
-    slider.addEventListener("input", (event) => { event.stopPropagation(); number.value = rounded(10 ** (slider.value / 100)); ask(number.value); });
-    number.addEventListener("input", () => { place(); ask(number.value); });
+    slider.addEventListener("input", (event) => { event.stopPropagation(); number.value = rounded(10 ** (slider.value / 100)); mark(number.value); ask(number.value); });
+    number.addEventListener("input", () => { place(); mark(number.value); ask(number.value); });
+    curve();
   };
 
   // -- cells into a set ---------------------------------------------------------------------------------------------
