@@ -2,115 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import shutil
-import threading
-import zipfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import keepsum as ks
-from keepsum.cli.terms import in_shell_terms
-from keepsum.desk.desk import Desk
-from keepsum.desk.guards import Guard
-from keepsum.desk.serving import listen, server_of
+from desk.driving import STEPS, downloaded, go, on, settled, until
 from report.test_browser import CONTRASTS
-from support import HANG
-
-STEPS = ["Table", "Keep", "Privacy", "Preview", "Release"]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    """One browser for all tests of this file."""
-    from playwright.sync_api import sync_playwright  # here, because without chromium nothing needs it
-
-    with sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield running
-        running.close()
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk(say=in_shell_terms)
-
-
-@pytest.fixture
-def link(desk: Desk) -> Iterator[Callable[[], str]]:
-    """New links to a page that is served meanwhile."""
-    listening = listen(0)
-    guard = Guard(listening.getsockname()[1])
-    server = server_of(desk, guard, print)
-    thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
-    thread.start()
-    yield guard.new_link
-    server.should_exit = True
-    thread.join(HANG)
-
-
-@pytest.fixture
-def show(need: Callable[[str], None], request: pytest.FixtureRequest, link: Callable[[], str]) -> Iterator[Any]:
-    """Open the page; whatever the console says, and whatever is asked of another host, fails the test."""
-    need("chromium")
-    running = request.getfixturevalue("chromium")
-    contexts, complaints, requests = [], [], []
-
-    def open_page(width: int = 1280, **options: Any) -> Any:
-        context = running.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(1000 * HANG)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda asked: requests.append(asked.url))
-        page.goto(link())
-        page.wait_for_url("**/table")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    own = link().split("/?")[0]
-    assert [url for url in requests if not url.startswith((own, "data:", "blob:"))] == []
-
-
-def settled(page: Any) -> Any:
-    """The page once nothing is at work."""
-    page.wait_for_selector("#progress", state="detached")
-    return page
-
-
-def until(page: Any, holds: Callable[[], bool]) -> None:
-    """Wait for something; the page's policy lets nothing wait within it."""
-    while not holds():
-        page.wait_for_timeout(50)
-
-
-def go(page: Any, step: str) -> Any:
-    page.get_by_role("navigation", name="Steps").get_by_role("link", name=step).click()
-    page.wait_for_url(f"**/{step.lower()}*")
-    return settled(page)
-
-
-def downloaded(page: Any, folder: Path) -> Path:
-    with page.expect_download() as download:
-        page.locator("#download").click()
-    with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:
-        archive.extractall(folder)
-    return folder / "release"
-
-
-def on(page: Any) -> Any:
-    """The next step, by its button."""
-    address = page.locator("#next").get_attribute("href")
-    page.locator("#next").click()
-    page.wait_for_url(f"**{address}")
-    return settled(page)
 
 
 @pytest.mark.parametrize("example", ["children", "counties", "people"])

@@ -23,13 +23,18 @@ VIEWS: dict[str, Callable[[Desk, Look], dict[str, Any]]] = {
     "preview": views.preview_view,
     "release": views.release_view,
 }
+TOO_LARGE = (
+    "A file must have at most {limit:,} bytes to be opened in the page, and this one has more. Use the shell: keepsum "
+    "release."
+)
 
 
 class Pages:
     """The pages of a desk."""
 
-    def __init__(self, desk: Desk, guard: Guard) -> None:
+    def __init__(self, desk: Desk, guard: Guard, limit: int) -> None:
         self.desk, self.guard = desk, guard
+        self.limit = limit  # bytes of an upload
         self.message: str | None = None  # what the next page says, such as why a form was refused
         self._environment = Environment(
             loader=PackageLoader("keepsum.desk"),
@@ -46,6 +51,7 @@ class Pages:
         message, self.message = self.message, None
         context = views.common(self.desk, step, look, message) | VIEWS[step](self.desk, look)
         context |= {"base": self.guard.base, "csrf": self.guard.csrf, "grid": self._grid(step, look, page)}
+        context |= {"limit": self.limit, "too_large": TOO_LARGE.format(limit=self.limit)}
         return HTMLResponse(self._environment.get_template(f"{step}.html.j2").render(context))
 
     def to(self, step: str) -> RedirectResponse:

@@ -11,17 +11,13 @@ from fastapi.responses import JSONResponse, Response
 
 from keepsum.desk.desk import Desk
 from keepsum.desk.guards import App, Guard, Guarded
-from keepsum.desk.pages import UPTO, Pages
+from keepsum.desk.pages import TOO_LARGE, UPTO, Pages
 from keepsum.desk.posting import Posting
 from keepsum.desk.taking import Taking
 from keepsum.errors import KeepsumError
 from keepsum.sources.uploads import Upload
 
 LIMIT = 10**9  # bytes of an upload
-TOO_LARGE = (
-    "A file must have at most {limit:,} bytes to be opened in the page, and this one has more. Use the shell: keepsum "
-    "release."
-)
 EMPTY = "The file must not be empty, and this one is. Choose another."
 STATIC = {"desk.css": "text/css", "desk.js": "text/javascript"}
 LONGEST_NAME = 200
@@ -30,7 +26,7 @@ LONGEST_NAME = 200
 def make_app(desk: Desk, guard: Guard, limit: int = LIMIT) -> App:
     """The application, behind its guard."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    pages = Pages(desk, guard)
+    pages = Pages(desk, guard, limit)
     _add_pages(app, pages)
     Posting(pages).add_to(app)
     Taking(pages).add_to(app)

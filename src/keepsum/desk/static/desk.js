@@ -74,6 +74,8 @@
 
   // -- uploads ------------------------------------------------------------------------------------------------------
   const upload = async (file) => {
+    const { limit, tooLarge } = $("file").dataset;  // a browser that is still sending may not see the answer
+    if (file.size > Number(limit)) { say(tooLarge); return; }
     $("upload").hidden = false;
     say("");
     const answer = await fetched(`${base}/upload`, {
