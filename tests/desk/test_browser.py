@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import keepsum as ks
@@ -239,8 +241,16 @@ def test_every_field_has_a_name(show):
             !(e.labels && e.labels.length) && !e.getAttribute('aria-label') && !e.textContent.trim())
             .map(e => e.outerHTML)""")
         assert nameless == []
-        assert page.locator("h1").count() == 1
+        levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(e => Number(e.tagName[1]))")
+        assert levels.count(1) == 1
+        assert levels[0] == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels)), (step, levels)
         assert page.locator("[aria-current=step]").count() == 1
+        assert page.locator("#said[role=status][aria-live=polite]").count() == 1
+        assert page.evaluate("document.querySelectorAll('[tabindex]:not([tabindex=\"0\"]):not(main)').length") == 0
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+        assert len(ids) == len(set(ids))
+        assert page.locator("svg:not([role=img]), svg[role=img]:not(:has(title))").count() == 0
 
 
 def test_the_keyboard_alone_is_enough(show):
