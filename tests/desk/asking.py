@@ -35,6 +35,7 @@ class Browser:
     cookie: str = ""
     host: str = f"127.0.0.1:{PORT}"
     extra: dict[str, str] = field(default_factory=dict)
+    leaves: bool = False  # once it has asked
 
     def ask(self, method: str, path: str, body: bytes | list[bytes] = b"", **headers: str) -> Answer:
         """One request; a list of bodies is sent in pieces."""
@@ -53,6 +54,8 @@ class Browser:
 
         async def receive() -> dict[str, Any]:
             self.received += 1
+            if not pieces and not self.leaves:
+                await asyncio.Event().wait()  # until the answer is complete
             if not pieces:
                 return {"type": "http.disconnect"}
             piece = pieces.pop(0)

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -134,19 +133,3 @@ def test_no_browser_takes_the_terminal(monkeypatch):
     monkeypatch.setattr(opening.webbrowser, "open", lambda _: pytest.fail("opened"))
     with opening.opened("http://127.0.0.1:1/x/?token=secret") as file:
         assert file is None
-
-
-def test_the_first_interrupt_does_not_lose_a_release():
-    from keepsum.desk.serving import NOT_TAKEN, _signals
-
-    server, said = SimpleNamespace(should_exit=False), []
-    for taken, interrupts in ((True, 1), (False, 2)):
-        server.should_exit = False
-        desk = SimpleNamespace(finished=SimpleNamespace(is_taken=taken))
-        with _signals(server, desk, said.append):
-            for k in range(interrupts):
-                assert not server.should_exit
-                signal.raise_signal(signal.SIGINT)
-                assert len(said) == (0 if taken else 1), k
-        assert server.should_exit
-    assert said == [NOT_TAKEN]

@@ -168,6 +168,7 @@ class Stages:
                 continue
             job.doing(DOING[stage])
             value = self._made(stage, draft, look.made, job)
+            job.check()  # what was stopped must not take the place of what was made meanwhile
             with self._lock:
                 self._last[stage] = keys[stage], value
 

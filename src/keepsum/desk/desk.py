@@ -6,18 +6,19 @@ A version is released once, however often the button is pressed.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import msgspec
 
 from keepsum.desk.deriving import COLUMNS, READY, Draft, Look, Problem, Stages
-from keepsum.desk.finished import Finished, finish
+from keepsum.desk.finished import Drawing, Finished
 from keepsum.desk.jobs import Job, Worker
+from keepsum.desk.scenes import Scene
 from keepsum.errors import InputError
-from keepsum.facade.charging import draw_charged, ledger_of
+from keepsum.facade.charging import ledger_of
 from keepsum.sources.uploads import Upload
 from keepsum.specs.spec import Charged, Noise, Output, Source, Spec
 
@@ -27,7 +28,6 @@ STALE = (
     "This page was out of date, because the draft was changed elsewhere, so nothing was changed now. This is the draft "
     "as it is: please try again."
 )
-STAYS_CHARGED = "It was charged to the ledger before that, and stays charged."
 
 
 class StaleError(InputError):
@@ -145,29 +145,41 @@ class Desk:
         state = self._state
         state.draft, state.version = draft, state.version + 1
         for job in state.deriving.values():
-            job.stop()
+            self._worker.stop(job)
 
     # -- what follows from it -----------------------------------------------------------------------
 
-    def look(self, upto: str, patience: float = PATIENCE) -> Look:
-        """What is known of the draft up to a stage, after a short wait; the rest is made in the background."""
-        with self._lock:
-            draft, version = self._state.draft, self._state.version
-            if draft is None:
-                return Look()
-            look, complete = self._stages.look(draft, upto)
-            if complete or version in self._state.given_up:
-                return look
-            job = self._job(draft, version, upto)
-        ended = job.wait(patience)
-        look, complete = self._stages.look(draft, upto)
-        if not ended:
-            return Look(look.made, look.problem, job)
-        if job.problem is not None:
-            return Look(look.made, Problem(upto, job.problem))
-        if not complete and version != self.version:  # another tab has changed the draft meanwhile
-            return self.look(upto, patience)
-        return look
+    def scene(self, upto: str, patience: float | None = None) -> Scene:
+        """The draft and what is known of it up to a stage, after a short wait; the rest is made in the background."""
+        while True:
+            with self._lock:
+                draft, version = self._state.draft, self._state.version
+                job = None if draft is None else self._wanted(draft, version, upto)
+            ended = job is None or job.wait(PATIENCE if patience is None else patience)
+            with self._lock:
+                state = self._state
+                if version != state.version:  # another tab has changed the draft meanwhile
+                    continue
+                look, whole = Look(), Look()
+                if draft is not None:
+                    look, whole = self._stages.look(draft, upto)[0], self._stages.look(draft, READY)[0]
+                if job is not None and not ended:
+                    look = Look(look.made, look.problem, job)
+                elif job is not None and job.problem is not None:
+                    look = Look(look.made, Problem(upto, job.problem))
+                return Scene(
+                    draft, version, look, whole, state.finished, state.releasing, self.progress, self.is_given_up,
+                    self.ledger, self.say,
+                )  # fmt: skip
+
+    def look(self, upto: str, patience: float | None = None) -> Look:
+        """What is known of the draft up to a stage."""
+        return self.scene(upto, patience).look
+
+    def _wanted(self, draft: Draft, version: int, upto: str) -> Job | None:
+        """The work on what is missing of a draft; None if nothing is, or if it was stopped."""
+        complete = self._stages.look(draft, upto)[1]
+        return None if complete or version in self._state.given_up else self._job(draft, version, upto)
 
     def _job(self, draft: Draft, version: int, upto: str) -> Job:
         """The work on a draft up to a stage: several who ask for the same share it."""
@@ -188,7 +200,7 @@ class Desk:
         with self._lock:
             running = [job for job in self._state.deriving.values() if not job.is_done]
             for job in running:
-                job.stop()
+                self._worker.stop(job)
             if running:
                 self._state.given_up.add(self._state.version)
 
@@ -217,43 +229,33 @@ class Desk:
             state = self._state
             if state.releasing is not None and not state.releasing.is_done:
                 return
-            if state.finished is not None and state.finished.version == version:
+            done = state.finished
+            if done is not None and done.version == version:
+                if not done.is_whole:  # it is drawn, but something is still to be made of it
+                    state.releasing = self._worker.start(Job(done.complete, stoppable=False))
                 return
             draft = self._current(version)
             ready = self._stages.look(draft, READY)[0].ready
             if ready is None:
                 raise InputError("The draft must be complete before it is released. Go to the step that has a mark.")
-
-            def work(job: Job) -> None:
-                job.doing("drawing the noise")
-                before = 0 if self.ledger is None else self.ledger.head[0]
-                try:
-                    drawn = draw_charged(ready.prepared, self.ledger, draft.spec.ledger.dataset, None, _threads())
-                except BaseException:
-                    charged = self.ledger is not None and self.ledger.head[0] > before
-                    job.note = STAYS_CHARGED if charged else None
-                    raise
-                finally:
-                    if self.ledger is not None:
-                        self._stages.forget(READY)  # what is left of the budget has changed
-                finish(drawn, ready.prepared, draft.spec, version, job, self._keep)
-
-            state.releasing = self._worker.start(Job(work, stoppable=False))
+            forget = partial(self._stages.forget, READY)  # what is left of the budget has changed
+            drawing = Drawing(ready.prepared, draft.spec, version, self.ledger, self._keep, forget)
+            state.releasing = self._worker.start(Job(drawing.run, stoppable=False))
 
     def _keep(self, finished: Finished) -> None:
         with self._lock:
             self._state.finished = finished
 
-    def close(self) -> bool:
-        """Wait for a release that is being made; whether there is one that nobody has taken away."""
+    @property
+    def is_releasing(self) -> bool:
+        """Whether a release is being made at this moment."""
+        return self._state.releasing is not None and not self._state.releasing.is_done
+
+    def close(self) -> None:
+        """Stop the work in the background, but wait for a release that is being made."""
         self._worker.finish()
-        return self.finished is not None and not self.finished.is_taken
 
 
 def _complete(spec: Spec, charged: Charged) -> Spec:
     output = spec.output if spec.output.path is not None else Output(path="released.csv")
     return msgspec.structs.replace(spec, ledger=charged, output=output)
-
-
-def _threads() -> int:
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

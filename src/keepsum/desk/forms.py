@@ -26,6 +26,15 @@ def one(form: Form, name: str, default: str = "") -> str:
     return values[-1].strip()
 
 
+def small_number(text: str) -> int:
+    """A whole number below 10**9; -1 if the text is none.
+
+    >>> small_number("12"), small_number(""), small_number("9" * 5000)
+    (12, -1, -1)
+    """
+    return int(text) if text.isdecimal() and len(text) < 10 else -1
+
+
 # -- the table --------------------------------------------------------------------------------------
 
 
@@ -83,7 +92,7 @@ def _of_records(spec: Spec, form: Form, roles: Mapping[str, str]) -> Spec:
 def _whole(text: str, what: str) -> int | None:
     if not text:
         return None
-    if not text.isdecimal() or len(text) > 9:
+    if small_number(text) < 0:
         raise InputError(f"{what} must be a whole number such as 3, got {text[:20]!r}.")
     return int(text)
 
@@ -137,8 +146,8 @@ def totals(spec: Spec, form: Form, axes: Sequence[str]) -> Spec:
     """The margins to keep: each value of the field is the places of its axes, with commas between them."""
     margins: list[str | list[str]] = []
     for value in form.get("margin") or []:
-        places = [int(place) for place in re.findall(r"\d+", value)]
-        if any(place >= len(axes) for place in places) or not places:
+        places = [small_number(place) for place in value.split(",")]
+        if not all(0 <= place < len(axes) for place in places):
             raise InputError("A total must be of axes of this table. Load the page again.")
         margins.append([axes[place] for place in places])
     keep = replace(spec.keep, margins=margins or None, total="total" in form or None)
@@ -160,7 +169,7 @@ def add_set(spec: Spec, form: Form, domain: Domain) -> Spec:
 
 def drop_set(spec: Spec, form: Form) -> Spec:
     """One kept total of a set of cells less."""
-    number = int(re.sub(r"\D", "", one(form, "number")) or -1)
+    number = small_number(one(form, "number"))
     left = [subset for k, subset in enumerate(spec.keep.subset or []) if k != number]
     return replace(spec, keep=replace(spec.keep, subset=left or None), output=replace(spec.output, accept_pinned=None))
 

@@ -73,18 +73,16 @@ class Shown:
         if self.pinned is not None:
             known.pinned.update(np.intersect1d(cells, self.pinned).tolist())
         if self.bounds is not None:
-            here = np.flatnonzero(np.isin(self.bounds.cells, cells))
-            for k in here.tolist():
-                known.bounded[int(self.bounds.cells[k])] = int(self.bounds.low[k]), int(self.bounds.high[k])
+            known.bounded.update(np.intersect1d(cells, self.bounds.cells).tolist())
         return known
 
 
 @dataclass
 class _Known:
-    """Cells of a page that the kept totals determine, and those that they bound, with the bounds."""
+    """Cells of a page that the kept totals determine, and those that they bound; the bounds are confidential."""
 
     pinned: set[int] = field(default_factory=set)
-    bounded: dict[int, tuple[int, int]] = field(default_factory=dict)
+    bounded: set[int] = field(default_factory=set)
 
 
 def kept_axes(kept: Invariants | None) -> list[frozenset[str]]:
@@ -165,9 +163,8 @@ def _cell(domain: Domain, cell: int, shown: Shown, known: _Known) -> GridCell:
         marks.append("pinned")
         text, title = text or "exact", "determined by the kept totals: published without noise"
     elif cell in known.bounded:
-        low, high = known.bounded[cell]
         marks.append("bounded")
-        text, title = text or f"{low:,}–{high:,}", f"the kept totals alone show that it is from {low:,} to {high:,}"
+        text, title = text or "±", "bounded by the kept totals"
     elif shown.values is None:
         marks.append("blank")
         text = "±"

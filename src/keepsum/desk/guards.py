@@ -12,7 +12,6 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
 
@@ -23,7 +22,8 @@ App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 CSRF_FIELD, CSRF_HEADER = "csrf", b"x-keepsum-csrf"
 FORM = b"application/x-www-form-urlencoded"
-MOST_FORM_BYTES = 2**24  # of a form; a file is sent by itself, and counted where it is received
+UPLOAD = "/upload"  # a file, which is counted where it is received; everything else is a form
+MOST_FORM_BYTES = 2**24  # of a form
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -52,7 +52,7 @@ class Guard:
         self.csrf = secrets.token_urlsafe(32)
         self._session = secrets.token_urlsafe(32)
         self._links: set[str] = set()
-        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self.host = f"127.0.0.1:{port}"  # as in the link; another program may be what localhost leads to
 
     @property
     def base(self) -> str:
@@ -68,7 +68,7 @@ class Guard:
         """A link that opens the page once; whoever has opened it needs no other in that browser."""
         token = secrets.token_urlsafe(32)
         self._links.add(token)
-        return f"http://{self.hosts[0]}{self.base}/?token={token}"
+        return f"http://{self.host}{self.base}/?token={token}"
 
     def take(self, token: str) -> bool:
         """Whether a link works; if so, it does not work again."""
@@ -77,12 +77,13 @@ class Guard:
         return bool(fitting)
 
     def knows(self, cookies: str) -> bool:
-        """Whether a request has the session's cookie."""
-        try:
-            found = SimpleCookie(cookies).get(self.cookie)
-        except CookieError:
-            return False
-        return found is not None and _same(found.value, self._session)
+        """Whether a request has the session's cookie.
+
+        Another port may have set one of the same name for all paths: a browser sends both, in any order.
+        """
+        pairs = [pair.strip().partition("=") for pair in cookies.split(";")]
+        fitting = [_same(value, self._session) for name, _, value in pairs if name == self.cookie]
+        return any(fitting)
 
     def set_cookie(self) -> bytes:
         """The header that gives a browser the session."""
@@ -108,9 +109,8 @@ class Guarded:
             return
         headers = _headers(scope)
         path = scope["path"]
-        if headers.get(b"host", b"").decode("latin-1") not in self.guard.hosts or not path.startswith(
-            f"{self.guard.base}/"
-        ):
+        is_here = headers.get(b"host", b"").decode("latin-1") == self.guard.host
+        if not is_here or not path.startswith(f"{self.guard.base}/"):
             await _refuse(send)
             return
         known = self.guard.knows(headers.get(b"cookie", b"").decode("latin-1"))
@@ -121,7 +121,7 @@ class Guarded:
             await _refuse(send)
             return
         if scope["method"] == "POST":
-            body = await self._with_token(headers, receive)
+            body = await self._with_token(path.removeprefix(self.guard.base), headers, receive)
             if body is None:
                 await _refuse(send)
                 return
@@ -158,10 +158,10 @@ class Guarded:
             return False
         return headers.get(b"origin") == b"http://" + headers[b"host"]
 
-    async def _with_token(self, headers: dict[bytes, bytes], receive: Receive) -> Receive | None:
+    async def _with_token(self, path: str, headers: dict[bytes, bytes], receive: Receive) -> Receive | None:
         """What gives the body to the application, if the request has the token of forms; else None."""
-        if CSRF_HEADER in headers:
-            return receive if _same(headers[CSRF_HEADER].decode("latin-1"), self.guard.csrf) else None
+        if path == UPLOAD:
+            return receive if _same(headers.get(CSRF_HEADER, b"").decode("latin-1"), self.guard.csrf) else None
         if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != FORM:
             return None
         body = await _all_of(receive)
@@ -219,19 +219,19 @@ def _with_headers(send: Send) -> Send:
 
 async def _answered(app: App, scope: Message, receive: Receive, send: Send) -> None:
     """Answer a request; what fails is told to nobody, because a traceback may hold counts."""
-    begun = False
+    begun = failed = False
 
     async def noted(message: Message) -> None:
-        nonlocal begun
-        begun = True
-        await send(message)
+        nonlocal begun, failed
+        failed = failed or (message["type"] == "http.response.start" and message["status"] >= 500)
+        if not failed:  # else it is an answer of the framework, in its own words
+            begun = True
+            await send(message)
 
     try:
         await app(scope, receive, noted)
     except Exception:
         failed = True
-    else:
-        failed = False
     if failed and not begun:
         body = FAILED.encode()
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]

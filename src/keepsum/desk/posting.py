@@ -29,8 +29,7 @@ FORM = Depends(form_of)
 
 def version_of(form: Form) -> int:
     """The version that a form was made from; -1 if it does not say."""
-    text = forms.one(form, "version")
-    return int(text) if text.isdecimal() and len(text) < 18 else -1
+    return forms.small_number(forms.one(form, "version"))
 
 
 class Posting:
@@ -61,7 +60,7 @@ class Posting:
         try:
             self.desk.change(version_of(form), change)
         except KeepsumError as error:
-            self.pages.message = self.desk.say(str(error))
+            return self.pages.to(step, self.desk.say(str(error)))
         return self.pages.to(step)
 
     def example(self, form: Form = FORM) -> Response:
@@ -106,13 +105,13 @@ class Posting:
 
     def fix(self, form: Form = FORM) -> Response:
         """A way out of what stops the draft."""
-        number = forms.one(form, "number")
+        number = forms.small_number(forms.one(form, "number"))
 
         def change(spec: Spec) -> Spec:
             fixes = fixes_for(self.desk.peek(), spec)
-            if not number.isdecimal() or int(number) >= len(fixes):
+            if not 0 <= number < len(fixes):
                 raise InputError("This way out is not there any more. Load the page again.")
-            return fixes[int(number)].change(spec)
+            return fixes[number].change(spec)
 
         answer = self._changing(forms.one(form, "step"), form, change)
         self.desk.guess()  # a file whose sheet or encoding is known by now has columns
@@ -131,5 +130,5 @@ class Posting:
     def link(self, form: Form = FORM) -> Response:
         """A link for another browser."""
         link = self.pages.guard.new_link()
-        self.pages.message = f"This link opens the page once, in another browser on this machine: {link}"
-        return self.pages.to(forms.one(form, "step"))
+        words = f"This link opens the page once, in another browser on this machine: {link}"
+        return self.pages.to(forms.one(form, "step"), words)

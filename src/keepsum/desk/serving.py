@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import logging
-import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 from keepsum.desk.desk import Desk
+from keepsum.desk.ending import Ending
 from keepsum.desk.guards import Guard
 from keepsum.errors import InputError
 
 HOST = "127.0.0.1"
-NOT_TAKEN = (
-    "A release was made that nobody has downloaded or saved, and it would be lost. Interrupt again to end all the same."
-)
 
 
 def listen(port: int) -> socket.socket:
@@ -44,54 +40,35 @@ def serve(desk: Desk, listening: socket.socket, ready: Callable[[str], None], no
     threading.Thread(target=_warm, daemon=True).start()
     server.run(sockets=[listening])
     desk.close()
+    server.ending.told_at_last()
 
 
 def server_of(desk: Desk, guard: Guard, note: Callable[[str], None]) -> Any:
     """The server of a page; it ends once ``should_exit`` is true."""
     import uvicorn
 
+    from keepsum.desk.connections import Connection
     from keepsum.desk.server import make_app
 
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)  # what it would say may hold parts of a request
+    for name in ("uvicorn", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what they would say may hold parts of a request
     config = uvicorn.Config(
         make_app(desk, guard), log_config=None, access_log=False, server_header=False, lifespan="off",
-        timeout_graceful_shutdown=1, ws="none",
+        timeout_graceful_shutdown=1, ws="none", http=Connection,
     )  # fmt: skip
 
     class Server(uvicorn.Server):
+        ending = Ending(desk, note, guard.new_link)
+
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
-            with _signals(self, desk, note):
+            def end() -> None:
+                self.should_exit = True
+
+            with self.ending.on_signals(end):
                 yield
 
     return Server(config)
-
-
-@contextmanager
-def _signals(server: Any, desk: Desk, note: Callable[[str], None]) -> Iterator[None]:
-    """A signal ends the server; the first Ctrl-C does not, if a release would be lost by it."""
-    told = False
-
-    def end(number: int, _: FrameType | None) -> None:
-        nonlocal told
-        finished = desk.finished
-        if number == signal.SIGINT and finished is not None and not finished.is_taken and not told:
-            told = True
-            note(NOT_TAKEN)
-            return
-        server.should_exit = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [number for name in names if signal.getsignal(number := getattr(signal, name)) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _warm() -> None:

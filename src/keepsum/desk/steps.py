@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from keepsum.desk.deriving import COLUMNS, KEPT, MARGINS, PLAN, READY, TABLE, Look
-from keepsum.desk.desk import Desk
+from keepsum.desk.scenes import Scene
 
 TITLES = {"table": "Table", "keep": "Keep", "privacy": "Privacy", "preview": "Preview", "release": "Release"}
 # The step at which the problem of a stage is shown.
@@ -28,22 +28,22 @@ class Step:
     words: str
 
 
-def steps_of(desk: Desk, look: Look) -> list[Step]:
+def steps_of(scene: Scene, look: Look) -> list[Step]:
     """The steps with what is missing in each."""
-    draft, found = desk.draft, _states(desk, look)
+    draft, found = scene.draft, _states(scene, look)
     problem = None if look.problem is None else step_of_problem(look)
     steps = []
     for number, (name, title) in enumerate(TITLES.items(), 1):
         state, words = found[name]
-        if name == problem and draft is not None and not is_asked(desk, look):
+        if name == problem and draft is not None and not is_asked(scene, look):
             state, words = "stuck", "something to settle"
         steps.append(Step(name, number, title, state, words))
     return steps
 
 
-def is_asked(desk: Desk, look: Look) -> bool:
+def is_asked(scene: Scene, look: Look) -> bool:
     """Whether what is missing is what its step asks for, so that nothing is wrong yet: no total is ticked."""
-    keep = None if desk.draft is None else desk.draft.spec.keep
+    keep = None if scene.draft is None else scene.draft.spec.keep
     return look.problem_at(KEPT) is not None and keep is not None and not (keep.margins or keep.total or keep.subset)
 
 
@@ -58,10 +58,10 @@ def step_of_problem(look: Look) -> str:
     return STEP_OF[look.problem.stage]
 
 
-def _states(desk: Desk, look: Look) -> dict[str, tuple[str, str]]:
-    if desk.draft is None:
+def _states(scene: Scene, look: Look) -> dict[str, tuple[str, str]]:
+    if scene.draft is None:
         return {name: ("open", "choose one") if name == "table" else ("waiting", "") for name in TITLES}
-    finished = desk.finished is not None and desk.finished.version == desk.version
+    finished = scene.finished is not None and scene.finished.version == scene.version
     table, kept = look.table, look.kept
     return {
         "table": ("done", _cells(table.domain.size)) if table is not None else ("open", "say what it is"),

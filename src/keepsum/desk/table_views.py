@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from keepsum.desk.deriving import Look
-from keepsum.desk.desk import Desk
 from keepsum.desk.examples import EXAMPLES
 from keepsum.desk.forms import AXIS, COUNTS, NESTED, OUT, RECORDS, UNIT, WITH, WITHIN
+from keepsum.desk.scenes import Scene
 from keepsum.specs.spec import Spec
 
 if TYPE_CHECKING:
@@ -24,9 +23,9 @@ SHOWN_LABELS = 8
 # -- the table --------------------------------------------------------------------------------------
 
 
-def table_view(desk: Desk, look: Look) -> dict[str, Any]:
+def table_view(scene: Scene) -> dict[str, Any]:
     """The file, what its columns are, and the categories of its axes."""
-    draft = desk.draft
+    draft, look = scene.draft, scene.look
     if draft is None or look.header is None:
         return {"examples": list(EXAMPLES.values()), "columns": [], "axes": [], "names": [], "rows_are": COUNTS}
     spec, names = draft.spec, look.header.names
@@ -42,21 +41,9 @@ def table_view(desk: Desk, look: Look) -> dict[str, Any]:
         ],
         "axes": _axes(spec, look),
         "roles": {"axis": AXIS, "out": OUT, "unit": UNIT, "within": WITHIN, "with": WITH},
-        "bytes": _readable(len(draft.upload.data)),
         "undeclared": [] if look.table is None else list(look.table.undeclared),
         "size": None if look.table is None else look.table.domain.size,
     }
-
-
-def _readable(size: int) -> str:
-    """A number of bytes, briefly.
-
-    >>> _readable(255), _readable(12_300), _readable(4_500_000)
-    ('255 bytes', '12 kB', '4.5 MB')
-    """
-    if size < 10**4:
-        return f"{size:,} bytes"
-    return f"{size / 1e3:,.0f} kB" if size < 10**6 else f"{size / 1e6:,.1f} MB"
 
 
 def _looks_like_records(spec: Spec) -> bool:
@@ -119,16 +106,19 @@ def _declared_lines(labels: Any) -> list[str]:
 # -- the kept totals --------------------------------------------------------------------------------
 
 
-def keep_view(desk: Desk, look: Look) -> dict[str, Any]:
+def keep_view(scene: Scene) -> dict[str, Any]:
     """The totals that may be kept, which of them are, and what they disclose."""
-    draft, table = desk.draft, look.table
+    draft, look = scene.draft, scene.look
+    table = look.table
     if draft is None or table is None:
-        return {"margins": [], "pinned": 0, "bounded": [], "sets": []}
+        return {"margins": [], "pinned": 0, "more_margins": False, "bounded": False, "sets": []}
     domain, keep = table.domain, draft.spec.keep
     ticked = {domain.closure(_known(domain, margin)) for margin in keep.margins or []}
     pinned: Any = [] if look.plan is None else look.plan.pinned
     bounds = None if look.measured is None else look.measured.bounds
+    offered = margins_of(domain)
     return {
+        "more_margins": len(offered) == MOST_MARGINS,
         "margins": [
             {
                 "value": ",".join(str(domain.axes.index(axis)) for axis in axes),
@@ -137,13 +127,13 @@ def keep_view(desk: Desk, look: Look) -> dict[str, Any]:
                 "is_kept": domain.closure(axes) in ticked,
                 "ways": len(axes),
             }
-            for axes in margins_of(domain)
+            for axes in offered
         ],
         "sets": [{"name": subset.name, "cells": len(subset.cells)} for subset in keep.subset or []],
         "pinned": len(pinned),
         "pinned_cells": [domain.name(int(cell)) for cell in pinned[:SHOWN_LABELS]],
         "accepted": bool(draft.spec.output.accept_pinned),
-        "bounded": 0 if bounds is None else len(bounds.cells),
+        "bounded": bounds is not None and len(bounds.cells) > 0,  # of which the page says no more
         "not_checked": 0 if bounds is None else bounds.not_checked,
         "described": None if look.kept is None else look.kept.describe(),
     }
@@ -156,15 +146,25 @@ def _known(domain: Domain, margin: str | list[str]) -> list[str]:
 
 
 def margins_of(domain: Domain) -> list[tuple[str, ...]]:
-    """The margins that a page offers: of one axis, of two, up to all but one; a parent goes with its child."""
-    axes, found, seen = domain.axes, [], set()
-    for ways in range(1, len(axes) + 1):
-        for some in combinations(axes, ways):
-            closed = domain.closure(some)
-            if closed in seen or len(closed) == len(axes) or any(domain.within.get(a) in some for a in some):
-                continue
-            seen.add(closed)
-            found.append(some)
-            if len(found) == MOST_MARGINS:
-                return found
+    """The margins that a page offers: of one axis, of two, up to all but one; a parent goes with its child.
+
+    No axis is in one together with an axis that it is nested in, so each has other totals than those before it; and
+    each is another one with one more axis, so that no others need to be tried.
+    """
+    axes = domain.axes
+    above = {axis: frozenset(domain.closure([axis])) for axis in axes}
+    found: list[tuple[str, ...]] = []
+    longer: list[tuple[str, ...]] = [()]
+    while longer:
+        shorter, longer = longer, []
+        for some in shorter:
+            for axis in axes[axes.index(some[-1]) + 1 if some else 0 :]:
+                if any(axis in above[other] or other in above[axis] for other in some):
+                    continue
+                if len(domain.closure([*some, axis])) == len(axes):
+                    continue
+                longer.append((*some, axis))
+                if len(found) + len(longer) == MOST_MARGINS:
+                    return found + longer
+        found += longer
     return found

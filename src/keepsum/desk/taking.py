@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
 
 from keepsum.desk import forms
+from keepsum.desk.finished import Finished
+from keepsum.desk.guards import Message, Receive, Send
 from keepsum.desk.pages import Pages
 from keepsum.desk.posting import FORM, Form, version_of
 from keepsum.errors import InputError, KeepsumError
+
+PIECE = 2**16  # bytes of a download that are sent together
+NOTICING = 0.05  # seconds in which a connection that was closed is noticed
+
+
+class Download(Response):
+    """A release as one zip; it counts as taken once all of it was sent, and whoever asked for it is still there.
+
+    Its size is not told beforehand, so that no browser leaves before the end.
+    """
+
+    media_type = "application/zip"
+
+    def __init__(self, done: Finished) -> None:
+        super().__init__()
+        self._done, self._data = done, done.zipped()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Send it."""
+        headers = [
+            (b"content-type", b"application/zip"),
+            (b"content-disposition", b'attachment; filename="release.zip"'),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for start in range(0, len(self._data), PIECE):
+            piece = self._data[start : start + PIECE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        is_there = not await _has_left(receive)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        self._done.is_taken = self._done.is_taken or is_there
+
+
+async def _has_left(receive: Receive) -> bool:
+    """Whether a browser has closed its connection."""
+    try:
+        while (await asyncio.wait_for(receive(), NOTICING))["type"] != "http.disconnect":
+            pass
+    except TimeoutError:
+        return False
+    return True
 
 
 class Taking:
@@ -30,12 +73,12 @@ class Taking:
     def _doing(self, action: Callable[[], str | None]) -> Response:
         """Do something, and say what was done or why not."""
         try:
-            self.pages.message = action()
+            message = action()
         except KeepsumError as error:
-            self.pages.message = self.desk.say(str(error))
+            message = self.desk.say(str(error))
         except OSError as error:
-            self.pages.message = f"The folder must be one that can be written, but: {error.strerror}."
-        return self.pages.to("release")
+            message = f"The folder must be one that can be written, but: {error.strerror}."
+        return self.pages.to("release", message)
 
     def release(self, form: Form = FORM) -> Response:
         """Make the release; a second click gets the same one."""
@@ -50,7 +93,7 @@ class Taking:
 
         def saved() -> str:
             folder, done = forms.one(form, "folder"), self.desk.finished
-            if not folder or done is None:
+            if not folder or done is None or not done.files:
                 raise InputError("The folder must have a name, such as out. Enter one.")
             try:
                 return f"The release is written: {done.save(folder)!r}."
@@ -62,10 +105,10 @@ class Taking:
 
     def download(self) -> Response:
         """All files as one."""
-        if self.desk.finished is None:
+        done = self.desk.finished
+        if done is None or not done.files:
             return Response(status_code=404)
-        headers = {"content-disposition": 'attachment; filename="release.zip"'}
-        return Response(self.desk.finished.zipped(), media_type="application/zip", headers=headers)
+        return Download(done)
 
     def report(self) -> Response:
         """The report, under the policy that it states itself."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from keepsum.desk.deriving import COLUMNS, KEPT, PLAN, TABLE, Look
-from keepsum.desk.desk import Desk
 from keepsum.desk.fixes import fixes_for
 from keepsum.desk.grids import kept_axes
+from keepsum.desk.scenes import Scene
 from keepsum.desk.steps import SECTIONS, TITLES, is_asked, step_of_problem, steps_of
 from keepsum.desk.table_views import margins_of
 from keepsum.specs.places import keys_about
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from keepsum.tables.domain import Domain
 
 
-def common(desk: Desk, step: str, look: Look, message: str | None = None) -> dict[str, Any]:
+def common(scene: Scene, step: str, message: str | None = None) -> dict[str, Any]:
     """What every page shows: the steps, what is wrong, and the ways out."""
-    draft, known = desk.draft, desk.peek()
+    draft, look, known = scene.draft, scene.look, scene.whole
     whole = known if known.problem is not None or len(known.made) > len(look.made) else look
-    problem = _problem(desk, step, whole)
+    problem = _problem(scene, step, whole)
     return {
         "step": step,
         "title": TITLES[step],
-        "steps": steps_of(desk, whole),
-        "version": desk.version,
+        "steps": steps_of(scene, whole),
+        "version": scene.version,
         "draft": draft,
         "spec": None if draft is None else draft.spec,
         "look": look,
-        "job": desk.progress,
-        "given_up": desk.is_given_up,
+        "job": scene.progress,
+        "given_up": scene.is_given_up,
         "problem": problem,
         "fixes": [] if draft is None else [fix.label for fix in fixes_for(whole, draft.spec)],
         "loss": _loss(whole),
         "message": message,
         "next": _next(step),
         "before": _before(step),
-        "finished": desk.finished,
+        "finished": scene.finished,
     }
 
 
@@ -54,21 +54,21 @@ def _before(step: str) -> tuple[str, str] | None:
     return (names[place], TITLES[names[place]]) if place >= 0 else None
 
 
-def _problem(desk: Desk, step: str, look: Look) -> dict[str, Any] | None:
+def _problem(scene: Scene, step: str, look: Look) -> dict[str, Any] | None:
     """The sentence that the shell would say, with the step and the field that it is about."""
-    if look.problem is None or desk.draft is None:
+    if look.problem is None or scene.draft is None:
         return None
     where = step_of_problem(look)
     sections = SECTIONS[where]
-    about = keys_about(look.problem.message, desk.draft.spec, sections)
+    about = keys_about(look.problem.message, scene.draft.spec, sections)
     if "column of counts must be named" in look.problem.message:  # of which nothing is said yet
         about = [("source", "count")]
     return {
-        "message": desk.say(look.problem.message),
+        "message": scene.say(look.problem.message),
         "step": where,
         "title": TITLES[where],
         "here": where == step,
-        "is_asked": is_asked(desk, look),
+        "is_asked": is_asked(scene, look),
         "field": about[0][1] if about and look.problem.stage in (COLUMNS, TABLE, KEPT, PLAN) else "",
     }
 
@@ -106,9 +106,9 @@ def _levels(look: Look, focus: Mapping[Any, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def privacy_view(desk: Desk, look: Look) -> dict[str, Any]:
+def privacy_view(scene: Scene) -> dict[str, Any]:
     """The mechanism, its margins of error, and what is left of the budget."""
-    draft = desk.draft
+    draft, look = scene.draft, scene.look
     if draft is None:
         return {"levels": [], "more_levels": [], "is_shared": True, "kind": "laplace", "standing": None}
     noise = draft.spec.mechanism
@@ -124,9 +124,9 @@ def privacy_view(desk: Desk, look: Look) -> dict[str, Any]:
         "more_levels": [level for level in levels if level["ways"] > 1 and not level["weight"]],
         "is_shared": bool(noise.per_person) or kind == "gaussian",
         "person": None if look.plan is None else _person(look),
-        "accuracy": None if look.measured is None else desk.say(str(look.measured.accuracy)),
+        "accuracy": None if look.measured is None else scene.say(str(look.measured.accuracy)),
         "typical": None if look.measured is None else look.measured.accuracy.typical,
-        "standing": None if desk.ledger is None else str(desk.ledger.standing(draft.spec.ledger.dataset)),
+        "standing": None if scene.ledger is None else str(scene.ledger.standing(draft.spec.ledger.dataset)),
         "cost": [] if look.ready is None or look.ready.assessment is None else look.ready.assessment.lines,
         "is_records": bool(draft.spec.records.by),
     }
@@ -141,7 +141,7 @@ def _person(look: Look) -> str:
 # -- preview and release ----------------------------------------------------------------------------
 
 
-def preview_view(desk: Desk, look: Look) -> dict[str, Any]:
+def preview_view(scene: Scene) -> dict[str, Any]:
     """The plan in words, and the law of the noise."""
     from markupsafe import Markup
 
@@ -149,6 +149,7 @@ def preview_view(desk: Desk, look: Look) -> dict[str, Any]:
     from keepsum.report.figures import noise_figure
     from keepsum.report.laws import noise_curves
 
+    look = scene.look
     if look.plan is None or look.measured is None:
         return {"topics": [], "law": None}
     curves = noise_curves(look.plan, look.measured.accuracy)
@@ -156,10 +157,10 @@ def preview_view(desk: Desk, look: Look) -> dict[str, Any]:
     if curves:
         drawn = noise_figure(curves, look.measured.accuracy.level)
         law = {"wide": Markup(drawn.wide), "narrow": Markup(drawn.narrow), "caption": drawn.caption}  # noqa: S704 (by svg.py)
-    return {"topics": [(title, [desk.say(line) for line in lines]) for title, lines in topics(look.plan)], "law": law}
+    return {"topics": [(title, [scene.say(line) for line in lines]) for title, lines in topics(look.plan)], "law": law}
 
 
-def release_view(desk: Desk, look: Look) -> dict[str, Any]:
+def release_view(scene: Scene) -> dict[str, Any]:
     """What a curator must know before the release, and the release once there is one."""
     from keepsum.releasing.explain import person_statements
     from keepsum.releasing.plain_words import plain_words
@@ -167,7 +168,7 @@ def release_view(desk: Desk, look: Look) -> dict[str, Any]:
     from keepsum.specs.snippets import snippet_of
     from keepsum.specs.writing import toml_of
 
-    draft, ready = desk.draft, look.ready
+    draft, ready = scene.draft, scene.look.ready
     view: dict[str, Any] = {
         "ready": ready,
         "known": [],
@@ -192,12 +193,12 @@ def release_view(desk: Desk, look: Look) -> dict[str, Any]:
             ("Accuracy", [str(prepared.accuracy)]),
             ("Ledger", _ledger(ready.assessment)),
         ]
-        view["warnings"] = [desk.say(sentence) for sentence in prepared.warnings]
-    job = desk.releasing
+        view["warnings"] = [scene.say(sentence) for sentence in prepared.warnings]
+    job = scene.releasing
     if job is not None and job.is_done and job.problem is not None:
-        view["problem_of_it"] = " ".join(filter(None, [desk.say(job.problem), job.note]))
-    if desk.finished is not None:
-        view["result"] = _result(desk)
+        view["problem_of_it"] = " ".join(filter(None, [job.failed, scene.say(job.problem), job.note]))
+    if scene.finished is not None:
+        view["result"] = _result(scene)
     return view
 
 
@@ -207,21 +208,23 @@ def _ledger(assessment: Any) -> list[str]:
     return [ledger_words(None)] if assessment is None else assessment.lines
 
 
-def _result(desk: Desk) -> dict[str, Any]:
+def _result(scene: Scene) -> dict[str, Any]:
     from keepsum.releasing.showing import certificate_topics
 
-    done = desk.finished
+    done = scene.finished
     if done is None:
         return {}
     checks = () if done.verification is None else done.verification.checks
     return {
-        "is_of_draft": done.version == desk.version,
+        "is_of_draft": done.version == scene.version,
         "topics": certificate_topics(done.drawn.certificate),
         "checks": checks,
         "passed": done.verification is not None and done.verification.passed,
         "files": [(name, f"{len(data):,} bytes") for name, data in done.files.items()],
         "has_report": done.report is not None,
         "is_taken": done.is_taken,
+        "is_whole": done.is_whole,
+        "version": done.version,
         "note": done.note,
         "released": done.drawn.certificate.released,
     }

@@ -38,6 +38,7 @@
     try {
       const answer = await fetch(address, { credentials: "same-origin", ...options });
       if (answer.status === 403) throw new Error("refused");
+      if (answer.status >= 500) { say(await answer.text()); return null; }
       return { text: await answer.text(), url: answer.url };
     } catch (error) {
       if (error.name !== "AbortError") say("The page has ended, or this window may not use it any more. Start keepsum app again.");
