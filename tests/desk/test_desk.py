@@ -466,3 +466,24 @@ def test_work_that_was_stopped_goes_on_when_asked(monkeypatch):
     gate.set()
     browser.post("/resume", {"version": version, "step": "table"})
     assert "16 cells" in browser.page("/table")
+
+
+def test_before_the_release_counts_decide_nothing_but_which_cells_are_marked():
+    """Totals that differ, and with them bounds; the noise is so wide that every cell is bounded."""
+    found = []
+    for counts in ((5, 12, 7, 30, 11, 13), (6, 812, 99, 4, 0, 1313)):
+        browser, _ = opened()
+        rows = "\n".join(f"{a},{b},{n}" for (a, b), n in zip(itertools.product("ABC", "xy"), counts, strict=True))
+        browser.upload("t.csv", f"county,edu,n\n{rows}\n".encode())
+        browser.form("/keep", {"margin": ["0", "1"]})
+        browser.form("/privacy", {"epsilon": "0.001", "kind": "laplace", "reading": "person"})
+        secrets = {browser.guard.base: "", browser.guard.csrf: ""}
+        pages = [browser.page(f"/{step}") for step in ("table", "keep", "privacy", "release")]
+        for secret, nothing in secrets.items():
+            pages = [page.replace(secret, nothing) for page in pages]
+        found.append(pages)
+    assert found[0] == found[1]
+    assert found[0][1].count('class="cell bounded"') == 6
+    assert "which only you see until the release" in found[0][1]
+    assert not re.search(r"from \d+ to|\d–\d", found[0][1])
+    assert "bytes)" not in found[0][0]

@@ -154,3 +154,21 @@ def test_what_fails_says_nothing_of_the_data(capsys, monkeypatch):
     assert "12345" not in answer.text
     out = capsys.readouterr()
     assert out.out + out.err == ""
+
+
+def test_a_cookie_of_another_port_does_not_hide_ours():
+    browser, _ = opened()
+    evil = f"{browser.guard.cookie}=evil"
+    for cookies in (f"{evil}; {browser.cookie}", f"{browser.cookie}; {evil}", f'a="; {browser.cookie}', browser.cookie):
+        assert browser.get("/table", cookie=cookies).status == 200
+    assert browser.get("/table", cookie=f"{evil}; x{browser.cookie}").status == 403
+
+
+def test_a_link_is_shown_only_to_whoever_asked_for_it():
+    browser, _ = opened()
+    answer = browser.post("/link", {"step": "keep"})
+    place = answer.headers["location"].removeprefix(browser.guard.base)
+    for path in ("/keep", "/table", "/keep?said=x"):
+        assert "token=" not in browser.page(path)
+    assert "token=" in browser.page(place)
+    assert "token=" not in browser.page(place)
