@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -133,3 +133,51 @@ def test_no_browser_takes_the_terminal(monkeypatch):
     monkeypatch.setattr(opening.webbrowser, "open", lambda _: pytest.fail("opened"))
     with opening.opened("http://127.0.0.1:1/x/?token=secret") as file:
         assert file is None
+
+
+class Visitor:
+    """A browser as far as a connection goes: it opens a link, keeps its cookie, and sends forms."""
+
+    def __init__(self, link: str) -> None:
+        parts = urlsplit(link)
+        self.base, self.netloc, self.headers = parts.path, parts.netloc, {"origin": f"http://{parts.netloc}"}
+        self.headers["cookie"] = self._asked("GET", f"?{parts.query}").headers["set-cookie"].partition(";")[0]
+
+    def _asked(self, method: str, path: str, body: str | None = None) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection(self.netloc, timeout=HANG)
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        connection.request(method, f"{self.base}{path}", body, self.headers | form)
+        answer = connection.getresponse()
+        self.text = answer.read().decode()
+        connection.close()
+        return answer
+
+    def until(self, path: str, words: str) -> None:
+        """Ask for a page until it has what is waited for."""
+        self._asked("GET", path)
+        while words not in self.text:
+            time.sleep(0.05)
+            self._asked("GET", path)
+
+    def post(self, path: str, **fields: str) -> None:
+        """Send a form, made from the page that was asked for last."""
+        csrf, version = (re.search(f'data-{name}="([^"]*)"', self.text)[1] for name in ("csrf", "version"))
+        self._asked("POST", path, urlencode({"csrf": csrf, "version": version, **fields}))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_the_first_signal_does_not_lose_a_release(started, number):
+    process, link = started()
+    visitor = Visitor(link)
+    visitor.until("table", "data-csrf")
+    visitor.post("example", name="children")
+    visitor.until("release", 'id="go"')
+    visitor.post("release")
+    visitor.until("release", "Take it away")
+    process.send_signal(number)
+    said = process.stderr.readline()
+    assert "nobody has downloaded or saved" in said
+    other = Visitor(re.search(r"It is here: (http://\S+)[.] ", said)[1])
+    other.until("release", "Take it away")
+    process.send_signal(number)
+    assert (process.communicate(timeout=HANG), process.returncode) == (("", ""), 0)

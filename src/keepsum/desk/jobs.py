@@ -41,7 +41,7 @@ class _Quiet:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._caught.__exit__()
+                self._caught.__exit__(None, None, None)
 
 
 _QUIET = _Quiet()
