@@ -95,7 +95,7 @@ def test_the_place_on_the_curve_is_marked(show):
     page = show()
     page.locator("#example-people").click()
     go(page, "Privacy")
-    page.wait_for_selector("#curve svg")
+    until(page, lambda: page.locator("#curve svg > circle").count() == 10)  # it comes in parts
 
     def mark() -> tuple[float, float]:
         dot = page.locator("#curve .live circle")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -16,6 +17,13 @@ def circles(text):
     return [(float(x), float(y)) for x, y in re.findall('<circle [^>]*cx="([^"]*)" cy="([^"]*)"', text)][:-1]
 
 
+def curve(browser):
+    """The curve, once it is complete."""
+    while not (answer := json.loads(browser.get("/curve").text))["done"]:
+        assert "<svg" in answer["svg"]
+    return answer["svg"]
+
+
 def test_points_are_where_they_belong():
     found = circles(curve_svg([(1.0, 6), (0.01, 633), (10.0, 0)]))
     high = Scales(float(re.search('data-high="([^"]*)"', curve_svg([(0.01, 633)]))[1]))
@@ -27,9 +35,9 @@ def test_points_are_where_they_belong():
 def test_the_curve_has_the_margins_of_the_slider():
     browser, _ = opened()
     browser.form("/example", {"name": "people"})
-    assert browser.get("/curve").text == ""  # nothing is known of the margins yet
+    assert curve(browser) == ""  # nothing is known of the margins yet
     browser.page("/privacy")
-    text = browser.get("/curve").text
+    text = curve(browser)
     words = re.search("<desc>(.*)</desc>", text)[1]
     assert len(circles(text)) == len(VALUES)
     for epsilon in ("0.1", "1", "10"):
@@ -44,11 +52,21 @@ def test_the_curve_ends_where_it_takes_long_and_stays_so(monkeypatch):
     browser.page("/privacy")
     monkeypatch.setattr(module, "LONGEST", -1)  # which every point takes
     for _ in range(2):
-        assert len(circles(browser.get("/curve").text)) == 1
+        assert len(circles(curve(browser))) == 1
     browser.form("/privacy", {"epsilon": "1", "reading": "unit", "kind": "laplace"})
     monkeypatch.setattr(module, "LONGEST", 10**9)
     browser.page("/privacy")
-    assert len(circles(browser.get("/curve").text)) == len(VALUES)
+    assert len(circles(curve(browser))) == len(VALUES)
+
+
+def test_what_there_is_of_the_curve_is_shown_meanwhile(monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", -1)  # which is over at once, but for the first point
+    monkeypatch.setattr(module, "LONGEST", 10**9)
+    browser, _ = opened()
+    browser.form("/example", {"name": "people"})
+    browser.page("/privacy")
+    answer = json.loads(browser.get("/curve").text)
+    assert (len(circles(answer["svg"])), answer["done"]) == (1, False)
 
 
 def test_a_wrong_epsilon_has_no_curve():
@@ -56,4 +74,4 @@ def test_a_wrong_epsilon_has_no_curve():
     browser.form("/example", {"name": "people"})
     browser.form("/privacy", {"epsilon": "much", "reading": "person", "kind": "laplace"})
     browser.page("/privacy")
-    assert browser.get("/curve").text == ""
+    assert curve(browser) == ""

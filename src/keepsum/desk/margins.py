@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from keepsum.tables.invariants import Invariants
 
 LONGEST = 1.0  # seconds of work on one point of the curve, after which there are no more
+PATIENCE = 0.5  # seconds of work before what there is of the curve is shown
 
 
 class Margins:
@@ -43,14 +44,20 @@ class Margins:
             "little": point.person.excess is not None,
         }
 
-    def curve(self, look: Look, noise: Noise) -> list[tuple[float, int]]:
-        """Typical margins at values along the slider, until one takes so long that smaller ones would take longer."""
+    def curve(self, look: Look, noise: Noise) -> tuple[list[tuple[float, int]], bool]:
+        """Typical margins at values along the slider, and whether these are all: the others come if asked again.
+
+        The curve ends where a value takes so long that smaller ones would take longer.
+        """
         found: list[tuple[float, int]] = []
+        first = time.monotonic()
         for value in VALUES:
             with self._lock:  # for one value at a time, so that the slider need not wait for all of them
                 if found and (look.kept is not self._kept or self._slow_at == VALUES[len(found) - 1]):
                     break
                 begun = time.monotonic()
+                if found and begun - first > PATIENCE:
+                    return found, False
                 try:
                     point = self._point(look, noise, value)
                 except KeepsumError:  # there is no such noise at this epsilon
@@ -60,7 +67,7 @@ class Margins:
                 found.append((float(value), point.typical))
                 if time.monotonic() - begun > LONGEST:
                     self._slow_at = value
-        return found
+        return found, True
 
     def _point(self, look: Look, noise: Noise, epsilon: str) -> Point | None:
         from keepsum.accuracy.candidates import Candidates

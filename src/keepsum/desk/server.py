@@ -141,8 +141,10 @@ def _add_live_parts(app: FastAPI, pages: Pages) -> None:
 
     def curve() -> Response:
         look, draft = pages.desk.peek(), pages.desk.draft
-        points = [] if draft is None or look.measured is None else margins.curve(look, draft.spec.mechanism)
-        return Response(curve_svg(points) if points else "", media_type="text/plain")
+        if draft is None or look.measured is None:
+            return JSONResponse({"svg": "", "done": True})
+        points, done = margins.curve(look, draft.spec.mechanism)
+        return JSONResponse({"svg": curve_svg(points) if points else "", "done": done})
 
     app.get("/progress")(progress)
     app.get("/margin")(margin)

@@ -133,11 +133,14 @@
     if (drawing) drawing.abort();
     if (!place) return;
     drawing = new AbortController();
-    draw(place, drawn);
-    const answer = await fetched(`${base}/curve`, { signal: drawing.signal });
-    if (!answer || !document.contains(place)) return;
-    drawn = answer.text;
-    draw(place, drawn);
+    if (drawn) draw(place, drawn);
+    else place.hidden = false;  // its room
+    for (let done = false; !done;) {
+      const answer = await fetched(`${base}/curve`, { signal: drawing.signal });
+      if (!answer || !document.contains(place)) return;
+      ({ svg: drawn, done } = JSON.parse(answer.text));
+      draw(place, drawn);
+    }
   };
   const rounded = (value) => String(Number(value.toPrecision(2)));
   const dial = () => {
