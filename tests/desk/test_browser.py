@@ -141,7 +141,7 @@ def test_back_and_forth_loses_nothing(show, desk):
 
 def test_a_double_click_releases_once(show, desk, monkeypatch):
     drawn = []
-    from keepsum.desk import desk as module
+    from keepsum.desk import finished as module
 
     real = module.draw_charged
     monkeypatch.setattr(module, "draw_charged", lambda *given: drawn.append(1) or real(*given))

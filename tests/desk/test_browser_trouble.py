@@ -113,7 +113,7 @@ def test_a_hostile_file_is_refused_in_a_sentence_and_the_page_goes_on(show, desk
 
 
 def test_a_page_that_is_closed_in_the_middle_of_a_release_finds_it_made(show, desk, monkeypatch):
-    from keepsum.desk import desk as module
+    from keepsum.desk import finished as module
 
     gate, begun, real = threading.Event(), threading.Event(), module.draw_charged
 
