@@ -10,14 +10,14 @@ import msgspec
 
 from keepsum.errors import InputError
 from keepsum.specs.quoting import listed
-from keepsum.specs.spec import Axes, Noise, Records, Source, Spec, Subset
+from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec, Subset
 from keepsum.tables.domain import Domain
 
 replace = msgspec.structs.replace
 Form = Mapping[str, Sequence[str]]
 COUNTS, RECORDS = "counts", "records"
+ROWS = "rows:"  # before the column by which rows are left out
 AXIS, OUT, UNIT, WITHIN, WITH = "axis", "out", "unit", "within:", "with:"
-NESTED = " > "  # between the labels of a nested category and its parents
 
 
 def one(form: Form, name: str, default: str = "") -> str:
@@ -42,6 +42,7 @@ def meaning(spec: Spec, form: Form, columns: Sequence[str]) -> Spec:
     """What the rows and columns mean; nothing is said of what is not in the form."""
     roles = {name: one(form, f"role-{k}", OUT) for k, name in enumerate(columns) if f"role-{k}" in form}
     if one(form, "rows") == RECORDS:
+        roles = roles or dict.fromkeys(columns, AXIS)
         return _of_records(spec, form, roles)
     count = one(form, "count") or None
     source = replace(spec.source, count=count)
@@ -53,6 +54,7 @@ def meaning(spec: Spec, form: Form, columns: Sequence[str]) -> Spec:
     within = {name: role.removeprefix(WITHIN) for name, role in roles.items() if role.startswith(WITHIN)}
     carry = {name: role.removeprefix(WITH) for name, role in roles.items() if role.startswith(WITH)}
     names = [name for name, role in roles.items() if role == AXIS or name in within]
+    left_out = [name for name in columns if name != count and name not in names and name not in carry]
     declared = {axis: labels for axis, labels in (spec.axes.categories or {}).items() if axis in names}
     axes = replace(
         spec.axes,
@@ -61,7 +63,9 @@ def meaning(spec: Spec, form: Form, columns: Sequence[str]) -> Spec:
         categories=declared or None,
         dense="dense" in form or None,
     )
-    return replace(spec, source=replace(source, drop=None, carry=carry or None), records=Records(), axes=axes)
+    return replace(
+        spec, source=replace(source, drop=left_out or None, carry=carry or None), records=Records(), axes=axes
+    )
 
 
 def _kept_categories(spec: Spec) -> Axes:
@@ -97,46 +101,15 @@ def _whole(text: str, what: str) -> int | None:
     return int(text)
 
 
-def categories(spec: Spec, form: Form) -> Spec:
-    """The declared categories of an axis, one in each line; none if there is no line. Bins of numbers instead."""
-    axis = one(form, "axis")
-    lines = [line.strip() for line in (form.get("labels") or [""])[-1].splitlines() if line.strip()]
-    edges = one(form, "bins")
-    declared = dict(spec.axes.categories or {})
-    bins, missing = dict(spec.records.bins or {}), dict(spec.records.missing or {})
-    declared.pop(axis, None)
-    bins.pop(axis, None)
-    missing.pop(axis, None)
-    if edges:
-        bins[axis] = [edge.strip() for edge in edges.split(",")]
-    elif lines:
-        declared[axis] = _labels(spec, axis, lines)
-    if one(form, "missing"):
-        missing[axis] = one(form, "missing")
-    return replace(
-        spec,
-        axes=replace(spec.axes, categories=declared or None),
-        records=replace(spec.records, bins=bins or None, missing=missing or None),
-    )
-
-
-def _labels(spec: Spec, axis: str, lines: Sequence[str]) -> list[Any]:
-    """Labels, each with those of its parents before it if the axis is nested; refuses what is no list of categories."""
-    depth, parent = 0, (spec.axes.within or {}).get(axis)
-    while parent is not None:
-        depth, parent = depth + 1, (spec.axes.within or {}).get(parent)
-    if not depth:
-        Domain({axis: lines})
-        return list(lines)
-    paths = [[part.strip() for part in line.split(NESTED, depth)] for line in lines]
-    if any(len(path) != depth + 1 for path in paths):
-        raise InputError(
-            f"Categories of {axis!r} must be lines such as {NESTED.join(['parent'] * depth + ['label'])!r}, because it "
-            f"is nested, got one without {NESTED.strip()!r}."
-        )
-    if len({tuple(path) for path in paths}) < len(paths):
-        raise InputError(f"Categories of {axis!r} must be different, got one twice.")
-    return paths
+def undone(spec: Spec, what: str) -> Spec:
+    """The spec without a sheet, an encoding, or rows that were left out; another sheet may have other columns."""
+    source = spec.source
+    if what in ("sheet", "encoding"):
+        other = Source(data=source.data, encoding=source.encoding) if what == "sheet" else Source(data=source.data)
+        return replace(spec, source=other, records=Records(), axes=Axes(), keep=Keep())
+    column = what.removeprefix(ROWS)
+    rows = {name: labels for name, labels in (source.drop_rows or {}).items() if name != column}
+    return replace(spec, source=replace(source, drop_rows=rows or None))
 
 
 # -- the kept totals --------------------------------------------------------------------------------

@@ -47,12 +47,24 @@ def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
         IL = ["Cook", "Lake"]
         WI = ["Lake"]
     """
-    declared = _toml(path, "of categories")
+    return _domain(_toml(path, "of categories"), f" of {str(path)!r}")
+
+
+def domain_of(text: str, what: str) -> dict[str, Any]:
+    """The categories of axes from the text of such a file, which messages call as ``what`` says."""
+    try:
+        declared = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = toml_problem(error, text)
+    else:
+        return _domain(declared, "")
+    raise InputError(f"{what} must be valid TOML, but are not{where}.")
+
+
+def _domain(declared: dict[str, Any], place: str) -> dict[str, Any]:
     for axis, categories in declared.items():
         if not isinstance(categories, (list, dict)):
-            raise InputError(
-                f"Axis {axis!r} of {str(path)!r} must have a list of categories, got {type_of(categories)}."
-            )
+            raise InputError(f"Axis {axis!r}{place} must have a list of categories, got {type_of(categories)}.")
     return declared
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -107,19 +107,14 @@ def _numbers(finding: Numbers) -> list[Proposal]:
     columns = finding.columns
     others = [name for name in finding.axes if name not in columns]
     which = ", ".join(columns[:MOST])
-    leave = [Proposal(f"Leave out {which}?", f"Leave out {which}", "axes", others)] if others else []
-    return [
-        *leave,
-        *(
-            Proposal(
-                f"Is {column} an axis of the table?",
-                f"{column} is an axis",
-                "axes",
-                [name for name in finding.axes if name in (*others, column)],
-            )
-            for column in columns[:MOST]
-        ),
-    ]
+    leave = [Proposal(f"Leave out {which}?", f"Leave out {which}", "drop", list(columns))] if others else []
+    proposals = []
+    for column in columns[:MOST]:
+        names = [name for name in finding.axes if name in (*others, column)]
+        left_out = [name for name in columns if name != column]
+        question = f"Is {column} an axis of the table?"
+        proposals.append(Proposal(question, f"{column} is an axis", "axes", {"names": names, "drop": left_out}))
+    return [*leave, *proposals]
 
 
 def accepted(spec: Spec, proposal: Proposal) -> Spec:
@@ -132,29 +127,30 @@ def accepted(spec: Spec, proposal: Proposal) -> Spec:
         case "dense":
             return replace(spec, axes=replace(axes, dense=True))
         case "axes":
-            return replace(spec, axes=replace(axes, names=list(value)))
+            return _dropping(replace(spec, axes=replace(axes, names=value["names"])), value["drop"])
         case "drop_rows":
             return replace(spec, source=replace(source, drop_rows={**(source.drop_rows or {}), **value}))
         case "carry":
             carried = source.carry if isinstance(source.carry, dict) else {}
-            return _without_axes(replace(spec, source=replace(source, carry={**carried, **value})), list(value))
+            return _without_axes(replace(spec, source=replace(source, carry={**carried, **value})), value)
         case "drop":
-            return _without_axes(spec, list(value), source.drop)
+            return _dropping(_without_axes(spec, value), value)
         case "sheet":
             return replace(spec, source=replace(source, sheet=value))
         case "encoding":
             return replace(spec, source=replace(source, encoding=value))
 
 
-def _without_axes(spec: Spec, columns: list[str], dropped: list[str] | None = None) -> Spec:
-    """The spec without columns among its axes; if no axes are named, a column that is not carried is dropped."""
-    replace = msgspec.structs.replace
-    carried = spec.source.carry if isinstance(spec.source.carry, dict) else {}
-    if spec.axes.names is not None:
-        names = [name for name in spec.axes.names if name not in columns]
-        spec = replace(spec, axes=replace(spec.axes, names=names))
-    leave_out = [name for name in columns if name not in carried]
-    if spec.axes.names is not None and dropped is None:
-        return spec  # other columns are left out anyway
-    more = [*(spec.source.drop or []), *(name for name in leave_out if name not in (spec.source.drop or []))]
-    return replace(spec, source=replace(spec.source, drop=more)) if leave_out else spec
+def _without_axes(spec: Spec, columns: Collection[str]) -> Spec:
+    """The spec without columns among its axes, if these are named."""
+    if spec.axes.names is None:
+        return spec
+    names = [name for name in spec.axes.names if name not in columns]
+    return msgspec.structs.replace(spec, axes=msgspec.structs.replace(spec.axes, names=names))
+
+
+def _dropping(spec: Spec, columns: Sequence[str]) -> Spec:
+    """The spec with columns left out: every column of a spec is an axis, the count, carried or left out."""
+    dropped = spec.source.drop or []
+    more = [*dropped, *(name for name in columns if name not in dropped)]
+    return msgspec.structs.replace(spec, source=msgspec.structs.replace(spec.source, drop=more or None))

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from keepsum.cli.screen import note
-from keepsum.cli.terms import in_shell_terms
 
 HELP = """Open a page in the browser that takes a table from a file to a verified release, step by step.
 
@@ -49,7 +48,7 @@ def page(
     from keepsum.desk.serving import listen, serve
 
     listening = listen(port)
-    desk = Desk(ledger, dataset, in_shell_terms)
+    desk = Desk(ledger, dataset)
     with ExitStack() as stack:
 
         def ready(link: str) -> None:
