@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from keepsum.cli.terms import in_shell_terms
 from keepsum.desk.desk import Desk
 from keepsum.desk.guards import Guard
 from keepsum.desk.serving import listen, server_of
@@ -29,7 +28,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def desk() -> Desk:
-    return Desk(say=in_shell_terms)
+    return Desk()
 
 
 @pytest.fixture

@@ -36,21 +36,23 @@ def test_each_error_of_a_table_has_its_way_out(show, desk):
     years = "\n".join(
         ["place,year,n", *(f"{p},{y},{k}" for k, (p, y) in enumerate((p, y) for p in "ab" for y in (1, 2)))]
     )
-    settles("years.csv", years.encode(), "must be declared", "year is an axis")
+    settles("years.csv", years.encode(), "contains numbers", "year is an axis")
     latin = "région,n\nÎle,5\nsud,9\n".encode("windows-1252")
     settles("latin.csv", latin, "UTF-8", "Read it as windows-1252")
     choose(page, "two.csv", b"place,sex,a,b\nx,f,1,2\ny,f,3,4\nx,m,5,6\ny,m,7,8\n")
+    page.wait_for_selector("#asked:has-text('Which column has the counts?')")
+    page.locator("#count").select_option("a")
+    page.wait_for_selector("#asked", state="detached")
+    choose(page, "half.csv", b"place,n\nx,1\ny,2.5\n")
     page.wait_for_selector("#problem-count")
     assert page.locator("#count").get_attribute("aria-describedby") == "problem-count"
-    page.locator("#count").select_option("a")
-    page.wait_for_selector("#problem-count", state="detached")
 
 
 def test_each_error_of_the_noise_has_its_way_out(show, desk):
     page = show()
     page.locator("#example-children").click()
     go(page, "Privacy")
-    page.get_by_label("a unit of distance").check()
+    page.get_by_label("one count that is higher or lower by 1").check()
     page.locator("#epsilon").fill("20")
     page.locator("#epsilon").press("Enter")
     page.wait_for_selector(".trouble:has-text('little protection')")

@@ -74,7 +74,7 @@ def test_the_grand_total_keeps_its_weight():
     browser, desk = opened_at("people")
     browser.form("/keep", {})
     browser.form("/set", {"cells": "0,1", "name": "two"})
-    field = places(browser.page("/privacy"))["the grand total"]
+    field = places(browser.page("/privacy"))["the whole table"]
     page = browser.form("/privacy", PERSON | {field: "1"})
     assert value_of(page, field) == "1"
     page = browser.form("/privacy", PERSON | {field: value_of(page, field), "nonnegative": "1"})

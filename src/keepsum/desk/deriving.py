@@ -47,6 +47,7 @@ class Draft:
     upload: Upload
     spec: Spec
     number: int = 0  # of the file: two files are different, whatever is in them
+    digest: bytes = b""  # of what is in it: releases of the same data add up
 
     def keys(self) -> dict[str, bytes]:
         """What each stage depends on."""

@@ -6,8 +6,9 @@ A version is released once, however often the button is pressed.
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -15,8 +16,11 @@ import msgspec
 
 from keepsum.desk.deriving import COLUMNS, READY, Draft, Look, Problem, Stages
 from keepsum.desk.finished import Drawing, Finished
+from keepsum.desk.history import Made
 from keepsum.desk.jobs import Job, Worker
+from keepsum.desk.knowing import to_know
 from keepsum.desk.scenes import Scene
+from keepsum.desk.terms import in_page_terms
 from keepsum.errors import InputError
 from keepsum.facade.charging import ledger_of
 from keepsum.sources.uploads import Upload
@@ -44,6 +48,8 @@ class State:
     releasing: Job | None = None
     finished: Finished | None = None
     given_up: set[int] = field(default_factory=set)  # versions whose work was stopped
+    opened: set[str] = field(default_factory=set)  # the steps whose pages were opened with this file
+    made: list[Made] = field(default_factory=list)  # all releases
 
 
 class Desk:
@@ -53,14 +59,10 @@ class Desk:
     ----------
     ledger, dataset
         As in ``keepsum release``.
-    say
-        How a message of the library is put: the shell passes what it does with messages itself.
     """
 
-    def __init__(
-        self, ledger: str | None = None, dataset: str | None = None, say: Callable[[str], str] = lambda message: message
-    ) -> None:
-        self.say = say
+    def __init__(self, ledger: str | None = None, dataset: str | None = None) -> None:
+        self.say = in_page_terms
         self.ledger = ledger_of(ledger, dataset)
         path = None if self.ledger is None else str(self.ledger.path)
         self._charged = Charged(path=path, dataset=dataset)
@@ -96,13 +98,16 @@ class Desk:
         own = spec or Spec(
             source=Source(data=upload.name), mechanism=Noise(kind="laplace", epsilon="1", per_person=True)
         )
+        digest = hashlib.sha256(upload.data).digest()
         with self._lock:
-            self._replace(Draft(upload, _complete(own, self._charged), self._state.version + 1))
+            self._state.opened = set()
+            self._replace(Draft(upload, _complete(own, self._charged), self._state.version + 1, digest))
         if spec is None:
             self.guess()
 
     def guess(self) -> None:
         """Propose the column of counts, where a name or a single column of whole numbers says which it is."""
+        from keepsum.sources.headers import Header
         from keepsum.specs.count_columns import likely_columns
 
         look = self.look(COLUMNS, LONGEST)
@@ -110,7 +115,10 @@ class Desk:
             draft = self._state.draft
             if look.header is None or draft is None or draft.spec.source.count or draft.spec.records.by:
                 return
-            count = likely_columns(look.header).count
+            likely = likely_columns(look.header)
+            count = likely.count
+            if count is None and not likely.wide:  # by its name alone, so that a wrong count in it is what is refused
+                count = likely_columns(Header(look.header.names)).count
             if count is not None:
                 source = msgspec.structs.replace(draft.spec.source, count=count)
                 self._replace(replace(draft, spec=msgspec.structs.replace(draft.spec, source=source)))
@@ -129,6 +137,23 @@ class Desk:
             if spec != draft.spec:
                 self._replace(replace(draft, spec=spec))
 
+    def start_over(self, version: int, sure: bool) -> None:
+        """Put the file and what was made of it away; a release that nobody has taken only if one is sure."""
+        with self._lock:
+            self._current(version)
+            done = self._state.finished
+            if self.is_releasing:
+                raise InputError("A release is being made. Wait until it is there.")
+            if done is not None and not done.is_taken and not sure:
+                raise InputError("The release was not downloaded or saved, and would be lost. Start over all the same?")
+            self._replace(None)
+            self._state.finished, self._state.releasing, self._state.opened = None, None, set()
+
+    def open(self, step: str) -> None:
+        """Note that the page of a step was opened."""
+        with self._lock:
+            self._state.opened.add(step)
+
     def again(self, version: int) -> None:
         """Make another release of the same draft possible: a version of its own."""
         with self._lock:
@@ -141,7 +166,7 @@ class Desk:
             raise InputError("A table must be chosen first. Go to the step Table.")
         return self._state.draft
 
-    def _replace(self, draft: Draft) -> None:
+    def _replace(self, draft: Draft | None) -> None:
         state = self._state
         state.draft, state.version = draft, state.version + 1
         for job in state.deriving.values():
@@ -167,9 +192,10 @@ class Desk:
                     look = Look(look.made, look.problem, job)
                 elif job is not None and job.problem is not None:
                     look = Look(look.made, Problem(upto, job.problem))
+                made = () if draft is None else tuple(one for one in state.made if one.file == draft.digest)
                 return Scene(
                     draft, version, look, whole, state.finished, state.releasing, self.progress, self.is_given_up,
-                    self.ledger, self.say,
+                    self.ledger, self.say, frozenset(state.opened), made,
                 )  # fmt: skip
 
     def look(self, upto: str, patience: float | None = None) -> Look:
@@ -223,8 +249,11 @@ class Desk:
 
     # -- the release --------------------------------------------------------------------------------
 
-    def release(self, version: int) -> None:
-        """Release a version of the draft, once: whoever asks again gets the same release."""
+    def release(self, version: int, known: Collection[str] = ()) -> None:
+        """Release a version of the draft, once: whoever asks again gets the same release.
+
+        ``known`` are the keys of what the curator says to know (``knowing.to_know``).
+        """
         with self._lock:
             state = self._state
             if state.releasing is not None and not state.releasing.is_done:
@@ -238,13 +267,19 @@ class Desk:
             ready = self._stages.look(draft, READY)[0].ready
             if ready is None:
                 raise InputError("The draft must be complete before it is released. Go to the step that has a mark.")
-            forget = partial(self._stages.forget, READY)  # what is left of the budget has changed
-            drawing = Drawing(ready.prepared, draft.spec, version, self.ledger, self._keep, forget)
-            state.releasing = self._worker.start(Job(drawing.run, stoppable=False))
+            missing = [one for one in to_know(ready.prepared.plan, draft.spec) if one.key not in known]
+            if missing:
+                raise InputError(f"{missing[0].sentence} Tick that you know it to release the table all the same.")
 
-    def _keep(self, finished: Finished) -> None:
-        with self._lock:
-            self._state.finished = finished
+            def keep(done: Finished) -> None:
+                with self._lock:
+                    done.digest = draft.digest
+                    self._state.finished = done
+                    self._state.made.append(Made.of(draft.digest, draft.spec, done.plan))
+
+            forget = partial(self._stages.forget, READY)  # what is left of the budget has changed
+            drawing = Drawing(ready.prepared, draft.spec, version, self.ledger, keep, forget)
+            state.releasing = self._worker.start(Job(drawing.run, stoppable=False))
 
     @property
     def is_releasing(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from keepsum.desk.grids import Edges, edges_of
 from keepsum.desk.jobs import Job
 from keepsum.errors import KeepsumError
 from keepsum.facade.charging import draw_charged
@@ -95,6 +96,8 @@ class Finished:
     report: str | None = None
     note: str | None = None
     is_taken: bool = False
+    digest: bytes = b""  # of the file that it was made of
+    edges: Edges | None = None  # margins of error of the totals that the page shows
 
     @property
     def is_whole(self) -> bool:
@@ -121,6 +124,9 @@ class Finished:
             made = about(self.drawn, self.plan, self.accuracy)
             self.files = self.files | made
             self.report = made["report.html"].decode()
+        if self.edges is None:
+            job.doing("working out margins of error of totals")
+            self.edges = edges_of(self.drawn.table.domain, self.plan, self.accuracy.level)
 
     def _published(self, job: Job) -> tuple[Drawn, str | None]:
         """The nearest table without negative counts, if it is wanted; if it is not found, the table as it was drawn."""

@@ -33,7 +33,7 @@ def fixes_for(look: Look, spec: Spec) -> list[Fix]:
         return [_of(proposal) for proposal in proposals_for(problem.finding, rows)]
     if problem is not None and problem.stage == PLAN and "loss per person" in problem.message:
         unit = replace(spec.mechanism, per_person=None)
-        return [Fix("Make epsilon the loss of a unit of distance", lambda spec: replace(spec, mechanism=unit))]
+        return [Fix("Make epsilon the loss of one count", lambda spec: replace(spec, mechanism=unit))]
     if problem is not None and problem.stage == READY:
         return [*_about_pinned(look, spec), *_about_delta(problem.message, spec)]
     return _about_loss(look, spec)
@@ -95,5 +95,5 @@ def _about_loss(look: Look, spec: Spec) -> list[Fix]:
     def smaller(spec: Spec) -> Spec:
         return replace(spec, mechanism=replace(spec.mechanism, epsilon=epsilon, per_person=person or None))
 
-    whose = "one person" if person else "a unit of distance"
+    whose = "one person" if person else "one count"
     return [Fix(f"Make epsilon {epsilon} the loss of {whose}", smaller)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,12 @@ from keepsum.accuracy.disclosure import Bounds
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin
 
+if TYPE_CHECKING:
+    from keepsum.planning.plan import CompiledPlan
+
 ROWS = 100  # of a page
 MOST_COLUMNS = 16
+MOST_EDGES = 2_000  # rows whose totals get a margin of error
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,20 @@ class Grid:
     last: int
     height: int
 
+    @property
+    def has_known(self) -> bool:
+        """Whether a cell on the page is known from the kept totals."""
+        return any(cell is not None and "pinned" in cell.marks for row in self.rows for cell in row.cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Margins of error of the totals at the edges: of rows, of columns, and of all; None where they are too many."""
+
+    rows: IntArray | None
+    columns: IntArray | None
+    whole: IntArray | None
+
 
 @dataclass(frozen=True, eq=False)
 class Shown:
@@ -66,6 +84,7 @@ class Shown:
     margins: IntArray | None = None
     pinned: IntArray | None = None
     bounds: Bounds | None = None
+    edges: Edges | None = None
 
     def on(self, cells: IntArray) -> _Known:
         """What is known of some cells."""
@@ -99,6 +118,7 @@ def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) ->
     if not down:
         down, across = [domain.axes[0]], None
     row_of, height = domain.marginal_index(down), domain.project(down).size
+    edges = shown.edges or Edges(None, None, None)
     pages = -(-height // ROWS)
     page = min(max(page, 1), pages)
     first, last = (page - 1) * ROWS, min(page * ROWS, height)
@@ -116,7 +136,7 @@ def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) ->
     rows = []
     for k in range(last - first):
         named = projected.cell(first + k)
-        total = _total(None if sums is None else int(sums[first + k]), rows_kept)
+        total = _total(None if sums is None else int(sums[first + k]), rows_kept, _at(edges.rows, first + k))
         rows.append(
             GridRow(
                 [(str(named[axis]), by_axis[axis]) for axis in down],
@@ -126,10 +146,14 @@ def grid_of(domain: Domain, kept: Invariants | None, page: int, shown: Shown) ->
         )
     sums_across = _sums(shown.values, column_of, len(labels))
     totals = [
-        _total(None if sums_across is None else int(sums_across[k]), column_kept or (across is None and bool(margins)))
+        _total(
+            None if sums_across is None else int(sums_across[k]),
+            column_kept or (across is None and bool(margins)),
+            _at(edges.columns, k),
+        )
         for k in range(len(labels))
     ]
-    whole = _total(None if shown.values is None else int(shown.values.sum()), bool(margins))
+    whole = _total(None if shown.values is None else int(shown.values.sum()), bool(margins), _at(edges.whole, 0))
     columns = [(label, column_kept) for label in labels]
     return Grid(down, across, columns, rows, totals, whole, page, pages, first + 1, last, height)
 
@@ -171,9 +195,39 @@ def _cell(domain: Domain, cell: int, shown: Shown, known: _Known) -> GridCell:
     return GridCell(cell, text, small, " ".join(marks), f"{domain.name(cell)}{f': {title}' if title else ''}")
 
 
-def _total(value: int | None, kept: bool) -> GridCell:
+def _total(value: int | None, kept: bool, margin: int | None) -> GridCell:
     text = "=" if kept and value is None else "" if value is None else signed(value)
-    return GridCell(None, text, "", "total kept" if kept else "total", "kept exactly" if kept else "has noise")
+    small = "" if value is None else "exact" if kept else "" if margin is None else f"±{margin:,}"
+    return GridCell(None, text, small, "total kept" if kept else "total", "kept exactly" if kept else "has noise")
+
+
+def _at(margins: IntArray | None, place: int) -> int | None:
+    return None if margins is None else int(margins[place])
+
+
+def edges_of(domain: Domain, plan: CompiledPlan, level: float) -> Edges:
+    """Margins of error of the totals at the edges of a picture."""
+    from keepsum.accuracy.sum_margins import sum_accuracy
+
+    def margins(axes: Sequence[str]) -> IntArray | None:
+        height = domain.project(axes).size if axes else 1
+        if height > MOST_EDGES:
+            return None
+        sums = domain.marginal_index(axes) if axes else np.zeros(domain.size, dtype=np.int64)
+        return sum_accuracy(plan.blocks, sums, height, level, simultaneous=False).margins
+
+    axes = edge_axes(domain)
+    if not axes:
+        return Edges(None, margins(()), margins(()))
+    down, across = axes
+    return Edges(margins(down), margins(across), margins(()))
+
+
+def edge_axes(domain: Domain) -> list[list[str]]:
+    """The axes of the totals of rows, and of those of columns; none if every cell is a row."""
+    across = _across(domain)
+    down = [name for name in domain.axes if name != across]
+    return [down, [across]] if down and across is not None else []
 
 
 def signed(number: int) -> str:

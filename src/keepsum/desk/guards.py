@@ -32,6 +32,10 @@ ENTRANCE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=table">'
     '<link rel="icon" href="data:,"><title>Keepsum</title><p><a href="table">To the table</a></p></html>'
 )
+USED = (  # the same for whoever asks, whatever the token is
+    '<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Keepsum</title>'
+    "<p>This link has been used. Open a new one from the page, or start <code>keepsum app</code> again.</p></html>"
+)
 FAILED = "Something failed that should not have. Nothing was released or written by this. Please report it as a bug."
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -135,7 +139,7 @@ class Guarded:
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
         taken = bool(token) and self.guard.take(token)
         if not (known or taken):
-            await _refuse(send)
+            await _refuse(send, USED.encode() if token else b"")
             return
         # A page that goes on by itself, and not a redirection: after a link in another site's page, a browser sends a
         # strict cookie only with what this page asks for.
@@ -239,6 +243,9 @@ async def _answered(app: App, scope: Message, receive: Receive, send: Send) -> N
         await send({"type": "http.response.body", "body": body})
 
 
-async def _refuse(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 403, "headers": [(b"content-length", b"0"), *HEADERS]})
-    await send({"type": "http.response.body", "body": b""})
+async def _refuse(send: Send, body: bytes = b"") -> None:
+    headers = [(b"content-length", str(len(body)).encode()), *HEADERS]
+    if body:
+        headers += [(b"content-type", b"text/html; charset=utf-8"), (b"content-security-policy", POLICY.encode())]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from secrets import token_urlsafe
 from typing import Any
 
@@ -32,13 +33,20 @@ TOO_LARGE = (
 )
 
 
+@dataclass(frozen=True)
+class Link:
+    """A message that is a link for another browser."""
+
+    link: str
+
+
 class Pages:
     """The pages of a desk."""
 
     def __init__(self, desk: Desk, guard: Guard, limit: int) -> None:
         self.desk, self.guard = desk, guard
         self.limit = limit  # bytes of an upload
-        self._messages: dict[str, str] = {}  # by the word in the address of the page that shows it, once
+        self._messages: dict[str, str | Link] = {}  # by the word in the address of the page that shows it, once
         self._environment = Environment(
             loader=PackageLoader("keepsum.desk"),
             autoescape=True,
@@ -50,6 +58,7 @@ class Pages:
 
     def show(self, step: str, page: int = 1, said: str = "") -> HTMLResponse:
         """The page of a step; ``page`` is that of the picture of the table, ``said`` names a message (see ``to``)."""
+        self.desk.open(step)
         scene = self.desk.scene(UPTO[step])
         # While something is at work the page is loaded again by itself, and still has to say it.
         message = (self._messages.get if scene.progress is not None else self._messages.pop)(said, None)
@@ -58,7 +67,7 @@ class Pages:
         context |= {"limit": self.limit, "too_large": TOO_LARGE.format(limit=self.limit)}
         return HTMLResponse(self._environment.get_template(f"{step}.html.j2").render(context))
 
-    def to(self, step: str, message: str | None = None) -> RedirectResponse:
+    def to(self, step: str, message: str | Link | None = None) -> RedirectResponse:
         """Go to the page of a step, after a form; a message is for whoever sent the form, and for no other tab."""
         address = f"{self.guard.base}/{step if step in UPTO else 'table'}"
         if message is not None:
@@ -66,7 +75,7 @@ class Pages:
             self._messages[word] = message
             while len(self._messages) > MOST_MESSAGES:
                 self._messages.pop(next(iter(self._messages)), None)
-            address += f"?said={word}"
+            address += f"?said={word}{'#new-link' if isinstance(message, Link) else ''}"
         return RedirectResponse(address, status_code=303)
 
 
@@ -76,7 +85,7 @@ def _grid(scene: Scene, step: str, page: int) -> Grid | None:
         done = scene.finished
         if done is None:
             return None
-        shown = Shown(done.drawn.table.counts, done.accuracy.margins, done.plan.pinned)
+        shown = Shown(done.drawn.table.counts, done.accuracy.margins, done.plan.pinned, None, done.edges)
         return grid_of(done.drawn.table.domain, done.plan.invariants, page, shown)
     look = scene.look
     if look.table is None or step not in ("keep", "preview"):

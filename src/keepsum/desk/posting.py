@@ -8,11 +8,12 @@ from urllib.parse import parse_qs
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import Response
 
-from keepsum.desk import forms, views
+from keepsum.desk import categories, forms, views
 from keepsum.desk.deriving import COLUMNS, TABLE
 from keepsum.desk.examples import EXAMPLES
 from keepsum.desk.fixes import fixes_for
-from keepsum.desk.pages import Pages
+from keepsum.desk.pages import Link, Pages
+from keepsum.desk.table_views import counted_by, listed
 from keepsum.errors import InputError, KeepsumError
 from keepsum.specs.spec import Spec
 
@@ -44,6 +45,9 @@ class Posting:
             "/example": self.example,
             "/table": self.meaning,
             "/categories": self.categories,
+            "/lists": self.lists,
+            "/undo": self.undo,
+            "/over": self.start_over,
             "/keep": self.totals,
             "/set": self.add_set,
             "/unset": self.drop_set,
@@ -77,8 +81,28 @@ class Posting:
         return self._changing("table", form, lambda spec: forms.meaning(spec, form, names))
 
     def categories(self, form: Form = FORM) -> Response:
-        """The categories of an axis."""
-        return self._changing("table", form, lambda spec: forms.categories(spec, form))
+        """The categories of all columns."""
+        look = self.desk.look(TABLE)
+        return self._changing("table", form, lambda spec: categories.declared(spec, form, listed(spec, look)))
+
+    def lists(self, form: Form = FORM) -> Response:
+        """The categories of several columns from one text."""
+        look = self.desk.look(TABLE)
+        return self._changing("table", form, lambda spec: categories.from_text(spec, form, counted_by(spec, look)))
+
+    def undo(self, form: Form = FORM) -> Response:
+        """Something that was said of how the file is read is not said any more."""
+        answer = self._changing("table", form, lambda spec: forms.undone(spec, forms.one(form, "what")))
+        self.desk.guess()
+        return answer
+
+    def start_over(self, form: Form = FORM) -> Response:
+        """Back to the choice of a table."""
+        try:
+            self.desk.start_over(version_of(form), "sure" in form)
+        except KeepsumError as error:
+            return self.pages.to(forms.one(form, "step"), self.desk.say(str(error)))
+        return self.pages.to("table")
 
     def totals(self, form: Form = FORM) -> Response:
         """The margins to keep."""
@@ -129,6 +153,4 @@ class Posting:
 
     def link(self, form: Form = FORM) -> Response:
         """A link for another browser."""
-        link = self.pages.guard.new_link()
-        words = f"This link opens the page once, in another browser on this machine: {link}"
-        return self.pages.to(forms.one(form, "step"), words)
+        return self.pages.to(forms.one(form, "step"), Link(self.pages.guard.new_link()))

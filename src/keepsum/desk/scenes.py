@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from keepsum.desk.deriving import Draft, Look
+from keepsum.desk.history import Made
 
 if TYPE_CHECKING:
     from keepsum.desk.finished import Finished
@@ -24,6 +25,8 @@ class Scene:
         What is known of the draft: up to the stage that was asked for, and of all stages.
     progress
         The work that goes on.
+    opened, made
+        The steps whose pages were opened with this file, and the releases that were made of it.
     """
 
     draft: Draft | None
@@ -36,3 +39,5 @@ class Scene:
     is_given_up: bool
     ledger: Ledger | None
     say: Callable[[str], str]
+    opened: frozenset[str] = frozenset()
+    made: tuple[Made, ...] = ()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
@@ -82,7 +84,7 @@ class Taking:
 
     def release(self, form: Form = FORM) -> Response:
         """Make the release; a second click gets the same one."""
-        return self._doing(lambda: self.desk.release(version_of(form)))
+        return self._doing(lambda: self.desk.release(version_of(form), form.get("know", [])))
 
     def again(self, form: Form = FORM) -> Response:
         """Make another release possible."""
@@ -96,10 +98,12 @@ class Taking:
             if not folder or done is None or not done.files:
                 raise InputError("The folder must have a name, such as out. Enter one.")
             try:
-                return f"The release is written: {done.save(folder)!r}."
+                path = str(Path(folder).expanduser().resolve())
+                done.save(f"{path}/")
+                return f"The release is written to {path}. Check it with: keepsum verify {shlex.quote(path)}"
             except KeepsumError as error:
                 problem = str(error)
-            raise InputError(problem.replace(", or replace it with force=True", ""))  # the page replaces nothing
+            raise InputError(problem)
 
         return self._doing(saved)
 

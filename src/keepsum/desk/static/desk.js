@@ -22,11 +22,16 @@
     const held = focused && focused.id;
     const typed = focused && focused.matches("input[type=text], textarea") ? [focused.selectionStart, focused.selectionEnd] : null;
     const open = [...document.querySelectorAll("details[open] > summary b")].map((node) => node.textContent);
+    const unsent = new Map([...document.querySelectorAll("[data-keep]")].filter((node) => node.value !== node.defaultValue).map((node) => [node.dataset.keep, node]));
     for (const part of [".top", "main", ".foot"]) document.querySelector(part).replaceWith(next.querySelector(part));
     document.title = next.title;
     Object.assign(document.body.dataset, next.body.dataset);
     if (address) history.replaceState(null, "", address);
     for (const node of document.querySelectorAll("details > summary b")) if (open.includes(node.textContent)) node.closest("details").open = true;
+    for (const node of document.querySelectorAll("[data-keep]")) {  // what was typed and not sent, or refused, stays
+      const old = unsent.get(node.dataset.keep);
+      if (old && old.defaultValue === node.defaultValue) node.value = old.value;
+    }
     begin();
     const again = held && $(held);
     if (again) {
@@ -78,6 +83,7 @@
     const { limit, tooLarge } = $("file").dataset;  // a browser that is still sending may not see the answer
     if (file.size > Number(limit)) { say(tooLarge); return; }
     $("upload").hidden = false;
+    $("drop").querySelector("b").textContent = file.name;
     say("");
     const answer = await fetched(`${base}/upload`, {
       method: "POST", body: file,
@@ -156,6 +162,24 @@
 
   // -- cells into a set ---------------------------------------------------------------------------------------------
   const picked = new Set();
+  const MOVES = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+  const step = (event, button, cells) => {
+    const line = button.closest("tr"), column = button.closest("td").cellIndex;
+    let next = event.key === "Home" ? line.querySelector(".pick") : event.key === "End" ? [...line.querySelectorAll(".pick")].pop() : null;
+    if (MOVES[event.key]) {
+      const [down, right] = MOVES[event.key];
+      let row = line, place = column;
+      do {
+        row = down > 0 ? row.nextElementSibling : down < 0 ? row.previousElementSibling : row;
+        place += right;
+        next = row && row.cells[place] && row.cells[place].querySelector(".pick");
+      } while (row && row.cells[place] && !next && (down || row.cells[place].tagName === "TD"));
+    }
+    if (!next) return;
+    event.preventDefault();
+    for (const other of cells) other.tabIndex = other === next ? 0 : -1;
+    next.focus();
+  };
   const picks = () => {
     const form = $("set");
     if (!form) { picked.clear(); return; }
@@ -164,7 +188,10 @@
       $("picked").textContent = picked.size;
       $("cells").value = [...picked].join(",");
     };
-    for (const button of document.querySelectorAll(".pick")) {
+    const cells = [...document.querySelectorAll(".pick")];
+    cells.forEach((button, place) => { button.tabIndex = place ? -1 : 0; });  // one stop for all of them; arrows move within
+    for (const button of cells) {
+      button.addEventListener("keydown", (event) => step(event, button, cells));
       button.setAttribute("aria-pressed", picked.has(button.dataset.cell));
       button.addEventListener("click", () => {
         const { cell } = button.dataset;
@@ -201,6 +228,10 @@
     for (const form of document.querySelectorAll("form[data-live]")) {
       form.addEventListener("change", (event) => (event.target.id === "slider" ? applySoon(form) : apply(form)));
       form.addEventListener("submit", (event) => { event.preventDefault(); apply(form); });
+    }
+    for (const form of document.querySelectorAll("form[data-send]")) form.addEventListener("submit", (event) => { event.preventDefault(); apply(form); });
+    for (const field of document.querySelectorAll("input[data-into]")) {
+      field.addEventListener("change", async () => { if (field.files[0]) $(field.dataset.into).value = await field.files[0].text(); field.value = ""; });
     }
     for (const form of document.querySelectorAll("form[data-once]")) {
       form.addEventListener("submit", (event) => {
