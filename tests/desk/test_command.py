@@ -174,11 +174,11 @@ def test_the_first_signal_does_not_lose_a_release(started, number):
     visitor.post("example", name="children")
     visitor.until("release", 'id="go"')
     visitor.post("release")
-    visitor.until("release", "Take it away")
+    visitor.until("release", "Download or save it now")
     process.send_signal(number)
     said = process.stderr.readline()
     assert "nobody has downloaded or saved" in said
     other = Visitor(re.search(r"It is here: (http://\S+)[.] ", said)[1])
-    other.until("release", "Take it away")
+    other.until("release", "Download or save it now")
     process.send_signal(number)
     assert (process.communicate(timeout=HANG), process.returncode) == (("", ""), 0)
