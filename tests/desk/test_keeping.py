@@ -116,3 +116,30 @@ def test_a_download_that_breaks_off_takes_nothing(charged):
     browser.leaves = False
     browser.get("/release.zip")
     assert desk.finished.is_taken
+
+
+def test_a_page_that_was_made_during_a_release_asks_again_although_that_has_ended_meanwhile(charged, monkeypatch):
+    """What a page shows is from before the end, so it must not look as if it were from after it."""
+    from keepsum.desk import pages
+
+    browser, desk, _ = charged
+    gate, real, rendered = threading.Event(), finished.files_of, []
+
+    def slow(drawn):
+        gate.wait()
+        return real(drawn)
+
+    def ended(scene, *given):
+        found = real_common(scene, *given)
+        if scene.progress is not None and not rendered:
+            rendered.append(scene)
+            gate.set()
+            scene.progress.wait(None)
+        return found
+
+    real_common = pages.views.common
+    monkeypatch.setattr(finished, "files_of", slow)
+    monkeypatch.setattr(pages.views, "common", ended)
+    browser.post("/release", {"version": desk.version})
+    assert 'id="progress"' in browser.get("/release").text
+    assert rendered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepsum.desk.deriving import COLUMNS, KEPT, PLAN, TABLE, Look
@@ -20,8 +21,23 @@ from keepsum.specs.places import keys_about
 from keepsum.tables.records import subject_of
 
 if TYPE_CHECKING:
+    from keepsum.desk.jobs import Job
     from keepsum.releasing.verify import Check
     from keepsum.tables.domain import Domain
+
+
+@dataclass(frozen=True)
+class Working:
+    """Work that went on when a page was made: the page shows it, and asks again, also if it has ended meanwhile."""
+
+    stage: str
+    fraction: float
+    stoppable: bool
+
+    @classmethod
+    def of(cls, job: Job) -> Working:
+        """A job as it is now."""
+        return cls(job.stage, job.fraction, job.stoppable)
 
 
 def common(scene: Scene, step: str, message: object = None) -> dict[str, Any]:
@@ -37,7 +53,7 @@ def common(scene: Scene, step: str, message: object = None) -> dict[str, Any]:
         "draft": draft,
         "spec": None if draft is None else draft.spec,
         "look": look,
-        "job": scene.progress,
+        "job": None if scene.progress is None else Working.of(scene.progress),
         "given_up": scene.is_given_up,
         "problem": problem,
         "fixes": [] if draft is None else [fix.label for fix in fixes_for(whole, draft.spec)],
