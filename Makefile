@@ -14,7 +14,7 @@ EXTRAS := cli,excel,sql,web,report,accounting
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup test audit lint demo bench convergence paper clean services
+.PHONY: help setup test audit lint demo app bench convergence paper clean services
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 
 demo: $(DEMO_STAMP)  ## release a small table with its margins kept, verify it, and catch a change (a minute at first)
 	@env -u PYTHONDONTWRITEBYTECODE PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo
+
+app: $(STAMP)  ## open the page in the browser: from a table to a verified release (Ctrl-C ends it)
+	@$(BIN)/keepsum app
 
 bench: $(STAMP)  ## measure speed and memory against peers, under 12 minutes (QUICK=1 under 2), into benchmarks/out
 	@$(BIN)/python -m benchmarks.run

@@ -13,7 +13,7 @@ LIST = """
     keepsum_shell.stopping _text errors _arguments _arrays _memory _signals _work _cache _progress _copying
     lattice sampling.core sampling.l1 sampling.gaussian sampling.general sampling
     tables privacy sources convergence planning accuracy projection accounting releasing ledger report facade research
-    specs spark app __init__ cli keepsum_shell
+    specs spark desk __init__ cli keepsum_shell
 """
 HOUSE = LIST.split()
 

@@ -104,3 +104,8 @@ def has_number(text: str) -> bool:
     (True, False)
     """
     return any(word.isdigit() for word in re.split(r"\W+", text))
+
+
+def are_showable(names: Iterable[str]) -> bool:
+    """Whether the names of columns may be shown: a row of data in their place must not appear on a screen."""
+    return not any(has_number(name) or not name.isprintable() for name in names)

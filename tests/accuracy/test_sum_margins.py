@@ -144,3 +144,15 @@ def test_what_is_alike_is_worked_out_once(monkeypatch):
     assert len(set(sum_accuracy(plan.blocks, ages, 10, 0.9, False).margins.tolist())) == 1
     assert plan.noise.interval({"age": [0, 1]}, 0.9) == plan.noise.interval({"age": [2, 3]}, 0.9)
     assert len(made) == 4
+
+
+@pytest.mark.parametrize("epsilon", [20, 60, 200])
+def test_noise_that_is_hardly_ever_there_has_margins_of_0(epsilon):
+    """Its log moments are so small that they may be rounded to a number below 0."""
+    domain = ks.Domain(
+        {"state": ["a", "b"], "county": {"a": ["c", "d", "e"], "b": ["f", "g"]}, "sex": ["f", "m"]},
+        within={"county": "state"},
+    )
+    mechanism = ks.Laplace.per_person(epsilon, shares={"county": 1})
+    (level,) = ks.plan(ks.Invariants.margins(domain, ["state"]), mechanism).accuracy().levels
+    assert not level.accuracy.margins.any()

@@ -12,9 +12,9 @@ from typing import Any
 import openpyxl
 import pytest
 
-from keepsum.cli.count_columns import Likely, likely_columns
 from keepsum.sources.headers import Header, header_in
 from keepsum.sources.reading import FileForm
+from keepsum.specs.count_columns import Likely, likely_columns
 
 END = ["total", "y", "1", "n", "n", "out/"]  # totals, per person, epsilon, categories, negative counts, output
 RACES = ("White", "Black", "Other, incl. mixed")

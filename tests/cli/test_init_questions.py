@@ -13,9 +13,10 @@ import duckdb
 import openpyxl
 import pytest
 
+from keepsum._text import are_showable
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.more_options import split, with_options
-from keepsum.cli.questions import are_showable, margins, nestings
+from keepsum.cli.questions import margins, nestings
 from keepsum.errors import InputError
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")

@@ -240,6 +240,16 @@ def test_a_refusal_says_what_is_left_and_what_would_fit(open_ledger):
     check_message(caught.value)
 
 
+@pytest.mark.parametrize("request_of", [ks.Laplace.per_person, lambda loss: ks.Gaussian.per_person(rho=loss)])
+def test_a_loss_requested_per_person_is_told_what_would_fit_per_person(open_ledger, request_of):
+    ledger = open_ledger(1) if request_of == ks.Laplace.per_person else open_ledger(rho=1)
+    with pytest.raises(ks.BudgetError) as caught:
+        charge(ledger, ks.plan(ROWS, request_of(20)))
+    (fitting,) = re.findall(r"(?:Epsilon|Rho) (\S+) per person would fit\.$", str(caught.value))
+    charge(ledger, ks.plan(ROWS, request_of(fitting)))
+    assert Fraction(fitting) > 1  # one person changes more than one count
+
+
 CASES = {
     "epsilon": ({"epsilon": 1}, [laplace("1/3")], lambda x: laplace(x), 5),
     "small": ({"epsilon": "1e-3"}, [laplace("1.2345e-4")], lambda x: laplace(x), 5),

@@ -158,7 +158,8 @@ class BoundLaw:
         return float(((self._moments(tilts) + fall) / tilts).min())
 
     def _moments(self, tilts: Floats) -> Floats:
-        return np.asarray(sum(times * piece.log_moments(tilts) for piece, times in self.pieces))
+        """The logarithm of E[exp(h X)]: as the noise has mean 0 it is never below 0, but may be rounded to that."""
+        return np.maximum(sum(times * piece.log_moments(tilts) for piece, times in self.pieces), 0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -210,9 +210,9 @@ def options_of(family: Family) -> str:
     >>> options_of(Family(Gaussian("0.5", "1e-6")))
     '--mechanism gaussian --epsilon 0.5 --delta 1e-6'
     """
-    from keepsum.cli.categories import listed
     from keepsum.privacy.gaussian import Gaussian
     from keepsum.privacy.neighbours import TO
+    from keepsum.specs.quoting import listed
 
     member, neighbours = family.member, family.member.neighbours
     options = ["--mechanism gaussian"] if isinstance(member, Gaussian) else []

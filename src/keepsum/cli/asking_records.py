@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from keepsum.cli import questions
-from keepsum.cli.categories import joined, listed, pair, parse_name
+from keepsum.cli.categories import parse_name
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.more_options import with_options
 from keepsum.errors import InputError
+from keepsum.specs.quoting import joined, listed, pair
 
 BINS, FILE = "bins ", "file "
 NONE = "-"  # the answer that no column does

@@ -7,19 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepsum._text import are_showable
 from keepsum.cli import questions
 from keepsum.cli.asking_records import asked_about_records
-from keepsum.cli.categories import listed, pair
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.noticed import settle
 from keepsum.cli.screen import note
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError
+from keepsum.specs.quoting import listed, pair
 from keepsum.tables.findings import NoticedError
 
 if TYPE_CHECKING:
-    from keepsum.cli.count_columns import Likely
     from keepsum.sources.headers import Header
+    from keepsum.specs.count_columns import Likely
 
 STANDARD_INPUT = "-"
 RECORD = "-"  # the answer that no column has counts, because each row is a record
@@ -63,7 +64,7 @@ def asked_about_source(declared: Declaration) -> Declaration:
 
 def _asked_about_columns(declared: Declaration, header: Header) -> Declaration:
     """Ask where the counts are, or how records are counted."""
-    if questions.are_showable(header.names):
+    if are_showable(header.names):
         note(f"Columns: {questions.shown_list(header.names)}.")
     if _can_have_counts(declared, header.names):
         counted = _asked_about_counts(declared, header)
@@ -88,7 +89,7 @@ def _asked_about_counts(declared: Declaration, header: Header) -> Declaration | 
 
     A column is proposed only if its name says that it has counts, or if no other one has whole numbers.
     """
-    from keepsum.cli.count_columns import likely_columns
+    from keepsum.specs.count_columns import likely_columns
 
     likely = likely_columns(header, _declared_columns(declared))
     if likely.count is None:
@@ -120,7 +121,7 @@ def _declared_columns(declared: Declaration) -> list[str]:
 
 def _asked_about_wide(declared: Declaration, columns: Sequence[str], likely: Likely) -> Declaration | None:
     """Ask whether columns are the categories of one axis; a column that by name is their total is left out."""
-    names = questions.shown_list(likely.wide) if questions.are_showable(likely.wide) else "of whole numbers"
+    names = questions.shown_list(likely.wide) if are_showable(likely.wide) else "of whole numbers"
     if not questions.confirm(
         f"Are the {len(likely.wide)} columns {names} the categories of one axis, with a count in each?", None
     ):
@@ -135,7 +136,7 @@ def _asked_about_wide(declared: Declaration, columns: Sequence[str], likely: Lik
     changed = replace(declared, wide=pair(axis, likely.wide))
     if not likely.totals or (declared.axes and not declared.drop):  # then other columns are left out anyway
         return changed
-    if questions.are_showable(likely.totals):
+    if are_showable(likely.totals):
         note(f"Left out as the total of these columns, by its name: {questions.shown_list(likely.totals)}.")
     return replace(changed, drop=[*(declared.drop or []), listed(likely.totals)])
 

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from keepsum._text import has_number
-from keepsum.cli.categories import quoted
+from keepsum.specs.quoting import quoted
 
 LONGEST_HEADER = 10**5  # bytes of a file that are looked at
 DELIMITERS = ",;\t|"

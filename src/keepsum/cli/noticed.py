@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
-from keepsum.cli.categories import joined, listed, pair, parse_categories, parse_names
+from keepsum.cli.categories import parse_categories, parse_names
 from keepsum.cli.declaration import Declaration
 from keepsum.cli.more_options import with_options
 from keepsum.cli.questions import ask_until, chosen, confirm, nestings, shown_list
 from keepsum.cli.screen import note
 from keepsum.errors import InputError
+from keepsum.specs.proposals import Proposal, proposals_for
+from keepsum.specs.quoting import joined, listed, pair
 from keepsum.tables.findings import (
     BlankTotals,
     Encoding,
     Finding,
     Following,
-    Nested,
     Numbers,
     Same,
     Sheets,
@@ -30,15 +31,6 @@ SAME_CELL = "are the same cell"  # of two rows that a column distinguished
 AXIS, CODE, OUT, DENSE = "axis", "code", "out", "dense"
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A question that yes answers by more options."""
-
-    question: str
-    options: tuple[str, ...]
-    default: bool = True
-
-
 def settle(finding: Finding, declared: Declaration, problem_of: Problem) -> Declaration | None:
     """Ask about what was noticed; None if no answer settles it."""
     if isinstance(finding, BlankTotals):
@@ -47,10 +39,11 @@ def settle(finding: Finding, declared: Declaration, problem_of: Problem) -> Decl
         return _text(finding, declared, problem_of)
     if isinstance(finding, Numbers):
         return _numbers(finding, declared, problem_of)
-    for proposal in _proposals(finding, declared):
+    dropped = parse_categories(declared.drop_rows or [], {}, "--drop-rows")
+    for proposal in proposals_for(finding, dropped):
         if not confirm(proposal.question, proposal.default):
             continue
-        changed = with_options(declared, proposal.options)
+        changed = with_options(declared, _options(proposal))
         if isinstance(finding, (Same, Following)) and declared.axes:
             others = [name for name in parse_names(declared.axes, "Option --axes") if name != finding.code]
             changed = replace(changed, axes=[listed(others)])
@@ -70,43 +63,17 @@ def _is_of_data(problem: str, finding: Finding, declared: Declaration, problem_o
     return isinstance(finding, Totals) or problem == problem_of(replace(declared, dense=True))
 
 
-def _proposals(finding: Totals | Nested | Same | Following, declared: Declaration) -> list[Proposal]:
-    if isinstance(finding, Totals):
-        return [_without_totals(finding, declared)]
-    if isinstance(finding, Nested):
-        child, parent = finding.parents[0]
-        return [
-            Proposal(f"Is {child} within {parent}?", (f"--within={joined(child, parent)}",)),
-            _every_combination(child, parent),
-        ]
-    return [
-        Proposal(
-            f"Publish {finding.code} along with {finding.axis}, as it is?",
-            (f"--carry={joined(finding.code, finding.axis)}",),
-        ),
-        Proposal(f"Leave out {finding.code}?", (f"--drop={listed([finding.code])}",)),
-        _every_combination(finding.axis, finding.code),
-    ]
-
-
-def _every_combination(first: str, second: str) -> Proposal:
-    return Proposal(f"Is every combination of {first} and {second} a cell of the table?", ("--dense",), default=False)
-
-
-def _without_totals(finding: Totals, declared: Declaration) -> Proposal:
-    if finding.are_columns:
-        names = [str(label) for label in finding.labels]
-        which = shown_list(names) if finding.are_nameable else f"{len(names):,} columns"
-        return Proposal(f"Leave out {which}, which look like totals?", (f"--drop={listed(names)}",))
-    which = ", ".join(f"{finding.axis}={label}" for label in finding.labels)
-    if not finding.are_nameable:
-        several = len(finding.labels) > 1
-        labels = f"{len(finding.labels):,} labels" if several else "a label"
-        which = f"{labels} of {finding.axis} that {'look like totals' if several else 'looks like a total'}"
-    # The option replaces what was dropped by this column before.
-    dropped = parse_categories(declared.drop_rows or [], {}, "--drop-rows").get(finding.axis, [])
-    option = f"--drop-rows={pair(finding.axis, [*dropped, *finding.labels])}"
-    return Proposal(f"Leave out the rows with {which}?", (option,))
+def _options(proposal: Proposal) -> list[str]:
+    """What a yes declares, as options."""
+    value = proposal.value
+    match proposal.declares:
+        case "within" | "carry":
+            return [f"--{proposal.declares}={joined(*one)}" for one in value.items()]
+        case "drop":
+            return [f"--drop={listed(value)}"]
+        case "drop_rows":
+            return [f"--drop-rows={pair(axis, labels)}" for axis, labels in value.items()]
+    return ["--dense"]
 
 
 def _text(finding: Sheets | Encoding | Sparse, declared: Declaration, problem_of: Problem) -> Declaration:

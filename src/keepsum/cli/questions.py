@@ -8,11 +8,12 @@ from typing import TypeVar
 
 import typer
 
-from keepsum._text import has_number, printable
-from keepsum.cli.categories import parse_name, parse_names, quoted
+from keepsum._text import are_showable, printable
+from keepsum.cli.categories import parse_name, parse_names
 from keepsum.cli.screen import note
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError
+from keepsum.specs.quoting import quoted
 
 T = TypeVar("T")
 GRAND_TOTAL = "total"
@@ -86,11 +87,6 @@ def several(what: str, choices: Sequence[str]) -> Callable[[str], list[str]]:
 def _one_of(choices: Sequence[str]) -> str:
     """The choices, unless they may be a row of data."""
     return f"one of {shown_list(choices)}" if are_showable(choices) else "one of those in the file"
-
-
-def are_showable(names: Sequence[str]) -> bool:
-    """Whether the names of columns may be shown: a row of data in their place must not appear on a screen."""
-    return not any(has_number(name) or not name.isprintable() for name in names)
 
 
 def margins(answer: str, axes: Sequence[str] = ()) -> list[str]:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from keepsum.cli.categories import joined, listed, pair
+from keepsum.specs.quoting import joined, listed, pair
 
 # Arguments in the library's messages, as options of the shell.
 IN_SHELL = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from keepsum.errors import InputError
 
 if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
+    from keepsum.releasing.release import Drawn, Prepared
+    from keepsum.sampling.core.rng import Rng
 
 VARIABLE = "KEEPSUM_LEDGER"  # names a ledger for all releases
 
@@ -37,3 +40,28 @@ def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) 
     found = named if isinstance(named, Ledger) else Ledger(named)
     found.dataset(dataset)
     return found
+
+
+def draw_charged(
+    ready: Prepared,
+    ledger: Ledger | None,
+    dataset: str | None = None,
+    rng: Rng | None = None,
+    threads: int = 1,
+    charged: Callable[[], None] = lambda: None,
+    keep: Callable[[Drawn], None] = lambda drawn: None,
+) -> Drawn:
+    """Charge a release to its ledger, if it has one, and only then draw it; in memory, it exists once it is drawn.
+
+    ``charged`` is called once it is charged, and ``keep`` with what was drawn, before anything else can fail.
+    """
+    if ledger is None:
+        drawn = ready.draw(rng, threads)
+        keep(drawn)
+        return drawn
+    with ledger.charged(ready.plan, dataset, rng is not None and rng.seeded) as receipt:
+        charged()
+        drawn = ready.draw(rng, threads, receipt.record)
+        keep(drawn)
+        receipt.released(drawn.certificate.table.sha256)
+    return drawn

@@ -15,7 +15,7 @@ from keepsum._arrays import IntArray
 from keepsum.accuracy.margins import Accuracy
 from keepsum.accuracy.noise import Noise
 from keepsum.accuracy.tails import tail_bound
-from keepsum.facade.charging import ledger_of
+from keepsum.facade.charging import draw_charged, ledger_of
 from keepsum.facade.estimates import Estimates, plan_accuracy
 from keepsum.facade.progress import drawing_shown
 from keepsum.planning.durations import seconds_per_draw
@@ -149,12 +149,7 @@ class Plan(CompiledPlan):
         seeded = rng is not None and checked_rng(rng).seeded
         charged_to = ledger_of(ledger, dataset)
         ready = prepare(self, table, accept_pinned, seeded, accept_delta=accept_delta)
-        if charged_to is None:
-            return Release.of(ready.draw(rng, threads), Plan.of(ready.plan))
-        with charged_to.charged(ready.plan, dataset, seeded) as receipt:
-            drawn = ready.draw(rng, threads, receipt.record)
-            receipt.released(drawn.certificate.table.sha256)
-        return Release.of(drawn, Plan.of(ready.plan))
+        return Release.of(draw_charged(ready, charged_to, dataset, rng, threads), Plan.of(ready.plan))
 
     def _repr_html_(self) -> str:
         return explain_html(self)

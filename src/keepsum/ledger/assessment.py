@@ -35,12 +35,16 @@ NO_DOMAIN = (
 
 @dataclass(frozen=True)
 class Charge:
-    """A release that is to be charged: its table and kept totals, its mechanism, and its cost."""
+    """A release that is to be charged: its table and kept totals, its mechanism, and its cost.
+
+    ``person`` is how much one person changes, if the loss was requested per person.
+    """
 
     table: TableEntry
     mechanism: MechanismRecord
     cost: CostRecord
     seeded: bool = False
+    person: Distance | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,8 @@ def assess(dataset: Dataset, charge: Charge) -> Assessment:
 def charge_of(plan: CompiledPlan, dataset: str) -> Charge:
     """What a release by this plan is charged as."""
     cost = CostRecord.of(Cost.of(plan.guarantee))
-    return Charge(table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism), cost)
+    table, mechanism = table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism)
+    return Charge(table, mechanism, cost, person=None if plan.neighbours is None else plan.asked_distance)
 
 
 def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment]:
@@ -258,7 +263,7 @@ def _refusal(dataset: Dataset, charge: Charge, before: Standing, after: Standing
     left, limit = shown_at_most(before.left), shown_briefly(budget.limit(), 8)
     needs = shown_briefly(_needs(before, after), 8)
     fitting = _fitting(dataset, charge, after.distance)
-    would = "Nothing would fit." if fitting is None else f"{fitting} per unit of distance would fit."
+    would = "Nothing would fit." if fitting is None else f"{fitting} would fit."
     return (
         f"The budget of {dataset.name!r} must allow for the release: {left} of {limit} left; this release needs "
         f"{needs} {budget.unit}. {would}"
@@ -266,7 +271,7 @@ def _refusal(dataset: Dataset, charge: Charge, before: Standing, after: Standing
 
 
 def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None:
-    """The largest parameter of three digits with which the release would fit."""
+    """The largest parameter of three digits with which the release would fit, per person if it was requested so."""
     cost = charge.cost.cost()
     one_table = dataset.is_one_table(charge.table)
     gaussian = dataset.with_charge(charge.table, charge.cost).gaussian
@@ -287,8 +292,11 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    parameter = shown_at_most(_three_digits(low))
-    return f"Epsilon {parameter}" if cost.epsilon is not None else f"Rho {parameter}"
+    parameter, unit = _three_digits(low), "per unit of distance"
+    person = None if charge.mechanism.focus else charge.person
+    if person is not None and (person.norm == "l1") == (cost.epsilon is not None):
+        parameter, unit = parameter * person.length, "per person"  # a length in l2 is a square, as rho grows with it
+    return f"{'Rho' if cost.epsilon is None else 'Epsilon'} {shown_at_most(parameter)} {unit}"
 
 
 def _three_digits(steps: int) -> Fraction:

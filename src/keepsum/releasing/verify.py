@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -30,6 +30,7 @@ from keepsum.releasing.statements import RANDOMNESS, PersonStatements
 from keepsum.sources.atomic import put_back
 from keepsum.sources.declarations import read_released, read_totals
 from keepsum.sources.special_files import kind_of
+from keepsum.sources.uploads import Upload
 from keepsum.sources.writing import table_hash
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.released import ReleasedTable
@@ -44,6 +45,7 @@ UNSIGNED = "none: nothing shows who published it"
 BOUND = "that the records of each person were so bounded is the publisher's word, and cannot be checked"
 NON_NEGATIVE = "non-negative table"
 Pathlike = str | PathLike[str]
+File: TypeAlias = Path | Upload
 T = TypeVar("T")
 
 
@@ -142,6 +144,23 @@ def read_verified(
     figures = None if totals is None else check_path(totals, "The file of published figures")
     files = Files.of(table, certificate)
     trusted = None if key is None else read_public_key(key)
+    return _verified(files, figures, trusted, allow_seeded, patient)
+
+
+def verify_files(folder: Mapping[str, bytes]) -> Verification:
+    """Verify a release in memory: the contents of its files, by the names that they have in the folder of a release."""
+    files = {name: Upload(name, data) for name, data in folder.items()}
+    table = next((file for name, file in files.items() if Path(name).stem == "table"), None)
+    if table is None or "certificate.json" not in files:
+        raise InputError("A release must have a table and a certificate, and one of them is not there.")
+    unbiased = next((file for name, file in files.items() if Path(name).stem == "table.unbiased"), None)
+    own = Files(table, files["certificate.json"], files.get("invariants.json"), unbiased)
+    return _verified(own, None, None, allow_seeded=False, patient=False)[0]
+
+
+def _verified(
+    files: Files, figures: Path | None, trusted: Ed25519PublicKey | None, allow_seeded: bool, patient: bool
+) -> tuple[Verification, Drawn | None]:
     report = _Report()
     document = report.attempt("certificate", lambda: document_of(read_bytes(files.certificate)))
     if report.passed:
@@ -164,10 +183,12 @@ def _check_contents(
     kept = report.attempt("kept totals", lambda: kept_invariants(record, sidecar))
     if kept is None:
         return
-    if record.postprocessing and not files.unbiased.is_file():
-        report.say("unbiased table", False, f"there is no {files.unbiased.name!r} beside the table{STOPPED}")
+    unbiased = files.unbiased
+    if record.postprocessing and (unbiased is None or not _is_there(unbiased)):
+        named = "unbiased table" if unbiased is None else repr(unbiased.name)
+        report.say("unbiased table", False, f"there is no {named} beside the table{STOPPED}")
         return
-    table = _read_table(report, record, kept, files.unbiased if record.postprocessing else files.table)
+    table = _read_table(report, record, kept, unbiased if record.postprocessing and unbiased else files.table)
     if table is None:  # what a certificate of a few lines declares can take hours to work out
         return
     released = _check_table(report, record, kept, table)
@@ -181,12 +202,12 @@ def _check_contents(
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a release."""
+    """The files of a release, on disk or in memory; in memory, those that it has not are None."""
 
-    table: Path
-    certificate: Path
-    invariants: Path
-    unbiased: Path
+    table: File
+    certificate: File
+    invariants: File | None
+    unbiased: File | None
 
     @classmethod
     def of(cls, table: Pathlike, certificate: Pathlike | None) -> Files:
@@ -226,7 +247,12 @@ class Files:
 
     def sidecar(self) -> bytes | None:
         """The file of invariants, if there is one."""
-        return read_bytes(self.invariants) if self.invariants.is_file() else None
+        found = self.invariants is not None and _is_there(self.invariants)
+        return read_bytes(self.invariants) if found and self.invariants is not None else None
+
+
+def _is_there(file: File) -> bool:
+    return isinstance(file, Upload) or file.is_file()
 
 
 def _instead(path: Path) -> str:
@@ -236,8 +262,10 @@ def _instead(path: Path) -> str:
     return f"but it is {kind_of(path)}"
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: File) -> bytes:
     """The contents of a file."""
+    if isinstance(path, Upload):
+        return path.data
     try:
         check_room(path.stat().st_size, f"File {path.name!r}", BYTES_A_BYTE)
         return path.read_bytes()
@@ -311,7 +339,7 @@ def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | 
 
 
 def _read_table(
-    report: _Report, record: Certificate, kept: Invariants, path: Path, name: str = "table"
+    report: _Report, record: Certificate, kept: Invariants, path: File, name: str = "table"
 ) -> ReleasedTable | None:
     """The table in a file, if it is one over the domain of the certificate."""
     domain = kept.domain
@@ -340,7 +368,7 @@ def _check_table(
 
 
 def _check_nonnegative(
-    report: _Report, record: Certificate, kept: Invariants, released: ReleasedTable, path: Path
+    report: _Report, record: Certificate, kept: Invariants, released: ReleasedTable, path: File
 ) -> None:
     """The published table, made from the released one."""
     projected = _read_table(report, record, kept, path, NON_NEGATIVE)

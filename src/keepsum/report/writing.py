@@ -116,7 +116,8 @@ def write_report(
 
     ``known`` are the margins of error, if they have been worked out.
     """
-    contents = written(facts_of(release, plan, level, known), release.certificate, files)
+    filled_in = _filled_in(files.registry)
+    contents = written(facts_of(release, plan, level, known), release.certificate, files, filled_in)
     for path in contents:
         check_new(path, force)
     for path, data in reversed(list(contents.items())):
@@ -128,13 +129,15 @@ def write_report(
     return list(contents)
 
 
-def written(facts: ReportFacts, certificate: Certificate, files: ReportFiles) -> Mapping[Path, bytes]:
-    """The files of a report and their contents, the page first."""
+def written(
+    facts: ReportFacts, certificate: Certificate, files: ReportFiles, filled_in: Mapping[str, Any] | None = None
+) -> Mapping[Path, bytes]:
+    """The files of a report and their contents, the page first; ``filled_in`` is what a publisher has entered."""
     margins = files.margins_of(facts.published.cells)
     return {
         files.report: page(facts, files.names, _version()).encode(),
         **({} if margins is None else {margins: facts.cells.to_csv()}),
-        files.registry: registry.as_json(registry.registry_entry(certificate, _filled_in(files.registry))),
+        files.registry: registry.as_json(registry.registry_entry(certificate, filled_in)),
         files.nist: nist.as_markdown(certificate).encode(),
     }
 

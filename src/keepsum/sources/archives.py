@@ -12,26 +12,28 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 
 from keepsum._memory import check_room
+from keepsum._progress import portion, reporter
 from keepsum.errors import DataError
 from keepsum.sources.encodings import OLE2
 
 WORKBOOK = "xl/workbook.xml"
 CHUNK = 2**22  # bytes of a sheet that are looked at together
 BYTES_A_MEMBER_BYTE = 4  # of XML: the text, its copy, and the values in it
+MOST_TIMES, FEW_BYTES = 100, 2**26  # that a workbook may unpack to: programs write XML that packs 10 to 20 times
 BYTES_A_VALUE = 100  # in an array that includes the empty cells
 # Tags of rows and cells as every program writes them, with their place, which may be left out, and their end; the end
 # of a text that cells refer to; a cell that refers to one. No group is tried again, so that no tag takes long.
 PREFIX = rb"(?:[^\s<>/=\"':]*+:)*+"
 ATTRIBUTES = rb"""(?:\s++(?!r\s*=)[^\s<>/=\"']++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+"""
 PLACE = re.compile(rb'<(?:c|row) r="([A-Z]{0,3})([0-9]{1,7})"')
-ANY_PLACE = re.compile(rb"[\s\"']r\s*=")
+ANY_PLACE = re.compile(rb"r(?<=[\s\"']r)\s*+=")  # the letter first: it is looked for much faster than a class is
 START = re.compile(rb"<" + PREFIX + rb"(?:c|row)(?=[\s/>])")
 TAG = re.compile(
     rb"<" + PREFIX + rb"(c|row)(?=[\s/>])" + ATTRIBUTES
     + rb"""(?:\s++r\s*+=\s*+["']([A-Z]{0,3})([0-9]{1,7})["'])?+""" + ATTRIBUTES + rb"\s*+(/?>(?:</)?)"
 )  # fmt: skip
 END_OF_TEXT = re.compile(rb"</" + PREFIX + rb"si\s*>")
-SHARED = re.compile(rb"""["'\s]t\s*=\s*["']s["']""")
+SHARED = re.compile(rb"""t(?<=["'\s]t)\s*+=\s*+["']s["']""")
 FORBIDDEN = (b"<!DOCTYPE", b"<!ENTITY", b"\0")  # no program writes them, and a few bytes could expand to very many
 LARGE = 10**7  # cells of a sheet, most of which may be empty
 SAVE_AS = "Save the sheet as .xlsx or CSV"
@@ -55,7 +57,13 @@ def members_of(data: bytes, name: str) -> dict[str, bytes]:
         kind, remedy = ("another kind of workbook", SAVE_AS) if is_sheet else ("a zip archive", "Unpack it first")
         raise DataError(f"File {name!r} must be a table, but it is {kind}. {remedy}.")
     entries = [entry for entry in archive.infolist() if entry.filename.endswith((".xml", ".rels"))]
-    check_room(sum(entry.file_size for entry in entries), f"File {name!r}, unpacked,", BYTES_A_MEMBER_BYTE)
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > max(FEW_BYTES, MOST_TIMES * len(data)):
+        raise DataError(
+            f"File {name!r} must be a workbook as programs write them, but it unpacks to more than {MOST_TIMES} times "
+            f"its size. {SAVE_AS} again."
+        )
+    check_room(unpacked, f"File {name!r}, unpacked,", BYTES_A_MEMBER_BYTE)
     try:
         # Not more is read of a member than the size that was checked, whatever it would unpack to.
         members = {entry.filename: archive.read(entry) for entry in entries}
@@ -63,7 +71,8 @@ def members_of(data: bytes, name: str) -> dict[str, bytes]:
         members = {}
     if not members or any(word in member for member in members.values() for word in FORBIDDEN):
         raise unreadable(name)
-    _check_values(members.values(), name)
+    with portion(0.0, 1.0):
+        _check_values(members.values(), name)
     return members
 
 
@@ -78,16 +87,20 @@ def _check_values(members: Iterable[bytes], name: str) -> None:
             raise unreadable(name)
         rows, columns = last
         check_room(rows * columns, f"A sheet of {name!r} with {rows:,} rows and {columns:,} columns", BYTES_A_VALUE)
-        ends = [match.end() for match in END_OF_TEXT.finditer(member)]
-        longest = max([longest, *(end - start for start, end in zip([0, *ends], ends, strict=False))])
-        references += sum(1 for _ in SHARED.finditer(member))
+        text = 0  # where the last text ended
+        for start, end in _pieces(member):
+            for match in END_OF_TEXT.finditer(member, start, end):
+                longest, text = max(longest, match.end() - text), match.end()
+            references += sum(1 for _ in SHARED.finditer(member, start, end))
     check_room(longest * references, f"The texts in {name!r}, the longest of {longest:,} characters,", 1)
 
 
 def _pieces(member: bytes) -> Iterator[tuple[int, int]]:
     """Where parts of a sheet start and end, such that no tag is split."""
-    start = 0
+    start, report = 0, reporter()
     while start < len(member):
+        if report is not None:
+            report(0.0)  # here ends work that was stopped
         end = member.find(b">", start + CHUNK) + 1 or len(member)
         yield start, end
         start = end

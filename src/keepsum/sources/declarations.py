@@ -20,6 +20,7 @@ from keepsum.errors import DataError, DomainError, InputError
 from keepsum.sources.reading import as_utf8, open_columns
 from keepsum.sources.sdmx import without_attributes
 from keepsum.sources.special_files import refuse_special
+from keepsum.sources.uploads import Upload
 from keepsum.tables.axes import Label, quoted
 from keepsum.tables.carried import Carried
 from keepsum.tables.cells import cells_of, check_labels, locate
@@ -46,12 +47,24 @@ def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
         IL = ["Cook", "Lake"]
         WI = ["Lake"]
     """
-    declared = _toml(path, "of categories")
+    return _domain(_toml(path, "of categories"), f" of {str(path)!r}")
+
+
+def domain_of(text: str, what: str) -> dict[str, Any]:
+    """The categories of axes from the text of such a file, which messages call as ``what`` says."""
+    try:
+        declared = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = toml_problem(error, text)
+    else:
+        return _domain(declared, "")
+    raise InputError(f"{what} must be valid TOML, but are not{where}.")
+
+
+def _domain(declared: dict[str, Any], place: str) -> dict[str, Any]:
     for axis, categories in declared.items():
         if not isinstance(categories, (list, dict)):
-            raise InputError(
-                f"Axis {axis!r} of {str(path)!r} must have a list of categories, got {type_of(categories)}."
-            )
+            raise InputError(f"Axis {axis!r}{place} must have a list of categories, got {type_of(categories)}.")
     return declared
 
 
@@ -237,7 +250,7 @@ def _cells_of_margin(domain: Domain, margin: tuple[str, ...]) -> dict[tuple[Any,
 
 
 def read_released(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | Upload,
     domain: Domain,
     count: str,
     carried: Sequence[Carried] = (),

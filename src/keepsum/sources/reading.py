@@ -21,6 +21,7 @@ from keepsum.sources.compressed import unpacked
 from keepsum.sources.csv_files import csv_source, refuse_null_characters
 from keepsum.sources.encodings import check_encoding, is_workbook, to_utf8
 from keepsum.sources.sdmx import check_flags, observations
+from keepsum.sources.uploads import Upload
 from keepsum.tables.columns import columnar_source, is_columnar
 from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
@@ -136,7 +137,7 @@ class FileForm:
         )
 
 
-def table_in(path: str | PathLike[str] | BinaryIO, declared: Declared, form: FileForm | None = None) -> Table:
+def table_in(path: str | PathLike[str] | BinaryIO | Upload, declared: Declared, form: FileForm | None = None) -> Table:
     """The table in a file."""
     form = FileForm() if form is None else form
     expected = [declared.count] if declared.wide is None else [*(declared.wide[1] or ()), *(declared.axes or ())]
@@ -164,7 +165,7 @@ class Columns:
 
 
 def open_columns(
-    path: str | PathLike[str] | BinaryIO, *counts: str, form: FileForm | None = None, released: bool = False
+    path: str | PathLike[str] | BinaryIO | Upload, *counts: str, form: FileForm | None = None, released: bool = False
 ) -> Columns:
     """The columns of a CSV, Parquet, Arrow or .xlsx file, compressed or not, given the names of those with counts.
 
@@ -191,8 +192,11 @@ def open_columns(
     return Columns(*csv_source(text, name, counts))
 
 
-def _contents(path: str | PathLike[str] | BinaryIO) -> tuple[bytes, str]:
+def _contents(path: str | PathLike[str] | BinaryIO | Upload) -> tuple[bytes, str]:
     """The bytes of a file and its name for messages."""
+    if isinstance(path, Upload):
+        check_room(len(path.data), f"File {path.name!r}", BYTES_A_BYTE)
+        return path.data, path.name
     if isinstance(path, (str, PathLike)):
         file = check_path(path, "The file")
         if not str(path):

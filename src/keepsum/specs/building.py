@@ -17,6 +17,7 @@ from keepsum.privacy.mechanism import Request
 from keepsum.sources.declarations import read_domain, read_keep, subsets
 from keepsum.sources.reading import FileForm, table_in
 from keepsum.sources.records.databases import is_address
+from keepsum.sources.uploads import Upload
 from keepsum.specs.focus import axes_of, focus_of
 from keepsum.specs.spec import Noise, Spec, asks
 from keepsum.tables.declared import Declared
@@ -84,10 +85,13 @@ def _person(noise: Noise) -> dict[str, Any] | None:
     return None
 
 
-def table_of(spec: Spec, counted: bool = True) -> Table:
-    """The table; without data, or of records that are not to be ``counted``, an empty one over the declared cells."""
+def table_of(spec: Spec, counted: bool = True, upload: Upload | None = None) -> Table:
+    """The table; without data, or of records that are not to be ``counted``, an empty one over the declared cells.
+
+    An ``upload`` is read instead of the file that the spec names.
+    """
     if spec.records.by:
-        return _of_records(spec, counted)
+        return _of_records(spec, counted, upload)
     source = spec.source
     given = [name for name in OF_RECORDS if asks(getattr(spec.records, name))]
     given += ["table"] if source.table is not None else []
@@ -101,7 +105,7 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
         )
     categories = categories_of(spec)
     if source.data is not None:
-        return _of_counts(spec, source.data, categories)
+        return _of_counts(spec, source.data, categories, upload)
     if categories is None:
         raise InputError("A table must be given, or its categories with --categories or --domain.")
     for name in ("sheet", "encoding", "structure", "flags"):
@@ -114,10 +118,10 @@ def table_of(spec: Spec, counted: bool = True) -> Table:
     return _empty(Domain(categories, spec.axes.within or None), source.count or DEFAULT_COUNT)
 
 
-def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Table:
+def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None, upload: Upload | None) -> Table:
     """The table in a file; a column named in a kept margin, or a focus, is an axis even if it contains numbers."""
     source = spec.source
-    if data == "-" and sys.stdin is None:
+    if data == "-" and upload is None and sys.stdin is None:
         raise InputError("Standard input must be open to read a table from it, but it is closed.")
     named = [name for margin in spec.keep.margins or [] for name in _names_of(margin)]
     named += axes_of(spec.mechanism)
@@ -135,7 +139,7 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None) -> Tabl
         named=named,
     )
     form = FileForm.checked(source.sheet, source.encoding, source.structure, source.flags or {})
-    return table_in(sys.stdin.buffer if data == "-" else data, declared, form)
+    return table_in(upload or (sys.stdin.buffer if data == "-" else data), declared, form)
 
 
 def _names_of(margin: str | list[str]) -> list[str]:
@@ -143,7 +147,7 @@ def _names_of(margin: str | list[str]) -> list[str]:
     return [margin, *_parts(margin)] if isinstance(margin, str) else margin
 
 
-def _of_records(spec: Spec, counted: bool) -> Table:
+def _of_records(spec: Spec, counted: bool, upload: Upload | None) -> Table:
     """The counts of records; or their declared cells without any, because a plan depends on nothing else."""
     from keepsum.sources.records.counting import count_records
     from keepsum.sources.records.declaring import declare_cells
@@ -164,6 +168,8 @@ def _of_records(spec: Spec, counted: bool) -> Table:
     source = spec.source
     if source.data is None:
         raise InputError("Records must be given: keepsum release people.parquet --by county,sex ...")
+    if upload is not None:
+        return count_records(upload, cells, source.table, DEFAULT_COUNT)
     if source.data == "-":
         raise InputError("Records must be in a file or a database, got standard input. Save them as a file first.")
     return count_records(source.data, cells, source.table, DEFAULT_COUNT)

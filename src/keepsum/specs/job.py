@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,8 +19,9 @@ from keepsum.sources.records.databases import is_address, scheme_of, sqlite_path
 from keepsum.specs.building import kept_of, noise_of, table_of
 from keepsum.specs.lines import Key
 from keepsum.specs.merging import for_columns, merged, overridden
+from keepsum.specs.places import keys_about, said
 from keepsum.specs.reading import Lines
-from keepsum.specs.spec import SECTIONS, Charged, Marginal, Spec, SpecFile, asks
+from keepsum.specs.spec import SECTIONS, Charged, Marginal, Spec, SpecFile
 from keepsum.specs.terms import in_spec_terms
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.table import Table
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
 
 TABLE = ("source", "axes", "records")
-UNRELATED = 5
 
 
 @dataclass(frozen=True)
@@ -126,50 +125,13 @@ class Job:
         """The place of the key that a message is about, else of the first section there is; none for an option."""
         if self.lines is None:
             return ""
-        ranks = {key: _rank(message, key[1], self._value(key)) for key in self._said(self.spec, sections)}
-        best = min((rank for rank in ranks.values()), default=UNRELATED)
-        about = [key for key, rank in ranks.items() if rank == best < UNRELATED]
-        if about and about[0] in self._said(self.options, sections):
+        about = keys_about(message, self.spec, sections)
+        if about and about[0] in said(self.options, sections):
             return ""
         table: Key = () if self.place is None else ("table", self.place)
         keys: list[Key] = [*about, *((section,) for section in sections)]
         paths = [path for key in keys for path in ([(*table, *key), key] if table else [key])]
         return f"{self.lines.at(next((path for path in paths if self.lines.has(path)), table))}: "
-
-    def _value(self, key: tuple[str, str]) -> Any:
-        return getattr(getattr(self.spec, key[0]), key[1])
-
-    def _said(self, spec: Spec, sections: tuple[str, ...]) -> list[tuple[str, str]]:
-        """The keys of sections about which something was said."""
-        parts = {section: getattr(spec, section) for section in sections}
-        return [
-            (name, key) for name, part in parts.items() for key in part.__struct_fields__ if asks(getattr(part, key))
-        ]
-
-
-def _rank(message: str, key: str, value: Any) -> int:
-    """How closely a message is about a key: it is to go, its value is wrong, repeated, or it has its name as a word."""
-    option = key.replace("_", "-")
-    if re.search(rf"\bLeave out (--{option}\b(?!-)|{key}=)", message):
-        return 0
-    wrong = re.search(r"(?:\bgot|\bhas no label) ('[^']*'|\"[^\"]*\")", message)
-    if wrong is not None and _quotes(wrong[1], value):
-        return 1
-    if not isinstance(value, dict) and _quotes(message, value):
-        return 2
-    if re.search(rf"--{option}\b(?!-)|\b{key}=", message):
-        return 3
-    words = {word.lower() for word in re.findall(r"\w+", message)}
-    return 4 if key in words else UNRELATED
-
-
-def _quotes(message: str, value: Any) -> bool:
-    """Whether a message repeats a text of a value in quotes."""
-    if isinstance(value, str):
-        return repr(value) in message
-    if isinstance(value, dict):
-        return any(_quotes(message, item) for pair in value.items() for item in pair)
-    return isinstance(value, list) and any(_quotes(message, item) for item in value)
 
 
 def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None) -> tuple[list[Job], list[Marginal]]:

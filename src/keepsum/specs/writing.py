@@ -98,6 +98,9 @@ def _value(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return _text(value)
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+        value = {key: item for key, item in value.items() if item is not None}
     value = _by_name(value)
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"

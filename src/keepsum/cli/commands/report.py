@@ -69,10 +69,9 @@ def report(
     check_installed()
     check_number(level, "Level", 0, 1)
     parts = Files.of(release, certificate)
-    released = (parts.table, parts.certificate, parts.invariants, parts.unbiased)
-    files = ReportFiles.of(
-        release if certificate is not None else release_of(release), output, margins, parts.certificate
-    )
+    every = (parts.table, parts.certificate, parts.invariants, parts.unbiased)
+    released = [file for file in every if isinstance(file, Path)]
+    files = ReportFiles.of(release if certificate is not None else release_of(release), output, margins, released[1])
     files.check(released, force)
     with progress() as step:
         step("verifying the release")

@@ -16,12 +16,14 @@ from typing import Any
 from keepsum._arguments import check_text
 from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
-from keepsum.sources.records.columns import check_parts, layout_of, plain_type
+from keepsum.sources.reading import open_columns
+from keepsum.sources.records.columns import check_names, check_parts, layout_of, plain_type
 from keepsum.sources.records.connecting import open_address, open_duckdb, open_sqlite
 from keepsum.sources.records.databases import FORMS, is_address
 from keepsum.sources.records.failures import attempt
 from keepsum.sources.records.files import RecordFiles, escaped, find_files
 from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
+from keepsum.sources.uploads import Upload
 
 FRAME = "The data frame"
 SOURCES = f"a path, a list of paths, {FORMS}, a data frame or an ibis table"
@@ -38,6 +40,8 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
         records = _expression(source, columns)
     elif in_database:
         records = open_address(source, table)
+    elif isinstance(source, Upload):
+        records = _upload(source, columns)
     elif isinstance(source, (str, PathLike)) or _is_list_of_paths(source):
         files = find_files(source)
         in_database = files.format in ("sqlite", "duckdb")
@@ -114,6 +118,23 @@ def _arrow(paths: Sequence[Path], columns: Sequence[str]) -> Any:
     from pyarrow import feather
 
     return pyarrow.concat_tables([_plain(feather.read_table(path, columns=list(columns))) for path in paths])
+
+
+def _upload(file: Upload, columns: Sequence[str]) -> OpenRecords:
+    """The columns of a file in memory, which are read as those of a table of counts: every value of CSV is text."""
+    import ibis
+    import pyarrow as pa
+
+    name = f"File {file.name!r}"
+    source = open_columns(file, *columns).source
+    check_names(source.names, columns, name)
+
+    def column(column_name: str) -> Any:
+        labels = source.labels(column_name)
+        return pa.DictionaryArray.from_arrays(labels.codes, pa.array(labels.values)).dictionary_decode()
+
+    arrow = attempt(lambda: _plain(pa.table({each: column(each) for each in dict.fromkeys(columns)})), name)
+    return opened(attempt(_memory, name), lambda: ibis.memtable(arrow), "files", name)
 
 
 def _frame(frame: Any, columns: Sequence[str]) -> OpenRecords:

@@ -1,4 +1,4 @@
-"""Which column has the counts, as ``keepsum init`` proposes it: by names and by kinds of values."""
+"""Which column has the counts, as ``keepsum init`` and the page propose it: by names and by kinds of values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from keepsum.cli.questions import are_showable
+from keepsum._text import are_showable
 from keepsum.sources.headers import Header
 from keepsum.tables.source import DEFAULT_COUNT
 from keepsum.tables.total_labels import is_total

@@ -1,0 +1,188 @@
+"""What forms say, as changes of a spec. Each form changes its own part and leaves the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from keepsum.errors import InputError
+from keepsum.specs.quoting import listed
+from keepsum.specs.spec import Axes, Keep, Noise, Records, Source, Spec, Subset
+from keepsum.tables.domain import Domain
+
+replace = msgspec.structs.replace
+Form = Mapping[str, Sequence[str]]
+COUNTS, RECORDS = "counts", "records"
+ROWS = "rows:"  # before the column by which rows are left out
+AXIS, OUT, UNIT, WITHIN, WITH = "axis", "out", "unit", "within:", "with:"
+
+
+def one(form: Form, name: str, default: str = "") -> str:
+    """The one value of a field."""
+    values = form.get(name) or [default]
+    return values[-1].strip()
+
+
+def small_number(text: str) -> int:
+    """A whole number below 10**9; -1 if the text is none.
+
+    >>> small_number("12"), small_number(""), small_number("9" * 5000)
+    (12, -1, -1)
+    """
+    return int(text) if text.isdecimal() and len(text) < 10 else -1
+
+
+# -- the table --------------------------------------------------------------------------------------
+
+
+def meaning(spec: Spec, form: Form, columns: Sequence[str]) -> Spec:
+    """What the rows and columns mean; nothing is said of what is not in the form."""
+    roles = {name: one(form, f"role-{k}", OUT) for k, name in enumerate(columns) if f"role-{k}" in form}
+    if one(form, "rows") == RECORDS:
+        roles = roles or dict.fromkeys(columns, AXIS)
+        return _of_records(spec, form, roles)
+    count = one(form, "count") or None
+    source = replace(spec.source, count=count)
+    if not roles or count != spec.source.count:  # another column of counts: what the others are is found again
+        return replace(
+            spec, source=replace(source, drop=None, carry=None), records=Records(), axes=_kept_categories(spec)
+        )
+    roles.pop(count or "", None)
+    within = {name: role.removeprefix(WITHIN) for name, role in roles.items() if role.startswith(WITHIN)}
+    carry = {name: role.removeprefix(WITH) for name, role in roles.items() if role.startswith(WITH)}
+    names = [name for name, role in roles.items() if role == AXIS or name in within]
+    left_out = [name for name in columns if name != count and name not in names and name not in carry]
+    declared = {axis: labels for axis, labels in (spec.axes.categories or {}).items() if axis in names}
+    axes = replace(
+        spec.axes,
+        names=names or None,
+        within=within or None,
+        categories=declared or None,
+        dense="dense" in form or None,
+    )
+    return replace(
+        spec, source=replace(source, drop=left_out or None, carry=carry or None), records=Records(), axes=axes
+    )
+
+
+def _kept_categories(spec: Spec) -> Axes:
+    return Axes(categories=spec.axes.categories if not spec.axes.within else None)
+
+
+def _of_records(spec: Spec, form: Form, roles: Mapping[str, str]) -> Spec:
+    within = {name: role.removeprefix(WITHIN) for name, role in roles.items() if role.startswith(WITHIN)}
+    by = [name for name, role in roles.items() if role == AXIS or name in within]
+    unit = next((name for name, role in roles.items() if role == UNIT), None)
+    before = spec.records
+    most = _whole(one(form, "most"), "The number of records of one person")
+    if "alone" in form:
+        most = 1
+    records = replace(
+        before,
+        by=by or None,
+        bins={name: edges for name, edges in (before.bins or {}).items() if name in by} or None,
+        missing={name: label for name, label in (before.missing or {}).items() if name in by} or None,
+        unit=unit,
+        max_rows_per_unit=most if unit is not None or most == 1 else None,
+    )
+    declared = {axis: labels for axis, labels in (spec.axes.categories or {}).items() if axis in by}
+    source = Source(data=spec.source.data, encoding=spec.source.encoding, sheet=spec.source.sheet)
+    return replace(spec, source=source, records=records, axes=Axes(within=within or None, categories=declared or None))
+
+
+def _whole(text: str, what: str) -> int | None:
+    if not text:
+        return None
+    if small_number(text) < 0:
+        raise InputError(f"{what} must be a whole number such as 3, got {text[:20]!r}.")
+    return int(text)
+
+
+def undone(spec: Spec, what: str) -> Spec:
+    """The spec without a sheet, an encoding, or rows that were left out; another sheet may have other columns."""
+    source = spec.source
+    if what in ("sheet", "encoding"):
+        other = Source(data=source.data, encoding=source.encoding) if what == "sheet" else Source(data=source.data)
+        return replace(spec, source=other, records=Records(), axes=Axes(), keep=Keep())
+    column = what.removeprefix(ROWS)
+    rows = {name: labels for name, labels in (source.drop_rows or {}).items() if name != column}
+    return replace(spec, source=replace(source, drop_rows=rows or None))
+
+
+# -- the kept totals --------------------------------------------------------------------------------
+
+
+def totals(spec: Spec, form: Form, axes: Sequence[str]) -> Spec:
+    """The margins to keep: each value of the field is the places of its axes, with commas between them."""
+    margins: list[str | list[str]] = []
+    for value in form.get("margin") or []:
+        places = [small_number(place) for place in value.split(",")]
+        if not all(0 <= place < len(axes) for place in places):
+            raise InputError("A total must be of axes of this table. Load the page again.")
+        margins.append([axes[place] for place in places])
+    keep = replace(spec.keep, margins=margins or None, total="total" in form or None)
+    return replace(spec, keep=keep, output=replace(spec.output, accept_pinned=None))
+
+
+def add_set(spec: Spec, form: Form, domain: Domain) -> Spec:
+    """One more kept total, over the cells that were clicked."""
+    cells = sorted({int(cell) for cell in re.findall(r"\d{1,12}", one(form, "cells"))})
+    name = one(form, "name")
+    if not cells or cells[-1] >= domain.size:
+        raise InputError("A set must have at least one cell. Click the cells whose total is to be kept.")
+    if not name:
+        raise InputError("A set of cells must have a name, such as 'coast'. Enter one.")
+    subset = Subset(name=name, cells=[dict(domain.cell(cell)) for cell in cells])
+    keep = replace(spec.keep, subset=[*(spec.keep.subset or []), subset])
+    return replace(spec, keep=keep, output=replace(spec.output, accept_pinned=None))
+
+
+def drop_set(spec: Spec, form: Form) -> Spec:
+    """One kept total of a set of cells less."""
+    number = small_number(one(form, "number"))
+    left = [subset for k, subset in enumerate(spec.keep.subset or []) if k != number]
+    return replace(spec, keep=replace(spec.keep, subset=left or None), output=replace(spec.output, accept_pinned=None))
+
+
+# -- the noise --------------------------------------------------------------------------------------
+
+KINDS = ("laplace", "laplace-l2", "gaussian")
+
+
+def noise(spec: Spec, form: Form, levels: Sequence[tuple[str, ...]]) -> Spec:
+    """The mechanism; ``levels`` are the totals that a focus may be on."""
+    kind = one(form, "kind", "laplace")
+    if kind not in KINDS:
+        raise InputError("The noise must be one of those on the page. Load it again.")
+    person = one(form, "reading", "person") == "person"
+    epsilon = one(form, "epsilon") or None
+    focus: dict[str, Any] = {}
+    for k, axes in enumerate(levels):
+        weight = one(form, f"focus-{k}")
+        if weight and weight != "0":
+            focus[listed(axes) if axes else ""] = weight
+    is_gaussian = kind == "gaussian"
+    if kind == "laplace-l2":
+        focus = {}
+    mechanism = Noise(
+        kind="gaussian" if is_gaussian else "laplace",
+        epsilon=epsilon,
+        delta=(one(form, "delta") or "1e-6") if is_gaussian else None,
+        norm="l2" if kind == "laplace-l2" else None,
+        per_person=person or None,
+        focus=focus or None,
+        cell_share=_share(one(form, "cell_share")) if focus and (person or is_gaussian) else None,
+    )
+    output = spec.output if mechanism == spec.mechanism else replace(spec.output, accept_delta=None)
+    nonnegative = "nonnegative" in form or None
+    return replace(
+        spec, mechanism=mechanism, output=output, postprocess=replace(spec.postprocess, nonnegative=nonnegative)
+    )
+
+
+def _share(text: str) -> str | None:
+    """The share of cells; that of which nothing is said is 1."""
+    return None if text in ("", "1") else text
