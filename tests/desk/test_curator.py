@@ -88,6 +88,7 @@ def test_columns_that_are_not_listed_are_left_out():
     assert len(desk.draft.spec.source.drop) == 70
 
 
+@pytest.mark.audit
 def test_all_categories_are_declared_by_one_button():
     browser, desk = opened()
     browser.upload("people.csv", b"sex,clinic\nf,A\nm,B\n")
@@ -217,6 +218,7 @@ def test_another_sheet_is_chosen_afterwards():
     assert (desk.draft.spec.source.count, desk.draft.spec.keep.margins) == ("Cases", None)
 
 
+@pytest.mark.audit
 def test_one_starts_over_but_no_release_is_lost_by_it():
     browser, desk = opened()
     browser.form("/example", {"name": "children"})
@@ -260,6 +262,7 @@ def test_the_next_step_says_why_it_cannot_be_taken():
 # -- privacy and release ----------------------------------------------------------------------------
 
 
+@pytest.mark.audit
 def test_a_large_loss_needs_a_tick_of_its_own():
     browser, desk = opened()
     browser.form("/example", {"name": "children"})
@@ -273,6 +276,7 @@ def test_a_large_loss_needs_a_tick_of_its_own():
     assert "<h1>Released</h1>" in browser.form("/release", {"know": "loss"})
 
 
+@pytest.mark.audit
 def test_an_accepted_delta_needs_a_tick_of_its_own():
     browser, desk = opened()
     browser.form("/example", {"name": "children"})
@@ -311,6 +315,7 @@ def test_privacy_begins_with_the_plain_sentence():
     assert page.index("at most 2.72 times as likely") < page.index("per-person epsilon 1 (l1 distance 4")
 
 
+@pytest.mark.audit
 def test_releases_of_the_same_file_add_up_without_a_ledger():
     browser, desk = opened()
     browser.form("/example", {"name": "children"})
@@ -336,6 +341,7 @@ def test_releases_of_the_same_file_add_up_without_a_ledger():
     assert said not in browser.page("/release")
 
 
+@pytest.mark.audit
 def test_the_released_table_has_all_totals_with_their_margins():
     browser, _ = opened()
     browser.form("/example", {"name": "counties"})
@@ -354,6 +360,7 @@ def test_the_released_table_has_all_totals_with_their_margins():
     assert "with noise, and its 95% margin of error" in page
 
 
+@pytest.mark.audit
 def test_totals_at_the_edges_are_not_listed_twice():
     browser, _ = opened()
     browser.form("/example", {"name": "children"})
@@ -362,6 +369,7 @@ def test_totals_at_the_edges_are_not_listed_twice():
     assert page.count("<small>exact</small>") == 9
 
 
+@pytest.mark.audit
 def test_a_signature_that_is_not_there_has_no_tick():
     browser, _ = opened()
     browser.form("/example", {"name": "children"})
@@ -387,6 +395,7 @@ def test_a_refusal_of_the_ledger_is_in_the_terms_that_were_chosen(tmp_path):
 # -- taking it away ---------------------------------------------------------------------------------
 
 
+@pytest.mark.audit
 def test_the_zip_unpacks_to_a_folder_that_verifies_as_the_page_says(tmp_path):
     browser, _ = opened()
     browser.form("/example", {"name": "children"})
@@ -396,6 +405,7 @@ def test_the_zip_unpacks_to_a_folder_that_verifies_as_the_page_says(tmp_path):
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0
 
 
+@pytest.mark.audit
 def test_the_folder_of_a_release_is_told_in_full(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     browser, _ = opened()
@@ -446,6 +456,7 @@ TROUBLE = {
 }
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("name", TROUBLE)
 def test_no_page_has_an_option_but_where_the_shell_is_shown(name):
     browser, desk = opened()

@@ -32,6 +32,7 @@ def test_points_are_where_they_belong():
     assert TOP < found[0][1] < found[1][1] < found[2][1] == BOTTOM
 
 
+@pytest.mark.audit
 def test_the_curve_has_the_margins_of_the_slider():
     browser, _ = opened()
     browser.form("/example", {"name": "people"})

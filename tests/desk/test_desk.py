@@ -27,6 +27,7 @@ def release(browser):
     return browser.form("/release", {})
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["children", "people"])
 def test_an_example_is_released_and_verifies(name, tmp_path):
     browser, desk = opened()
@@ -47,6 +48,7 @@ def test_the_example_is_the_table_of_the_demo():
     assert desk.draft.upload.data == CHILDREN
 
 
+@pytest.mark.audit
 def test_a_nested_column_has_its_fix_as_a_button():
     browser, desk = opened()
     page = browser.form("/example", {"name": "counties"})
@@ -105,6 +107,7 @@ def test_an_encoding_and_a_sheet_have_their_fixes_as_buttons(tmp_path):
     assert (desk.draft.spec.source.sheet, desk.draft.spec.source.count) == ("counts", "n")
 
 
+@pytest.mark.audit
 def test_a_bomb_is_refused_in_a_sentence(monkeypatch):
     """A megabyte that unpacks to a gigabyte; memory is what a small machine has."""
     monkeypatch.setattr("keepsum._memory.available", lambda: 10**9)
@@ -121,6 +124,7 @@ def test_a_bomb_is_refused_in_a_sentence(monkeypatch):
     assert "should not have" not in page
 
 
+@pytest.mark.audit
 def test_the_end_waits_for_a_release_that_is_being_drawn(monkeypatch, tmp_path):
     import threading
 
@@ -226,6 +230,7 @@ def test_a_large_loss_has_its_fix_as_a_button():
     assert (desk.draft.spec.mechanism.epsilon, desk.draft.spec.mechanism.per_person) == ("1", True)
 
 
+@pytest.mark.audit
 def test_an_estimated_delta_has_its_fixes_as_buttons():
     browser, desk = opened()
     cells = itertools.product(range(3), repeat=4)
@@ -244,6 +249,7 @@ def test_an_estimated_delta_has_its_fixes_as_buttons():
     assert "Released" in release(browser)
 
 
+@pytest.mark.audit
 def test_records_are_counted_by_what_is_declared():
     browser, _ = opened()
     people = [f"p{k % 40},{'fm'[k % 2]},{k % 90}" for k in range(200)]
@@ -274,6 +280,7 @@ def test_a_loss_per_person_needs_to_know_whose_the_records_are():
     assert "A loss per person" not in browser.page("/privacy")
 
 
+@pytest.mark.audit
 def test_pinned_cells_are_accepted_or_kept_less():
     browser, desk = opened()
     browser.upload("t.csv", b"place,sex,n\na,f,3\na,m,4\nb,f,9\n")
@@ -385,6 +392,7 @@ def test_no_confidential_count_is_on_a_page_before_the_release():
         assert not re.search(r"70[,.]?\d{3}", page), step
 
 
+@pytest.mark.audit
 def test_a_release_is_saved_only_where_the_user_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     browser, _ = opened()

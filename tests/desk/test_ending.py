@@ -73,6 +73,7 @@ def drawing(monkeypatch):
     gate.set()
 
 
+@pytest.mark.audit
 def test_a_release_that_is_being_drawn_is_finished_and_told(drawing):
     browser, desk, gate = drawing
     said, ended, told = [], [], threading.Event()
@@ -93,6 +94,7 @@ def test_a_release_that_is_being_drawn_is_finished_and_told(drawing):
     assert (said, ended) == ([BEING_MADE, TOLD], [True])
 
 
+@pytest.mark.audit
 def test_who_insists_ends_it_and_is_told_what_is_lost(drawing):
     _, desk, gate = drawing
     said, ended = [], []

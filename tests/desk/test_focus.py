@@ -53,6 +53,7 @@ def test_what_is_kept_anyway_is_not_offered():
     assert "Focus" not in browser.page("/privacy")
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("reading", ["person", "unit"])
 def test_a_focus_on_nested_totals_is_released(kind, reading):
@@ -82,6 +83,7 @@ def test_the_grand_total_keeps_its_weight():
     assert "shares={(): &#39;1&#39;}" in browser.page("/release")
 
 
+@pytest.mark.audit
 def test_rows_and_columns_of_a_table_may_both_have_a_focus():
     browser, desk = opened_at("children")
     browser.form("/keep", {"total": "1"})
@@ -92,6 +94,7 @@ def test_rows_and_columns_of_a_table_may_both_have_a_focus():
     assert desk.draft.spec.mechanism.focus == {"county": "1", "education": "1"}
 
 
+@pytest.mark.audit
 def test_totals_of_several_axes_may_have_a_focus():
     browser, desk = opened_at("people")
     fields = places(browser.page("/privacy"))

@@ -53,6 +53,7 @@ def test_a_page_has_the_statements_of_the_version_that_it_has(monkeypatch):
     assert not re.search(r"epsilon 2(?![\d.])", pages[0])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("broken", ["files_of", "about"])
 def test_what_was_drawn_is_kept_whatever_fails_after_it(charged, broken, monkeypatch):
     browser, desk, ledger = charged
@@ -74,6 +75,7 @@ def test_what_was_drawn_is_kept_whatever_fails_after_it(charged, broken, monkeyp
     assert len(ledger.spends()) == 1
 
 
+@pytest.mark.audit
 def test_a_draw_that_the_ledger_cannot_note_is_kept(charged, monkeypatch):
     browser, desk, ledger = charged
     monkeypatch.setattr(ks.Ledger, "_conclude", fail)
@@ -107,6 +109,7 @@ def test_our_own_charge_is_told(charged, monkeypatch):
     assert len(ledger.spends()) == 1
 
 
+@pytest.mark.audit
 def test_a_download_that_breaks_off_takes_nothing(charged):
     browser, desk, _ = charged
     browser.form("/release", {})
@@ -118,6 +121,7 @@ def test_a_download_that_breaks_off_takes_nothing(charged):
     assert desk.finished.is_taken
 
 
+@pytest.mark.audit
 def test_a_page_that_was_made_during_a_release_asks_again_although_that_has_ended_meanwhile(charged, monkeypatch):
     """What a page shows is from before the end, so it must not look as if it were from after it."""
     from keepsum.desk import pages

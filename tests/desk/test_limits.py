@@ -73,6 +73,7 @@ def test_two_pieces_of_work_are_never_done_at_once():
     assert done == [1, 2]
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
