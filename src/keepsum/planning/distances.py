@@ -21,6 +21,7 @@ from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
 from keepsum.planning.crossing_changes import CrossingChanges
 from keepsum.planning.focused_changes import FocusedChanges
+from keepsum.planning.quotient import Quotient
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
@@ -85,11 +86,12 @@ class Distances:
     norm: Norm
     changes: int = 1
     focused: AnyChanges | None = None
+    quotient: Quotient | None = None
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
         """The distances of each attribute; none for cells without names."""
-        distances = attribute_distances(self.invariants, self.structure, self.norm)
+        distances = attribute_distances(self.invariants, self.structure, self.norm, self.quotient)
         if self.focused is not None:
             distances = tuple(self._under_focus(attribute, self.focused) for attribute in distances)
         return tuple(attribute.times(self.changes) for attribute in distances)
@@ -137,8 +139,13 @@ def at_most(distance: Distance, focused: AnyChanges, exact: bool) -> Distance:
     return replace(distance, exact=exact, focused=focused.most(distance.length))
 
 
-def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:
-    """The distances of every axis with more than one category; none for cells without names."""
+def attribute_distances(
+    invariants: Invariants, structure: Structure, norm: Norm, quotient: Quotient | None = None
+) -> tuple[AttributeDistance, ...]:
+    """The distances of every axis with more than one category; none for cells without names.
+
+    ``quotient`` are the groups that cells are taken together in, if they are.
+    """
     domain = invariants.domain
     if domain is None:
         return ()
@@ -147,9 +154,20 @@ def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm
     if closed is not None:
         distances = {name: Distance(norm, length) for name, length in closed.items()}
         return tuple(AttributeDistance(name, distances[name], distances[name]) for name in axes)
+    if quotient is not None:
+        return tuple(_in_groups(structure, norm, quotient, name) for name in axes)
     parts = Parts.of(structure, norm, zero_one=bool((invariants.coefficients.data == 1).all()))
     codes = {name: domain.codes(name) for name in axes}
     return tuple(_distance(parts, name, code) for name, code in codes.items() if code.min() < code.max())
+
+
+def _in_groups(structure: Structure, norm: Norm, quotient: Quotient, axis: str) -> AttributeDistance:
+    """The distances of an axis of a table in groups, which are divided by that axis."""
+    if quotient.is_apart(axis):  # somebody in any cell can have any category instead, in the same group
+        return AttributeDistance(axis, Distance(norm, 2), Distance(norm, 2))
+    group, sizes, codes = quotient.refined(axis)
+    finer = replace(structure, region=structure.region[group], weight=sizes)
+    return _distance(Parts.of(finer, norm, zero_one=True), axis, codes)
 
 
 def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
