@@ -118,13 +118,17 @@ class Distances:
         domain = self.invariants.domain
         if domain is None or attribute.any_value is None or attribute.other_value is None:
             return attribute
+        if self.quotient is None:
+            group, codes = None, domain.codes(attribute.axis)
+        else:
+            group, _, codes = self.quotient.refined(attribute.axis)
         if not self.structure.blocks and focused.possible:
-            found = focused.of_attribute(domain.codes(attribute.axis))
+            found = focused.of_attribute(codes, group)
             if found is not None:
                 return replace(attribute, any_value=found[0], other_value=found[1])
         attained = (False, False)
         if attribute.any_value == Distance(self.norm, 2):  # every change is a move
-            attained = focused.moves_change_all(domain.codes(attribute.axis))
+            attained = focused.moves_change_all(codes, group)
         elif not self.structure.blocks and attribute.any_value == Distance(self.norm, 4) and focused.changes_all_twice:
             attained = True, attribute.other_value == Distance(self.norm, 4)  # a move in each of two regions
         return replace(

@@ -269,6 +269,11 @@ def compile_plan(
     totals = invariants if quotient is None else quotient.totals
     structure = others[0].structure if others else structure_of(totals, quotient)
     nested, blocks, focused = _focused(request, totals, structure, others)
+    if quotient is not None and request.focus and (nested is None or nested.tables or structure.blocks):
+        raise PlanError(
+            "Focused totals of a table in groups must be nested with the kept ones, which must not overlap, under l1 "
+            "Laplace noise. Plan it cell by cell, on one machine."
+        )
     groups = tuple(_groups(structure, request, nested, blocks, focused))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)

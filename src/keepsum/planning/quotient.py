@@ -64,7 +64,10 @@ class Quotient:
         ):
             raise PlanError("Totals of a table in groups must be margins. Plan it cell by cell, on one machine.")
         named = [part.axes for part in kept.parts if isinstance(part, Margin)] + [level.axes for level in focus]
-        found = cls(kept, domain.closure([axis for axes in named for axis in axes]))
+        used = [axis for axes in named for axis in axes]
+        if focus and not used:  # on the grand total: focused totals are of cells with names, whatever these are
+            used = [min((axis for axis in domain.axes if axis not in domain.within), key=lambda a: len(domain.axis(a)))]
+        found = cls(kept, domain.closure(used))
         groups = found.number
         if groups > MOST_GROUPS:
             raise PlanError(

@@ -38,8 +38,6 @@ def check_distributable(plan: CompiledPlan) -> Quotient:
             "Noise in Spark must be l1 Laplace or Gaussian noise: l2 Laplace noise shares one scale between all cells, "
             "so that no part of it can be drawn alone. Choose norm='l1' or Gaussian noise, or release on one machine."
         )
-    if plan.mechanism.focus:
-        raise PlanError("Noise with a focus cannot be drawn in Spark yet. Leave focus= out, or release on one machine.")
     inside = sum(int(structure.sizes[block.regions].sum()) for block in structure.blocks)
     if inside > BLOCK_CELLS:
         raise PlanError(
@@ -57,21 +55,39 @@ def check_distributable(plan: CompiledPlan) -> Quotient:
 
 
 def is_free(plan: CompiledPlan) -> bool:
-    """Whether all cells are under no total."""
-    return bool((plan.structure.part == FREE).all())
+    """Whether all cells are under no total, and no focus."""
+    return bool((plan.blocks.noise_structure.part == FREE).all())
 
 
 def draw_sums(plan: CompiledPlan, layout: Layout, rng: Rng) -> IntArray | None:
     """The sum of the noise of each piece; None if all are 0."""
-    if is_free(plan) or not (plan.structure.blocks or len(layout.pieces) - 1 > len(layout.ends)):
+    divided = len(layout.pieces) - 1 > len(layout.ends)
+    if is_free(plan) or not (plan.structure.blocks or plan.blocks.nested or divided):
         return None
     sums = np.zeros(len(layout.ends), dtype=np.int64)
     for group, choice in zip(plan.groups, plan.samplers, strict=True):
-        if group.members and choice.sampler is not None:
-            noise = np.empty((1, choice.sampler.width), dtype=np.int64)
-            choice.sampler.draw_into(noise, rng)
+        if choice.sampler is None or group.in_closed_form:
+            continue
+        noise = np.empty((1, choice.sampler.width), dtype=np.int64)
+        choice.sampler.draw_into(noise, rng)
+        if group.members:
             np.add.at(sums, choice.cells, noise[0])
+        else:
+            sums[choice.cells] = _of_groups(plan, choice.cells, noise[0], rng)
     return _of_pieces(1 / plan.mechanism.scale, sums, layout, rng)
+
+
+def _of_groups(plan: CompiledPlan, groups: IntArray, drawn: IntArray, rng: Rng) -> IntArray:
+    """The sums of groups in nested totals, from those of the cells that stand in a total and in no smaller one."""
+    nested, weight = plan.blocks.nested, plan.structure.weight
+    if nested is None or weight is None:
+        raise AssertionError("these groups are in nested totals")
+    _, place = np.unique(nested.home[groups], return_inverse=True)
+    sums = drawn[place]
+    for number in np.flatnonzero(np.bincount(place) > 1).tolist():
+        several = np.flatnonzero(place == number)
+        sums[several] = split_sums(1 / plan.mechanism.scale, weight[groups[several]], int(drawn[number]), rng)
+    return sums
 
 
 def _of_pieces(epsilon: Fraction, sums: IntArray, layout: Layout, rng: Rng) -> IntArray:
