@@ -97,15 +97,18 @@ class Place:
         """Give it another name that nothing has, on the same file system by one rename; False if that failed."""
         if self._system.getUri().equals(to._system.getUri()):
             return bool(self._system.rename(self._java, to._java))
-        between = to.beside
-        copied = self.spark._jvm.org.apache.hadoop.fs.FileUtil.copy(
-            self._system, self._java, to._system, between._java, False, self.spark._jsc.hadoopConfiguration()
-        )
-        if not copied or to.exists() or not to._system.rename(between._java, to._java):
-            between.delete()
-            return False
-        self.delete()
-        return True
+        between, moved = to.beside, False
+        try:
+            copied = self.spark._jvm.org.apache.hadoop.fs.FileUtil.copy(
+                self._system, self._java, to._system, between._java, False, self.spark._jsc.hadoopConfiguration()
+            )
+            moved = bool(copied) and not to.exists() and bool(to._system.rename(between._java, to._java))
+        finally:
+            if not moved:
+                between.delete()
+        if moved:
+            self.delete()
+        return moved
 
     @property
     def _java(self) -> Any:
