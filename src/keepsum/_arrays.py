@@ -39,7 +39,7 @@ def tallied(keys: Integers, weight: IntArray | None = None) -> tuple[IntArray, I
         present, places = np.unique(keys, return_inverse=True)
         totals = np.zeros(len(present), dtype=np.int64)
         np.add.at(totals, places, weight)
-        return present, totals
+        return present.astype(np.int64), totals
     if not _is_small(keys):
         return np.unique(keys, return_counts=True)
     counts = np.bincount(keys)

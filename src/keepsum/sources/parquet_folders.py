@@ -57,7 +57,8 @@ def _labels(parts: Sequence[Coded]) -> Coded:
 def _counts(parts: Sequence[Any]) -> Any:
     """Columns of counts one behind the other."""
     if any(isinstance(part, np.ma.MaskedArray) for part in parts):
-        return np.ma.concatenate(parts)
+        masks = [np.ma.getmaskarray(part) for part in parts]
+        return np.ma.MaskedArray(np.concatenate([np.ma.getdata(part) for part in parts]), np.concatenate(masks))
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
     return list(chain.from_iterable(parts))

@@ -3,7 +3,7 @@
 Needs the extra ``keepsum[spark]``, on the driver and on every worker. See ``docs/spark.md``.
 """
 
-from keepsum.spark.release import SparkRelease, release
-from keepsum.spark.verify import verify
+from keepsum.spark.releasing import SparkRelease, release
+from keepsum.spark.verifying import verify
 
 __all__ = ["SparkRelease", "release", "verify"]

@@ -6,7 +6,7 @@ the driver hashes them one behind the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from keepsum._arrays import IntArray
 from keepsum.sources.writing import canonical_piece
 from keepsum.spark.encoding import Encoder
 from keepsum.spark.layout import Layout
+from keepsum.tables.axes import Label
 from keepsum.tables.layout import Layout as Columns
 
 CHUNK_CELLS = 2**19  # of a piece of the file
@@ -87,7 +88,9 @@ def piece(layout: Layout, first: int, last: int, counts: IntArray, count: str) -
     domain = layout.domain
     rows = list(np.unravel_index(np.arange(first, last), domain.shape))
     codes = layout.codes(rows)
-    labels = {name: (domain.axis(name).labels, codes[name]) for name in domain.axes}
+    labels: dict[str, tuple[Sequence[Label], IntArray]] = {
+        name: (domain.axis(name).labels, codes[name]) for name in domain.axes
+    }
     columns = Columns((*labels, count), None, labels, {count: None})
     return canonical_piece(counts, columns, first=first == 0, last=last == layout.size)
 

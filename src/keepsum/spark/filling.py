@@ -48,7 +48,8 @@ class Noise:
         noise = np.empty((1, int(sizes.sum())), dtype=np.int64)
         sums = None if self.sums is None else self.sums[pieces]
         self._sampler(sizes, sums).draw_into(noise, keyed_rng(self.secret, task))
-        return noise[0]
+        drawn: IntArray = noise[0]
+        return drawn
 
     def _sampler(self, sizes: IntArray, sums: IntArray | None) -> Any:
         width = int(sizes.sum())

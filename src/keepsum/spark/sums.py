@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum._memory import check_room
 from keepsum.errors import PlanError
 from keepsum.lattice.structure import FREE
 from keepsum.planning.plan import CompiledPlan
@@ -19,7 +20,8 @@ from keepsum.sampling.core.rng import Rng
 from keepsum.sampling.l1.split_sums import split_sums
 from keepsum.spark.layout import TASK_CELLS, Layout
 
-BLOCK_CELLS = 2 * 10**7  # of overlapping totals, which the driver draws
+BLOCK_CELLS = 10**8  # in overlapping totals, whose noise the driver draws to know the sums
+BYTES_A_CELL = 48  # that drawing them takes
 
 
 def check_distributable(plan: CompiledPlan) -> Quotient:
@@ -44,6 +46,7 @@ def check_distributable(plan: CompiledPlan) -> Quotient:
             f"Kept totals that overlap must concern at most {BLOCK_CELLS:,} cells in Spark, because the driver draws "
             f"their sums, and these concern {inside:,}. Keep totals that are nested or disjoint."
         )
+    check_room(inside, f"Overlapping totals of {inside:,} cells, which the driver draws,", BYTES_A_CELL)
     largest = int(structure.sizes.max())
     if kind == "gaussian" and largest > TASK_CELLS and not is_free(plan):
         raise PlanError(
