@@ -16,7 +16,7 @@ SPARK_STAMP := $(SPARK_VENV)/.ready
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark test audit lint demo bench convergence paper clean services java
+.PHONY: help setup setup-spark test audit lint demo bench bench-spark convergence paper clean services java
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ demo: $(DEMO_STAMP)  ## release a small table with its margins kept, verify it, 
 
 bench: $(STAMP)  ## measure speed and memory against peers, under 12 minutes (QUICK=1 under 2), into benchmarks/out
 	@$(BIN)/python -m benchmarks.run
+
+bench-spark: $(SPARK_STAMP) java  ## measure releases through Spark, 10^7 and 10^8 cells, into benchmarks/out (CELLS=6,7 for less)
+	@$(SPARK_VENV)/bin/python -m benchmarks.spark
 
 convergence: $(STAMP)  ## measure the convergence of the general sampler's chains (minutes; resumes if stopped)
 	@$(BIN)/python -m benchmarks.convergence

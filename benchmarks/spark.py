@@ -23,12 +23,13 @@ import numpy as np
 
 import keepsum as ks
 from benchmarks.machine import cpu_model
-from benchmarks.spark_costs import Costs, events_of, growth, shuffled, stages
+from benchmarks.spark_costs import Costs, events_of, shuffled, stages
+from benchmarks.spark_page import page
 
 HERE = Path(__file__).parent
 MASTER = "local-cluster[2,1,2048]"
 OTHER = {"sex": 2, "age": 100, "group": 50}  # 10^4 cells in each county
-MEMORY = 1.5  # GB of a worker that Python gets beside its JVM, as in the settings that docs/spark.md gives
+FEWER = {"sex": 2, "age": 100, "group": 5}  # 10^3: a domain with a million counties has at most 2^31 - 1 cells
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -44,12 +45,12 @@ KEEP = [[], ["state"], ["county"]]
 AXES = ["state", "county", *OTHER]
 
 
-def declared(counties: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """States with as many counties each, or nearly: their product is the number of counties."""
+def declared(counties: int, other: dict[str, int] = OTHER) -> tuple[dict[str, Any], dict[str, str]]:
+    """States with the same number of counties each."""
     states = 10 ** (len(str(counties)) // 2)
     names = {f"s{s:04}": [f"c{c:04}" for c in range(counties // states)] for s in range(states)}
     domain: dict[str, Any] = {"state": list(names), "county": names}
-    return domain | {name: [f"{name}{k:02}" for k in range(n)] for name, n in OTHER.items()}, {"county": "state"}
+    return domain | {name: [f"{name}{k:02}" for k in range(n)] for name, n in other.items()}, {"county": "state"}
 
 
 def counts(spark: Any, counties: int) -> Any:
@@ -154,7 +155,7 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
     from keepsum.spark.sums import check_distributable, draw_sums, is_free
 
     certificate = importlib.import_module(release.__module__)._certificate
-    counties, seconds = cells // 10**4, {}
+    counties, seconds = cells // 10**3, {}
 
     def timed(name: str, work: Callable[[], Any]) -> Any:
         start = time.process_time()
@@ -163,7 +164,7 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
         return result
 
     with Costs() as costs:
-        what = timed("domain", lambda: Declared.of(AXES, "n", *declared(counties), None))
+        what = timed("domain", lambda: Declared.of(AXES, "n", *declared(counties, FEWER), None))
         plan = timed("plan", lambda: ready_plan(what.plan(KEEP, MECHANISM), (), None))
         layout = timed("layout", lambda: Layout.of(check_distributable(plan)))
         sums = np.random.default_rng(1).integers(0, 10**6, size=counties)
@@ -204,7 +205,7 @@ def main(out: Path, sizes: list[int]) -> None:
     results: dict[str, Any] = {"machine": describe_spark(), "spark": [], "alone": []}
     jobs = [("alone", "on_one_machine", 10**7)]
     jobs += [("spark", "through_spark", cells) for cells in sizes]
-    jobs += [("sampler", "sampler_alone", 10**8), ("driver", "driver_alone", 10**10)]
+    jobs += [("sampler", "sampler_alone", 10**8), ("driver", "driver_alone", 10**9)]
     for key, name, cells in jobs:
         found = in_a_process(name, cells, out)
         if isinstance(results.get(key), list):
@@ -212,13 +213,13 @@ def main(out: Path, sizes: list[int]) -> None:
         else:
             results[key] = found
         (out / "spark.json").write_text(json.dumps(results, indent=1) + "\n")
-    from benchmarks.spark_page import page, write
-
-    (out / "spark.md").write_text(page(results))
+    text = page(results)
+    (out / "spark.md").write_text(text)
     if os.environ.get("WRITE"):
-        write(results, HERE.parent / "docs" / "spark.md")
-    print((out / "spark.md").read_text())
-    print(f"growth: {growth(results['spark']):.2f}")
+        document = HERE.parent / "docs" / "spark.md"
+        before, rest = document.read_text().split("<!-- bench -->\n")
+        document.write_text(f"{before}<!-- bench -->\n{text}<!-- end -->{rest.split('<!-- end -->')[1]}")
+    print(text)
 
 
 def describe_spark() -> dict[str, str]:

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks.measuring import exponent
-
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -128,10 +126,3 @@ def stages(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def growth(results: Sequence[dict[str, Any]]) -> float:
-    """The power of the number of cells that CPU time grows with."""
-    if len(results) < 2:
-        return float("nan")
-    return exponent([found["cells"] for found in results], [found["cpu"] for found in results])

@@ -1,4 +1,4 @@
-"""Where a secret stands in files: as it is, in hexadecimal, in base64, as a number, and as Python or JSON shows it."""
+"""Where a secret stands in texts and files, in any of the forms that bytes take there."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from pathlib import Path
 
 
 def forms(secret: bytes) -> list[bytes]:
-    """What the secret looks like when somebody writes it down."""
-    words = base64.b64encode(secret).rstrip(b"="), base64.urlsafe_b64encode(secret).rstrip(b"=")
-    numbers = [str(int.from_bytes(secret, order)).encode() for order in ("big", "little")]
-    listed = [", ".join(map(str, secret)).encode(), ",".join(map(str, secret)).encode()]
-    return [secret, secret.hex().encode(), secret.hex().upper().encode(), *words, *numbers, *listed]
+    """The ways in which bytes get into texts; base64 at each of its three offsets."""
+    texts = [secret, secret.hex().encode(), secret.hex().upper().encode(), repr(secret)[2:-1].encode()]
+    texts += [str(int.from_bytes(secret, order)).encode() for order in ("big", "little")]
+    for values in (list(secret), [byte - 256 * (byte > 127) for byte in secret]):
+        texts += [", ".join(map(str, values)).encode(), ",".join(map(str, values)).encode()]
+    texts += [base64.b64encode(bytes(shift) + secret)[4 if shift else 0 : -4] for shift in range(3)]
+    return texts
 
 
 def in_text(secret: bytes, text: bytes) -> bool:
-    return any(form in text for form in forms(secret)) or repr(secret)[2:-1].encode() in text
+    return any(form in text for form in forms(secret))
 
 
 def traces(secret: bytes, folders: Iterable[Path]) -> list[str]:
