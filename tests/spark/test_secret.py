@@ -58,7 +58,7 @@ def test_nothing_holds_the_secret(cluster, frame, tmp_path, monkeypatch):
     logs = [path for path in events.rglob("*") if path.is_file()]
     text = b"".join(path.read_bytes() for path in logs)
     assert b"SparkListenerSQLExecutionStart" in text  # the log of queries, with their plans
-    assert b"FlatMapGroupsInArrow" in text
+    assert b"MapInArrow" in text
     assert not leaks(text, secret)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
