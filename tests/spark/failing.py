@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -33,7 +33,7 @@ from spark.traces import traces
 DOMAIN = {"state": ["a", "b", "c", "d"], "sex": ["f", "m"], "age": [0, 1, 2]}
 SCHEMA = "state string, sex string, age long, n long"
 ROWS = [("a", "f", 0, 5), ("a", "m", 2, 7), ("b", "m", 1, 100), ("c", "f", 1, 20), ("d", "f", 2, 1)]
-TASK_CELLS = 6  # of the 24: a task for each state
+TASK_CELLS = 6  # of the 24: a task for each state, alone in its partition
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -105,11 +105,12 @@ def told(folder: Path, before: Callable[[int, int, Path], None]) -> Callable[...
     """The function that fills tasks; each attempt leaves its process, calls ``before``, and leaves what it drew."""
     real = FILL
 
-    def fill(layout: Any, noise: Any, count: str) -> Callable[[Any], Any]:
+    def fill(layout: Any, noise: Any, count: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
         inner = real(layout, noise, count)
 
-        def work(table: Any) -> Any:
-            task = table.column("task")[0].as_py()
+        def work(batches: Iterator[Any]) -> Iterator[Any]:
+            held = list(batches)
+            (task,) = {task for batch in held for task in batch.column("task").to_pylist()}
             for number in itertools.count():
                 try:
                     attempt = (folder / f"{task}.{number}.attempt").open("x")
@@ -120,9 +121,10 @@ def told(folder: Path, before: Callable[[int, int, Path], None]) -> Callable[...
                 attempt.write(f"{os.getpid()} {os.getppid()}")
             (folder / f"{task}.{number}.started").hardlink_to(folder / f"{task}.{number}.attempt")
             before(task, number, folder)
-            rows = inner(table)
-            (folder / f"{task}.{number}.drawn").write_text(json.dumps(rows.to_pylist()))
-            return rows
+            drawn = list(inner(iter(held)))
+            rows = [row for batch in drawn for row in batch.to_pylist()]
+            (folder / f"{task}.{number}.drawn").write_text(json.dumps(rows))
+            yield from drawn
 
         return work
 

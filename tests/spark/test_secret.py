@@ -48,7 +48,7 @@ def holding(secret, cluster, released, tmp_path):
     logs = Path(_find_spark_home()) / "work" / spark.sparkContext.applicationId
     folders = {"event log": events, "local": events.parent / "local", "executors": logs, "output": tmp_path}
     log = b"".join(path.read_bytes() for path in events.rglob("events_*"))
-    assert b"FlatMapGroupsInArrow" in log
+    assert b"MapInArrow" in log
     assert b"== Analyzed Logical Plan ==" in log
     assert len(list(logs.glob("*/stderr"))) == 2
     found = {name for name, text in texts.items() if in_text(secret, text.encode())}

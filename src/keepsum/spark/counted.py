@@ -45,9 +45,13 @@ class CountedCells:
             f.lit(0).cast("long").alias(COUNTED),
         )
         partitions = _partitions(layout.tasks, spark.sparkContext.defaultParallelism)
-        cells = cells.unionByName(every).repartition(partitions, TASK).persist()
+        # Tasks go to partitions by their number: a hash of it would give some partitions several, and others none.
+        place = f.greatest(f.col(TASK), f.lit(0)) % partitions
+        cells = (
+            cells.unionByName(every).repartitionById(partitions, place.cast("int")).sortWithinPartitions(TASK).persist()
+        )
         try:
-            summary = cells.groupBy(TASK).applyInArrow(summarise(shared(where), of_records), SUMMARY).toArrow()
+            summary = cells.mapInArrow(summarise(shared(where), of_records), SUMMARY).toArrow()
             return cls(cells, where, declared, group_sums(summary, layout, declared))
         except BaseException:
             cells.unpersist()
@@ -62,7 +66,7 @@ class CountedCells:
         spark = self._cells.sparkSession
         how = spark.sparkContext.broadcast(noise)
         try:
-            rows = self._cells.groupBy(TASK).applyInArrow(
+            rows = self._cells.mapInArrow(
                 fill(shared(self._layout), shared(how), self._declared.released), _schema(self._declared)
             )
             rows.write.mode("errorifexists").parquet(place.path)

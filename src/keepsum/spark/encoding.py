@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -170,28 +171,56 @@ def _batch(task: IntArray, position: IntArray, count: IntArray) -> Any:
     return pa.RecordBatch.from_arrays(columns, [TASK, POSITION, COUNTED])
 
 
-def summarise(layout: Callable[[], Layout], of_records: bool) -> Callable[[Any], Any]:
-    """The sum of each group in a task that has one, for ``applyInArrow``; problems as they are."""
+def by_task(batches: Iterator[Any]) -> Iterator[tuple[int, IntArray, IntArray]]:
+    """The tasks of a partition that is sorted by them: positions and counts, without the row that every task has.
 
-    def work(table: Any) -> Any:
-        import pyarrow as pa
+    Only the rows of one task are held at a time.
+    """
+    current, waiting = None, [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+    for batch in batches:
+        tasks, positions, counts = (batch.column(place).to_numpy(zero_copy_only=False) for place in range(3))
+        cuts = [0, *(np.flatnonzero(np.diff(tasks)) + 1).tolist(), len(tasks)]
+        for start, end in pairwise(cuts if len(tasks) else [0]):
+            if current is not None and tasks[start] != current:
+                yield current, *_joined(waiting)
+                waiting = []
+            current = int(tasks[start])
+            there = positions[start:end] >= 0
+            waiting.append((positions[start:end][there], counts[start:end][there]))
+    if current is not None:
+        yield current, *_joined(waiting)
 
-        task = table.column(TASK)[0].as_py()
-        position, count = table.column(POSITION).to_numpy(), table.column(COUNTED).to_numpy()
-        there = position >= 0
-        position, count = position[there], count[there]
-        if task == PROBLEM:
-            return pa.table({"group": np.full(len(position), PROBLEM), "total": position})
-        if float(count.astype(np.float64).sum()) >= COUNT_LIMIT:
-            return pa.table({"group": np.array([PROBLEM]), "total": np.array([TOO_LARGE])})
-        if not of_records and len(np.unique(position)) < len(position):
-            return pa.table({"group": np.array([PROBLEM]), "total": np.array([TWICE])})
-        groups, place = np.unique(layout().group(position), return_inverse=True)
-        totals = np.zeros(len(groups), dtype=np.int64)
-        np.add.at(totals, place, count)
-        return pa.table({"group": groups, "total": totals})
+
+def _joined(parts: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
+    positions, counts = zip(*parts, strict=True)
+    return np.concatenate(positions), np.concatenate(counts)
+
+
+def summarise(layout: Callable[[], Layout], of_records: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The sum of each group that has one, for ``mapInArrow`` on partitions sorted by task; problems as they are."""
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        where = layout()
+        for task, positions, counts in by_task(batches):
+            if task == PROBLEM:
+                yield _sums(np.full(len(positions), PROBLEM), positions)
+            elif float(counts.astype(np.float64).sum()) >= COUNT_LIMIT:
+                yield _sums(np.array([PROBLEM]), np.array([TOO_LARGE]))
+            elif not of_records and len(np.unique(positions)) < len(positions):
+                yield _sums(np.array([PROBLEM]), np.array([TWICE]))
+            else:
+                groups, place = np.unique(where.group(positions), return_inverse=True)
+                totals = np.zeros(len(groups), dtype=np.int64)
+                np.add.at(totals, place, counts)
+                yield _sums(groups, totals)
 
     return work
+
+
+def _sums(groups: IntArray, totals: IntArray) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([pa.array(groups, pa.int64()), pa.array(totals, pa.int64())], ["group", "total"])
 
 
 SUMMARY = "group long, total long"

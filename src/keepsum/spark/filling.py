@@ -6,7 +6,7 @@ release and the number of the task: whoever does the task, and however often, dr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,9 +15,11 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.rng import keyed_rng
-from keepsum.spark.encoding import COUNTED, POSITION, TASK
+from keepsum.spark.encoding import by_task
 from keepsum.spark.layout import Layout
 from keepsum.tables.domain import Domain
+
+BATCH_ROWS = 2**16  # that are handed to Spark at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +65,22 @@ class Noise:
         return LatticeGaussian(part, self.scale**2)
 
 
-def fill(layout: Callable[[], Layout], noise: Callable[[], Noise], count: str) -> Callable[[Any], Any]:
-    """The released rows of a task, for ``applyInArrow``; ``layout`` and ``noise`` are called on workers."""
+def fill(
+    layout: Callable[[], Layout], noise: Callable[[], Noise], count: str
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The released rows of tasks, for ``mapInArrow`` on partitions sorted by task.
 
-    def work(table: Any) -> Any:
-        where, task = layout(), table.column(TASK)[0].as_py()
-        first, last = where.starts[task : task + 2].tolist()
-        position, counts = table.column(POSITION).to_numpy(), table.column(COUNTED).to_numpy()
-        there = position >= 0
-        released = noise().draw(where, task)
-        np.add.at(released, position[there] - first, counts[there])
-        return labelled(where.domain, where.codes(where.rows(first, last)), released, count)
+    ``layout`` and ``noise`` are called on workers.
+    """
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        where, how = layout(), noise()
+        for task, positions, counts in by_task(batches):
+            first, last = where.starts[task : task + 2].tolist()
+            released = how.draw(where, task)
+            np.add.at(released, positions - first, counts)
+            rows = labelled(where.domain, where.codes(where.rows(first, last)), released, count)
+            yield from rows.to_batches(max_chunksize=BATCH_ROWS)
 
     return work
 

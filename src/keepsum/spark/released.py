@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from os import PathLike
 from typing import Any
@@ -91,5 +92,5 @@ class SparkRelease:
 
 def _remove(place: Place) -> None:
     """Remove a release that was not saved, if Spark still runs."""
-    if place.spark.sparkContext._jsc is not None:
+    with contextlib.suppress(Exception):  # Spark may be stopping
         place.delete()

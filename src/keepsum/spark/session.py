@@ -47,6 +47,12 @@ def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
             f"Columns of the table must have the names of the axes and the count, {quoted(wanted)}, once each, got "
             f"none or several for {shown_names(missing)}. Check the spelling."
         )
+    alike = {name.lower() for name in wanted}
+    if len(alike) < len(wanted) and df.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        raise InputError(
+            f"Columns must differ in more than case for Spark, got {quoted(wanted)}. Rename one, or set "
+            f"spark.sql.caseSensitive."
+        )
     types = {field.name: field.dataType.typeName() for field in df.schema.fields}
     for name in axes:
         if types[name].split("(")[0] not in LABELS:
