@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -185,4 +186,22 @@ def test_a_folder_that_cannot_be_written_to_is_refused(saving, tmp_path):
             released.save(wrong)
     assert (tmp_path / "file").read_text() == "mine"
     released.save(other / "out")
+    assert ks.verify(other / "out")
+
+
+def test_a_release_is_copied_to_another_disk_and_then_renamed(saving, monkeypatch):
+    """Hadoop would copy it to where it is to be seen, piece by piece."""
+    released, other, _ = saving
+    rename, renamed = os.rename, []
+
+    def of_disks(old, new):
+        renamed.append(Path(old).name)
+        if len(renamed) == 1:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        rename(old, new)
+
+    monkeypatch.setattr("keepsum.spark.places.os.rename", of_disks)
+    released.save(other / "out")
+    assert renamed[1].startswith(".out.keepsum-")
+    assert [path.name for path in other.iterdir()] == ["out"]
     assert ks.verify(other / "out")

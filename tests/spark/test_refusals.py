@@ -80,8 +80,8 @@ def test_arguments(frame, tmp_path):
         release(good.withColumn("sex", good.n.cast("double")), tmp_path)
     with pytest.raises(ks.InputError, match="must differ in more than case"):
         kss.release(
-            good.withColumnRenamed("n", "SEX").drop("sex").withColumn("sex", good.state), ["sex"], "SEX", [], ks.Laplace(1),
-            {"sex": ["a", "b"]},
+            good.withColumnRenamed("n", "SEX").drop("sex").withColumn("sex", good.state),
+            ["sex"], "SEX", [], ks.Laplace(1), {"sex": ["a", "b"]},
         )  # fmt: skip
     with pytest.raises(ks.InputError, match="'n' must hold whole numbers, got string"):
         release(good.withColumn("n", good.n.cast("string")), tmp_path)

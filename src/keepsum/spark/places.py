@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 import uuid
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -94,21 +97,42 @@ class Place:
         self._system.delete(self._java, True)
 
     def move(self, to: Place) -> bool:
-        """Give it another name that nothing has, on the same file system by one rename; False if that failed."""
+        """Give it another name that nothing has, by one rename; False if that failed, and nothing has that name then.
+
+        What cannot be renamed there, because it is on another file system or disk, is copied beside it first.
+        """
         if self._system.getUri().equals(to._system.getUri()):
-            return bool(self._system.rename(self._java, to._java))
+            renamed = self._rename(to)
+            if renamed is not None:
+                return renamed
         between, moved = to.beside, False
         try:
             copied = self.spark._jvm.org.apache.hadoop.fs.FileUtil.copy(
                 self._system, self._java, to._system, between._java, False, self.spark._jsc.hadoopConfiguration()
             )
-            moved = bool(copied) and not to.exists() and bool(to._system.rename(between._java, to._java))
+            moved = bool(copied) and not to.exists() and bool(between._rename(to))
+        except Exception:  # of the JVM, of any class
+            moved = False
         finally:
             if not moved:
-                between.delete()
+                with contextlib.suppress(Exception):  # what is under way says more
+                    between.delete()
         if moved:
             self.delete()
         return moved
+
+    def _rename(self, to: Place) -> bool | None:
+        """Rename it on its file system; None if that would be a copy, which Hadoop makes in place of local renames."""
+        here, there = self._java.toUri(), to._java.toUri()
+        try:
+            if here.getScheme() != "file":
+                return bool(self._system.rename(self._java, to._java))
+            os.rename(here.getPath(), there.getPath())  # noqa: PTH104
+        except OSError as error:
+            return None if error.errno == errno.EXDEV else False
+        except Exception:  # of the JVM, of any class
+            return False
+        return True
 
     @property
     def _java(self) -> Any:
