@@ -29,7 +29,6 @@ from benchmarks.spark_page import page
 HERE = Path(__file__).parent
 MASTER = "local-cluster[2,1,2048]"
 OTHER = {"sex": 2, "age": 100, "group": 50}  # 10^4 cells in each county
-FEWER = {"sex": 2, "age": 100, "group": 5}  # 10^3: a domain with a million counties has at most 2^31 - 1 cells
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -45,12 +44,12 @@ KEEP = [[], ["state"], ["county"]]
 AXES = ["state", "county", *OTHER]
 
 
-def declared(counties: int, other: dict[str, int] = OTHER) -> tuple[dict[str, Any], dict[str, str]]:
+def declared(counties: int) -> tuple[dict[str, Any], dict[str, str]]:
     """States with the same number of counties each."""
     states = 10 ** (len(str(counties)) // 2)
     names = {f"s{s:04}": [f"c{c:04}" for c in range(counties // states)] for s in range(states)}
     domain: dict[str, Any] = {"state": list(names), "county": names}
-    return domain | {name: [f"{name}{k:02}" for k in range(n)] for name, n in other.items()}, {"county": "state"}
+    return domain | {name: [f"{name}{k:02}" for k in range(n)] for name, n in OTHER.items()}, {"county": "state"}
 
 
 def counts(spark: Any, counties: int) -> Any:
@@ -155,7 +154,7 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
     from keepsum.spark.sums import check_distributable, draw_sums, is_free
 
     certificate = importlib.import_module(release.__module__)._certificate
-    counties, seconds = cells // 10**3, {}
+    counties, seconds = cells // 10**4, {}
 
     def timed(name: str, work: Callable[[], Any]) -> Any:
         start = time.process_time()
@@ -164,7 +163,7 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
         return result
 
     with Costs() as costs:
-        what = timed("domain", lambda: Declared.of(AXES, "n", *declared(counties, FEWER), None))
+        what = timed("domain", lambda: Declared.of(AXES, "n", *declared(counties), None))
         plan = timed("plan", lambda: ready_plan(what.plan(KEEP, MECHANISM), (), None))
         layout = timed("layout", lambda: Layout.of(check_distributable(plan)))
         sums = np.random.default_rng(1).integers(0, 10**6, size=counties)
@@ -205,7 +204,7 @@ def main(out: Path, sizes: list[int]) -> None:
     results: dict[str, Any] = {"machine": describe_spark(), "spark": [], "alone": []}
     jobs = [("alone", "on_one_machine", 10**7)]
     jobs += [("spark", "through_spark", cells) for cells in sizes]
-    jobs += [("sampler", "sampler_alone", 10**8), ("driver", "driver_alone", 10**9)]
+    jobs += [("sampler", "sampler_alone", 10**8), ("driver", "driver_alone", 10**10)]
     for key, name, cells in jobs:
         found = in_a_process(name, cells, out)
         if isinstance(results.get(key), list):

@@ -12,6 +12,7 @@ from keepsum.planning import quotient
 from keepsum.planning.plan import compile_plan
 from keepsum.planning.quotient import Quotient
 from keepsum.releasing.records import accuracy_record, exposure_record, guarantee_record
+from keepsum.tables.axes import make_axes
 
 COUNTIES = {"a": ["x", "y"], "b": ["x"], "c": ["u", "v", "w"]}
 PLACES = {"state": list(COUNTIES), "county": COUNTIES}
@@ -85,6 +86,16 @@ def test_the_same_with_a_focus_that_is_nested(name, per_person):
     assert compared >= 4
 
 
+@pytest.mark.parametrize("most", [1, 30])
+def test_the_same_where_there_are_too_many_pairs_to_compare(monkeypatch, most):
+    """Then a bound is stated, and exact where a move of one person attains it."""
+    for module in ("distances", "focused_changes"):
+        monkeypatch.setattr(f"keepsum.planning.{module}.MOST_WORK", most)
+    domain, mechanism = DOMAINS["places and people"], ks.Laplace(epsilon=0.5, focus={"county": 0.2})
+    for keep in ([], [["state"]], [[]]):
+        assert facts(domain, keep, mechanism, False) == facts(domain, keep, mechanism, True), keep
+
+
 def test_the_comparison_can_fail(monkeypatch):
     """Groups taken for one cell too many have other facts."""
     monkeypatch.setattr(quotient, "_product", lambda factors, own=quotient._product: own(factors) + 1)
@@ -110,9 +121,12 @@ def test_what_cannot_be_in_groups_is_refused(monkeypatch):
 
 
 def test_a_table_of_many_cells_is_planned_from_its_groups():
-    """2 * 10^9 cells in 3,000 groups: listing the cells would not fit in memory."""
-    domain = ks.Domain({"place": range(3000), "a": range(800), "b": range(800)})
+    """Ten billion cells in 3,000 groups: listing the cells would not fit in memory."""
+    categories = {"place": list(range(3000)), "a": list(range(1850)), "b": list(range(1850))}
+    with pytest.raises(ks.DomainError, match="at most 2,147,483,647 cells, got 10,267,500,000"):
+        ks.Domain(categories)
+    domain = ks.Domain.of(make_axes(categories, None), most=10**11)
     plan = compile_plan(ks.Invariants.margins(domain, [["place"]]), ks.Laplace(epsilon=1), in_groups=True)
     assert plan.person_distance == 4
-    assert plan.size == domain.size == 3000 * 800**2
+    assert plan.size == domain.size == 3000 * 1850**2
     assert accuracy_by_level(plan.blocks, 0.95).typical == 3

@@ -78,11 +78,10 @@ def test_arguments(frame, tmp_path):
         release([1, 2], tmp_path)
     with pytest.raises(ks.InputError, match="must hold text, whole numbers, dates or booleans, got double"):
         release(good.withColumn("sex", good.n.cast("double")), tmp_path)
+    with pytest.raises(ks.InputError, match="once each, got none or several for 'SEX'"):
+        kss.release(good, ["sex"], "SEX", [], ks.Laplace(1), {"sex": ["f", "m"]})
     with pytest.raises(ks.InputError, match="must differ in more than case"):
-        kss.release(
-            good.withColumnRenamed("n", "SEX").drop("sex").withColumn("sex", good.state),
-            ["sex"], "SEX", [], ks.Laplace(1), {"sex": ["a", "b"]},
-        )  # fmt: skip
+        kss.release(good.toDF("a", "A", "sex", "n"), ["a"], "A", [], ks.Laplace(1), {"a": ["a", "b"]})
     with pytest.raises(ks.InputError, match="'n' must hold whole numbers, got string"):
         release(good.withColumn("n", good.n.cast("string")), tmp_path)
     with pytest.raises(ks.PlanError, match="determine every cell"):

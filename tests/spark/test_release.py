@@ -146,3 +146,27 @@ def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, change
     next((tmp_path / "out" / "table.parquet").glob(f".{file.name}.crc")).unlink()
     assert not kss.verify(tmp_path / "out", spark)
     assert not ks.verify(tmp_path / "out")
+
+
+def test_counties_in_states(spark, frame, tmp_path):
+    """3,143 counties in 51 states, one of which is its only county and so is pinned."""
+    states = [f"state {k:02}" for k in range(51)]
+    inside = {state: [f"county {k}" for k in range(3142) if k % 50 == place] for place, state in enumerate(states[:50])}
+    inside[states[50]] = ["the district"]
+    domain = {"state": states, "county": inside}
+    rows = [(s, c, 7 * k % 1000) for k, (s, c) in enumerate((s, c) for s in states for c in inside[s])]
+    released = kss.release(
+        frame(rows, "state string, county string, n long"), ["state", "county"], "n", [["state"]],
+        ks.Laplace(epsilon=0.25), domain, WITHIN, accept_pinned="all", staging=tmp_path / "staging",
+    )  # fmt: skip
+    found = [tuple(row) for row in released.table.collect()]
+    sums = [Counter(), Counter()]
+    for total, table in zip(sums, (rows, found), strict=True):
+        for state, _, n in table:
+            total[state] += n
+    assert len(found) == 3143
+    assert sums[0] == sums[1]
+    assert released.certificate.exposure.pinned == [["state 50", "the district"]]
+    released.save(tmp_path / "out")
+    assert kss.verify(tmp_path / "out", spark)
+    assert ks.verify(tmp_path / "out")

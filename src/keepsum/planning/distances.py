@@ -15,12 +15,14 @@ from functools import cached_property
 from itertools import chain, combinations, pairwise
 from typing import TypeAlias
 
+import numpy as np
+
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
 from keepsum.planning.crossing_changes import CrossingChanges
-from keepsum.planning.focused_changes import FocusedChanges
+from keepsum.planning.focused_changes import MOST_WORK, FocusedChanges
 from keepsum.planning.quotient import Quotient
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.neighbours import Neighbours
@@ -118,11 +120,8 @@ class Distances:
         domain = self.invariants.domain
         if domain is None or attribute.any_value is None or attribute.other_value is None:
             return attribute
-        if self.quotient is None:
-            group, codes = None, domain.codes(attribute.axis)
-        else:
-            group, _, codes = self.quotient.refined(attribute.axis)
-        if not self.structure.blocks and focused.possible:
+        codes, group, compared = self._values(attribute.axis, domain)
+        if not self.structure.blocks and focused.possible and compared:
             found = focused.of_attribute(codes, group)
             if found is not None:
                 return replace(attribute, any_value=found[0], other_value=found[1])
@@ -136,6 +135,20 @@ class Distances:
             any_value=at_most(attribute.any_value, focused, attained[0]),
             other_value=at_most(attribute.other_value, focused, attained[1]),
         )
+
+    def _values(self, axis: str, domain: Domain) -> tuple[IntArray, IntArray | None, bool]:
+        """The categories of cells, or of groups divided by them and of which group each is; and whether to compare all.
+
+        Where every group has all categories and there are too many pairs to compare, three categories say as much.
+        """
+        if self.quotient is None:
+            return domain.codes(axis), None, True
+        number, length = self.quotient.number, len(domain.axis(axis))
+        if self.quotient.is_apart(axis) and number * length > MOST_WORK:
+            few = min(3, length)
+            return np.tile(np.arange(few), number), np.repeat(np.arange(number), few), False
+        group, _, codes = self.quotient.refined(axis)
+        return codes, group, True
 
 
 def at_most(distance: Distance, focused: AnyChanges, exact: bool) -> Distance:

@@ -31,6 +31,7 @@ from keepsum.tables.invariants import Invariants
 from keepsum.tables.records import Records
 
 LARGEST = 2**63  # that a kept total stays below
+MOST_CELLS = 2**50  # of a table that no machine lists
 RELEASED = "count"  # the column of counts, where records are counted
 
 
@@ -56,7 +57,7 @@ class Declared:
             check_text(count, "The name of the count column")
             if max_rows_per_unit is not None:
                 raise InputError("max_rows_per_unit= must be given for records, got it with count=. Leave one out.")
-        cells = declare_cells(axes, domain, within=within, max_rows_per_unit=max_rows_per_unit)
+        cells = declare_cells(axes, domain, within=within, max_rows_per_unit=max_rows_per_unit, most_cells=MOST_CELLS)
         if (count or RELEASED) in cells.domain.axes:
             raise InputError(f"The count column must not be an axis, got {count or RELEASED!r}. Rename the axis.")
         check_axes(cells.domain)

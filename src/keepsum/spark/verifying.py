@@ -13,6 +13,7 @@ from keepsum.releasing.facts import MarginRecord
 from keepsum.releasing.verify import Check, Verification
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
+from keepsum.spark.preparing import MOST_CELLS
 from keepsum.spark.released import CERTIFICATE
 from keepsum.spark.session import check_installed
 from keepsum.spark.staged import TABLE, read_back
@@ -57,7 +58,7 @@ def _kept(record: Certificate) -> Invariants:
     if record.postprocessing:
         raise InputError("The table must be as it was drawn to be verified in Spark. Use ks.verify on one machine.")
     axes = [part.axes for part in record.kept.parts if isinstance(part, MarginRecord)]
-    return Invariants.margins(domain_of(record.domain), axes)
+    return Invariants.margins(domain_of(record.domain, MOST_CELLS), axes)
 
 
 def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check, ...]:

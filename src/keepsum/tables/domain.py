@@ -70,22 +70,22 @@ class Domain:
         self._fill(make_axes(categories, within), np.empty(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, axes: Iterable[Axis], impossible: IntArray | None = None) -> Domain:
-        """A domain of existing axes (each family together, parents first)."""
+    def of(cls, axes: Iterable[Axis], impossible: IntArray | None = None, most: int = MAX_CELLS) -> Domain:
+        """A domain of existing axes (each family together, parents first), of at most so many cells."""
         domain = object.__new__(cls)
-        domain._fill(tuple(axes), np.empty(0, dtype=np.int64) if impossible is None else impossible)
+        domain._fill(tuple(axes), np.empty(0, dtype=np.int64) if impossible is None else impossible, most)
         return domain
 
-    def _fill(self, axes: tuple[Axis, ...], impossible: IntArray) -> None:
+    def _fill(self, axes: tuple[Axis, ...], impossible: IntArray, most: int = MAX_CELLS) -> None:
         impossible.setflags(write=False)
         object.__setattr__(self, "_axes", axes)
         object.__setattr__(self, "_impossible", impossible)
         if len(axes) > MAX_AXES:
             raise DomainError(f"A domain must have at most {MAX_AXES} axes, got {len(axes):,}. Leave some out.")
         positions = math.prod(self.shape)
-        if positions > MAX_CELLS:
+        if positions > most:
             raise DomainError(
-                f"A domain must have at most {MAX_CELLS:,} cells, got {positions:,}. Drop an axis or merge categories."
+                f"A domain must have at most {most:,} cells, got {positions:,}. Drop an axis or merge categories."
             )
         if positions == len(impossible):
             raise DomainError("A domain must have at least one cell, but all are declared structural zeros.")
