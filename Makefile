@@ -10,11 +10,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO_STAMP := $(VENV)/.ready-for-demo
 EXTRAS := cli,excel,sql,web,report,accounting
+SPARK_VENV := .venv-spark
+SPARK_STAMP := $(SPARK_VENV)/.ready
 # Tests that need an outside service skip without it; a service named here must be there (CI names them all).
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup test audit lint demo app bench convergence paper clean services
+.PHONY: help setup setup-spark test audit lint demo app bench bench-spark convergence paper clean services java
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,16 +31,27 @@ $(DEMO_STAMP): pyproject.toml constraints.txt scripts/make-venv
 	@scripts/make-venv "$(PYTHON)" "$(VENV)"
 	@touch $@
 
+setup-spark: $(SPARK_STAMP)  ## make .venv-spark with the extra spark and what its tests need
+
+$(SPARK_STAMP): pyproject.toml constraints.txt constraints-spark.txt scripts/make-venv
+	@scripts/make-venv "$(PYTHON)" "$(SPARK_VENV)" cli,spark spark-dev constraints-spark.txt
+	@touch $@
+
 services:
-	@scripts/get-services
+	@scripts/get-services chromium postgresql
+
+java:
+	@scripts/get-services java
 
 test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 
-audit: $(STAMP) services  ## run the tests that take long: large tables, full grids, the paper in little
+audit: $(STAMP) services $(SPARK_STAMP) java  ## run the tests that take long: large tables, full grids, the paper in little, Spark
 	@echo "keepsum: running the long tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
+	@echo "keepsum: running the tests in Spark"
+	@$(SPARK_VENV)/bin/python -m pytest -q tests/spark --durations=10 --durations-min=5
 
 lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 	@echo "keepsum: checking style and types"
@@ -55,6 +68,9 @@ app: $(STAMP)  ## open the page in the browser: from a table to a verified relea
 bench: $(STAMP)  ## measure speed and memory against peers, under 12 minutes (QUICK=1 under 2), into benchmarks/out
 	@$(BIN)/python -m benchmarks.run
 
+bench-spark: $(SPARK_STAMP) java  ## measure releases through Spark, 10^7 and 10^8 cells, into benchmarks/out (CELLS=6,7 for less)
+	@$(SPARK_VENV)/bin/python -m benchmarks.spark
+
 convergence: $(STAMP)  ## measure the convergence of the general sampler's chains (minutes; resumes if stopped)
 	@$(BIN)/python -m benchmarks.convergence
 
@@ -62,6 +78,6 @@ paper: $(STAMP)  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=
 	@$(BIN)/python -m experiments.run
 
 clean:  ## remove .venv and everything generated
-	@echo "keepsum: removing .venv and caches"
-	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache dist build
+	@echo "keepsum: removing .venv, .venv-spark and caches"
+	@rm -rf $(VENV) $(SPARK_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache dist build
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ HANG = 3600
 SERVICES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: shutil.which("chromium") is not None,
     "postgres": lambda: postgres_programs() is not None,
+    "java": lambda: shutil.which("java") is not None,
 }
 
 

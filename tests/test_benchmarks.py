@@ -181,3 +181,36 @@ def test_the_demo_needs_what_is_installed_for_it():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "both margins kept" in done.stdout
+
+
+def task_end(stage, milliseconds, shuffled):
+    metrics = {"Executor Run Time": milliseconds, "Shuffle Write Metrics": {"Shuffle Bytes Written": shuffled}}
+    return {"Event": "SparkListenerTaskEnd", "Stage ID": stage, "Task Metrics": metrics}
+
+
+def test_costs_in_spark_are_those_of_the_jobs_that_are_asked_for(tmp_path):
+    from benchmarks.spark_costs import events_of, shuffled, stages
+
+    info = {"Stage Name": "toArrow at x.py:1", "Submission Time": 1000, "Completion Time": 4000}
+    events = []
+    for stage, description in ((1, "warm"), (2, "measured")):
+        about = {"Stage Info": info | {"Stage ID": stage}}
+        properties = {"Properties": {"spark.job.description": description}}
+        events += [{"Event": "SparkListenerStageSubmitted"} | about | properties]
+        events += [task_end(stage, 500, 10), task_end(stage, 1500, 20)]
+        events += [{"Event": "SparkListenerStageCompleted"} | about]
+    (tmp_path / "events_1_app").write_text("\n".join(map(json.dumps, events)))
+    found = events_of(tmp_path, "measured")
+    assert shuffled(found) == 30
+    expected = {"stage": 2, "name": "toArrow", "tasks": 2, "seconds": 3.0, "work": 2.0, "longest": 1.5, "shuffled": 30}
+    assert stages(found) == [expected]
+
+
+def test_cpu_time_is_that_of_all_processes_below():
+    from benchmarks.spark_costs import Costs
+
+    code = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'sum(range(10**7))'], check=True)"
+    with Costs() as costs:
+        subprocess.run([sys.executable, "-c", code], check=True)
+    assert costs.cpu > 0.05
+    assert costs.figures([])["memory"] == []

@@ -28,13 +28,18 @@ def ranked(codes: Integers) -> tuple[int, IntArray]:
     return int(there.sum()), rank[codes]
 
 
-def tallied(keys: Integers) -> tuple[IntArray, IntArray]:
-    """The different keys in order, and how often each occurs; linear for small keys from 0 on.
+def tallied(keys: Integers, weight: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """The different keys in order, and how often each occurs, times its weight; linear for small keys from 0 on.
 
     >>> keys, counts = tallied(np.array([7, 3, 3, 9]))
     >>> keys.tolist(), counts.tolist()
     ([3, 7, 9], [2, 1, 1])
     """
+    if weight is not None:
+        present, places = np.unique(keys, return_inverse=True)
+        totals = np.zeros(len(present), dtype=np.int64)
+        np.add.at(totals, places, weight)
+        return present.astype(np.int64), totals
     if not _is_small(keys):
         return np.unique(keys, return_counts=True)
     counts = np.bincount(keys)

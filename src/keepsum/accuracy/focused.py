@@ -174,7 +174,8 @@ class FocusedNoise:
         order = np.argsort(roots, kind="stable")
         found: dict[FocusedPiece, int] = {}
         for members in np.split(order, np.flatnonzero(np.diff(roots[order])) + 1) if len(order) else []:
-            piece = self._piece(int(roots[members[0]]), home[members], query.weights[members])
+            count = self.nested.structure.number_of(query.cells[members])
+            piece = self._piece(int(roots[members[0]]), home[members], query.weights[members], count)
             if piece is None:
                 return None
             if piece.weight:
@@ -192,22 +193,22 @@ class FocusedNoise:
             for start, end in pairwise(starts.tolist())
         ]
 
-    def _piece(self, root: int, home: IntArray, weights: IntArray) -> FocusedPiece | None:
-        """The piece of a query in one tree; of weight 0 if the kept total determines it."""
+    def _piece(self, root: int, home: IntArray, weights: IntArray, count: int) -> FocusedPiece | None:
+        """The piece of a query in one tree, over so many cells; of weight 0 if the kept total determines it."""
         base = int(weights[0])
         if (weights != base).any():
             return None  # of several weights
         size, kept = int(self._shape.cells[root]), self.nested.levels[root] == KEPT
-        if len(home) == size:
+        if count == size:
             return NO_NOISE if kept else self._total(root, abs(base))
-        if len(home) == 1:
+        if count == 1:
             return self._cell(int(home[0]), abs(base))
         node: int = int(home[0])
-        if (home == node).all() and len(home) < self.nested.sizes[node] and not self._shape.children[node]:
-            return self._some(node, len(home), abs(base))
-        while node != ABSENT and self._shape.cells[node] < len(home):
+        if (home == node).all() and count < self.nested.sizes[node] and not self._shape.children[node]:
+            return self._some(node, count, abs(base))
+        while node != ABSENT and self._shape.cells[node] < count:
             node = int(self.nested.parents[node])
-        if node != ABSENT and self._shape.cells[node] == len(home) and self._inside(node, home):
+        if node != ABSENT and self._shape.cells[node] == count and self._inside(node, home):
             return self._total(node, abs(base))
         return None
 

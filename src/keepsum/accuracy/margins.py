@@ -71,11 +71,16 @@ class Accuracy:
     what: str = field(default="cell", repr=False)
     domain: Domain | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
+    weight: IntArray | None = field(default=None, repr=False)  # how many cells each margin is of, if not one
 
     @property
     def typical(self) -> int:
         """The median margin."""
-        return int(np.sort(self.margins)[len(self.margins) // 2])
+        if self.weight is None:
+            return int(np.sort(self.margins)[len(self.margins) // 2])
+        order = np.argsort(self.margins, kind="stable")
+        before = np.cumsum(self.weight[order])
+        return int(self.margins[order[np.searchsorted(before, before[-1] // 2, side="right")]])
 
     @property
     def source(self) -> str:
@@ -152,7 +157,7 @@ def _each(blocks: BlockSamplers, level: float, patient: bool) -> Accuracy:
         for group, choice in zip(blocks.groups, blocks.choices, strict=True):
             if group.in_closed_form:
                 _compute(law, blocks.noise_structure, choice.cells, level, margins)
-    result = Accuracy(level, margins)
+    result = Accuracy(level, margins, weight=blocks.noise_structure.weight)
     for cells in classes_of(blocks):
         result = _with_class(result, blocks, cells, patient)
     margins.setflags(write=False)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import IntArray, tallied
 from keepsum.accuracy.block_laws import NO_SAMPLER, free_cell
 from keepsum.accuracy.focused import AnyPiece, FocusedNoise, FocusedPiece
 from keepsum.accuracy.queries import Piece, canonical_piece
@@ -118,15 +118,18 @@ def _shapes(structure: Structure, sums: IntArray) -> tuple[IntArray, IntArray, l
     part = structure.part[region]
     free = np.flatnonzero(part == FREE)
     forced = np.flatnonzero((part == FORCED) & (structure.sizes[region] > 1))
-    keys, taken = np.unique(sums[forced] * len(structure.sizes) + region[forced], return_counts=True)
+    weight = None if structure.weight is None else structure.weight[forced]
+    keys, taken = tallied(sums[forced] * len(structure.sizes) + region[forced], weight)
     total, number = np.divmod(keys, len(structure.sizes))
     size = structure.sizes[number]
     some = taken < size
     # k cells have the law of the n - k others, whose sum is the opposite.
-    pairs = size[some] * len(sums) + np.minimum(taken, size - taken)[some]
+    base = int(structure.sizes.max()) + 1
+    pairs = size[some] * base + np.minimum(taken, size - taken)[some]
     different, which = np.unique(pairs, return_inverse=True)
-    shapes = [divmod(pair, len(sums)) for pair in different.tolist()]
+    shapes = [divmod(pair, base) for pair in different.tolist()]
     pieces = [canonical_piece(n, [(1, k), (0, n - k)]) for n, k in shapes]
+    free = structure.repeated(free)
     alone = np.full(len(free), len(pieces), dtype=np.int64)
     return (
         np.concatenate([total[some], sums[free]]),

@@ -105,12 +105,16 @@ class Structure:
         For each region the number of its block, ``FREE`` or ``FORCED``.
     blocks
         The blocks.
+    weight
+        How many cells each cell stands for, where cells that no total tells apart are taken together; None if each
+        stands for itself. ``region`` then has an entry for each of these groups, and ``sizes`` counts what is in them.
     """
 
     region: IntArray
     sizes: IntArray
     part: IntArray
     blocks: tuple[Block, ...]
+    weight: IntArray | None = None
 
     @property
     def rank(self) -> int:
@@ -125,17 +129,38 @@ class Structure:
     @cached_property
     def cells_by_region(self) -> tuple[IntArray, IntArray]:
         """The cells in the order of their regions, and where each region starts."""
-        starts = np.concatenate([[0], np.cumsum(self.sizes)])
-        return np.argsort(self.region, kind="stable"), starts
+        entries = self.sizes if self.weight is None else np.bincount(self.region, minlength=len(self.sizes))
+        return np.argsort(self.region, kind="stable"), np.concatenate([[0], np.cumsum(entries)])
 
     def cells(self, region: int) -> IntArray:
         """The cells of a region, in order."""
         order, starts = self.cells_by_region
         return order[starts[region] : starts[region + 1]]
 
+    def number_of(self, cells: IntArray) -> int:
+        """How many cells there are in these, which may be groups."""
+        return len(cells) if self.weight is None else int(self.weight[cells].sum())
 
-def decompose(matrix: sparse.csr_array) -> Structure:
-    """Find regions, forced sums and blocks.
+    def repeated(self, cells: IntArray) -> IntArray:
+        """These cells, groups as often as they have cells."""
+        return cells if self.weight is None else np.repeat(cells, self.weight[cells])
+
+
+def counted(labels: IntArray, weight: IntArray | None, count: int = 0) -> IntArray:
+    """How many cells have each label, groups of cells as many as they stand for.
+
+    >>> counted(np.array([0, 2, 2]), None).tolist(), counted(np.array([0, 2, 2]), np.array([5, 1, 2])).tolist()
+    ([1, 0, 2], [5, 0, 3])
+    """
+    if weight is None:
+        return np.bincount(labels, minlength=count)
+    sizes = np.zeros(max(count, int(labels.max(initial=-1)) + 1), dtype=np.int64)
+    np.add.at(sizes, labels, weight)
+    return sizes
+
+
+def decompose(matrix: sparse.csr_array, weight: IntArray | None = None) -> Structure:
+    """Find regions, forced sums and blocks; ``weight`` says how many cells each column stands for, if not one.
 
     Examples
     --------
@@ -147,7 +172,7 @@ def decompose(matrix: sparse.csr_array) -> Structure:
     """
     columns = matrix.tocsc()
     region, first = identical_columns(columns)
-    sizes = np.bincount(region)
+    sizes = counted(region, weight)
     small = matrix if len(first) == matrix.shape[1] else columns[:, first].tocsr()
     part = np.full(len(sizes), FORCED, dtype=np.int64)
     part[np.setdiff1d(np.arange(len(sizes)), small.indices)] = FREE
@@ -158,7 +183,7 @@ def decompose(matrix: sparse.csr_array) -> Structure:
         blocks.append(block)
     for array in (region, sizes, part):
         array.setflags(write=False)
-    return Structure(region, sizes, part, tuple(blocks))
+    return Structure(region, sizes, part, tuple(blocks), weight)
 
 
 def _peel(matrix: sparse.csr_array) -> IntArray:

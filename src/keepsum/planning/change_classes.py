@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from keepsum._arrays import BoolArray, IntArray
+from keepsum.lattice.structure import counted
 from keepsum.planning.nested import FREE_PART
 from keepsum.privacy.distance import Distance, Norm
 
@@ -26,13 +27,13 @@ class Classes:
     of_cell: IntArray
 
     @classmethod
-    def of(cls, part: IntArray, labels: IntArray) -> Classes:
-        """The classes of cells, from the part and the focused totals of each."""
+    def of(cls, part: IntArray, labels: IntArray, weight: IntArray | None = None) -> Classes:
+        """The classes of cells, by the part and the focused totals of each; ``weight`` says how many it stands for."""
         key = part
         for label in labels:
             _, key = np.unique(key * (int(label.max(initial=0)) + 2) + label + 1, return_inverse=True)
-        _, first, of_cell, sizes = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-        return cls(part[first], labels[:, first], sizes, of_cell)
+        _, first, of_cell = np.unique(key, return_index=True, return_inverse=True)
+        return cls(part[first], labels[:, first], counted(of_cell, weight), of_cell)
 
     def by_part(self) -> Iterator[IntArray]:
         """The classes of each part."""
@@ -49,9 +50,9 @@ class Kinds:
     values: int
 
     @classmethod
-    def of(cls, classes: Classes, value: IntArray, values: int) -> Kinds:
-        """The kinds that occur, from the value of each cell."""
-        pairs = np.unique(classes.of_cell * values + value)
+    def of(cls, classes: Classes, of_cell: IntArray, value: IntArray, values: int) -> Kinds:
+        """The kinds that occur, from the class and the value of each cell."""
+        pairs = np.unique(of_cell * values + value)
         node = pairs // values
         return cls(node, pairs % values, classes.part[node], values)
 

@@ -29,6 +29,7 @@ class Parts:
     structure: Structure
     measure: Measure
     cells: IntArray  # those that are not pinned
+    weight: IntArray | None  # how many cells each stands for, if not one
     part: IntArray  # the part of each
     first_block: int  # parts from here on are blocks
     count: int
@@ -46,7 +47,9 @@ class Parts:
         number[in_block] = first + structure.part[in_block]
         part = number[structure.region]
         cells = np.flatnonzero(part >= 0)
-        return cls(structure, Measure(norm, zero_one), cells, part[cells], first, first + len(structure.blocks), {})
+        weight = None if structure.weight is None else structure.weight[cells]
+        count = first + len(structure.blocks)
+        return cls(structure, Measure(norm, zero_one), cells, weight, part[cells], first, count, {})
 
     def worst(self, codes: IntArray) -> tuple[Worst, Worst]:
         """The largest costs of a change of an attribute with these codes, from upper and from lower bounds."""
@@ -67,7 +70,8 @@ class Parts:
         known: dict[tuple[int, bytes, bytes], tuple[Opposite, Opposite]] = {}
         for number, (cells, region) in enumerate(self.in_blocks):
             system, sizes = self._block(number)
-            labels = _Labels.of(self.first_block + number, region, codes[cells])
+            weight = None if self.weight is None else self.weight[cells]
+            labels = _Labels.of(self.first_block + number, region, codes[cells], weight)
             held = np.unique(region * labels.groups + labels.group_of[labels.label])
             form = (id(system), sizes.tobytes(), held.tobytes())
             if form not in known:
@@ -114,16 +118,17 @@ class _Labels:
     values: IntArray
     group_of: IntArray  # of each label
     groups: int
+    weight: IntArray | None  # how many cells each stands for, if not one
 
     @classmethod
-    def of(cls, part: int, region: IntArray, codes: IntArray) -> _Labels:
+    def of(cls, part: int, region: IntArray, codes: IntArray, weight: IntArray | None) -> _Labels:
         values, label = np.unique(codes, return_inverse=True)
         width = int(region.max()) + 1
         held = np.unique(label * width + region)
         cuts = np.searchsorted(held, np.arange(1, len(values)) * width)
         number: dict[bytes, int] = {}
         group_of = [number.setdefault((regions % width).tobytes(), len(number)) for regions in np.split(held, cuts)]
-        return cls(part, region, label, values, np.array(group_of), len(number))
+        return cls(part, region, label, values, np.array(group_of), len(number), weight)
 
 
 @dataclass
@@ -183,7 +188,7 @@ class _Change:
         self.parts, self.costs, self.values = parts, costs, values
         uneven = np.zeros(parts.count, dtype=bool)
         uneven[[labels.part for labels, _ in costs.uneven]] = True
-        pairs, self.cells = tallied(parts.part * values + codes)
+        pairs, self.cells = tallied(parts.part * values + codes, parts.weight)
         self.part, self.value = pairs // values, pairs % values
         self.even = ~uneven[self.part]
         self.cheapest = self._cheapest(pairs)
@@ -260,7 +265,7 @@ class _Change:
         elsewhere = self.elsewhere[start : start + len(labels.values)]
         alike, kind = np.unique(np.stack([labels.group_of, elsewhere]), axis=1, return_inverse=True)
         kind, count = kind.ravel(), alike.shape[1]
-        classes, cells = np.unique(labels.region * count + kind[labels.label], return_counts=True)
+        classes, cells = tallied(labels.region * count + kind[labels.label], labels.weight)
         region, own_kind = classes // count, classes % count
         through = opposites.through[region]
         towards = opposites.towards[region]

@@ -91,14 +91,14 @@ class CrossingChanges:
             return None
         return Distance(self.norm, 1, exact=all(margin.covers for margin in self._margins), focused=(1,) * self.levels)
 
-    def of_attribute(self, codes: IntArray) -> None:
+    def of_attribute(self, codes: IntArray, group: IntArray | None = None) -> None:
         """Only bounds are known."""
 
     def within(self, level: int) -> None:
         """Only bounds are known."""
 
-    def moves_change_all(self, codes: IntArray) -> tuple[bool, bool]:
-        """As that of ``FocusedChanges``."""
+    def moves_change_all(self, codes: IntArray, group: IntArray | None = None) -> tuple[bool, bool]:
+        """As that of ``FocusedChanges``; cells are never taken together here."""
         structure = self._structure
         number = np.full(len(structure.sizes), NOWHERE, dtype=np.int64)
         number[structure.part == FREE] = 0

@@ -15,12 +15,15 @@ from functools import cached_property
 from itertools import chain, combinations, pairwise
 from typing import TypeAlias
 
+import numpy as np
+
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure
 from keepsum.planning.changes import Parts
 from keepsum.planning.crossing_changes import CrossingChanges
-from keepsum.planning.focused_changes import FocusedChanges
+from keepsum.planning.focused_changes import MOST_WORK, FocusedChanges
+from keepsum.planning.quotient import Quotient
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
@@ -85,11 +88,12 @@ class Distances:
     norm: Norm
     changes: int = 1
     focused: AnyChanges | None = None
+    quotient: Quotient | None = None
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
         """The distances of each attribute; none for cells without names."""
-        distances = attribute_distances(self.invariants, self.structure, self.norm)
+        distances = attribute_distances(self.invariants, self.structure, self.norm, self.quotient)
         if self.focused is not None:
             distances = tuple(self._under_focus(attribute, self.focused) for attribute in distances)
         return tuple(attribute.times(self.changes) for attribute in distances)
@@ -116,13 +120,14 @@ class Distances:
         domain = self.invariants.domain
         if domain is None or attribute.any_value is None or attribute.other_value is None:
             return attribute
-        if not self.structure.blocks and focused.possible:
-            found = focused.of_attribute(domain.codes(attribute.axis))
+        codes, group, compared = self._values(attribute.axis, domain)
+        if not self.structure.blocks and focused.possible and compared:
+            found = focused.of_attribute(codes, group)
             if found is not None:
                 return replace(attribute, any_value=found[0], other_value=found[1])
         attained = (False, False)
         if attribute.any_value == Distance(self.norm, 2):  # every change is a move
-            attained = focused.moves_change_all(domain.codes(attribute.axis))
+            attained = focused.moves_change_all(codes, group)
         elif not self.structure.blocks and attribute.any_value == Distance(self.norm, 4) and focused.changes_all_twice:
             attained = True, attribute.other_value == Distance(self.norm, 4)  # a move in each of two regions
         return replace(
@@ -131,14 +136,33 @@ class Distances:
             other_value=at_most(attribute.other_value, focused, attained[1]),
         )
 
+    def _values(self, axis: str, domain: Domain) -> tuple[IntArray, IntArray | None, bool]:
+        """The categories of cells, or of groups divided by them and of which group each is; and whether to compare all.
+
+        Where every group has all categories and there are too many pairs to compare, three categories say as much.
+        """
+        if self.quotient is None:
+            return domain.codes(axis), None, True
+        number, length = self.quotient.number, len(domain.axis(axis))
+        if self.quotient.is_apart(axis) and number * length > MOST_WORK:
+            few = min(3, length)
+            return np.tile(np.arange(few), number), np.repeat(np.arange(number), few), False
+        group, _, codes = self.quotient.refined(axis)
+        return codes, group, True
+
 
 def at_most(distance: Distance, focused: AnyChanges, exact: bool) -> Distance:
     """The distance with the largest changes of focused totals that there can be; exact if some change has them."""
     return replace(distance, exact=exact, focused=focused.most(distance.length))
 
 
-def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm) -> tuple[AttributeDistance, ...]:
-    """The distances of every axis with more than one category; none for cells without names."""
+def attribute_distances(
+    invariants: Invariants, structure: Structure, norm: Norm, quotient: Quotient | None = None
+) -> tuple[AttributeDistance, ...]:
+    """The distances of every axis with more than one category; none for cells without names.
+
+    ``quotient`` are the groups that cells are taken together in, if they are.
+    """
     domain = invariants.domain
     if domain is None:
         return ()
@@ -147,9 +171,20 @@ def attribute_distances(invariants: Invariants, structure: Structure, norm: Norm
     if closed is not None:
         distances = {name: Distance(norm, length) for name, length in closed.items()}
         return tuple(AttributeDistance(name, distances[name], distances[name]) for name in axes)
+    if quotient is not None:
+        return tuple(_in_groups(structure, norm, quotient, name) for name in axes)
     parts = Parts.of(structure, norm, zero_one=bool((invariants.coefficients.data == 1).all()))
     codes = {name: domain.codes(name) for name in axes}
     return tuple(_distance(parts, name, code) for name, code in codes.items() if code.min() < code.max())
+
+
+def _in_groups(structure: Structure, norm: Norm, quotient: Quotient, axis: str) -> AttributeDistance:
+    """The distances of an axis of a table in groups, which are divided by that axis."""
+    if quotient.is_apart(axis):  # somebody in any cell can have any category instead, in the same group
+        return AttributeDistance(axis, Distance(norm, 2), Distance(norm, 2))
+    group, sizes, codes = quotient.refined(axis)
+    finer = replace(structure, region=structure.region[group], weight=sizes)
+    return _distance(Parts.of(finer, norm, zero_one=True), axis, codes)
 
 
 def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from keepsum._arrays import BoolArray, IntArray, ranked
+from keepsum._arrays import BoolArray, IntArray, ranked, tallied
 from keepsum.planning.change_classes import Best, Classes, Elsewhere, Kinds, Vectors, best_other, by_class, move
 from keepsum.planning.crossing import CrossTable
 from keepsum.planning.focus_totals import OUTSIDE
@@ -54,7 +54,9 @@ class FocusedChanges:
         common = math.lcm(*(weight.denominator for weight in weights))
         self.weights = [int(weight * common) for weight in weights]
         self.cells = np.flatnonzero(nested.part != NOWHERE)
-        self.classes = Classes.of(nested.part[self.cells], nested.labels[:, self.cells])
+        weight = nested.structure.weight
+        self._weight = None if weight is None else weight[self.cells]
+        self.classes = Classes.of(nested.part[self.cells], nested.labels[:, self.cells], self._weight)
         self._compared = 0
 
     @property
@@ -84,7 +86,7 @@ class FocusedChanges:
         """All trees as one group of blocks, and tables of one form as another."""
         nested, trees = self.nested, self.nested.home >= 0
         if trees.any():
-            cells = int(trees.sum())
+            cells = nested.structure.number_of(np.flatnonzero(trees))
             yield BlockGroup(nested.form, 1, cells, cells - nested.roots, nested.roots, self._smallest(trees))
         alike: dict[tuple[object, ...], list[CrossTable]] = {}
         for table in nested.tables:
@@ -147,10 +149,15 @@ class FocusedChanges:
 
     # -- changes of an attribute ---------------------------------------------------------------------------
 
-    def of_attribute(self, codes: IntArray) -> tuple[Distance, Distance] | None:
-        """The changes to any value and to the nearest other value; None if there are too many pairs to compare."""
-        values, value = ranked(codes[self.cells])
-        kinds = Kinds.of(self.classes, value, values)
+    def of_attribute(self, codes: IntArray, group: IntArray | None = None) -> tuple[Distance, Distance] | None:
+        """The changes to any value and to the nearest other value; None if there are too many pairs to compare.
+
+        Where cells are taken together, ``codes`` are of the groups divided by the attribute, and ``group`` says of
+        which group each of these is.
+        """
+        cells, of_cell = self._divided(group)
+        values, value = ranked(codes[cells])
+        kinds = Kinds.of(self.classes, of_cell, value, values)
         if kinds.work > MOST_WORK:
             return None
         dearest, nearest = Best(), Best()
@@ -160,6 +167,15 @@ class FocusedChanges:
                 dearest.take(*any_value)
                 nearest.take(*other_value)
         return dearest.distance, nearest.distance
+
+    def _divided(self, group: IntArray | None) -> tuple[IntArray, IntArray]:
+        """The cells that can change, and the class of each, where groups may have been divided."""
+        if group is None:
+            return self.cells, self.classes.of_cell
+        place = np.full(len(self.nested.part), -1, dtype=np.int64)
+        place[self.cells] = np.arange(len(self.cells))
+        cells = np.flatnonzero(place[group] >= 0)
+        return cells, self.classes.of_cell[place[group[cells]]]
 
     def _from_part(
         self, kinds: Kinds, members: IntArray, elsewhere: Elsewhere
@@ -229,13 +245,14 @@ class FocusedChanges:
         """For each pair of classes, whether both count in one focused total of some level."""
         return np.asarray(((mine[:, :, None] == theirs[:, None]) & (mine[:, :, None] >= 0)).any(axis=0))
 
-    def moves_change_all(self, codes: IntArray) -> tuple[bool, bool]:
+    def moves_change_all(self, codes: IntArray, group: IntArray | None = None) -> tuple[bool, bool]:
         """Whether moves from some cell change a total of each level where they start, and another where they end.
 
         Whether a move to some other value does, and whether moves to all other values do. Looked for from a few cells
         only: it may be so although none is found.
         """
-        return moves_change_all(self.nested.labels[:, self.cells], codes[self.cells], self.nested.part[self.cells])
+        cells, of_cell = self._divided(group)
+        return moves_change_all(self.classes.labels[:, of_cell], codes[cells], self.classes.part[of_cell])
 
     @property
     def changes_all_twice(self) -> bool:
@@ -254,7 +271,8 @@ class FocusedChanges:
         """
         total, count = self.nested.margins[level].labels[self.cells], len(self.classes.part)
         inside = total != OUTSIDE
-        pairs, sizes = np.unique(total[inside] * count + self.classes.of_cell[inside], return_counts=True)
+        weight = None if self._weight is None else self._weight[inside]
+        pairs, sizes = tallied(total[inside] * count + self.classes.of_cell[inside], weight)
         node, total = pairs % count, pairs // count
         cuts = np.flatnonzero(np.diff(total)) + 1
         if int((np.diff([0, *cuts, len(node)]).astype(np.float64) ** 2).sum()) > MOST_WORK:

@@ -18,7 +18,7 @@ from scipy import sparse
 from keepsum._arrays import BoolArray, IntArray
 from keepsum.errors import PlanError
 from keepsum.lattice.determined import determined
-from keepsum.lattice.structure import FOCUSED, FORCED, FREE, Structure
+from keepsum.lattice.structure import FOCUSED, FORCED, FREE, Structure, counted
 from keepsum.planning.crossing import CrossingTotalsError, CrossTable, crossing_tables
 from keepsum.planning.focus_totals import OUTSIDE, FocusTotals
 from keepsum.planning.groups import Form
@@ -82,7 +82,8 @@ class Nested:
     @cached_property
     def sizes(self) -> IntArray:
         """How many cells stand in each total and in no smaller one."""
-        return np.bincount(self.home[self.home >= 0], minlength=len(self.parents))
+        weight, inside = self.structure.weight, self.home >= 0
+        return counted(self.home[inside], None if weight is None else weight[inside], len(self.parents))
 
     @property
     def roots(self) -> int:
@@ -244,9 +245,9 @@ def _with_homes(structure: Structure, home: IntArray, count: int, tables: Sequen
         _, entry = np.unique(table.row * len(table.columns) + table.column, return_inverse=True)
         region[table.cells] = before + count + entry
         count += int(entry.max()) + 1
-    sizes = np.bincount(region, minlength=before + count)
+    sizes = counted(region, structure.weight, before + count)
     part = np.concatenate([structure.part, np.full(count, FOCUSED, dtype=np.int64)])
     part[sizes == 0] = FOCUSED
     for array in (region, sizes, part):
         array.setflags(write=False)
-    return Structure(region, sizes, part, structure.blocks)
+    return Structure(region, sizes, part, structure.blocks, structure.weight)

@@ -32,6 +32,7 @@ from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
 from keepsum.planning.nested import Nested, nested_totals
+from keepsum.planning.quotient import Quotient
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
@@ -67,6 +68,8 @@ class CompiledPlan(WithoutCaches):
         What coupled chains showed; None where no block is drawn by chains, or it has not been measured yet.
     records
         How many records one person has at most, and whose they are; None for a table of counts.
+    quotient
+        The groups that cells are taken together in, if they are: ``structure`` and the samplers are then of groups.
     """
 
     invariants: Invariants
@@ -75,6 +78,7 @@ class CompiledPlan(WithoutCaches):
     neighbours: Neighbours | None = None
     convergence: Convergence | None = None
     records: Records | None = None
+    quotient: Quotient | None = None
 
     @property
     def size(self) -> int:
@@ -109,7 +113,9 @@ class CompiledPlan(WithoutCaches):
     @property
     def pinned(self) -> IntArray:
         """The cells that the kept totals determine, so that they get no noise."""
-        return self.blocks.pinned
+        if self.quotient is None:
+            return self.blocks.pinned
+        return np.array([self.quotient.only_cell(group) for group in self.blocks.pinned.tolist()], dtype=np.int64)
 
     @property
     def attributes(self) -> tuple[AttributeDistance, ...]:
@@ -232,9 +238,9 @@ class CompiledPlan(WithoutCaches):
         return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
 
 
-def structure_of(invariants: Invariants) -> Structure:
+def structure_of(invariants: Invariants, quotient: Quotient | None = None) -> Structure:
     """The regions and blocks of kept totals, which must leave a cell to add noise to."""
-    structure = decompose(invariants.coefficients)
+    structure = decompose(invariants.coefficients, None if quotient is None else quotient.sizes)
     if len(structure.pinned) == invariants.size:
         raise PlanError(
             "The kept totals determine every cell: a release would publish the table without noise. Keep fewer totals."
@@ -247,24 +253,32 @@ def compile_plan(
     request: Request | Mechanism,
     records: Records | None = None,
     others: Sequence[CompiledPlan] = (),
+    in_groups: bool = False,
 ) -> CompiledPlan:
     """Kept totals and a requested mechanism to a plan; see ``ks.plan``.
 
     ``records`` are those behind the table; ``others`` are plans of the same totals and records with other noise, whose
-    structure and distances are used again.
+    structure and distances are used again. ``in_groups`` takes cells together that no total tells apart.
     """
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     request = as_request(request)
     if request.neighbours is not None and not others:
         refuse_per_person(records)
-    structure = others[0].structure if others else structure_of(invariants)
-    nested, blocks, focused = _focused(request, invariants, structure, others)
+    quotient = Quotient.of(invariants, request.focus) if in_groups else None
+    totals = invariants if quotient is None else quotient.totals
+    structure = others[0].structure if others else structure_of(totals, quotient)
+    nested, blocks, focused = _focused(request, totals, structure, others)
+    if quotient is not None and request.focus and (nested is None or nested.tables or structure.blocks):
+        raise PlanError(
+            "Focused totals of a table in groups must be nested with the kept ones, which must not overlap, under l1 "
+            "Laplace noise. Plan it cell by cell, on one machine."
+        )
     groups = tuple(_groups(structure, request, nested, blocks, focused))
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)
     known = (distances for distances in known if distances.focused is focused)
-    distances = next(known, None) or Distances(invariants, structure, request.norm, changes, focused)
+    distances = next(known, None) or Distances(invariants, structure, request.norm, changes, focused, quotient)
     if request.neighbours is None:
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
@@ -273,7 +287,7 @@ def compile_plan(
         protected = one_person(distances.by_attribute, smallest, request.neighbours, weights, alone)
         mechanism = request.resolve(protected, lambda: geometry(structure))
     samplers = BlockSamplers(structure, groups, mechanism, nested, blocks)
-    return CompiledPlan(invariants, samplers, distances, request.neighbours, records=records)
+    return CompiledPlan(invariants, samplers, distances, request.neighbours, records=records, quotient=quotient)
 
 
 def _focused(

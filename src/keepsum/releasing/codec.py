@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -42,6 +42,7 @@ from keepsum.releasing.facts import (
 from keepsum.releasing.guarantee_facts import FocusedSubsets, FocusRecord, MechanismRecord
 from keepsum.releasing.record_types import WholeNumber
 from keepsum.releasing.records import convergence_of
+from keepsum.tables.axes import make_axes
 from keepsum.tables.carried import Carried
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Part, Rows
@@ -156,8 +157,8 @@ def order_is_as_recorded(record: DomainRecord, domain: Domain) -> bool:
     return record.keeps_file_order or all(in_natural_order(domain.axis(name)) for name in record.taken_from_data)
 
 
-def domain_of(record: DomainRecord) -> Domain:
-    """The domain, checked like one that a user declares."""
+def domain_of(record: DomainRecord, most: int | None = None) -> Domain:
+    """The domain, checked like one that a user declares; of at most so many cells, by default as many as fit here."""
     categories: dict[str, Any] = {}
     within: dict[str, str] = {}
     paths: dict[str, list[tuple[Any, ...]]] = {}
@@ -182,8 +183,7 @@ def domain_of(record: DomainRecord) -> Domain:
         paths[axis.name] = [(*above[code], label) for code, label in zip(axis.parents, axis.labels, strict=True)]
         categories[axis.name] = paths[axis.name]
         within[axis.name] = axis.parent
-    domain = Domain(categories, within)
-    check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
+    domain = _made(categories, within, most)
     places = record.structural_zeros
     if places:
         if any(b <= a for a, b in pairwise(places)) or places[0] < 0 or places[-1] >= domain.size:
@@ -192,6 +192,14 @@ def domain_of(record: DomainRecord) -> Domain:
     taken = tuple(name for name in domain.axes if name in record.taken_from_data)
     if cells_record(domain, taken, record.keeps_file_order) != record:
         raise InputError("Axes of the certificate must be in the order of their families, each named once.")
+    return domain
+
+
+def _made(categories: Mapping[str, Any], within: Mapping[str, str], most: int | None) -> Domain:
+    if most is not None:
+        return Domain.of(make_axes(categories, within), most=most)
+    domain = Domain(categories, within)
+    check_room(domain.size, f"A table of {domain.size:,} cells", BYTES_A_CELL)
     return domain
 
 

@@ -7,7 +7,7 @@ nothing. ``Prepared.draw`` draws the noise.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -36,7 +36,15 @@ from keepsum.releasing.codec import (
     records_record,
 )
 from keepsum.releasing.compare import exact_instead
-from keepsum.releasing.facts import ExposureRecord, LedgerRecord, TableRecord
+from keepsum.releasing.facts import (
+    AccuracyRecord,
+    CarriedRecord,
+    DomainRecord,
+    ExposureRecord,
+    KeptRecord,
+    LedgerRecord,
+    TableRecord,
+)
 from keepsum.releasing.guarantee_facts import GuaranteeRecord
 from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record, guarantee_record
 from keepsum.releasing.statements import concerns, loss_concern, per_unit
@@ -118,30 +126,57 @@ class Prepared:
         return Drawn(released, self._certificate(sha256, file, source.seeded, ledger), file, csv=csv)
 
     def _certificate(self, sha256: str, file: bytes | None, seeded: bool, ledger: LedgerRecord | None) -> Certificate:
+        facts = PlannedFacts(self.plan, self.guarantee, self.exposure, accuracy_record(self.accuracy))
+        record = TableRecord(
+            cells=self.table.domain.size,
+            count=self.table.count,
+            sha256=sha256,
+            attributes=dict(self.table.origin.constants) if isinstance(self.table.origin, Text) else {},
+        )
+        kept = kept_record(self.plan.invariants, file, self.totals)
+        carried = carried_records(self.table)
+        return facts.certificate(record, domain_record(self.table), kept, seeded, ledger, carried=carried)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedFacts:
+    """What the certificate of a release states about its plan."""
+
+    plan: CompiledPlan
+    guarantee: GuaranteeRecord
+    exposure: ExposureRecord
+    accuracy: AccuracyRecord
+
+    def certificate(
+        self,
+        table: TableRecord,
+        domain: DomainRecord,
+        kept: KeptRecord,
+        seeded: bool,
+        ledger: LedgerRecord | None,
+        software: Sequence[str] = (),
+        carried: Sequence[CarriedRecord] = (),
+    ) -> Certificate:
+        """The certificate, with what became of the release; ``software`` are further packages that drew it."""
         from importlib.metadata import version  # slow to import, and no plan needs it
 
         return Certificate(
             schema="keepsum.certificate/2",
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            table=TableRecord(
-                cells=self.table.domain.size,
-                count=self.table.count,
-                sha256=sha256,
-                attributes=dict(self.table.origin.constants) if isinstance(self.table.origin, Text) else {},
-            ),
-            domain=domain_record(self.table),
-            records=records_record(self.table.records),
-            kept=kept_record(self.plan.invariants, file, self.totals),
+            table=table,
+            domain=domain,
+            records=records_record(self.plan.records),
+            kept=kept,
             mechanism=mechanism_record(self.plan.mechanism),
             guarantee=self.guarantee,
             exposure=self.exposure,
-            accuracy=accuracy_record(self.accuracy),
+            accuracy=self.accuracy,
             randomness="seed" if seeded else "system",
             postprocessing=[],
             ledger=ledger,
-            software={"python": python_version()} | {name: version(name) for name in SOFTWARE},
+            software={"python": python_version()} | {name: version(name) for name in (*SOFTWARE, *software)},
             signature=None,
-            carried=carried_records(self.table),
+            carried=list(carried),
         )
 
 
@@ -174,15 +209,7 @@ def prepare(
     # An error about counts is for the curator's eyes, and nothing is published with it.
     if table.counts.size and int(table.counts.max()) >= COUNT_LIMIT:
         raise DataError("Counts must be below 2^62 to leave room for noise, and one is not. Check the units.")
-    if not isinstance(accept_pinned, Iterable):
-        raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
-    _check_pinned(plan, accept_pinned)
-    if plan.guarantee.sampling == "no sampler":
-        plan.blocks.check(" ".join(exact_instead(plan)))
-    if plan.guarantee.sampling == "estimated" and plan.convergence is None:
-        _check_foreseen_delta(plan, accept_delta)
-        plan = plan.certify(progress=progress)
-    _check_delta(plan, accept_delta)
+    plan = checked_plan(plan, accept_pinned, accept_delta, progress)
     accuracy = accuracy_by_level(plan.blocks, LEVEL)
     bounds = bounded_cells(plan.structure, table.counts, accuracy.margins)
     guarantee = guarantee_record(plan)
@@ -192,6 +219,31 @@ def prepare(
     carried = carried_records(table)
     caveats = concerns(plan.guarantee, guarantee, domain_record(table), exposure, seeded, plan.records, carried)
     return Prepared(plan, table, accuracy, bounds, guarantee, exposure, tuple(caveats))
+
+
+def checked_plan(
+    plan: CompiledPlan,
+    accept_pinned: str | Iterable[Any] = (),
+    accept_delta: Number | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CompiledPlan:
+    """A plan by which a table may be released, with its convergence measured.
+
+    Raises
+    ------
+    PlanError
+        If pinned cells, or the delta of sampling, are not accepted, or a block has no sampler.
+    """
+    if not isinstance(accept_pinned, Iterable):
+        raise InputError(f"Accepted cells must be a list of cells, or 'all', got {type_of(accept_pinned)}.")
+    _check_pinned(plan, accept_pinned)
+    if plan.guarantee.sampling == "no sampler":
+        plan.blocks.check(" ".join(exact_instead(plan)))
+    if plan.guarantee.sampling == "estimated" and plan.convergence is None:
+        _check_foreseen_delta(plan, accept_delta)
+        plan = plan.certify(progress=progress)
+    _check_delta(plan, accept_delta)
+    return plan
 
 
 def check_confidential(table: object) -> None:

@@ -29,6 +29,7 @@ from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
 from keepsum.releasing.statements import RANDOMNESS, PersonStatements
 from keepsum.sources.atomic import put_back
 from keepsum.sources.declarations import read_released, read_totals
+from keepsum.sources.parquet_folders import is_parquet_folder
 from keepsum.sources.special_files import kind_of
 from keepsum.sources.uploads import Upload
 from keepsum.sources.writing import table_hash
@@ -235,7 +236,7 @@ class Files:
             beside = path.with_suffix(".certificate.json")
         document = beside if certificate is None else check_path(certificate, "The certificate")
         for file, what in ((path, "table"), (document, "certificate")):
-            if not file.is_file():
+            if not (file.is_file() or (what == "table" and is_parquet_folder(file))):
                 form = "a file" if file.suffix else "a file or the folder of a release"
                 advice = belongs_to(path) or " Check the name."
                 raise InputError(f"The {what} {str(file)!r} must be {form}, {_instead(file)}.{advice}")

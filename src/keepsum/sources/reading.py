@@ -20,6 +20,7 @@ from keepsum.errors import DataError, InputError
 from keepsum.sources.compressed import unpacked
 from keepsum.sources.csv_files import csv_source, refuse_null_characters
 from keepsum.sources.encodings import check_encoding, is_workbook, to_utf8
+from keepsum.sources.parquet_folders import folder_source, is_parquet_folder
 from keepsum.sources.sdmx import check_flags, observations
 from keepsum.sources.uploads import Upload
 from keepsum.tables.columns import columnar_source, is_columnar
@@ -172,6 +173,8 @@ def open_columns(
     A released table may have any labels that a frame has.
     """
     form = FileForm() if form is None else form
+    if released and isinstance(path, Path) and is_parquet_folder(path):
+        return Columns(*folder_source(path))
     packed, name = _contents(path)
     data = unpacked(packed, name)
     if form.sheet is not None and not is_workbook(data):

@@ -101,11 +101,32 @@ def hash_and_file(table: CountedTable, keep: bool = True) -> tuple[str, bytes | 
     return digest.hexdigest(), file.getvalue() if keep else None
 
 
+def canonical_piece(counts: IntArray, layout: Layout, first: bool = False, last: bool = False) -> bytes:
+    """Some rows of the canonical CSV file, with its header before the first and its end behind the last.
+
+    Pieces one behind the other are the whole file.
+    """
+    form = Text(layout.names)
+    chunks = [*([_header(layout, form)] if first else []), *_row_chunks(counts, layout, form)]
+    return b"".join(chunks) + (_encoded(form.newline) if last else b"")
+
+
+def _header(layout: Layout, form: Text) -> bytes:
+    return _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in layout.names))
+
+
 def _csv_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]:
     """The file in pieces: the header, and then some rows at a time."""
     if form.byte_order_mark:
         yield b"\xef\xbb\xbf"
-    yield _encoded(form.delimiter.join(_value(name, form, name in form.quoted_names) for name in layout.names))
+    yield _header(layout, form)
+    yield from _row_chunks(counts, layout, form)
+    if form.ends_with_newline:
+        yield _encoded(form.newline)
+
+
+def _row_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]:
+    """The rows, some at a time, each with the line break before it."""
     last = layout.names[-1]
     ends = {name: (form.newline * (name == layout.names[0]), form.delimiter * (name != last)) for name in layout.names}
     texts = {
@@ -125,8 +146,6 @@ def _csv_chunks(counts: IntArray, layout: Layout, form: Text) -> Iterator[bytes]
             numbers, places = _numbered(counts[rows if cells is None else cells[chunk]])
             columns.append((_Texts.of(list(map(str, numbers.tolist())), *ends[name]), places))
         yield _joined(columns)
-    if form.ends_with_newline:
-        yield _encoded(form.newline)
 
 
 def _numbered(counts: IntArray) -> tuple[IntArray, IntArray]:

@@ -70,22 +70,22 @@ class Domain:
         self._fill(make_axes(categories, within), np.empty(0, dtype=np.int64))
 
     @classmethod
-    def of(cls, axes: Iterable[Axis], impossible: IntArray | None = None) -> Domain:
-        """A domain of existing axes (each family together, parents first)."""
+    def of(cls, axes: Iterable[Axis], impossible: IntArray | None = None, most: int = MAX_CELLS) -> Domain:
+        """A domain of existing axes (each family together, parents first), of at most so many cells."""
         domain = object.__new__(cls)
-        domain._fill(tuple(axes), np.empty(0, dtype=np.int64) if impossible is None else impossible)
+        domain._fill(tuple(axes), np.empty(0, dtype=np.int64) if impossible is None else impossible, most)
         return domain
 
-    def _fill(self, axes: tuple[Axis, ...], impossible: IntArray) -> None:
+    def _fill(self, axes: tuple[Axis, ...], impossible: IntArray, most: int = MAX_CELLS) -> None:
         impossible.setflags(write=False)
         object.__setattr__(self, "_axes", axes)
         object.__setattr__(self, "_impossible", impossible)
         if len(axes) > MAX_AXES:
             raise DomainError(f"A domain must have at most {MAX_AXES} axes, got {len(axes):,}. Leave some out.")
         positions = math.prod(self.shape)
-        if positions > MAX_CELLS:
+        if positions > most:
             raise DomainError(
-                f"A domain must have at most {MAX_CELLS:,} cells, got {positions:,}. Drop an axis or merge categories."
+                f"A domain must have at most {most:,} cells, got {positions:,}. Drop an axis or merge categories."
             )
         if positions == len(impossible):
             raise DomainError("A domain must have at least one cell, but all are declared structural zeros.")
@@ -105,7 +105,7 @@ class Domain:
     @property
     def shape(self) -> tuple[int, ...]:
         """The size of the grid along each family of axes, including structural zeros."""
-        return tuple(family.size for family in self._families)
+        return tuple(family.size for family in self.families)
 
     @property
     def size(self) -> int:
@@ -140,7 +140,7 @@ class Domain:
         """The code of each cell's category on an axis: its position among ``categories``."""
         self.axis(name)
         before, after = 1, math.prod(self.shape)
-        for family in self._families:
+        for family in self.families:
             after //= family.size
             if name in family.codes:
                 return self._cells_only(np.tile(np.repeat(family.codes[name], after), before))
@@ -148,7 +148,7 @@ class Domain:
         raise AssertionError(f"axis {name!r} is in no family")  # pragma: no cover
 
     def __repr__(self) -> str:
-        families = (" > ".join(f"{name} {len(self.axis(name)):,}" for name in f.codes) for f in self._families)
+        families = (" > ".join(f"{name} {len(self.axis(name)):,}" for name in f.codes) for f in self.families)
         zeros = self.structural_zeros
         less = f", less {zeros:,} structural zero{'s' * (zeros != 1)}" if zeros else ""
         return printable(f"Domain({', '.join(families)}{less}: {self.size:,} cell{'s' * (self.size != 1)})")
@@ -172,7 +172,7 @@ class Domain:
         rows = np.unravel_index(position, self.shape)
         return {
             name: self.axis(name).labels[int(codes[row])]
-            for family, row in zip(self._families, rows, strict=True)
+            for family, row in zip(self.families, rows, strict=True)
             for name, codes in family.codes.items()
         }
 
@@ -202,7 +202,7 @@ class Domain:
 
     def locate(self, codes: Mapping[str, IntArray]) -> IntArray:
         """The index of each cell given by codes, one array per axis; -1 for a structural zero."""
-        rows = [family.rows(codes) for family in self._families]
+        rows = [family.rows(codes) for family in self.families]
         missing = np.logical_or.reduce([row < 0 for row in rows])
         position = np.ravel_multi_index([np.maximum(row, 0) for row in rows], self.shape).astype(np.int64)
         if len(self._impossible):
@@ -269,7 +269,7 @@ class Domain:
     # -- internals ----------------------------------------------------------------------------------
 
     @cached_property
-    def _families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[Family, ...]:
         """The families of nested axes: the grid is their product, in row-major order."""
         members: dict[str, list[Axis]] = {}
         for axis in self._axes:
@@ -290,7 +290,7 @@ class Domain:
     def _grid_margin(self, names: Iterable[str]) -> IntArray:
         """The position of each cell on the grid of the margin."""
         margin = np.zeros(1, dtype=np.int64)
-        for family in self._families:
+        for family in self.families:
             size, marginal_cell = family.project(names)
             margin = (margin[:, None] * size + marginal_cell[None, :]).ravel()
         return self._cells_only(margin)

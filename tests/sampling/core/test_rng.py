@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import os
 import pickle
@@ -17,7 +18,7 @@ import pytest
 from scipy import stats
 
 import keepsum as ks
-from keepsum.sampling.core.rng import Key, LazyUniform, Stream
+from keepsum.sampling.core.rng import Key, LazyUniform, Rng, Stream, keyed_rng, rng
 from support import HANG
 
 ALPHA = 1e-6
@@ -241,3 +242,23 @@ def test_another_text_of_kernels_has_another_cache(tmp_path):
     with (package / "sampling" / "core" / "kernels.py").open("a", encoding="utf-8") as file:
         file.write("\n# changed\n")
     assert folder() != before
+
+
+def test_keyed_sources_repeat_by_number_and_share_nothing():
+    """Of one secret and of two; words of the source that made the secret are not theirs."""
+    secret, other = rng().secret(), rng().secret()
+    assert len(secret) == 32
+    words = [keyed_rng(key, number).stream().take(4).tolist() for key in (secret, other) for number in range(50)]
+    assert len({word for four in words for word in four}) == 400
+    assert keyed_rng(secret, 7).stream().take(4).tolist() == words[7]
+    made = rng(seed=1)
+    assert made.secret() != made.secret()
+    assert rng(seed=1).secret() == rng(seed=1).secret()
+
+
+def test_keys_are_blake2b_of_the_secret():
+    """Against the standard library's own call, so that no release can be drawn twice by a change of the derivation."""
+    secret = bytes(range(32))
+    key = hashlib.blake2b((5).to_bytes(8, "big"), key=secret, digest_size=32, person=b"keepsum release ").digest()
+    expected = Rng(Key(key, seeded=True)).stream().take(3).tolist()
+    assert keyed_rng(secret, 5).stream().take(3).tolist() == expected

@@ -32,7 +32,7 @@ def exact_weights(name):
     """W(0), W(1), ... over W(0) for each kind, as integers times 2^-DIGITS; the last ones are 0 in all digits."""
     far = int(240 / TREES[name].epsilon)
     tables = []
-    for left, right, weight, _ in Kinds(TREES[name]).all:
+    for left, right, weight, *_ in Kinds(TREES[name]).all:
         with mp.workprec(DIGITS + 40):
             rate = mp.mpf(weight.numerator) / weight.denominator
             powers = np.array([int(mp.exp(-rate * abs(s)) * 2**DIGITS) for s in range(-far, far + 1)], dtype=object)

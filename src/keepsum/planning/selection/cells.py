@@ -1,4 +1,7 @@
-"""The cells of each part of a table, in the order in which its samplers draw them."""
+"""The cells of each part of a table, in the order in which its samplers draw them.
+
+Where cells are taken together in groups, these are the groups; in blocks each as often as it has cells.
+"""
 
 from __future__ import annotations
 
@@ -26,5 +29,7 @@ def sums_cells(structure: Structure) -> tuple[IntArray, IntArray]:
 
 def block_cells(structure: Structure, blocks: Sequence[Block]) -> tuple[list[IntArray], IntArray]:
     """The cells of each block, region by region, and the sizes of the regions of a block; all have one form."""
-    cells = [np.concatenate([structure.cells(r) for r in block.regions.tolist()]) for block in blocks]
+    cells = [
+        structure.repeated(np.concatenate([structure.cells(r) for r in block.regions.tolist()])) for block in blocks
+    ]
     return cells, structure.sizes[blocks[0].regions]

@@ -24,8 +24,10 @@ def choose_nested(nested: Nested, mechanism: Mechanism) -> Choice:
         return Choice.none(
             cells, Reason("epsilon_out_of_range", lowest=str(LOWEST_EPSILON), highest=str(HIGHEST_EPSILON))
         )
-    entries = entries_of(Kinds(totals))
+    in_groups = nested.structure.weight is not None  # then sums of groups are drawn
+    entries = entries_of(Kinds(totals, in_groups))
     if entries > MOST_ENTRIES:
         return Choice.none(cells, Reason("sums_too_wide"))
     spend(MICROSECONDS * entries)
-    return Choice("nested_totals", NestedFocus(totals), cells, CELLS_DRAWN * len(cells))
+    sampler, count = NestedFocus(totals, as_sums=in_groups), nested.structure.number_of(cells)
+    return Choice("nested_totals", sampler, cells, CELLS_DRAWN * count)

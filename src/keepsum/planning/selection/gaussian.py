@@ -32,11 +32,11 @@ RAREST = 1e-15  # the smallest acceptance rate that counts as more than none
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
     """Cells under no total: every draw is accepted."""
     cells, sigma = free_cells(structure), mechanism.scale
-    part = FreeGaussian(len(cells))
+    part = FreeGaussian(structure.number_of(cells))
     missing = _out_of_range(sigma, part)
     if missing is not None:
         return Choice.none(cells, missing)
-    return Choice("independent_cells", LatticeGaussian(part, sigma**2), cells, len(cells))
+    return Choice("independent_cells", LatticeGaussian(part, sigma**2), cells, part.width)
 
 
 def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -100,7 +100,7 @@ def choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budget
     rate = max(acceptance(one, sigma**2), RAREST)
     if one.width / rate > budget:
         return Choice.none(cells, Reason("rarely_accepted", limit=budget, acceptance=rate))
-    sampler, cost = LatticeGaussian(part, sigma**2), math.ceil(len(cells) / rate)
+    sampler, cost = LatticeGaussian(part, sigma**2), math.ceil(part.width / rate)
     return Choice("conditional_cells", sampler, cells, cost, acceptance=rate)
 
 

@@ -24,7 +24,8 @@ def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
     epsilon, cells = 1 / mechanism.scale, free_cells(structure)
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(cells)
-    return Choice("independent_cells", FreeCells(epsilon, len(cells)), cells, len(cells))
+    count = structure.number_of(cells)
+    return Choice("independent_cells", FreeCells(epsilon, count), cells, count)
 
 
 def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -33,7 +34,7 @@ def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
     cells, sizes = sums_cells(structure)
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(cells)
-    return Choice("part_by_part", ForcedSums(epsilon, sizes), cells, len(cells))
+    return Choice("part_by_part", ForcedSums(epsilon, sizes), cells, structure.number_of(cells))
 
 
 def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mechanism) -> Choice:

@@ -253,6 +253,10 @@ class Rng:
         """A uniform real number whose bits are drawn as they are needed."""
         return LazyUniform(self.stream(8))
 
+    def secret(self) -> bytes:
+        """32 bytes of a stream of their own, as a key that other sources are derived from (``keyed_rng``)."""
+        return self.stream(8).take(4).tobytes()
+
     def __reduce__(self) -> Any:
         raise TypeError("An Rng cannot be copied or pickled: both copies would draw the same numbers.")
 
@@ -285,6 +289,17 @@ def rng(seed: int | str | None = None) -> Rng:
         raise InputError(f"A seed must have at most {LONGEST_SEED:,} bits, got more.")
     text = f"keepsum seed {type(seed).__name__} {seed}"
     return Rng(Key(hashlib.sha256(text.encode(errors="surrogatepass")).digest(), seeded=True))
+
+
+def keyed_rng(secret: bytes, number: int) -> Rng:
+    """The source of one piece of work of a release whose pieces are drawn by different processes.
+
+    The same secret and number give the same source, so that work that is done again draws the same noise. The keys of
+    different numbers are independent to whoever does not know the secret (BLAKE2b, keyed). It is for the one release
+    that the secret was made for.
+    """
+    derived = hashlib.blake2b(number.to_bytes(8, "big"), key=secret, digest_size=32, person=b"keepsum release ")
+    return Rng(Key(derived.digest(), seeded=True))
 
 
 def checked_rng(rng: Rng | None) -> Rng:

@@ -290,7 +290,7 @@ def fill_free(words, states: States, tables: FreeTables, task: Task):
 
 @kernel
 def fill_sums(words, states: States, tables: SumsTables, task: Task):
-    """Regions with sum 0: job t is region ``t % R`` of row ``t // R``; the room is for log weights."""
+    """Regions with given sums: job t is region ``t % R`` of row ``t // R``; the room is for log weights."""
     state = states[0]
     gaussian, variances, sizes, starts = tables.gaussian, tables.variances, tables.sizes, tables.starts
     out, log_weights, count = task.out, task.room, len(tables.sizes)
@@ -300,7 +300,7 @@ def fill_sums(words, states: States, tables: SumsTables, task: Task):
         row = job // count
         if state.phase == SAMPLE:
             cells = Cells(out, row * tables.width + starts[region], sizes[region])
-            code = fill_sum(words, state, gaussian, variances[row], 0, cells)
+            code = fill_sum(words, state, gaussian, variances[row], tables.goals[region], cells)
             if code != DONE:
                 return code
             state.tries += 1

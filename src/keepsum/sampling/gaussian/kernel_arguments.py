@@ -30,7 +30,7 @@ class FreeTables(NamedTuple):
 
 
 class SumsTables(NamedTuple):
-    """Regions with sum 0, each row of ``width`` cells; ``starts`` are the first cells of the regions in a row.
+    """Regions with sums ``goals``, each row of ``width`` cells; ``starts`` are the first cells of the regions in a row.
 
     Blocks are accepted if ``deciding``, else all of them stand, and their weights are written down.
     """
@@ -39,6 +39,7 @@ class SumsTables(NamedTuple):
     variances: Floats
     deciding: bool
     sizes: IntArray
+    goals: IntArray
     starts: IntArray
     width: int
 

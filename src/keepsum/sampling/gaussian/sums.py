@@ -58,7 +58,14 @@ class FreeGaussian(Blocks):
 
 
 class SumsGaussian(Blocks):
-    """Gaussian noise in regions whose sums are 0.
+    """Gaussian noise in regions, given the sum of each.
+
+    Parameters
+    ----------
+    sizes
+        The number of cells of each region.
+    sums
+        The sum of each region's noise; by default all are 0, as kept totals force them to be.
 
     Guarantee
     ---------
@@ -66,8 +73,9 @@ class SumsGaussian(Blocks):
     ``tests/statistical/test_gaussian.py``.
     """
 
-    def __init__(self, sizes: npt.ArrayLike, word_bits: int = WORD_BITS) -> None:
+    def __init__(self, sizes: npt.ArrayLike, word_bits: int = WORD_BITS, sums: npt.ArrayLike | None = None) -> None:
         self._sizes = np.asarray(sizes, dtype=np.int64)
+        self._goals = np.zeros_like(self._sizes) if sums is None else np.asarray(sums, dtype=np.int64)
         super().__init__(word_bits, *sum_shares(self._sizes))
         self._starts = np.cumsum(self._sizes) - self._sizes
         self.width = int(self._sizes.sum())
@@ -77,7 +85,9 @@ class SumsGaussian(Blocks):
         """Fill ``out``, one row per draw, the cells of the regions one after the other."""
         flat, count = out.reshape(-1), len(self._sizes)
         log_weights = np.zeros(0 if deciding else len(out) * count)
-        tables = SumsTables(self._tables, variances.floats, deciding, self._sizes, self._starts, self.width)
+        tables = SumsTables(
+            self._tables, variances.floats, deciding, self._sizes, self._goals, self._starts, self.width
+        )
 
         def work(first: int, last: int, stream: Stream) -> None:
             def job(state: State) -> tuple[int, int]:
@@ -89,7 +99,7 @@ class SumsGaussian(Blocks):
             def chance(state: State) -> arb:
                 row, region = job(state)
                 cells = out[row, self._starts[region] : self._starts[region] + self._sizes[region]]
-                there, centred = log_thetas(sum_steps(cells, 0), variance(state))
+                there, centred = log_thetas(sum_steps(cells, int(self._goals[region])), variance(state))
                 return there - centred
 
             run(fill_sums, stream, tables, Task(first, last, flat, log_weights), self.referee(variance, chance))
@@ -100,8 +110,9 @@ class SumsGaussian(Blocks):
     def log_weight(self, row: IntArray, variance: arb) -> arb:
         """Region by region."""
         total = arb(0)
-        for start, size in zip(self._starts.tolist(), self._sizes.tolist(), strict=True):
-            total += log_thetas(sum_steps(row[start : start + size], 0), variance)[0]
+        regions = zip(self._starts.tolist(), self._sizes.tolist(), self._goals.tolist(), strict=True)
+        for start, size, goal in regions:
+            total += log_thetas(sum_steps(row[start : start + size], goal), variance)[0]
         return total
 
 

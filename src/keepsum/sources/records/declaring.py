@@ -10,7 +10,7 @@ from keepsum._arguments import check_text, check_texts, check_whole, check_withi
 from keepsum._text import shown_name, shown_names, type_of
 from keepsum.errors import DomainError, InputError
 from keepsum.sources.records.bins import Bins, check_bins, check_missing
-from keepsum.tables.axes import Label, quoted
+from keepsum.tables.axes import MAX_CELLS, Label, make_axes, quoted
 from keepsum.tables.domain import Domain
 from keepsum.tables.records import LARGEST_BOUND, Records
 from keepsum.tables.source import with_parents
@@ -47,8 +47,9 @@ def declare_cells(
     missing: Mapping[str, Any] | None = None,
     unit: str | None = None,
     max_rows_per_unit: int | None = None,
+    most_cells: int = MAX_CELLS,
 ) -> CellsOfRecords:
-    """The cells of records from what a user declares; see ``ks.tabulate``."""
+    """The cells of records from what a user declares, at most so many; see ``ks.tabulate``."""
     columns = check_texts(by, "Columns to count by")
     if not columns or len(set(columns)) < len(columns) or "" in columns:
         raise InputError("Columns to count by must be one or more different columns. Name them with by=.")
@@ -70,7 +71,7 @@ def declare_cells(
         if name in parents or name in parents.values():
             raise InputError(f"Column {shown_name(name)} must not be nested, because it is cut into bins.")
     records = check_unit(unit, max_rows_per_unit, axes)
-    cells = _domain(axes, domain, parents, _binned(cuts, absent))
+    cells = _domain(axes, domain, parents, _binned(cuts, absent), most_cells)
     for name, label in absent.items():
         if name not in cuts and str(label) not in map(str, cells.axis(name).labels):
             raise DomainError(
@@ -122,6 +123,7 @@ def _domain(
     declared: Domain | Mapping[str, Any] | None,
     within: Mapping[str, str],
     binned: Mapping[str, list[str]],
+    most: int,
 ) -> Domain:
     """The declared categories and the bins as one domain, with every axis declared and no other."""
     known: Sequence[Any] = declared.axes if isinstance(declared, Domain) else list(declared or ())
@@ -145,4 +147,4 @@ def _domain(
         fresh = {name: labels for name, labels in binned.items() if name not in known}
         return declared * Domain(fresh) if fresh else declared
     categories = {name: binned[name] if name in binned else (declared or {})[name] for name in axes}
-    return Domain(categories, within)
+    return Domain.of(make_axes(categories, within), most=most)

@@ -68,7 +68,7 @@ class FixedLaws:
         waiting = [kind]
         while waiting:
             number = waiting[-1]
-            left, right, weight, _ = self._kinds[number]
+            left, right, weight, *_ = self._kinds[number]
             missing = [part for part in (left, right) if part != ABSENT and (part, bits) not in self._made]
             if missing:
                 waiting += missing

@@ -122,7 +122,7 @@ class FocusLaws:
             number, path = ways.pop()
             if number == part:
                 return path
-            left, right, weight, _ = self._kinds.all[number]
+            left, right, weight, *_ = self._kinds.all[number]
             for one, other in ((left, right), (right, left)):
                 if ABSENT not in (one, other) and not weight and one not in seen:
                     seen.add(one)

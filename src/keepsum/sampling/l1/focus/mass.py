@@ -18,7 +18,7 @@ def log_mass(kinds: Kinds, laws: Sequence[FloatLaw]) -> float:
     from tables that end at a share of 2^-64; ``tests/statistical/test_focus_mass.py``.
     """
     at_zero: list[float] = []
-    for left, right, _, _ in kinds.all:
+    for left, right, *_ in kinds.all:
         if left == ABSENT:
             at_zero.append(0.0)
         elif right == ABSENT:

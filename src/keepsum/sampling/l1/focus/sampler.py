@@ -39,6 +39,8 @@ class NestedFocus:
     ----------
     totals
         The totals.
+    as_sums
+        Draw the sum of the cells that stand in a total and in no smaller one, not the cells; one for each such total.
     word_bits, tail_bits, halving_bits
         How many bits of a word an acceptance sees, how far tables go, and how many blocks a word tells apart; fewer
         only to test what happens where these do not suffice.
@@ -55,9 +57,10 @@ class NestedFocus:
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
         halving_bits: int = HALVING_BITS,
+        as_sums: bool = False,
     ) -> None:
-        self.kinds = Kinds(totals)
-        self.width = sum(totals.cells)
+        self.kinds = Kinds(totals, as_sums)
+        self.width = sum(count > 0 for count in totals.cells) if as_sums else sum(totals.cells)
         self._word_bits = word_bits
         self.laws = float_laws(self.kinds, tail_bits)
         self._envelopes = _envelopes(self.kinds, self.laws)
@@ -93,8 +96,8 @@ class NestedFocus:
         kinds, roots = self.kinds.all, self.kinds.roots
         values, envelopes = [law.values for law in self.laws], self._envelopes
         return FocusTables(
-            left=np.array([kind.left for kind in kinds], dtype=np.int64),
-            right=np.array([kind.right for kind in kinds], dtype=np.int64),
+            left=np.array([ABSENT if kind.end else kind.left for kind in kinds], dtype=np.int64),
+            right=np.array([ABSENT if kind.end else kind.right for kind in kinds], dtype=np.int64),
             value_start=_starts(values)[:-1],
             reach=np.array([law.reach for law in self.laws], dtype=np.int64),
             error=np.array([law.error for law in self.laws]),
@@ -134,8 +137,8 @@ def _envelopes(kinds: Kinds, laws: list[FloatLaw]) -> list[Envelope]:
     """How the sums of each kind split, as far as their laws reach; of a root only 0 does."""
 
     def of(number: int) -> Envelope:
-        left, right, *_ = kinds.all[number]
-        if left == ABSENT:
+        left, right, *_, end = kinds.all[number]
+        if left == ABSENT or end:
             return NOTHING
         return envelope(laws[left], ALWAYS if right == ABSENT else laws[right], laws[number].reach)
 
@@ -145,9 +148,9 @@ def _envelopes(kinds: Kinds, laws: list[FloatLaw]) -> list[Envelope]:
 def _heights(kinds: Kinds) -> list[int]:
     """How many sums wait at most, from a sum of each kind on: the right part waits for the left one."""
     heights: list[int] = []
-    for left, right, *_ in kinds.all:
-        below = 1 if left == ABSENT else heights[left] + (right != ABSENT)
-        heights.append(max(below, 1 if right == ABSENT else heights[right]))
+    for left, right, *_, end in kinds.all:
+        below = 1 if left == ABSENT or end else heights[left] + (right != ABSENT)
+        heights.append(max(below, 1 if right == ABSENT or end else heights[right]))
     return heights
 
 

@@ -17,7 +17,7 @@ def entries_of(kinds: Kinds) -> int:
     """
     shapes: list[tuple[float, float]] = []
     total = 0.0
-    for left, right, weight, _ in kinds.all:
+    for left, right, weight, *_ in kinds.all:
         w = float(weight)
         if left == ABSENT:
             v, r = 0.5 / math.sinh(min(w, 700.0) / 2) ** 2, w

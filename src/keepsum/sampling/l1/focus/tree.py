@@ -62,12 +62,14 @@ class Kind(NamedTuple):
     """What the law of a sum depends on.
 
     A cell has no parts; its weight is its rate. A free root has one, ``left``, whose sum is drawn. Others have two.
+    An ``end`` is not divided further: its sum is what is drawn.
     """
 
     left: int
     right: int
     weight: Fraction
     cells: int
+    end: bool = False
 
 
 class Root(NamedTuple):
@@ -88,6 +90,14 @@ class Part(NamedTuple):
 class Kinds:
     """The kinds that nested totals have, parts before sums.
 
+    Parameters
+    ----------
+    totals
+        The totals.
+    as_sums
+        Draw the sum of the cells that stand in a total and in no smaller one, not the cells: in place of cells there is
+        one sum for each total with cells of its own.
+
     Attributes
     ----------
     all
@@ -101,8 +111,9 @@ class Kinds:
         The kind of a cell.
     """
 
-    def __init__(self, totals: Totals) -> None:
+    def __init__(self, totals: Totals, as_sums: bool = False) -> None:
         self.all: list[Kind] = []
+        self._as_sums = as_sums
         self._numbers: dict[Kind, int] = {}
         self._multiples: dict[tuple[int, int], int] = {}
         self.roots: list[Root] = []
@@ -113,11 +124,14 @@ class Kinds:
 
     def _gather(self, totals: Totals) -> None:
         """Totals from the last to the first, so that all parts of one are there when its turn comes."""
-        starts = np.cumsum(totals.cells) - totals.cells
+        drawn = np.minimum(totals.cells, 1) if self._as_sums else np.asarray(totals.cells)
+        starts = np.cumsum(drawn) - drawn
         parts: list[list[Part]] = [[] for _ in totals.parents]
         for node in reversed(range(len(totals.parents))):
             count, weight, parent = totals.cells[node], totals.weights[node], totals.parents[node]
-            if count:
+            if count and self._as_sums:
+                parts[node].append(Part(self._end(count), 1, starts[node] + np.arange(1)))
+            elif count:
                 parts[node].append(Part(self.cell, count, starts[node] + np.arange(count)))
             if not parts[node]:
                 continue
@@ -150,6 +164,11 @@ class Kinds:
             half = 2 ** ((count - 1).bit_length() - 1)
             self._multiples[kind, count] = self._pair(self._multiple(kind, half), self._multiple(kind, count - half))
         return self._multiples[kind, count]
+
+    def _end(self, count: int) -> int:
+        """The kind of the sum of so many cells, which is not divided."""
+        kind = self._multiple(self.cell, count)
+        return kind if count == 1 else self._number(self.all[kind]._replace(end=True))
 
     def _joined(self, kinds: list[int]) -> int:
         """The kind of a sum of one of each."""

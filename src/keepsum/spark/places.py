@@ -1,0 +1,149 @@
+"""Folders that Spark can reach, on the local file system or any other that Hadoop knows."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+from keepsum._text import type_of
+from keepsum.errors import InputError
+
+STAGING = ".keepsum-staging"  # in the user's home folder of the default file system
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A folder or a file, by its Hadoop path."""
+
+    spark: Any
+    path: str
+
+    @classmethod
+    def of(cls, spark: Any, path: str | PathLike[str], what: str) -> Place:
+        """The place with this name, made absolute."""
+        if not isinstance(path, (str, PathLike)) or not fspath(path) or isinstance(fspath(path), bytes):
+            raise InputError(f"{what} must be the name of a folder, got {type_of(path)}.")
+        found, problem = None, ""
+        try:
+            given = spark._jvm.org.apache.hadoop.fs.Path(fspath(path))
+            system = given.getFileSystem(spark._jsc.hadoopConfiguration())
+            found = cls(spark, system.makeQualified(given).toString())
+        except Exception as error:  # of the JVM, of any class
+            problem = _reason(error)
+        if found is None:
+            raise InputError(f"{what} must be on a file system that Spark knows, but: {problem}.")
+        return found
+
+    @classmethod
+    def staging(cls, spark: Any) -> Place:
+        """The folder where releases stay until they are saved, by default."""
+        system = spark._jvm.org.apache.hadoop.fs.FileSystem.get(spark._jsc.hadoopConfiguration())
+        return cls(spark, f"{system.getHomeDirectory().toString()}/{STAGING}")
+
+    def __truediv__(self, name: str) -> Place:
+        return Place(self.spark, f"{self.path.rstrip('/')}/{name}")
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def beside(self) -> Place:
+        """A name beside this one that nothing has."""
+        stem, name = self.path.rstrip("/").rsplit("/", 1)
+        return Place(self.spark, f"{stem}/.{name}.keepsum-{uuid.uuid4().hex[:12]}")
+
+    @property
+    def parent(self) -> Place:
+        """The folder that it is in."""
+        return Place(self.spark, self.path.rstrip("/").rsplit("/", 1)[0] or "/")
+
+    def exists(self) -> bool:
+        """Whether there is something."""
+        return bool(self._system.exists(self._java))
+
+    def folders(self) -> list[Place]:
+        """The folders in it."""
+        if not self.exists():
+            return []
+        return [
+            Place(self.spark, s.getPath().toString()) for s in self._system.listStatus(self._java) if s.isDirectory()
+        ]
+
+    def write(self, data: bytes) -> None:
+        """Write a file that is not there yet."""
+        stream = self._system.create(self._java, False)
+        try:
+            stream.write(data)
+        finally:
+            stream.close()
+
+    def read(self) -> bytes:
+        """The contents of a small file."""
+        stream = self._system.open(self._java)
+        try:
+            return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def delete(self) -> None:
+        """Remove it, with all that is in it."""
+        self._system.delete(self._java, True)
+
+    def move(self, to: Place) -> bool:
+        """Give it another name that nothing has, by one rename; False if that failed, and nothing has that name then.
+
+        What cannot be renamed there, because it is on another file system or disk, is copied beside it first.
+        """
+        if self._system.getUri().equals(to._system.getUri()):
+            renamed = self._rename(to)
+            if renamed is not None:
+                return renamed
+        between, moved = to.beside, False
+        try:
+            copied = self.spark._jvm.org.apache.hadoop.fs.FileUtil.copy(
+                self._system, self._java, to._system, between._java, False, self.spark._jsc.hadoopConfiguration()
+            )
+            moved = bool(copied) and not to.exists() and bool(between._rename(to))
+        except Exception:  # of the JVM, of any class
+            moved = False
+        finally:
+            if not moved:
+                with contextlib.suppress(Exception):  # what is under way says more
+                    between.delete()
+        if moved:
+            self.delete()
+        return moved
+
+    def _rename(self, to: Place) -> bool | None:
+        """Rename it on its file system; None if that would be a copy, which Hadoop makes in place of local renames."""
+        here, there = self._java.toUri(), to._java.toUri()
+        try:
+            if here.getScheme() != "file":
+                return bool(self._system.rename(self._java, to._java))
+            os.rename(here.getPath(), there.getPath())  # noqa: PTH104
+        except OSError as error:
+            return None if error.errno == errno.EXDEV else False
+        except Exception:  # of the JVM, of any class
+            return False
+        return True
+
+    @property
+    def _java(self) -> Any:
+        return self.spark._jvm.org.apache.hadoop.fs.Path(self.path)
+
+    @property
+    def _system(self) -> Any:
+        return self._java.getFileSystem(self.spark._jsc.hadoopConfiguration())
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error of the JVM."""
+    text = str(getattr(error, "java_exception", error)) or type(error).__name__
+    return text.splitlines()[0].rstrip(".")

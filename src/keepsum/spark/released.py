@@ -1,0 +1,96 @@
+"""A release in Spark, as users hold it."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from os import PathLike
+from typing import Any
+
+from keepsum.errors import InputError
+from keepsum.facade.objects import Certificate
+from keepsum.releasing.statements import guarantee_of
+from keepsum.spark.places import Place
+from keepsum.spark.staged import TABLE
+from keepsum.tables.domain import Domain
+
+CERTIFICATE = "certificate.json"
+
+
+class SparkRelease:
+    """A released table and its certificate.
+
+    Attributes
+    ----------
+    certificate
+        What is public about the release.
+    domain
+        The cells.
+    """
+
+    def __init__(self, place: Place, certificate: Certificate, domain: Domain) -> None:
+        self.certificate, self.domain = certificate, domain
+        self._place = place
+        self._unsaved: weakref.finalize[Any, Any] | None = weakref.finalize(self, _remove, place)
+
+    @property
+    def table(self) -> Any:
+        """The published table, as a Spark DataFrame that reads what was written once."""
+        place = self._place / TABLE
+        return place.spark.read.parquet(place.path)
+
+    def save(self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None) -> str:
+        """Put the table and its certificate into a folder of this name, which must not exist: by one rename.
+
+        Parameters
+        ----------
+        path
+            The folder, on the local file system or any other that Hadoop knows. It will have ``table.parquet``, itself
+            a folder, and ``certificate.json``.
+        sign_with
+            The file of an Ed25519 private key, on the driver.
+
+        Returns
+        -------
+        str
+            The folder.
+
+        Raises
+        ------
+        InputError
+            If there is something already, or it cannot be written there. The release stays as it was and can be saved
+            elsewhere.
+        """
+        from keepsum.releasing.signing import read_private_key, sign
+
+        to = Place.of(self._place.spark, path, "Output")
+        key = None if sign_with is None else read_private_key(sign_with)
+        if self._unsaved is None:
+            raise InputError(
+                f"A release must be saved once, and this one is in {self._place.path!r}. Copy that folder."
+            )
+        if to.exists():
+            raise InputError(f"Output {to.path!r} must not exist yet, but it does. Choose another name.")
+        if not to.parent.exists():
+            raise InputError(f"Output {to.path!r} must be in a folder that exists. Create {to.parent.path!r} first.")
+        certificate = self.certificate if key is None else sign(self.certificate, key)
+        document = self._place / CERTIFICATE
+        if document.exists():
+            document.delete()
+        document.write(certificate.to_json())
+        if not self._place.move(to):
+            raise InputError(f"Output {to.path!r} must be writable, but it is not. Choose another name.")
+        self._place = to
+        self._unsaved.detach()
+        self._unsaved = None
+        return to.path
+
+    def __repr__(self) -> str:
+        guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
+        return f"SparkRelease({repr(self.domain)[7:-1]}; {guarantee.words})"
+
+
+def _remove(place: Place) -> None:
+    """Remove a release that was not saved, if Spark still runs."""
+    with contextlib.suppress(Exception):  # Spark may be stopping
+        place.delete()

@@ -1,0 +1,76 @@
+"""PySpark, where it is installed, and what a DataFrame must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from keepsum._text import shown_names, type_of
+from keepsum.errors import InputError
+from keepsum.tables.axes import quoted
+
+LABELS = ("string", "byte", "short", "integer", "long", "boolean", "date")
+NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+
+
+def check_installed() -> None:
+    """Refuse to go on without PySpark and what it takes to hand columns to workers."""
+    missing = None
+    try:
+        import pyarrow  # noqa: F401
+        import pyspark
+    except ImportError as error:
+        missing = error.name or "pyspark"
+    if missing is not None:
+        raise InputError(f"Releases in Spark need {missing}, which is not installed. Install keepsum[spark].")
+    if not hasattr(pyspark.sql.DataFrame, "repartitionById"):
+        raise InputError(f"Releases in Spark need PySpark 4.1 or newer, got {pyspark.__version__}. Update it.")
+
+
+def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
+    """The columns of a DataFrame that are released; refuses what is none, or has others."""
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        raise InputError(f"The table must be a Spark DataFrame, got {type_of(df)}. Use ks.release for other tables.")
+    if not hasattr(df, "_jdf"):
+        raise InputError(
+            "The table must be of a session inside the driver, got one of Spark Connect, which has no broadcast "
+            "variables. Run the release on the cluster, by spark-submit."
+        )
+    if df.isStreaming:
+        raise InputError("The table must be finished, got a stream. Release a batch of it.")
+    wanted = [*axes, *([] if count is None else [count])]
+    missing = [name for name in wanted if df.columns.count(name) != 1]
+    if missing:
+        raise InputError(
+            f"Columns of the table must have the names of the axes and the count, {quoted(wanted)}, once each, got "
+            f"none or several for {shown_names(missing)}. Check the spelling."
+        )
+    alike = {name.lower() for name in wanted}
+    if len(alike) < len(wanted) and df.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        raise InputError(
+            f"Columns must differ in more than case for Spark, got {quoted(wanted)}. Rename one, or set "
+            f"spark.sql.caseSensitive."
+        )
+    types = {field.name: field.dataType.typeName() for field in df.schema.fields}
+    for name in axes:
+        if types[name].split("(")[0] not in LABELS:
+            raise InputError(
+                f"Column {name!r} must hold text, whole numbers, dates or booleans, got {types[name]}. Convert it."
+            )
+    if count is not None and types[count].split("(")[0] not in NUMBERS:
+        raise InputError(f"Column {count!r} must hold whole numbers, got {types[count]}. Convert it.")
+    return df.select(*map(column, wanted))
+
+
+def column(name: str) -> Any:
+    """A column by its name, whatever characters that has."""
+    from pyspark.sql.functions import col
+
+    return col("`" + name.replace("`", "``") + "`")
+
+
+def shared(broadcast: Any) -> Callable[[], Any]:
+    """The value of a broadcast variable, as a function that a worker calls."""
+    return lambda: broadcast.value

@@ -1,0 +1,81 @@
+"""``keepsum.spark.verify``: the table of a saved release against its certificate, in Spark."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from keepsum.errors import InputError, KeepsumError
+from keepsum.planning.quotient import Quotient
+from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.codec import domain_of, kept_values
+from keepsum.releasing.facts import MarginRecord
+from keepsum.releasing.verify import Check, Verification
+from keepsum.spark.layout import Layout
+from keepsum.spark.places import Place
+from keepsum.spark.preparing import MOST_CELLS
+from keepsum.spark.released import CERTIFICATE
+from keepsum.spark.session import check_installed
+from keepsum.spark.staged import TABLE, read_back
+from keepsum.tables.invariants import Invariants
+
+
+def verify(path: str | PathLike[str], spark: Any) -> Verification:
+    """Verify the table of a saved release in Spark: every cell once, its hash, and every kept total.
+
+    Whether the guarantee follows from what the certificate declares is not checked here; :func:`keepsum.verify` does
+    that, and everything else, where the table fits one machine.
+
+    Parameters
+    ----------
+    path
+        The folder of the release.
+    spark
+        The session.
+
+    Returns
+    -------
+    Verification
+        What was checked; it is true if everything passed.
+    """
+    check_installed()
+    place = Place.of(spark, path, "The release")
+    for name in (CERTIFICATE, TABLE):
+        if not (place / name).exists():
+            raise InputError(f"The release {place.path!r} must be a folder with {name!r}, and that is not there.")
+    try:
+        record = Certificate.from_json((place / CERTIFICATE).read())
+        kept = _kept(record)
+    except KeepsumError as error:
+        return Verification((Check("certificate", False, str(error)),))
+    said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
+    return Verification((said, *_checks(place / TABLE, record, kept)))
+
+
+def _kept(record: Certificate) -> Invariants:
+    if not all(isinstance(part, MarginRecord) for part in record.kept.parts):
+        raise InputError("Kept totals must be margins to be verified in Spark. Use ks.verify on one machine.")
+    if record.postprocessing:
+        raise InputError("The table must be as it was drawn to be verified in Spark. Use ks.verify on one machine.")
+    axes = [part.axes for part in record.kept.parts if isinstance(part, MarginRecord)]
+    return Invariants.margins(domain_of(record.domain, MOST_CELLS), axes)
+
+
+def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check, ...]:
+    quotient = Quotient.of(kept)
+    read = read_back(table, Layout.of(quotient), record.table.count)
+    if read is None:
+        return (Check("table", False, "some cells are missing, or there are several of them"),)
+    sha256, sums = read
+    same = sha256 == record.table.sha256
+    totals = [int(total) for total in quotient.totals.totals(sums)]
+    differing = sum(a != b for a, b in zip(totals, kept_values(record.kept), strict=True))
+    return (
+        Check("table", True, f"{quotient.domain.size:,} cells, each once, all integers"),
+        Check("hash", same, "as in the certificate" if same else "is another than in the certificate"),
+        Check(
+            "kept totals",
+            not differing,
+            f"all {len(totals):,} as in the certificate" if not differing else f"{differing:,} differ",
+        ),
+    )

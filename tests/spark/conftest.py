@@ -1,0 +1,77 @@
+"""One local cluster, of two workers with a core and a process each, for all tests but those that break one.
+
+Without PySpark, which has an environment of its own (``make setup-spark``), only tests that need none are collected.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import missing_service
+
+WITHOUT_SPARK = ("test_layout.py",)
+
+if find_spec("pyspark") is None:
+    collect_ignore = [path.name for path in Path(__file__).parent.glob("test_*.py") if path.name not in WITHOUT_SPARK]
+
+
+def session(master: str, folder: Path, **settings: Any) -> Any:
+    """A Spark session with an event log and its files in a folder; workers run this Python."""
+    verdict = missing_service("java", os.environ.get("KEEPSUM_REQUIRE", ""))
+    if verdict == "fail":
+        pytest.fail("KEEPSUM_REQUIRE names java, but it is not installed.")
+    if verdict == "skip":
+        pytest.skip("java is not installed.")
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    (folder / "events").mkdir(parents=True)
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": str(folder / "events"),
+        "spark.eventLog.compress": "false",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **settings,
+    }
+    builder = SparkSession.builder.master(master).appName("keepsum tests")
+    for name, value in chosen.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[tuple[Any, Path]]:
+    """The session, and the folder of its event log."""
+    folder = tmp_path_factory.mktemp("cluster")
+    spark = session("local-cluster[2,1,1024]", folder)
+    yield spark, folder / "events"
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(cluster: tuple[Any, Path]) -> Any:
+    return cluster[0]
+
+
+@pytest.fixture
+def frame(spark: Any) -> Callable[..., Any]:
+    """A DataFrame of rows in so many partitions."""
+
+    def make(rows: list[tuple[Any, ...]], schema: str, partitions: int = 2) -> Any:
+        return spark.createDataFrame(rows, schema).repartition(partitions)
+
+    return make

@@ -1,0 +1,161 @@
+"""What is refused, with one sentence and before anything is spent."""
+
+from __future__ import annotations
+
+import pytest
+
+import keepsum as ks
+from keepsum import spark as kss
+
+DOMAIN = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}, "sex": ["f", "m"]}
+AXES, WITHIN = ["state", "county", "sex"], {"county": "state"}
+SCHEMA = "state string, county string, sex string, n long"
+GOOD = [("a", "x", "f", 3), ("b", "x", "m", 4)]
+
+
+def release(df, tmp_path, count="n", keep=(("state",),), mechanism=None, **others):
+    chosen = {"domain": DOMAIN, "within": WITHIN, "staging": tmp_path / "staging"} | others
+    return kss.release(df, AXES, count, keep, mechanism or ks.Laplace(epsilon=1), **chosen)
+
+
+@pytest.mark.parametrize(
+    ("row", "schema", "match"),
+    [
+        (("a", "x", "f", 3), SCHEMA, "Each cell must have one row"),
+        (("a", "z", "f", 3), SCHEMA, "'county' must be declared categories within its 'state'"),
+        (("b", "y", "f", 3), SCHEMA, "'county' must be declared categories within its 'state'"),
+        (("c", "x", "f", 3), SCHEMA, "'state' must be declared categories, but"),
+        (("a", "y", None, 3), SCHEMA, "'sex' must not be missing"),
+        (("a", "y", "", 3), SCHEMA, "'sex' must not be missing"),
+        (("a", "y", "f", None), SCHEMA, "some are missing"),
+        (("a", "y", "f", -98765), SCHEMA, "some are negative"),
+        (("a", "y", "f", 2**62), SCHEMA, "do not fit 62 bits"),
+        (("a", "y", "f", 2.5), SCHEMA.replace("n long", "n double"), "some have decimals"),
+        (("a", "y", "f", float("nan")), SCHEMA.replace("n long", "n double"), "some are missing"),
+        (("a", "y", "f", float("inf")), SCHEMA.replace("n long", "n double"), "do not fit 62 bits"),
+    ],
+)
+def test_rows_that_are_not_as_declared(frame, tmp_path, row, schema, match):
+    good = [(*labels, float(n)) for *labels, n in GOOD] if "double" in schema else GOOD
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10, dataset="people")
+    with pytest.raises(ks.DataError, match=match) as caught:
+        release(frame([*good, row], schema), tmp_path, ledger=ledger, dataset="people")
+    assert "98765" not in str(caught.value)
+    assert not ledger.spends("people")
+    assert not (tmp_path / "staging").exists()
+
+
+def test_whole_numbers_of_any_type_are_counts(frame, tmp_path):
+    from decimal import Decimal
+
+    for kind, number in (("double", 3.0), ("decimal(20,2)", Decimal("3.00")), ("short", 3)):
+        rows = [("a", "x", "f", number)]
+        released = release(frame(rows, SCHEMA.replace("n long", f"n {kind}")), tmp_path)
+        assert released.certificate.kept.parts[0].totals[0].value == 3
+
+
+def test_arguments(frame, tmp_path):
+    good = frame(GOOD, SCHEMA)
+    for change, match in (
+        ({"count": "m"}, "once each, got none or several for 'm'"),
+        ({"count": "state"}, "must not be an axis"),
+        ({"count": 3}, "The name of the count column must be text"),
+        ({"count": None, "max_rows_per_unit": 2}, "must be given together"),
+        ({"max_rows_per_unit": 1}, "must be given for records"),
+        ({"domain": {"state": ["a"]}}, "Every column to count by must have declared categories"),
+        ({"domain": 3}, "domain= must be a Domain or a mapping"),
+        ({"keep": 3}, "Totals to keep must be Invariants or a list of margins"),
+        ({"keep": [["nobody"]]}, "An axis must be one of"),
+        ({"mechanism": 3}, "mechanism"),
+        ({"rng": 3}, "must come from ks.rng"),
+        ({"staging": 3}, "The staging folder must be the name of a folder"),
+        ({"staging": "nosuch://host/folder"}, "on a file system that Spark knows"),
+        ({"dataset": "people"}, "must be named with its ledger"),
+    ):
+        with pytest.raises(ks.InputError, match=match):
+            release(good, tmp_path, **change)
+    with pytest.raises(ks.InputError, match="must be a Spark DataFrame, got a value of type 'list'"):
+        release([1, 2], tmp_path)
+    with pytest.raises(ks.InputError, match="must hold text, whole numbers, dates or booleans, got double"):
+        release(good.withColumn("sex", good.n.cast("double")), tmp_path)
+    with pytest.raises(ks.InputError, match="once each, got none or several for 'SEX'"):
+        kss.release(good, ["sex"], "SEX", [], ks.Laplace(1), {"sex": ["f", "m"]})
+    with pytest.raises(ks.InputError, match="must differ in more than case"):
+        kss.release(good.toDF("a", "A", "sex", "n"), ["a"], "A", [], ks.Laplace(1), {"a": ["a", "b"]})
+    with pytest.raises(ks.InputError, match="'n' must hold whole numbers, got string"):
+        release(good.withColumn("n", good.n.cast("string")), tmp_path)
+    with pytest.raises(ks.PlanError, match="determine every cell"):
+        release(good, tmp_path, keep=[AXES])
+
+
+def test_pinned_cells_must_be_accepted(frame, tmp_path):
+    domain, rows = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}}, [("a", "x", 3), ("b", "x", 4)]
+    df = frame(rows, "state string, county string, n long")
+    arguments = (df, ["state", "county"], "n", [["state"]], ks.Laplace(epsilon=1), domain, WITHIN)
+    with pytest.raises(ks.PlanError, match=r"pin 1 cell, .*: 'state=b, county=x'"):
+        kss.release(*arguments, staging=tmp_path / "staging")
+    released = kss.release(*arguments, accept_pinned=["state=b, county=x"], staging=tmp_path / "staging")
+    assert released.certificate.exposure.pinned == [["b", "x"]]
+    assert [row.n for row in released.table.where("state = 'b'").collect()] == [4]
+
+
+def test_a_ledger_is_charged_once_and_told(frame, tmp_path):
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=1.5, dataset="people")
+    released = release(frame(GOOD, SCHEMA), tmp_path, ledger=ledger)
+    (spend,) = ledger.spends("people")
+    assert spend.outcome == "released"
+    assert spend.sha256 == released.certificate.table.sha256
+    assert released.certificate.ledger.dataset == "people"
+    released.save(tmp_path / "out")
+    assert ks.verify(tmp_path / "out")
+    with pytest.raises(ks.BudgetError):
+        release(frame(GOOD, SCHEMA), tmp_path, ledger=ledger)
+    assert len(ledger.spends("people")) == 1
+
+
+def test_input_that_changes_is_not_released(spark, tmp_path):
+    """Counts that are others each time they are computed: kept totals are not those that were counted."""
+
+    def others(batches):
+        import os
+
+        import pyarrow as pa
+
+        for batch in batches:
+            ids = batch.column(0).to_pylist()
+            columns = [
+                pa.array([i % 10 for i in ids], pa.int32()),
+                pa.array([b % 5 for b in os.urandom(len(ids))], pa.int32()),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, ["g", "x"])
+
+    changing = spark.range(2000).mapInArrow(others, "g int, x int")
+    domain = {"g": list(range(10)), "x": list(range(5))}
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=100, dataset="people")
+    from keepsum.spark.counted import CountedCells
+
+    written = CountedCells.write
+
+    def lost(self, place, noise):
+        """Workers lose what they hold, and compute it again."""
+        self._cells.unpersist(blocking=True)
+        return written(self, place, noise)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CountedCells, "write", lost)
+        with pytest.raises(ks.KeepsumError, match="a kept total was not kept"):
+            kss.release(
+                changing, ["g", "x"], None, [["x"]], ks.Laplace(epsilon=1), domain,
+                ledger=ledger, staging=tmp_path / "staging",
+            )  # fmt: skip
+    (spend,) = ledger.spends("people")
+    assert spend.outcome == "failed"
+    assert not any((tmp_path / "staging").iterdir())
+
+
+def test_what_dead_drivers_left_is_named(frame, tmp_path):
+    (tmp_path / "staging" / "app-1-0123456789ab" / "table.parquet").mkdir(parents=True)
+    with pytest.warns(
+        ks.KeepsumWarning, match=r"app-1-0123456789ab.*stays charged: delete the folder, and release again"
+    ):
+        release(frame(GOOD, SCHEMA), tmp_path)
