@@ -107,12 +107,12 @@ def test_a_list_from_the_data_is_declared_only_if_somebody_says_that_it_is_publi
     browser, desk = opened()
     browser.upload("t.csv", CHILDREN)
     shown = {"axis-0": "county", "labels-0": "Alpha\nBeta\nDelta\nGamma", "axis-1": "education", "labels-1": ""}
-    assert "it would be the same whatever the counts were" in browser.page("/table")
-    browser.form("/categories", shown)
+    assert "These lists are public: they do not come from the confidential data" in browser.page("/table")
+    assert "nothing was declared" in browser.form("/categories", shown)
     assert desk.draft.spec.axes.categories is None
-    browser.form("/categories", shown | {"public-0": "1"})
+    browser.form("/categories", shown | {"public": "1"})
     assert desk.draft.spec.axes.categories == {"county": ["Alpha", "Beta", "Delta", "Gamma"]}
-    browser.form("/categories", shown | {"labels-0": "Alpha\nBeta\nDelta\nGamma\nZeta"})
+    browser.form("/categories", shown | {"labels-0": "Alpha\nBeta\nDelta\nGamma\nZeta", "public": "1"})
     assert len(desk.draft.spec.axes.categories["county"]) == 5
     assert "20 cells" in browser.page("/table")
 
@@ -329,8 +329,9 @@ def test_releases_of_the_same_file_add_up_without_a_ledger():
     browser.form("/keep", {"total": "1"})
     assert "was of an earlier draft" in browser.page("/release")
     assert (
-        f"{said}: per unit of distance they are epsilon 0.25 so far, and epsilon 0.75 with this one."
-        in browser.page("/release")
+        f"{said}. For one person, epsilon 1 so far and epsilon 1 by this one; but they keep other totals or are of other "
+        "tables, so one person may lose more than the sum: per unit of distance they are epsilon 0.25 so far, and epsilon "
+        "0.75 with this one." in browser.page("/release")
     )
     browser.upload("again.csv", desk.draft.upload.data)  # the same data, chosen again
     browser.form("/keep", {"total": "1"})

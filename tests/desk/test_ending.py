@@ -107,3 +107,11 @@ def test_who_insists_ends_it_and_is_told_what_is_lost(drawing):
     desk.close()
     ending.told_at_last()
     assert said == [BEING_MADE, LOST]
+
+
+@pytest.mark.audit
+def test_a_release_that_is_being_drawn_is_not_called_released(drawing):
+    browser, _, _ = drawing
+    page = browser.get("/release").text
+    assert "<small>releasing</small>" in page
+    assert "<small>released</small>" not in page

@@ -1,7 +1,6 @@
 """Categories, as forms declare them: one list for each column, or all lists in one text.
 
-Nothing is inferred from records. What a table of counts lists is declared only where it was changed, or where somebody
-says that it is public.
+Nothing is inferred from records. Lists of a table of counts are declared only if somebody says that they are public.
 """
 
 from __future__ import annotations
@@ -26,20 +25,25 @@ LISTS = (
 )
 
 
-def declared(spec: Spec, form: Form, listed: Mapping[str, Sequence[str]]) -> Spec:
-    """The categories of every column in the form, one in each line; none if there is no line.
-
-    ``listed`` are the categories that the page shows of columns that are not declared.
-    """
+def declared(spec: Spec, form: Form) -> Spec:
+    """The categories of every column in the form, one in each line; none if there is no line."""
+    if any(_lines(form[f"labels-{number}"][-1]) for number in _numbers(form) if f"labels-{number}" in form):
+        _check_public(spec, form)
     for number in _numbers(form):
         axis = one(form, f"axis-{number}")
         if f"labels-{number}" not in form:  # a list too long to be shown stays as it is
             continue
         lines = _lines(form[f"labels-{number}"][-1])
-        if f"public-{number}" not in form and lines == list(listed.get(axis, [])):
-            lines = []
         spec = _declared(spec, axis, lines, one(form, f"bins-{number}"), one(form, f"missing-{number}"))
     return spec
+
+
+def _check_public(spec: Spec, form: Form) -> None:
+    if not spec.records.by and "public" not in form:
+        raise InputError(
+            "Lists of a table of counts must be public to be declared, and nobody has said so: nothing was declared. "
+            "Tick it beside the button, or empty the lists that are not."
+        )
 
 
 def _numbers(form: Form) -> Iterator[int]:
@@ -101,6 +105,7 @@ def from_text(spec: Spec, form: Form, axes: Sequence[str]) -> Spec:
     text = (form.get("lists") or [""])[-1].removeprefix("\ufeff")
     if not text.strip():
         raise InputError(LISTS)
+    _check_public(spec, form)
     found = _toml(text) or _columns(text)
     strange = [axis for axis in found if axis not in axes]
     if strange or not found:

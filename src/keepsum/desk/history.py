@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from keepsum.desk.losses import loss_of
 from keepsum.specs.spec import Spec
 
 if TYPE_CHECKING:
@@ -26,13 +27,18 @@ class Made:
     file: bytes
     table: bytes
     cost: Cost
+    person: str | None  # the loss of one person, if the release was asked for by that
 
     @classmethod
     def of(cls, file: bytes, spec: Spec, plan: CompiledPlan) -> Made:
         """A release of a file by this plan."""
         from keepsum.accounting.cost import Cost
 
-        return cls(file, table_key(spec), Cost.of(plan.guarantee))
+        return cls(file, table_key(spec), Cost.of(plan.guarantee), _person(spec, plan))
+
+
+def _person(spec: Spec, plan: CompiledPlan) -> str | None:
+    return loss_of(plan) if spec.mechanism.per_person else None
 
 
 def table_key(spec: Spec) -> bytes:
@@ -59,5 +65,12 @@ def words_on(made: Sequence[Made], spec: Spec, plan: CompiledPlan | None) -> str
     person = plan.person
     if not same or plan.mechanism.focus or (person.norm == "l2" and after.norm == "l1"):
         first, then = before.at(Distance(before.norm, 1)), after.at(Distance(after.norm, 1))
+        stated = [*(one.person for one in made), _person(spec, plan)]
+        if all(stated) and not same:
+            *earlier, now = stated
+            start += (
+                f". For one person, {', '.join(map(str, earlier))} so far and {now} by this one; but they keep other "
+                f"totals or are of other tables, so one person may lose more than the sum"
+            )
         return f"{start}: per unit of distance they are {first} so far, and {then} with this one."
     return f"{start}: one person's are {before.at(person)} so far, and {after.at(person)} with this one."

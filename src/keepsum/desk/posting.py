@@ -13,7 +13,7 @@ from keepsum.desk.deriving import COLUMNS, TABLE
 from keepsum.desk.examples import EXAMPLES
 from keepsum.desk.fixes import fixes_for
 from keepsum.desk.pages import Link, Pages
-from keepsum.desk.table_views import counted_by, listed
+from keepsum.desk.table_views import counted_by
 from keepsum.errors import InputError, KeepsumError
 from keepsum.specs.spec import Spec
 
@@ -82,8 +82,7 @@ class Posting:
 
     def categories(self, form: Form = FORM) -> Response:
         """The categories of all columns."""
-        look = self.desk.look(TABLE)
-        return self._changing("table", form, lambda spec: categories.declared(spec, form, listed(spec, look)))
+        return self._changing("table", form, lambda spec: categories.declared(spec, form))
 
     def lists(self, form: Form = FORM) -> Response:
         """The categories of several columns from one text."""

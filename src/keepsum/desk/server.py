@@ -127,7 +127,8 @@ def _add_live_parts(app: FastAPI, pages: Pages) -> None:
     def progress() -> Response:
         job = pages.desk.progress
         if job is None:
-            return JSONResponse({"done": True})
+            done = pages.desk.finished
+            return JSONResponse({"done": True, "taken": done is not None and done.is_taken})
         return JSONResponse({"done": False, "stage": job.stage, "fraction": job.fraction})
 
     def margin(epsilon: str = "") -> Response:

@@ -94,7 +94,9 @@ def _states(scene: Scene, look: Look) -> dict[str, tuple[str, str]]:
         "keep": _kept_words(scene.draft.spec, look),
         "privacy": _privacy_words(scene.draft.spec, look),
         "preview": ("done", "as planned") if look.ready is not None else ("waiting", ""),
-        "release": ("done", "released")
+        "release": ("open", "releasing")
+        if scene.progress is not None and not scene.progress.stoppable
+        else ("done", "released")
         if finished
         else ("open", "ready")
         if look.ready is not None

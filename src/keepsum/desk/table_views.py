@@ -11,7 +11,7 @@ from keepsum.desk.examples import EXAMPLES
 from keepsum.desk.forms import AXIS, COUNTS, OUT, RECORDS, ROWS, UNIT, WITH, WITHIN
 from keepsum.desk.scenes import Scene
 from keepsum.specs.spec import Spec
-from keepsum.tables.findings import BlankTotals, Following, Nested, Numbers, Same, Totals
+from keepsum.tables.findings import BlankTotals, Following, Nested, Numbers, Same, Sparse, Totals
 from keepsum.tables.source import with_parents
 from keepsum.tables.whole_numbers import are_whole
 
@@ -61,6 +61,10 @@ def table_view(scene: Scene) -> dict[str, Any]:
         "axes": [] if asks_count else axes,
         "asks_count": asks_count,
         "has_numbers": asks_count and bool(look.header.columns_where(are_whole)),
+        "is_sparse": bool(spec.axes.dense) or (look.problem is not None and isinstance(look.problem.finding, Sparse)),
+        "wants_most": spec.records.max_rows_per_unit is None
+        and look.problem is not None
+        and "max_rows_per_unit=" in look.problem.message,
         "undone": _undone(spec),
         "roles": {"axis": AXIS, "out": OUT, "unit": UNIT, "within": WITHIN, "with": WITH},
         "undeclared": [] if look.table is None else list(look.table.undeclared),
@@ -100,14 +104,6 @@ def _undone(spec: Spec) -> list[tuple[str, str, str]]:
 def counted_by(spec: Spec, look: Look) -> list[str]:
     """The columns that the table is counted by, as far as they are known."""
     return list(look.table.domain.axes) if look.table is not None else list(spec.records.by or spec.axes.names or [])
-
-
-def listed(spec: Spec, look: Look) -> dict[str, list[str]]:
-    """The categories of columns that are not declared, as the page lists them."""
-    declared = spec.axes.categories or {}
-    if look.table is None:
-        return {}
-    return {name: _lines(look.table.domain, name) for name in look.table.domain.axes if name not in declared}
 
 
 def _looks_like_records(spec: Spec) -> bool:

@@ -69,6 +69,10 @@ IN_PAGE = {
     "in shares= must": "in the focus must",
     "with unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person": "with "
     "the column that says who a person is and the most records of each, or tick that every record is of another person",
+    "unit= and max_rows_per_unit= must be given together: a guarantee per unit needs both. max_rows_per_unit=1 alone "
+    "declares that every record is of another person.": "The column that says who a person is and the most records "
+    "that are counted of each must be given together. Enter that number, or tick that every record is of "
+    "another person.",
     "unit= and max_rows_per_unit= must": "Who a person is and the most records of each must",
     "without per_person": "as that of one count more or less",
     "measure it by plan.certify() and accept it with accept_delta=DELTA": "measure and accept it in the shell",
@@ -132,7 +136,8 @@ FIELDS = {
 }
 _VALUE = r"(?:\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)|'[^']*'|True|[0-9][0-9.e-]*[0-9]|[0-9]|[A-Z]+\b)?"
 _NAMES = "|".join(sorted(FIELDS, key=len, reverse=True))
-_ARGUMENT = re.compile(rf"(?<![\w.'\"=(-])({_NAMES})={_VALUE}")
+_MECHANISM = r"\b(?:Laplace|Gaussian)\((?:[^()]|\([^()]*\))*\)"  # stays as it is
+_ARGUMENT = re.compile(rf"{_MECHANISM}|(?<![\w.'\"=(-])({_NAMES})={_VALUE}")
 _OPTION = re.compile(r"(?:\bOption )?--([a-z]+(?:-[a-z]+)*)(?:[ =][0-9][0-9.]*\b|\s[A-Z]+\b)?")
 _CALL = re.compile(r"ks\.(Laplace|Gaussian)(?:\.per_person)?\(([^()]*)\)")
 _ACCEPT = re.compile(rf"accept it with accept_delta={_VALUE}")
@@ -154,8 +159,14 @@ def in_page_terms(message: str, finding: Finding | None = None) -> str:
     message = _DROPPED.sub(COLUMNS, message)
     for phrase, instead in IN_PAGE.items():
         message = message.replace(phrase, instead)
-    message = _ARGUMENT.sub(lambda match: FIELDS[match[1]], message)
+    message = _ARGUMENT.sub(lambda match: _named(match) if match[1] else match[0], message)
     return _OPTION.sub(lambda match: _field(match[1], at_start=match[0].startswith("Option")), message)
+
+
+def _named(argument: re.Match[str]) -> str:
+    name = FIELDS[argument[1]]
+    is_first = not argument.start() or argument.string[: argument.start()].endswith(". ")
+    return f"{name[0].upper()}{name[1:]}" if is_first else name
 
 
 def _field(option: str, at_start: bool) -> str:

@@ -158,7 +158,7 @@ def privacy_view(scene: Scene) -> dict[str, Any]:
         "is_shared": bool(noise.per_person) or kind == "gaussian",
         "person": None if look.plan is None else _person(look),
         "plain": None if look.plan is None else limit_of(look.plan),
-        "brief": None if look.plan is None else f"{subject_of(look.plan.records)}: {loss_of(look.plan)}",
+        "brief": None if look.plan is None else f"for one {subject_of(look.plan.records)}: {loss_of(look.plan)}",
         "level_margins": level_margins(look),
         "made": words_on(scene.made, draft.spec, look.plan),
         "accuracy": None if look.measured is None else as_sentence(scene.say(str(look.measured.accuracy))),

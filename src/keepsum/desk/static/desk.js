@@ -51,6 +51,14 @@
     }
   };
 
+  const WRONG = "#said p, main .trouble[role=alert]";
+  const wrong = () => [...document.querySelectorAll(WRONG)].map((node) => node.textContent).join();
+  const toWrong = () => {  // to the first sentence, and the focus to the field that it marks; a slider keeps it
+    const field = document.querySelector("main [aria-invalid=true]");
+    if (field && document.activeElement.id !== "slider") field.focus({ preventScroll: true });
+    document.querySelector(WRONG).scrollIntoView({ block: "nearest" });
+  };
+
   // One form at a time: what changes meanwhile is sent after the answer, from the version that the answer has.
   let busy = false, pending = null, applying = 0;
   const apply = async (form) => {
@@ -68,7 +76,9 @@
         for (const field of document.querySelectorAll("input[name=version]")) field.value = version;
       } else {
         pending = null;
+        const before = wrong();
         show(answer.text, answer.url);
+        if (wrong() && (wrong() !== before || sent.matches("[data-send]"))) toWrong();
       }
     }
     busy = false;
@@ -112,7 +122,7 @@
       place.classList.remove("old");
       mark(epsilon, found.typical);
       $("typical").textContent = found.typical === undefined ? "–" : `±${found.typical.toLocaleString("en")}`;
-      $("person").textContent = found.problem || (found.person ? `one person: ${found.person}${found.little ? ", little protection" : ""}` : "");
+      $("person").textContent = found.problem || (found.person ? `for one person: ${found.person}${found.little ? ", little protection" : ""}` : "");
     }, 150);
   };
   let drawn = "", drawing = null;
@@ -224,7 +234,20 @@
     }, 400);
   };
 
+  const taken = async (link) => {  // once all of a download was sent, the page says so
+    for (let asked = 0; asked < 300 && document.contains(link); asked++) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      const answer = await fetched(`${base}/progress`);
+      if (!answer) return;
+      if (!JSON.parse(answer.text).taken) continue;
+      const page = await fetched(location.href.split("#")[0]);
+      if (page && document.contains(link)) show(page.text);
+      return;
+    }
+  };
+
   const begin = () => {
+    for (const link of document.querySelectorAll("a[download]")) link.addEventListener("click", () => taken(link));
     for (const form of document.querySelectorAll("form[data-live]")) {
       form.addEventListener("change", (event) => (event.target.id === "slider" ? applySoon(form) : apply(form)));
       form.addEventListener("submit", (event) => { event.preventDefault(); apply(form); });
