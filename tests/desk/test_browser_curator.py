@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from desk.driving import choose, go, until
+from desk.driving import choose, downloaded, go, settled, until
 
 
 def test_what_is_typed_stays_until_it_is_declared(show, desk):
@@ -57,3 +57,15 @@ def test_cells_are_one_stop_and_arrows_move_within_them(show):
     assert page.locator('.pick[tabindex="0"]').get_attribute("data-cell") == "4"
     page.keyboard.press("Tab")
     assert page.locator(":focus").get_attribute("id") == "set-name"
+
+
+def test_the_page_says_that_a_download_was_taken(show, tmp_path):
+    page = show()
+    page.locator("#example-children").click()
+    go(page, "Release")
+    page.get_by_role("button", name="Release the table").click()
+    page.wait_for_selector("#download")
+    settled(page)
+    downloaded(page, tmp_path)
+    page.get_by_text("You have a copy of it.").wait_for()
+    assert page.get_by_text("was not downloaded or saved").count() == 0
