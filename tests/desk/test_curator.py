@@ -330,8 +330,8 @@ def test_releases_of_the_same_file_add_up_without_a_ledger():
     assert "was of an earlier draft" in browser.page("/release")
     assert (
         f"{said}. For one person, epsilon 1 so far and epsilon 1 by this one; but they keep other totals or are of "
-        "other tables, so one person may lose more than the sum: per unit of distance they are epsilon 0.25 so far, and "
-        "epsilon 0.75 with this one." in browser.page("/release")
+        "other tables, so one person may lose more than the sum: per unit of distance they are epsilon 0.25 so far, "
+        "and epsilon 0.75 with this one." in browser.page("/release")
     )
     browser.upload("again.csv", desk.draft.upload.data)  # the same data, chosen again
     browser.form("/keep", {"total": "1"})
