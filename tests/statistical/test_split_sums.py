@@ -57,6 +57,7 @@ def test_an_envelope_that_does_not_cover_is_seen(monkeypatch):
     assert_not_drawn_from(splits(2, 3, 1), split_law(2, 3, 1, EPSILON))
 
 
+@pytest.mark.audit
 def test_parts_that_are_filled_given_their_sums():
     """Four cells with sum 1, as parts of one, two and one."""
     source, sizes = rng(seed=5), np.array([1, 2, 1])

@@ -10,10 +10,11 @@ so without it a server of another user on the same machine would be sent the coo
 from __future__ import annotations
 
 import hmac
-import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
+
+from keepsum.desk.tokens import ROOM, unguessable
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -48,13 +49,13 @@ HEADERS = (
 
 
 class Guard:
-    """The secrets of one run: the room, the session, the token of forms, and links that work once."""
+    """What only one run and its browsers know: the room, the session, the token of forms, and links that work once."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.room = secrets.token_urlsafe(12)
-        self.csrf = secrets.token_urlsafe(32)
-        self._session = secrets.token_urlsafe(32)
+        self.room = unguessable(ROOM)
+        self.csrf = unguessable()
+        self._session = unguessable()
         self._links: set[str] = set()
         self.host = f"127.0.0.1:{port}"  # as in the link; another program may be what localhost leads to
 
@@ -70,7 +71,7 @@ class Guard:
 
     def new_link(self) -> str:
         """A link that opens the page once; whoever has opened it needs no other in that browser."""
-        token = secrets.token_urlsafe(32)
+        token = unguessable()
         self._links.add(token)
         return f"http://{self.host}{self.base}/?token={token}"
 

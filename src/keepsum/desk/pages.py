@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from secrets import token_urlsafe
 from typing import Any
 
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -16,6 +15,7 @@ from keepsum.desk.desk import Desk
 from keepsum.desk.grids import Grid, Shown, grid_of, signed
 from keepsum.desk.guards import Guard
 from keepsum.desk.scenes import Scene
+from keepsum.desk.tokens import ROOM, unguessable
 
 # How far a draft is worked out for the page of each step.
 UPTO = {"table": TABLE, "keep": MARGINS, "privacy": MARGINS, "preview": READY, "release": READY}
@@ -71,7 +71,7 @@ class Pages:
         """Go to the page of a step, after a form; a message is for whoever sent the form, and for no other tab."""
         address = f"{self.guard.base}/{step if step in UPTO else 'table'}"
         if message is not None:
-            word = token_urlsafe(12)
+            word = unguessable(ROOM)
             self._messages[word] = message
             while len(self._messages) > MOST_MESSAGES:
                 self._messages.pop(next(iter(self._messages)), None)

@@ -353,7 +353,7 @@ class Ledger:
                 f"The release is made and charged as entry {entry.spend:,}, but the ledger could not be told that it "
                 f"exists: {problem}",
                 LedgerWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
 

@@ -200,7 +200,7 @@ def test_randomness_comes_through_one_door():
         text = path.read_text(encoding="utf-8")
         if path.name == "rng.py":
             continue
-        assert "secrets" not in text, path
+        assert "secrets" not in text or path.parts[-2:] == ("desk", "tokens.py"), path  # for links and sessions
         assert "urandom" not in text, path
         assert "import random" not in text, path
         # The lattice uses numpy's for weights that only speed up a search whose answers are then checked.
