@@ -17,6 +17,7 @@ from keepsum.spark.places import Place
 from keepsum.spark.session import column, shared
 
 TABLE = "table.parquet"
+PIECES_AT_A_TIME = 4  # on the driver, of some 20 MB each
 NOT_AS_DRAWN = (
     "What Spark wrote is not the table that was to be released, so nothing is released: {what}. If the input is not "
     "the same each time it is computed, write it to a table first and release that. What was charged stays charged."
@@ -39,15 +40,26 @@ def read_back(place: Place, layout: Layout, count: str) -> tuple[str, IntArray] 
         if found != list(range(chunks)) or any(checked.column("problem").to_pylist()):
             return None
         sums = _sums(checked, len(layout.ends))
-        digest = hashlib.sha256()
-        for expected, (chunk, file) in enumerate(pieces.select("chunk", "file").toLocalIterator(True)):
-            if chunk != expected:
-                raise AssertionError("pieces are in order")
-            digest.update(file)
-        return digest.hexdigest(), sums
+        return _hash(pieces.select("chunk", "file").rdd, chunks), sums
     finally:
         pieces.unpersist()
         where.destroy()
+
+
+def _hash(pieces: Any, chunks: int) -> str:
+    """The hash of a file whose pieces are in as many partitions, a few of them on the driver at a time.
+
+    ``toLocalIterator`` would do the same, but Java holds on to everything that it has handed out.
+    """
+    digest = hashlib.sha256()
+    for first in range(0, chunks, PIECES_AT_A_TIME):
+        wanted = range(first, min(first + PIECES_AT_A_TIME, chunks))
+        found = pieces.context.runJob(pieces, list, list(wanted))
+        if [chunk for chunk, _ in found] != list(wanted):
+            raise AssertionError("pieces are in order")
+        for _, file in found:
+            digest.update(file)
+    return digest.hexdigest()
 
 
 def _sums(checked: Any, groups: int) -> IntArray:
