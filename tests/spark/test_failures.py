@@ -104,7 +104,8 @@ def test_a_driver_that_died_leaves_a_charge_and_no_output(spark, tmp_path):
     with pytest.warns(ks.KeepsumWarning, match=f"{behind.name}.*delete the folder, and release again.*charged again"):
         again = release(spark, tmp_path)
     again.save(tmp_path / "saved" / "again")
-    assert kss.verify(tmp_path / "saved" / "again", spark)
+    assert kss.verify(tmp_path / "saved" / "again", spark, allow_seeded=True)
+    assert not kss.verify(tmp_path / "saved" / "again", spark)  # which a seed is not for
     assert [spend.outcome for spend in ks.Ledger(tmp_path / "ledger.db").spends()] == ["unknown", "released"]
 
 

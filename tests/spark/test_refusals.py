@@ -69,6 +69,10 @@ def test_arguments(frame, tmp_path):
         ({"mechanism": 3}, "mechanism"),
         ({"rng": 3}, "must come from ks.rng"),
         ({"staging": 3}, "The staging folder must be the name of a folder"),
+        (
+            {"staging": tmp_path / "st[1]"},
+            r"The staging folder must not have any of \[ \] \{ \} \* \? \\\\ in its name",
+        ),
         ({"staging": "nosuch://host/folder"}, "on a file system that Spark knows"),
         ({"dataset": "people"}, "must be named with its ledger"),
     ):
@@ -82,6 +86,10 @@ def test_arguments(frame, tmp_path):
         kss.release(good, ["sex"], "SEX", [], ks.Laplace(1), {"sex": ["f", "m"]})
     with pytest.raises(ks.InputError, match="must differ in more than case"):
         kss.release(good.toDF("a", "A", "sex", "n"), ["a"], "A", [], ks.Laplace(1), {"a": ["a", "b"]})
+    with pytest.raises(ks.InputError, match="must differ in more than case"):
+        release(good.withColumn("spare", good.n).withColumnRenamed("spare", "N"), tmp_path)
+    with pytest.raises(ks.InputError, match="The count column must not be an axis, got 'count'"):
+        kss.release(good, ["Count"], None, [], ks.Laplace(1), {"Count": ["a", "b"]})
     with pytest.raises(ks.InputError, match="'n' must hold whole numbers, got string"):
         release(good.withColumn("n", good.n.cast("string")), tmp_path)
     with pytest.raises(ks.PlanError, match="determine every cell"):
@@ -108,8 +116,8 @@ def test_a_ledger_is_charged_once_and_told(frame, tmp_path):
     assert released.certificate.ledger.dataset == "people"
     released.save(tmp_path / "out")
     assert ks.verify(tmp_path / "out")
-    with pytest.raises(ks.BudgetError):
-        release(frame(GOOD, SCHEMA), tmp_path, ledger=ledger)
+    with pytest.raises(ks.BudgetError):  # before anything is read: a row that is not as declared is not found
+        release(frame([("c", "x", "f", 3)], SCHEMA), tmp_path, ledger=ledger)
     assert len(ledger.spends("people")) == 1
 
 

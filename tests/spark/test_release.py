@@ -125,7 +125,7 @@ def test_an_existing_folder_is_never_overwritten(frame, tmp_path):
     assert len(list((tmp_path / "staging").iterdir())) == 0
 
 
-@pytest.mark.parametrize("changed", ["count", "row", "label"])
+@pytest.mark.parametrize("changed", ["count", "row", "label", "column"])
 def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, changed):
     import pyarrow as pa
     from pyarrow import parquet
@@ -140,6 +140,8 @@ def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, change
         table = table.slice(1)
     elif changed == "count":
         table = table.set_column(4, "n", pa.array([table["n"][0].as_py() + 1, *table["n"].to_pylist()[1:]]))
+    elif changed == "column":
+        table = table.append_column("more", table["n"])
     else:
         table = table.set_column(2, "sex", pa.array(["x", *table["sex"].to_pylist()[1:]]))
     parquet.write_table(table, file)
@@ -170,3 +172,22 @@ def test_counties_in_states(spark, frame, tmp_path):
     released.save(tmp_path / "out")
     assert kss.verify(tmp_path / "out", spark)
     assert ks.verify(tmp_path / "out")
+
+
+def test_names_that_spark_takes_for_patterns_are_refused(spark, tmp_path):
+    """Spark would read the table of another folder than that of the certificate."""
+    (tmp_path / "w" / "bas[e]").mkdir(parents=True)
+    with pytest.raises(ks.InputError, match="which Spark takes for a pattern"):
+        kss.verify(tmp_path / "w" / "bas[e]", spark)
+
+
+def test_a_folder_without_a_table_does_not_verify(spark, frame, tmp_path):
+    released = kss.release(
+        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
+    )
+    released.save(tmp_path / "out")
+    for file in (tmp_path / "out" / "table.parquet").iterdir():
+        file.unlink()
+    assert [check.words for check in kss.verify(tmp_path / "out", spark).checks if not check.passed] == [
+        "it has no file that can be read"
+    ]

@@ -168,7 +168,7 @@ def _verified(
         record = report.attempt("certificate", lambda: Certificate.from_document(document))
         if record is not None:
             report.say("certificate", True, f"follows {record.schema}, released {record.released}")
-            report.attempt("signature", lambda: report.say("signature", *_signature(record, document, trusted)))
+            report.attempt("signature", lambda: report.say("signature", *signature_check(record, document, trusted)))
             if report.passed:  # nothing is computed from a certificate that may be somebody else's
                 with limited(None if patient else VERIFICATION):
                     _check_contents(report, record, files, figures, allow_seeded)
@@ -179,7 +179,7 @@ def _check_contents(
     report: _Report, record: Certificate, files: Files, figures: Path | None, allow_seeded: bool
 ) -> None:
     """Everything that a certificate states, about the table and about itself."""
-    report.say("randomness", *_randomness(record, allow_seeded))
+    report.say("randomness", *randomness_check(record, allow_seeded))
     sidecar = files.sidecar()
     kept = report.attempt("kept totals", lambda: kept_invariants(record, sidecar))
     if kept is None:
@@ -311,7 +311,8 @@ class _Report:
         return None
 
 
-def _signature(record: Certificate, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
+def signature_check(record: Certificate, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
+    """Whether a certificate is as it was signed, and by the given key if there is one."""
     signature = record.signature
     if signature is None:
         return trusted is None, UNSIGNED if trusted is None else f"none, although a key is given{STOPPED}"
@@ -322,7 +323,8 @@ def _signature(record: Certificate, document: Any, trusted: Ed25519PublicKey | N
     return True, f"valid, by {signature.public_key[:16]}…; give the publisher's key to check whose it is"
 
 
-def _randomness(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
+def randomness_check(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
+    """Whether noise came from the system, or a seed is allowed."""
     return allow_seeded or record.randomness == "system", RANDOMNESS[record.randomness]
 
 

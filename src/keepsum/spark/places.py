@@ -13,6 +13,7 @@ from typing import Any
 from keepsum._text import type_of
 from keepsum.errors import InputError
 
+GLOB = frozenset("[]{}*?\\")  # that Spark, where it reads a table, takes for patterns
 STAGING = ".keepsum-staging"  # in the user's home folder of the default file system
 
 
@@ -28,6 +29,11 @@ class Place:
         """The place with this name, made absolute."""
         if not isinstance(path, (str, PathLike)) or not fspath(path) or isinstance(fspath(path), bytes):
             raise InputError(f"{what} must be the name of a folder, got {type_of(path)}.")
+        if GLOB.intersection(fspath(path)):
+            raise InputError(
+                f"{what} must not have any of [ ] {{ }} * ? \\ in its name, which Spark takes for a pattern, got "
+                f"{str(path)!r}. Choose another name."
+            )
         found, problem = None, ""
         try:
             given = spark._jvm.org.apache.hadoop.fs.Path(fspath(path))

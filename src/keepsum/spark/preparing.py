@@ -58,7 +58,8 @@ class Declared:
             if max_rows_per_unit is not None:
                 raise InputError("max_rows_per_unit= must be given for records, got it with count=. Leave one out.")
         cells = declare_cells(axes, domain, within=within, max_rows_per_unit=max_rows_per_unit, most_cells=MOST_CELLS)
-        if (count or RELEASED) in cells.domain.axes:
+        own = [axis.lower() for axis in cells.domain.axes] if count is None else cells.domain.axes  # Spark ignores case
+        if (count or RELEASED) in own:
             raise InputError(f"The count column must not be an axis, got {count or RELEASED!r}. Rename the axis.")
         check_axes(cells.domain)
         return cls(cells.domain, count, cells.records if count is None else None)

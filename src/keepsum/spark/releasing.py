@@ -100,6 +100,8 @@ def release(
     spark = frame.sparkSession
     folder = Place.staging(spark) if staging is None else Place.of(spark, staging, "The staging folder")
     left_behind(folder)
+    if charged_to is not None:
+        charged_to.assess(plan, dataset)  # a budget that is spent is told before anything is read
     layout = Layout.of(check_distributable(plan))
     with CountedCells.of(frame, layout, declared) as counted:
         totals = totals_of(plan, counted.sums)

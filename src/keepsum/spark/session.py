@@ -48,9 +48,10 @@ def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
             f"none or several for {shown_names(missing)}. Check the spelling."
         )
     alike = {name.lower() for name in wanted}
-    if len(alike) < len(wanted) and df.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+    several = len(alike) < sum(name.lower() in alike for name in df.columns)
+    if several and df.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
         raise InputError(
-            f"Columns must differ in more than case for Spark, got {quoted(wanted)}. Rename one, or set "
+            f"Columns must differ in more than case for Spark, got others like {quoted(wanted)}. Rename one, or set "
             f"spark.sql.caseSensitive."
         )
     types = {field.name: field.dataType.typeName() for field in df.schema.fields}

@@ -5,12 +5,14 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
+from keepsum._arguments import check_flag
 from keepsum.errors import InputError, KeepsumError
 from keepsum.planning.quotient import Quotient
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.codec import domain_of, kept_values
 from keepsum.releasing.facts import MarginRecord
-from keepsum.releasing.verify import Check, Verification
+from keepsum.releasing.signing import read_public_key
+from keepsum.releasing.verify import Check, Verification, randomness_check, signature_check
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
 from keepsum.spark.preparing import MOST_CELLS
@@ -20,8 +22,10 @@ from keepsum.spark.staged import TABLE, read_back
 from keepsum.tables.invariants import Invariants
 
 
-def verify(path: str | PathLike[str], spark: Any) -> Verification:
-    """Verify the table of a saved release in Spark: every cell once, its hash, and every kept total.
+def verify(
+    path: str | PathLike[str], spark: Any, *, key: str | PathLike[str] | None = None, allow_seeded: bool = False
+) -> Verification:
+    """Verify the table of a saved release in Spark: signature, every cell once, its hash, and every kept total.
 
     Whether the guarantee follows from what the certificate declares is not checked here; :func:`keepsum.verify` does
     that, and everything else, where the table fits one machine.
@@ -32,6 +36,8 @@ def verify(path: str | PathLike[str], spark: Any) -> Verification:
         The folder of the release.
     spark
         The session.
+    key, allow_seeded
+        See :func:`keepsum.verify`.
 
     Returns
     -------
@@ -39,17 +45,24 @@ def verify(path: str | PathLike[str], spark: Any) -> Verification:
         What was checked; it is true if everything passed.
     """
     check_installed()
+    check_flag(allow_seeded, "allow_seeded=")
+    trusted = None if key is None else read_public_key(key)
     place = Place.of(spark, path, "The release")
     for name in (CERTIFICATE, TABLE):
         if not (place / name).exists():
             raise InputError(f"The release {place.path!r} must be a folder with {name!r}, and that is not there.")
     try:
-        record = Certificate.from_json((place / CERTIFICATE).read())
+        document = document_of((place / CERTIFICATE).read())
+        record = Certificate.from_document(document)
         kept = _kept(record)
+        signature = Check("signature", *signature_check(record, document, trusted))
     except KeepsumError as error:
         return Verification((Check("certificate", False, str(error)),))
     said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
-    return Verification((said, *_checks(place / TABLE, record, kept)))
+    if not signature.passed:  # nothing is computed from a certificate that may be somebody else's
+        return Verification((said, signature))
+    randomness = Check("randomness", *randomness_check(record, allow_seeded))
+    return Verification((said, signature, randomness, *_checks(place / TABLE, record, kept)))
 
 
 def _kept(record: Certificate) -> Invariants:
@@ -62,7 +75,11 @@ def _kept(record: Certificate) -> Invariants:
 
 
 def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check, ...]:
-    quotient = Quotient.of(kept)
+    quotient, columns = Quotient.of(kept), _columns(table)
+    if columns is None:
+        return (Check("table", False, "it has no file that can be read"),)
+    if sorted(columns) != sorted([*quotient.domain.axes, record.table.count]):
+        return (Check("table", False, "its columns are others than the certificate says"),)
     read = read_back(table, Layout.of(quotient), record.table.count)
     if read is None:
         return (Check("table", False, "some cells are missing, or there are several of them"),)
@@ -79,3 +96,13 @@ def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check,
             f"all {len(totals):,} as in the certificate" if not differing else f"{differing:,} differ",
         ),
     )
+
+
+def _columns(table: Place) -> list[str] | None:
+    """The columns of a table; None if there is nothing that Spark can read."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return list(table.spark.read.parquet(table.path).columns)
+    except PySparkException:
+        return None
