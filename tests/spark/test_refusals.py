@@ -69,10 +69,7 @@ def test_arguments(frame, tmp_path):
         ({"mechanism": 3}, "mechanism"),
         ({"rng": 3}, "must come from ks.rng"),
         ({"staging": 3}, "The staging folder must be the name of a folder"),
-        (
-            {"staging": tmp_path / "st[1]"},
-            r"The staging folder must not have any of \[ \] \{ \} \* \? \\\\ in its name",
-        ),
+        ({"staging": tmp_path / "st[1]"}, "The staging folder must not have any of"),
         ({"staging": "nosuch://host/folder"}, "on a file system that Spark knows"),
         ({"dataset": "people"}, "must be named with its ledger"),
     ):

@@ -82,6 +82,20 @@ class Place:
             Place(self.spark, s.getPath().toString()) for s in self._system.listStatus(self._java) if s.isDirectory()
         ]
 
+    def files(self) -> list[Place]:
+        """The files in it that Spark reads: those whose names begin with neither a dot nor an underscore."""
+        found = [Place(self.spark, s.getPath().toString()) for s in self._system.listStatus(self._java) if s.isFile()]
+        return [file for file in found if not file.name.startswith((".", "_"))]
+
+    def parquet_columns(self) -> list[str]:
+        """The columns that a Parquet file has."""
+        parquet, conf = self.spark._jvm.org.apache.parquet.hadoop, self.spark._jsc.hadoopConfiguration()
+        reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(self._java, conf))
+        try:
+            return [field.getName() for field in reader.getFileMetaData().getSchema().getFields()]
+        finally:
+            reader.close()
+
     def write(self, data: bytes) -> None:
         """Write a file that is not there yet."""
         stream = self._system.create(self._java, False)
