@@ -458,6 +458,11 @@ TROUBLE = {
 
 
 @pytest.mark.audit
+def without_shell(page):
+    """A page without what it shows of the shell."""
+    return re.sub("(?s)<pre.*?</pre>|<code>keepsum app --ledger FILE</code>", "", page)
+
+
 @pytest.mark.parametrize("name", TROUBLE)
 def test_no_page_has_an_option_but_where_the_shell_is_shown(name):
     browser, desk = opened()
@@ -465,7 +470,7 @@ def test_no_page_has_an_option_but_where_the_shell_is_shown(name):
     browser.page("/table")
     assert desk.peek().problem is not None
     for step in ("table", "keep", "privacy", "preview", "release"):
-        page = re.sub("(?s)<pre.*?</pre>", "", browser.page(f"/{step}"))
+        page = without_shell(browser.page(f"/{step}"))
         assert "--" not in page
         assert not re.search(rf"\b(with|Pass|pass|out) ({'|'.join(FIELDS)})=", page)
 
@@ -474,7 +479,7 @@ def test_no_page_has_an_option_but_where_the_shell_is_shown(name):
 def test_no_message_about_the_noise_has_an_option(fields):
     browser, _ = opened()
     browser.form("/example", {"name": "children"})
-    page = re.sub("(?s)<pre.*?</pre>", "", browser.form("/privacy", PERSON | fields))
+    page = without_shell(browser.form("/privacy", PERSON | fields))
     assert 'class="trouble"' in page
     assert "--" not in page
 

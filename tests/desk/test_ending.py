@@ -71,6 +71,7 @@ def drawing(monkeypatch):
     assert begun.wait()
     yield browser, desk, gate
     gate.set()
+    desk.close()  # nothing is at work when the next test begins
 
 
 @pytest.mark.audit
