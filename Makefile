@@ -16,7 +16,7 @@ SPARK_STAMP := $(SPARK_VENV)/.ready
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark test audit lint demo app bench bench-spark convergence paper clean services java
+.PHONY: help setup setup-spark test audit audit-spark lint demo app bench bench-spark convergence paper clean services java
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,9 +47,11 @@ test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debi
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 
-audit: $(STAMP) services $(SPARK_STAMP) java  ## run the tests that take long: large tables, full grids, the paper in little, Spark
+audit: $(STAMP) services  ## run the tests that take long: large tables, full grids, the paper in little
 	@echo "keepsum: running the long tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
+
+audit-spark: $(SPARK_STAMP) java  ## run the tests in Spark, on clusters of this machine (fetches Debian's Java first when run as root)
 	@echo "keepsum: running the tests in Spark"
 	@$(SPARK_VENV)/bin/python -m pytest -q tests/spark --durations=10 --durations-min=5
 

@@ -33,7 +33,8 @@ def test_points_are_where_they_belong():
 
 
 @pytest.mark.audit
-def test_the_curve_has_the_margins_of_the_slider():
+def test_the_curve_has_the_margins_of_the_slider(monkeypatch):
+    monkeypatch.setattr(module, "LONGEST", 10**9)
     browser, _ = opened()
     browser.form("/example", {"name": "people"})
     assert curve(browser) == ""  # nothing is known of the margins yet
