@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from keepsum.desk import finished
 from keepsum.desk.desk import Desk
 from keepsum.desk.guards import Guard
 from keepsum.desk.server import LIMIT, make_app
@@ -107,3 +109,16 @@ def opened(limit: int = LIMIT, **options: Any) -> tuple[Browser, Desk]:
     link = guard.new_link()
     assert browser.ask("GET", link.partition(browser.host)[2]).status == 200
     return browser, desk
+
+
+def held_draw(monkeypatch: Any) -> tuple[threading.Event, threading.Event]:
+    """A gate before which releases wait to be drawn, and the event that one has come to it."""
+    gate, begun, real = threading.Event(), threading.Event(), finished.draw_charged
+
+    def held(*given: Any) -> Any:
+        begun.set()
+        gate.wait()
+        return real(*given)
+
+    monkeypatch.setattr(finished, "draw_charged", held)
+    return gate, begun

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import threading
 import zipfile
 
 import pytest
 
+from desk.asking import held_draw
 from desk.driving import choose, go, on, settled
 
 CHILDREN = ("Alpha", "Beta", "Gamma"), ("Low", "High")
@@ -115,16 +115,7 @@ def test_a_hostile_file_is_refused_in_a_sentence_and_the_page_goes_on(show, desk
 
 
 def test_a_page_that_is_closed_in_the_middle_of_a_release_finds_it_made(show, desk, monkeypatch):
-    from keepsum.desk import finished as module
-
-    gate, begun, real = threading.Event(), threading.Event(), module.draw_charged
-
-    def slow(*given):
-        begun.set()
-        gate.wait()
-        return real(*given)
-
-    monkeypatch.setattr(module, "draw_charged", slow)
+    gate, begun = held_draw(monkeypatch)
     page = show()
     page.locator("#example-children").click()
     go(page, "Release")

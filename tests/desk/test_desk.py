@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
-from desk.asking import opened
+from desk.asking import held_draw, opened
 
 CHILDREN = (Path(__file__).parents[2] / "examples" / "children.csv").read_bytes()
 
@@ -128,20 +128,11 @@ def test_a_bomb_is_refused_in_a_sentence(monkeypatch):
 def test_the_end_waits_for_a_release_that_is_being_drawn(monkeypatch, tmp_path):
     import threading
 
-    from keepsum.desk import finished as module
-
     ledger = ks.Ledger(tmp_path / "ledger.db", budget=10)
     browser, desk = opened(ledger=str(tmp_path / "ledger.db"))
     browser.form("/example", {"name": "children"})
     browser.page("/release")
-    gate, begun, real = threading.Event(), threading.Event(), module.draw_charged
-
-    def slow(*given):
-        begun.set()
-        gate.wait()
-        return real(*given)
-
-    monkeypatch.setattr(module, "draw_charged", slow)
+    gate, begun = held_draw(monkeypatch)
     browser.post("/release", {"version": str(desk.version)})
     assert begun.wait()
     desk.stop()  # has no effect on it

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from desk.asking import opened
-from keepsum.desk import finished as module
+from desk.asking import held_draw, opened
 from keepsum.desk.ending import BEING_MADE, LOST, NOT_TAKEN, Ending
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -59,14 +58,7 @@ def drawing(monkeypatch):
     browser, desk = opened()
     browser.form("/example", {"name": "children"})
     browser.page("/release")
-    gate, begun, real = threading.Event(), threading.Event(), module.draw_charged
-
-    def slow(*given):
-        begun.set()
-        gate.wait()
-        return real(*given)
-
-    monkeypatch.setattr(module, "draw_charged", slow)
+    gate, begun = held_draw(monkeypatch)
     browser.post("/release", {"version": str(desk.version)})
     assert begun.wait()
     yield browser, desk, gate
