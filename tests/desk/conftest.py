@@ -57,6 +57,15 @@ def show(need: Callable[[str], None], request: pytest.FixtureRequest, link: Call
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(1000 * HANG)
+        appeared = page.wait_for_selector
+
+        def wait_for_selector(*what: Any, **options: Any) -> Any:
+            """Until the page has it and its script has run: whoever is quicker chooses a file that nothing sees."""
+            found = appeared(*what, **options)
+            page.wait_for_load_state()
+            return found
+
+        page.wait_for_selector = wait_for_selector
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: requests.append(asked.url))
