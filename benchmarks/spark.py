@@ -92,6 +92,7 @@ def through_spark(cells: int, out: Path) -> dict[str, Any]:
         spark.sparkContext.setJobDescription("measured")
         with Costs() as costs:
             _release(kss, spark.read.parquet(input_path), counties, folder, "measured")
+        worker = costs.most_of("pyspark.daemon")
         size = sum(path.stat().st_size for path in (Path(folder) / "measured").rglob("*.parquet") if path.is_file())
         spark.stop()
         events = events_of(Path(folder) / "events", "measured")
@@ -100,6 +101,7 @@ def through_spark(cells: int, out: Path) -> dict[str, Any]:
             "rows read": cells // 10,
             "shuffled": shuffled(events),
             "written": size,
+            "worker": worker,
             "stages": stages(events),
         }
 

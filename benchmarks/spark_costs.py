@@ -31,6 +31,20 @@ class Costs:
         """Seconds, and the most bytes of memory of each of some processes."""
         return {"wall": self.wall, "cpu": self.cpu, "memory": [self.memory[pid] for pid in processes]}
 
+    def most_of(self, command: str) -> int:
+        """The most memory of any process below this one whose command line has these words."""
+        own = {os.getpid()}
+        return max(
+            (size for pid, size in self.memory.items() if pid not in own and command in _command(pid)), default=0
+        )
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
 
 def below(pid: int) -> list[int]:
     """All processes that descend from one."""

@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import threading
+import warnings
 import zipfile
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -20,6 +21,7 @@ from keepsum.desk import deriving, guards, server
 from keepsum.desk.connections import Connection
 from keepsum.desk.jobs import Job, Worker
 from keepsum.desk.table_views import MOST_MARGINS, margins_of
+from keepsum.errors import KeepsumWarning
 from keepsum.tables.domain import Domain
 from support import HANG
 
@@ -195,3 +197,21 @@ def test_a_sender_that_listens_only_at_the_end_hears_why(monkeypatch, request):
     status, text = asked(address, "upload", "POST", pieces, **{"x-keepsum-csrf": csrf})
     assert status == 413
     assert "at most 1,000,000 bytes" in json.loads(text)["problem"]
+
+
+def test_work_is_quiet_whoever_changes_the_filters_meanwhile():
+    """One desk is at work while filters are changed, as pytest does between tests; then another one works."""
+    begun, gate = threading.Event(), threading.Event()
+    held = Job(lambda job: begun.set() or gate.wait())
+    thread = threading.Thread(target=held.run)
+    thread.start()
+    begun.wait()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = Job(lambda job: warnings.warn("of no concern", KeepsumWarning, stacklevel=1))
+        other.run()
+        assert other.problem is None
+        with pytest.raises(UserWarning):
+            warnings.warn("of others", stacklevel=1)
+    gate.set()
+    thread.join()

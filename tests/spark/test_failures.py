@@ -179,6 +179,26 @@ def test_a_folder_that_comes_while_a_release_is_copied_stays(saving, monkeypatch
     assert list((other / "out").iterdir()) == []
 
 
+def test_a_folder_that_comes_at_the_last_moment_stays_as_it_is(saving, monkeypatch):
+    """Hadoop's rename would move the release into it, and say that all is well."""
+    released, other, system = saving
+    rename = Place._rename_by_hadoop
+
+    def overtaken(place, to):
+        (other / "out").mkdir()
+        (other / "out" / "mine").touch()
+        return rename(place, to)
+
+    monkeypatch.setattr(Place, "_rename_by_hadoop", overtaken)
+    with pytest.raises(ks.InputError, match="must be writable"):
+        released.save(f"{system}/to/out")
+    assert [path.name for path in other.iterdir()] == ["out"]
+    assert [path.name for path in (other / "out").iterdir()] == ["mine"]
+    monkeypatch.undo()
+    released.save(f"{system}/to/elsewhere")
+    assert ks.verify(other / "elsewhere")
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused(saving, tmp_path):
     released, other, system = saving
     (tmp_path / "file").write_text("mine")

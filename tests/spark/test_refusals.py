@@ -45,6 +45,14 @@ def test_rows_that_are_not_as_declared(frame, tmp_path, row, schema, match):
     assert not (tmp_path / "staging").exists()
 
 
+def test_bytes_that_are_no_text_are_not_declared(frame, tmp_path):
+    from pyspark.sql import functions as f
+
+    bad = frame(GOOD, SCHEMA).withColumn("sex", f.unhex(f.lit("66FF")).cast("string"))
+    with pytest.raises(ks.DataError, match="'sex' must be declared categories"):
+        release(bad, tmp_path)
+
+
 def test_whole_numbers_of_any_type_are_counts(frame, tmp_path):
     from decimal import Decimal
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections import Counter
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -125,7 +128,7 @@ def test_an_existing_folder_is_never_overwritten(frame, tmp_path):
     assert len(list((tmp_path / "staging").iterdir())) == 0
 
 
-@pytest.mark.parametrize("changed", ["count", "row", "label", "column"])
+@pytest.mark.parametrize("changed", ["count", "row", "label", "column", "decimals", "type", "end"])
 def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, changed):
     import pyarrow as pa
     from pyarrow import parquet
@@ -142,12 +145,68 @@ def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, change
         table = table.set_column(4, "n", pa.array([table["n"][0].as_py() + 1, *table["n"].to_pylist()[1:]]))
     elif changed == "column":
         table = table.append_column("more", table["n"])
+    elif changed == "decimals":
+        table = table.set_column(4, "n", pa.array([n + 0.5 for n in table["n"].to_pylist()]))
+    elif changed == "type":
+        table = table.set_column(2, "sex", pa.array([[text] for text in table["sex"].to_pylist()]))
     else:
         table = table.set_column(2, "sex", pa.array(["x", *table["sex"].to_pylist()[1:]]))
     parquet.write_table(table, file)
+    if changed == "end":
+        file.write_bytes(file.read_bytes()[:-100])
     next((tmp_path / "out" / "table.parquet").glob(f".{file.name}.crc")).unlink()
-    assert not kss.verify(tmp_path / "out", spark)
+    checked = kss.verify(tmp_path / "out", spark)
+    assert not checked
+    assert len([check for check in checked.checks if not check.passed]) >= 1
     assert not ks.verify(tmp_path / "out")
+
+
+def test_two_saves_at_once_make_one(frame, tmp_path):
+    released = kss.release(
+        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
+    )
+    outcomes = []
+
+    def save(name):
+        try:
+            outcomes.append(released.save(tmp_path / name))
+        except ks.InputError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=save, args=(f"out{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (saved,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    assert all("saved once" in str(outcome) for outcome in outcomes if outcome is not saved)
+    assert len(list(tmp_path.glob("out*"))) == 1
+    assert ks.verify(saved.removeprefix("file:"))
+
+
+def test_a_session_that_was_stopped_is_named(spark, frame, tmp_path, monkeypatch):
+    released = kss.release(
+        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
+    )
+    with monkeypatch.context() as stopped:
+        stopped.setattr(spark.sparkContext, "_jsc", None)
+        with pytest.raises(ks.InputError, match="must be running, but it was stopped"):
+            released.save(tmp_path / "out")
+        with pytest.raises(ks.InputError, match="must be running, but it was stopped"):
+            released.table.count()
+    released.save(tmp_path / "out")
+
+
+def test_columns_have_any_names(spark, frame, tmp_path):
+    """Spark takes dots and backticks for a part of its language."""
+    names = ["a.b", "c`d", "e f"]
+    df = frame([("x", "y", 3)], "x string, y string, n long").toDF(*names)
+    domain = {"a.b": ["x", "X"], "c`d": ["y", "z"]}
+    released = kss.release(df, names[:2], "e f", [["a.b"]], ks.Laplace(epsilon=1), domain, staging=tmp_path / "staging")
+    assert released.table.columns == names
+    released.save(tmp_path / "out")
+    assert kss.verify(tmp_path / "out", spark)
+    assert ks.verify(tmp_path / "out")
 
 
 def test_counties_in_states(spark, frame, tmp_path):
@@ -172,6 +231,23 @@ def test_counties_in_states(spark, frame, tmp_path):
     released.save(tmp_path / "out")
     assert kss.verify(tmp_path / "out", spark)
     assert ks.verify(tmp_path / "out")
+
+
+def test_the_page_on_spark_does_what_it_shows(spark, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(example, "spark.md", "exec"), names)  # noqa: S102
+    assert totals_by_county(names["released"].table.collect()) == totals_by_county(names["rows"])
+    assert ks.verify("counties")
+
+
+def totals_by_county(rows):
+    sums = Counter()
+    for state, county, _, n in rows:
+        sums[state, county] += n
+    return {key: total for key, total in sums.items() if total}
 
 
 def test_names_that_spark_takes_for_patterns_are_refused(spark, tmp_path):

@@ -35,7 +35,7 @@ class _Quiet:
             if self._inside == 1:
                 self._caught = warnings.catch_warnings()
                 self._caught.__enter__()
-                warnings.simplefilter("ignore", KeepsumWarning)
+            warnings.simplefilter("ignore", KeepsumWarning)  # each time: filters may have been changed meanwhile
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

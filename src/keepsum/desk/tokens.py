@@ -8,5 +8,5 @@ ROOM, WORD = 12, 32  # bytes
 
 
 def unguessable(size: int = WORD) -> str:
-    """A new word of so many random bytes, for an address or a form: letters and figures, so that a terminal links all of it."""
+    """A new word of so many random bytes, in letters and figures: terminals take all of it for a part of a link."""
     return token_hex(size)

@@ -73,9 +73,18 @@ def _lookup(axis: Axis) -> dict[Any, int]:
 
 
 def _texts(column: Any) -> tuple[list[str], IntArray]:
-    """The different values as text, and the place of each row's; their number for a missing one."""
+    """The different values as text, and the place of each row's; their number for a missing one.
+
+    Spark takes any bytes for text: those that are none become characters that no declared label has.
+    """
+    import pyarrow as pa
+
     encoded = column.dictionary_encode()
-    texts = [_text(value) for value in encoded.dictionary.to_pylist()]
+    values = encoded.dictionary
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        texts = [value.decode(errors="surrogateescape") for value in values.cast(pa.large_binary()).to_pylist()]
+    else:
+        texts = [_text(value) for value in values.to_pylist()]
     return texts, encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False).astype(np.int64)
 
 

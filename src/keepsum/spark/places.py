@@ -8,6 +8,7 @@ import os
 import uuid
 from dataclasses import dataclass
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from keepsum._text import type_of
@@ -29,20 +30,22 @@ class Place:
         """The place with this name, made absolute."""
         if not isinstance(path, (str, PathLike)) or not fspath(path) or isinstance(fspath(path), bytes):
             raise InputError(f"{what} must be the name of a folder, got {type_of(path)}.")
-        if GLOB.intersection(fspath(path)):
-            raise InputError(
-                f"{what} must not have any of [ ] {{ }} * ? \\ in its name, which Spark takes for a pattern, got "
-                f"{str(path)!r}. Choose another name."
-            )
         found, problem = None, ""
         try:
             given = spark._jvm.org.apache.hadoop.fs.Path(fspath(path))
             system = given.getFileSystem(spark._jsc.hadoopConfiguration())
+            if system.getUri().getScheme() == "file" and not given.isAbsolute():  # Java knows no change of the folder
+                given = spark._jvm.org.apache.hadoop.fs.Path(str(Path(fspath(path)).absolute()))
             found = cls(spark, system.makeQualified(given).toString())
         except Exception as error:  # of the JVM, of any class
-            problem = _reason(error)
+            problem = reason(error)
         if found is None:
             raise InputError(f"{what} must be on a file system that Spark knows, but: {problem}.")
+        if GLOB.intersection(found._java.toUri().getPath()):
+            raise InputError(
+                f"{what} must not have any of [ ] {{ }} * ? \\ in its name, which Spark takes for a pattern, got "
+                f"{found.path!r}. Choose another name."
+            )
         return found
 
     @classmethod
@@ -146,13 +149,23 @@ class Place:
         here, there = self._java.toUri(), to._java.toUri()
         try:
             if here.getScheme() != "file":
-                return bool(self._system.rename(self._java, to._java))
+                return self._rename_by_hadoop(to)
             os.rename(here.getPath(), there.getPath())  # noqa: PTH104
         except OSError as error:
             return None if error.errno == errno.EXDEV else False
         except Exception:  # of the JVM, of any class
             return False
         return True
+
+    def _rename_by_hadoop(self, to: Place) -> bool:
+        """Rename it; if a folder of that name came in the meantime, Hadoop moves it into that, and it is taken out."""
+        if not self._system.rename(self._java, to._java):
+            return False
+        inside = to / self.name
+        if not inside.exists():
+            return True
+        self._system.rename(inside._java, self._java)
+        return False
 
     @property
     def _java(self) -> Any:
@@ -163,7 +176,7 @@ class Place:
         return self._java.getFileSystem(self.spark._jsc.hadoopConfiguration())
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """The first line of an error of the JVM."""
     text = str(getattr(error, "java_exception", error)) or type(error).__name__
     return text.splitlines()[0].rstrip(".")

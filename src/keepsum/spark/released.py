@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from os import PathLike
 from typing import Any
@@ -11,6 +12,7 @@ from keepsum.errors import InputError
 from keepsum.facade.objects import Certificate
 from keepsum.releasing.statements import guarantee_of
 from keepsum.spark.places import Place
+from keepsum.spark.session import check_running
 from keepsum.spark.staged import TABLE
 from keepsum.tables.domain import Domain
 
@@ -31,11 +33,13 @@ class SparkRelease:
     def __init__(self, place: Place, certificate: Certificate, domain: Domain) -> None:
         self.certificate, self.domain = certificate, domain
         self._place = place
+        self._saving = threading.Lock()
         self._unsaved: weakref.finalize[Any, Any] | None = weakref.finalize(self, _remove, place)
 
     @property
     def table(self) -> Any:
         """The published table, as a Spark DataFrame that reads what was written once."""
+        check_running(self._place.spark)
         place = self._place / TABLE
         return place.spark.read.parquet(place.path)
 
@@ -61,10 +65,17 @@ class SparkRelease:
             If there is something already, or it cannot be written there. The release stays as it was and can be saved
             elsewhere.
         """
-        from keepsum.releasing.signing import read_private_key, sign
+        from keepsum.releasing.signing import read_private_key
 
+        check_running(self._place.spark)
         to = Place.of(self._place.spark, path, "Output")
         key = None if sign_with is None else read_private_key(sign_with)
+        with self._saving:
+            return self._save(to, key)
+
+    def _save(self, to: Place, key: Any) -> str:
+        from keepsum.releasing.signing import sign
+
         if self._unsaved is None:
             raise InputError(
                 f"A release must be saved once, and this one is in {self._place.path!r}. Copy that folder."

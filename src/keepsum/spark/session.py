@@ -27,6 +27,15 @@ def check_installed() -> None:
         raise InputError(f"Releases in Spark need PySpark 4.1 or newer, got {pyspark.__version__}. Update it.")
 
 
+def check_running(spark: Any) -> None:
+    """Refuse a session that was stopped."""
+    if spark.sparkContext._jsc is None:
+        raise InputError(
+            "The Spark session of this release must be running, but it was stopped. What was not saved before is lost, "
+            "and what was charged stays charged: save before you stop the session."
+        )
+
+
 def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
     """The columns of a DataFrame that are released; refuses what is none, or has others."""
     from pyspark.sql import DataFrame
@@ -62,14 +71,14 @@ def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
             )
     if count is not None and types[count].split("(")[0] not in NUMBERS:
         raise InputError(f"Column {count!r} must hold whole numbers, got {types[count]}. Convert it.")
-    return df.select(*map(column, wanted))
+    return numbered(df, wanted)
 
 
-def column(name: str) -> Any:
-    """A column by its name, whatever characters that has."""
+def numbered(df: Any, names: Sequence[str]) -> Any:
+    """Some columns of a DataFrame, by their places: Spark takes dots and backticks in names for its language."""
     from pyspark.sql.functions import col
 
-    return col("`" + name.replace("`", "``") + "`")
+    return df.select(*(col("`" + name.replace("`", "``") + "`").alias(f"c{k}") for k, name in enumerate(names)))
 
 
 def shared(broadcast: Any) -> Callable[[], Any]:

@@ -14,7 +14,7 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.spark.checking import LOCATED, PIECES, check_pieces, chunks_of, locate
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
-from keepsum.spark.session import column, shared
+from keepsum.spark.session import numbered, shared
 
 TABLE = "table.parquet"
 PIECES_AT_A_TIME = 4  # on the driver, of some 20 MB each
@@ -30,8 +30,8 @@ def read_back(place: Place, layout: Layout, count: str) -> tuple[str, IntArray] 
 
     spark, chunks = place.spark, chunks_of(layout.size)
     where = spark.sparkContext.broadcast(layout)
-    columns = [column(name) for name in (*layout.domain.axes, count)]
-    located = spark.read.parquet(place.path).select(*columns).mapInArrow(locate(shared(where)), LOCATED)
+    table = numbered(spark.read.parquet(place.path), [*layout.domain.axes, count])
+    located = table.mapInArrow(locate(shared(where)), LOCATED)
     pieces = located.repartitionById(chunks, "chunk").mapInArrow(check_pieces(shared(where), count), PIECES)
     pieces = pieces.persist(StorageLevel.DISK_ONLY)
     try:

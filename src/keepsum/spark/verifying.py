@@ -6,6 +6,7 @@ from os import PathLike
 from typing import Any
 
 from keepsum._arguments import check_flag
+from keepsum._arrays import IntArray
 from keepsum.errors import InputError, KeepsumError
 from keepsum.planning.quotient import Quotient
 from keepsum.releasing.certificate import Certificate, document_of
@@ -14,12 +15,14 @@ from keepsum.releasing.facts import MarginRecord
 from keepsum.releasing.signing import read_public_key
 from keepsum.releasing.verify import Check, Verification, randomness_check, signature_check
 from keepsum.spark.layout import Layout
-from keepsum.spark.places import Place
+from keepsum.spark.places import Place, reason
 from keepsum.spark.preparing import MOST_CELLS
 from keepsum.spark.released import CERTIFICATE
 from keepsum.spark.session import check_installed
 from keepsum.spark.staged import TABLE, read_back
 from keepsum.tables.invariants import Invariants
+
+WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def verify(
@@ -81,9 +84,9 @@ def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check,
     expected = sorted([*quotient.domain.axes, record.table.count])
     if any(sorted(names) != expected for names in columns):
         return (Check("table", False, "its columns are others than the certificate says"),)
-    read = read_back(table, Layout.of(quotient), record.table.count)
+    read, problem = _read(table, Layout.of(quotient), record.table.count)
     if read is None:
-        return (Check("table", False, "some cells are missing, or there are several of them"),)
+        return (Check("table", False, problem),)
     sha256, sums = read
     same = sha256 == record.table.sha256
     totals = [int(total) for total in quotient.totals.totals(sums)]
@@ -97,6 +100,20 @@ def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check,
             f"all {len(totals):,} as in the certificate" if not differing else f"{differing:,} differ",
         ),
     )
+
+
+def _read(table: Place, layout: Layout, count: str) -> tuple[tuple[str, IntArray] | None, str]:
+    """What a table is found to be, or else what is wrong with it."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        types = dict(table.spark.read.parquet(table.path).dtypes)
+        if types[count] not in WHOLE_NUMBERS:
+            return None, "its counts must be integers, and are not"
+        return read_back(table, layout, count), "some cells are missing, or there are several of them"
+    except (Py4JJavaError, PySparkException) as error:  # of workers too: files of other types, or that are cut off
+        return None, f"Spark cannot read it: {reason(error)}"
 
 
 def _columns(table: Place) -> list[list[str]] | None:
