@@ -85,7 +85,8 @@ def as_json(
 ) -> dict[str, object]:
     """A release as JSON."""
     from keepsum.accuracy.disclosure import listed
-    from keepsum.releasing.statements import PersonStatements, kept_totals
+    from keepsum.releasing.person_statements import PersonStatements
+    from keepsum.releasing.statements import kept_totals
 
     certificate = released.certificate
     name = ready.plan.invariants.cell_name

@@ -11,10 +11,11 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.compare import compare
 from keepsum.releasing.counted import totals_of
+from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.records import person_record
 from keepsum.releasing.sections import as_html, as_text
-from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, guarantee_lines, noise
+from keepsum.releasing.statements import NOT_PROTECTED, guarantee_lines, noise
 from keepsum.tables.invariants import Margin
 from keepsum.tables.records import changes_of
 

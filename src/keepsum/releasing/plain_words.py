@@ -15,7 +15,7 @@ from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.numbers import as_decimal, rounded_up, shown_briefly, three_digits_up
-from keepsum.releasing.statements import PersonStatements
+from keepsum.releasing.person_statements import PersonStatements
 from keepsum.tables.records import changes_of
 
 TITLE = "In plain words"

@@ -9,7 +9,7 @@ from keepsum._arguments import check_path
 from keepsum.errors import InputError
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.destination import belongs_to, beside_certificate, is_in_folder
-from keepsum.releasing.verify import read_bytes
+from keepsum.releasing.files import read_bytes
 
 
 def read_certificate(path: str | PathLike[str]) -> Certificate:

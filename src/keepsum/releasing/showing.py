@@ -6,11 +6,11 @@ from keepsum._text import percent
 from keepsum.releasing.codec import records_of, stated_mechanism
 from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
+from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.statements import (
     NOT_PROTECTED,
     RANDOMNESS,
-    PersonStatements,
     accuracy_source,
     block_lines,
     guarantee_lines,

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.counted import is_bounded
-from keepsum.releasing.statements import PersonStatements
+from keepsum.releasing.person_statements import PersonStatements
 
 Variant: TypeAlias = Literal["Pure DP", "Approximate DP", "Zero-concentrated DP", "Custom"]
 Unit: TypeAlias = Literal["person", "counted person", "declared person", "record", "change"]

@@ -17,12 +17,12 @@ from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines
 from keepsum.releasing.facts import ReleaseFacts
 from keepsum.releasing.guarantee_facts import AttributeRecord, DistanceRecord
+from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import plain_words
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
 from keepsum.releasing.statements import (
     RANDOMNESS,
-    PersonStatements,
     block_lines,
     guarantee_lines,
     guarantee_of,

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import is_bounded
-from keepsum.releasing.statements import PersonStatements, block_lines, noise, nonnegative
+from keepsum.releasing.person_statements import PersonStatements
+from keepsum.releasing.statements import block_lines, noise, nonnegative
 from keepsum.report.answers import Answer, Status
 from keepsum.report.shared_words import margin
 from keepsum.tables.axes import quoted

@@ -10,14 +10,9 @@ from keepsum.privacy.numbers import decimal_text, shown, shown_briefly
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import records_concern
+from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import stated_loss
-from keepsum.releasing.statements import (
-    PersonStatements,
-    guarantee_lines,
-    kept_totals,
-    ledger_words,
-    loss_concern,
-)
+from keepsum.releasing.statements import guarantee_lines, kept_totals, ledger_words, loss_concern
 from keepsum.report.answers import Answer, Status
 from keepsum.report.claims import Claim, claim_of
 from keepsum.report.shared_words import unprotected

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from keepsum.releasing.certificate import SCHEMA, Certificate
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import records_concern
+from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.statements import (
     RANDOMNESS,
-    PersonStatements,
     block_lines,
     guarantee_lines,
     kept_totals,

@@ -8,7 +8,8 @@ from keepsum._text import percent
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
-from keepsum.releasing.statements import NOT_PROTECTED, PersonStatements, accuracy_source, kept_totals
+from keepsum.releasing.person_statements import PersonStatements
+from keepsum.releasing.statements import NOT_PROTECTED, accuracy_source, kept_totals
 
 FLOATING_POINT = {
     "exact": "Noise is drawn exactly, as whole numbers, without rounding.",

@@ -137,7 +137,7 @@ def _check_signature(place: Destination, sign: Path | None) -> None:
 
 def _is_signed(certificate: Path) -> bool:
     from keepsum.releasing.certificate import document_of
-    from keepsum.releasing.verify import read_bytes
+    from keepsum.releasing.files import read_bytes
 
     data = read_bytes(certificate)
     try:

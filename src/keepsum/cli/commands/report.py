@@ -62,7 +62,7 @@ def report(
     """Write the report of a release."""
     from keepsum._arguments import check_number
     from keepsum.releasing.destination import release_of
-    from keepsum.releasing.verify import Files
+    from keepsum.releasing.files import Files
     from keepsum.report.extras import check_installed
     from keepsum.report.writing import ReportFiles, write_report
 
