@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import threading
+import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -15,6 +18,9 @@ from keepsum.desk.guards import Guard
 from keepsum.desk.server import LIMIT, make_app
 
 PORT = 5001
+CHILDREN = (Path(__file__).parents[2] / "examples" / "children.csv").read_bytes()
+PERCENT = b"place,sex,n,Percent\na,f,3,1.5\na,m,4,2.5\nb,f,9,3.5\nb,m,2,4.5\n"
+PERSON = {"epsilon": "1", "reading": "person", "kind": "laplace"}
 
 
 @dataclass
@@ -122,3 +128,26 @@ def held_draw(monkeypatch: Any) -> tuple[threading.Event, threading.Event]:
 
     monkeypatch.setattr(finished, "draw_charged", held)
     return gate, begun
+
+
+def release(browser: Browser, **fields: str) -> str:
+    """Press the button, with these fields filled in."""
+    browser.page("/release")
+    return browser.form("/release", fields)
+
+
+def released_files(browser: Browser) -> dict[str, bytes]:
+    """What the downloaded archive holds."""
+    archive = zipfile.ZipFile(io.BytesIO(browser.get("/release.zip").body))
+    return {name.removeprefix("release/"): archive.read(name) for name in archive.namelist()}
+
+
+def steps(page: str) -> dict[str, tuple[str, str]]:
+    """The state and the words of each step."""
+    found = re.findall(r'<li class="(\w+)[^"]*"><a [^>]*>.*?<b>(\w+)</b>(?:<small>([^<]*)</small>)?', page, re.S)
+    return {name: (state, words) for state, name, words in found}
+
+
+def marked(page: str) -> list[str]:
+    """The fields with a red frame."""
+    return re.findall(r'id="([\w-]+)"[^>]* aria-invalid="true"', page)

@@ -9,9 +9,7 @@ import zipfile
 import pytest
 
 import keepsum as ks
-from desk.asking import opened
-
-PERSON = {"epsilon": "1", "reading": "person", "kind": "laplace"}
+from desk.asking import PERSON, opened
 
 
 def places(page):
