@@ -50,10 +50,10 @@ def release() -> ks.Release:
 # -- margin of error against epsilon ------------------------------------------------------------------
 
 
-def curve() -> Figure:
+def curve(values: list[str] | None = None) -> Figure:
     """What each epsilon buys, as `keepsum accuracy --plot` draws it."""
     totals = children().keep("county", "education")
-    return ks.accuracy_curve(totals, ks.Laplace.per_person(epsilon="0.598")).plot()
+    return ks.accuracy_curve(totals, ks.Laplace.per_person(epsilon="0.598"), values).plot()
 
 
 # -- the three kinds of noise -------------------------------------------------------------------------

@@ -42,7 +42,7 @@ QUICK = ["nothing kept, Gaussian", "counties kept", "both kept"]
     ("kept", "mechanism", "runs"),
     [
         *(pytest.param(*CASES[name], 50, id=f"{name}-50") for name in QUICK),
-        *(pytest.param(*CASES[name], 200, id=f"{name}-200", marks=pytest.mark.audit) for name in CASES),
+        *(pytest.param(*CASES[name], 120, id=f"{name}-120", marks=pytest.mark.audit) for name in CASES),
     ],
 )
 def test_shares_and_differences_cover_their_level(kept, mechanism, runs):

@@ -75,7 +75,7 @@ def test_lengths_of_a_cube():
 @pytest.mark.parametrize("epsilon", ["1/4", "1/2", "3/4"])
 def test_whole_cubes(epsilon):
     """At epsilon 1/4 tables are too many for bins of their own, and only their slices are tested."""
-    draws = cubes(epsilon, 20_000)
+    draws = cubes(epsilon, 8_000)
     if epsilon != "1/4":
         assert_drawn_from(draws, tables_law(CUBE, float(Fraction(epsilon)), 12))
     for axis in range(3):
@@ -108,7 +108,7 @@ def assert_alike(one, two):
 @pytest.mark.audit
 def test_five_layers_have_nodes_of_three_kinds():
     """Five layers are four and one, and the four are two pairs. Slices along rows and along layers are 5 x 3."""
-    draws = [drawn(LayerSplitting(Fraction(1), (5, 5, 3)), 5_000, seed) for seed in (1, 2)]
+    draws = [drawn(LayerSplitting(Fraction(1), (5, 5, 3)), 3_000, seed) for seed in (1, 2)]
     assert_alike(*(lengths(slices(d, (5, 5, 3), axis))[:, 0] for axis, d in enumerate(draws)))
 
 
@@ -117,8 +117,8 @@ def test_five_layers_have_nodes_of_three_kinds():
 def test_agrees_with_solving_for_regions(shape, epsilon):
     """Against a sampler that knows nothing of tables: the lengths of its tables."""
     cells = int(np.prod(shape))
-    other = drawn(SolvedRegions(Fraction(epsilon), table_matrix(shape), [1] * cells), 5_000)
-    assert_alike(lengths(drawn(LayerSplitting(Fraction(epsilon), shape), 5_000))[:, 0], lengths(other)[:, 0])
+    other = drawn(SolvedRegions(Fraction(epsilon), table_matrix(shape), [1] * cells), 2_500)
+    assert_alike(lengths(drawn(LayerSplitting(Fraction(epsilon), shape), 2_500))[:, 0], lengths(other)[:, 0])
 
 
 @pytest.mark.audit
@@ -166,7 +166,7 @@ def test_short_words_and_small_boxes_give_the_same_law(word_bits, tail_bits, cou
 @pytest.mark.parametrize(("word_bits", "tail_bits"), [(3, 40), (64, 4), (4, 8)])
 def test_the_referee_asked_for_nearly_everything(word_bits, tail_bits):
     sampler = Counting(Fraction(1, 2), CUBE, word_bits=word_bits, tail_bits=tail_bits)
-    draws = drawn(sampler, 3_000)
+    draws = drawn(sampler, 1_500)
     assert sum(sampler.asked.values()) > len(draws)
     assert_drawn_from(lengths(draws), lengths_law(CUBE, 0.5))
     assert_drawn_from(slices(draws, CUBE, 2), slice_law(CUBE, 0.5, 3))

@@ -206,7 +206,7 @@ SLOW = {("1", "4 x 4"), ("0.25", "6 x 6"), ("1", "6 x 6")}  # few proposals are 
 def test_agreement_with_the_exact_samplers(name, epsilon):
     """Every statistic at 1e-6 divided by their number."""
     keep = EXACT[name]
-    count = 6_000
+    count = 4_000
     exact = ks.plan(keep, ks.Laplace(epsilon=epsilon))
     assert exact.guarantee.sampling == "exact"
     truth = exact.sample(count, rng=ks.rng(seed=7))

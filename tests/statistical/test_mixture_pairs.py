@@ -114,7 +114,7 @@ def test_the_tail_is_geometric_with_a_threshold_and_not_without():
 @pytest.mark.audit
 @pytest.mark.parametrize(
     ("keep", "epsilon", "many"),
-    [(margins(4, 4), "1/4", 1_000_000), (margins(5, 5, 5), "1/4", 300_000), (margins(6, 6, 6), "1/4", 200_000)],
+    [(margins(4, 4), "1/4", 400_000), (margins(5, 5, 5), "1/4", 150_000), (margins(6, 6, 6), "1/4", 100_000)],
     ids=["4 x 4", "5 x 5 x 5", "6 x 6 x 6"],
 )
 def test_what_a_pilot_extrapolates_to_holds_for_many_more_weights(keep, epsilon, many):

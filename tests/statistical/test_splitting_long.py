@@ -18,11 +18,11 @@ LONG = [  # shape, epsilon, points of the grid, draws
     ((30, 4), "1", 96, 20_000),
     ((300, 3), "1", 512, 3_000),
     ((300, 4), "3/2", 128, 2_000),
-    pytest.param((30, 3), "3", 128, 300_000, marks=audit),
-    pytest.param((30, 4), "1/2", 192, 200_000, marks=audit),
-    pytest.param((300, 3), "1/4", 1536, 50_000, marks=audit),
-    pytest.param((300, 3), "3", 256, 50_000, marks=audit),
-    pytest.param((300, 4), "1", 256, 50_000, marks=audit),
+    pytest.param((30, 3), "3", 128, 120_000, marks=audit),
+    pytest.param((30, 4), "1/2", 192, 80_000, marks=audit),
+    pytest.param((300, 3), "1/4", 1536, 20_000, marks=audit),
+    pytest.param((300, 3), "3", 256, 20_000, marks=audit),
+    pytest.param((300, 4), "1", 256, 20_000, marks=audit),
 ]
 
 

@@ -107,7 +107,7 @@ def test_short_words_with_labels(name, count, options):
 )
 def test_short_tables(name, tail_bits):
     """Sums beyond the tables are common, and have the law that they have; with short words, below, in every run."""
-    check(name, 3_000, tail_bits=tail_bits)
+    check(name, 1_500, tail_bits=tail_bits)
 
 
 @pytest.mark.parametrize("name", ["3 x 3", "narrow regions"])
@@ -148,7 +148,7 @@ FOUR = np.ones((4, 4), dtype=int)
 def test_sums_beyond_the_tables(sizes, epsilon):
     """Every sum but -1, 0 and 1 is left to the referee."""
     sampler = shortened(Counting(Fraction(epsilon), sizes))
-    noise = drawn(sampler, 20_000)
+    noise = drawn(sampler, 10_000)
     assert sum(sampler.asked.values()) > 100
     assert_drawn_from(entry_sums(noise, sizes), entries_law(sizes, float(Fraction(epsilon)), 1))
 

@@ -173,7 +173,7 @@ def test_forks_and_threads_do_not_lock_each_other_out():
     for thread in threads:
         thread.start()
     try:
-        for _ in range(100):
+        for _ in range(40):
             child = os.fork()
             if child == 0:
                 shared.below(10)

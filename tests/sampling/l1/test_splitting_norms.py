@@ -114,7 +114,7 @@ def test_no_factor_exceeds_1(name, epsilon, blocks):
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("seed", range(2, 5))
+@pytest.mark.parametrize("seed", [2, 3])
 @pytest.mark.parametrize(
     ("name", "epsilon", "blocks"),
     [("3 x 3", "1/100", 1), ("4 x 8", "1/10", 1), ("30 x 4", "1/4", 1), ("30 x 4", "1", 1), *CASES],
