@@ -6,7 +6,6 @@ Without PySpark, which has an environment of its own (``make setup-spark``), onl
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from spark.settings import SETTINGS, workers_run_this_python
 from support import missing_service
 
 WITHOUT_SPARK = ("test_layout.py",)
@@ -31,16 +31,11 @@ def session(master: str, folder: Path, **settings: Any) -> Any:
         pytest.skip("java is not installed.")
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    workers_run_this_python()
     (folder / "events").mkdir(parents=True)
     chosen = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.eventLog.enabled": "true",
+        **SETTINGS,
         "spark.eventLog.dir": str(folder / "events"),
-        "spark.eventLog.compress": "false",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **settings,
