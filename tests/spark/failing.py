@@ -28,27 +28,23 @@ from keepsum.spark import counted
 from keepsum.spark.layout import Layout
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from spark.settings import SETTINGS, workers_run_this_python
 from spark.traces import traces
 
 DOMAIN = {"state": ["a", "b", "c", "d"], "sex": ["f", "m"], "age": [0, 1, 2]}
 SCHEMA = "state string, sex string, age long, n long"
 ROWS = [("a", "f", 0, 5), ("a", "m", 2, 7), ("b", "m", 1, 100), ("c", "f", 1, 20), ("d", "f", 2, 1)]
 TASK_CELLS = 6  # of the 24: a task for each state, alone in its partition
-SETTINGS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.eventLog.enabled": "true",
-    "spark.eventLog.compress": "false",
+BREAKING = {
     "spark.io.encryption.enabled": "true",
     "spark.task.maxFailures": "4",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.25",
     "spark.speculation.multiplier": "1.1",
     "spark.speculation.minTaskRuntime": "100ms",
 }
+QUANTILE = "spark.speculation.quantile"  # of tasks that are done before others have copies
+NO_COPIES, COPIES = "1.0", "0.25"
 
 
 def cluster(folder: Path) -> str:
@@ -56,9 +52,9 @@ def cluster(folder: Path) -> str:
 
     No speculative copy of a task is started on the host of the task.
     """
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
 
-    SparkContext._ensure_initialized()
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(SETTINGS.items())))
     jvm: Any = SparkContext._jvm
     conf = jvm.org.apache.spark.SparkConf(False).set("spark.local.dir", str(folder / "local"))
     conf = conf.set("spark.master.rest.enabled", "false")
@@ -80,7 +76,7 @@ def start(folder: Path, master: str) -> Any:
     folders = {"spark.eventLog.dir": "events", "spark.local.dir": "local", "spark.sql.warehouse.dir": "warehouse"}
     for name in ("events", "saved"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **BREAKING, QUANTILE: NO_COPIES}.items():
         builder = builder.config(name, value)
     for name, place in folders.items():
         builder = builder.config(name, str(folder / place))
@@ -205,6 +201,10 @@ class Failures:
             "searched": [sum(1 for _ in folder.rglob("*")) for folder in folders],
         }
 
+    def let_tasks_have(self, quantile: str) -> None:
+        """Let tasks from now on have speculative copies, or none; each stage looks at the settings when it starts."""
+        self.spark._jsc.sc().conf().set(QUANTILE, quantile)
+
     def executor_of(self, pid: int) -> int:
         """The process of the executor whose daemon has this process: the parent of the daemon."""
         return int(self.jvm.of(pid).get().parent().get().pid())
@@ -252,7 +252,9 @@ def break_the_cluster(folder: Path) -> None:
     failures.run("killed worker", at_the_barrier, failures.kill_worker)
     failures.run("killed executor", at_the_barrier, failures.kill_executor)
     failures.run("failed attempts", fail_at_first, nothing)
+    failures.let_tasks_have(COPIES)
     failures.run("speculation", wait_for_a_copy, nothing)
+    failures.let_tasks_have(NO_COPIES)
     failures.run("changed input", at_the_barrier, failures.change_input, failures.changing())
     (folder / "results.json").write_text(json.dumps(failures.results))
     failures.spark.stop()
@@ -275,5 +277,5 @@ def die(folder: Path) -> None:
 FILL = counted.fill
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    workers_run_this_python()
     (die if sys.argv[2:] == ["die"] else break_the_cluster)(Path(sys.argv[1]))

@@ -11,8 +11,7 @@ from keepsum.spark.filling import Noise, fill
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
 from keepsum.spark.preparing import Declared, group_sums
-from keepsum.spark.session import shared
-from keepsum.tables.domain import Domain
+from keepsum.spark.session import columns, shared
 
 TASKS_PER_PARTITION = 4  # at most, where there are many: what is lost with a worker is done again
 WAVES = 4  # partitions per core, at least, where there are so many tasks: they take different times
@@ -67,7 +66,8 @@ class CountedCells:
         how = spark.sparkContext.broadcast(noise)
         try:
             rows = self._cells.mapInArrow(
-                fill(shared(self._layout), shared(how), self._declared.released), _schema(self._declared)
+                fill(shared(self._layout), shared(how), self._declared.released),
+                columns(self._declared.domain, self._declared.released),
             )
             rows.write.mode("errorifexists").parquet(place.path)
         finally:
@@ -85,14 +85,3 @@ class CountedCells:
 
 def _partitions(tasks: int, cores: int) -> int:
     return max(1, min(tasks, max(WAVES * cores, -(-tasks // TASKS_PER_PARTITION))))
-
-
-def _schema(declared: Declared) -> Any:
-    """The columns of the released table."""
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
-
-    def kind(domain: Domain, name: str) -> Any:
-        return LongType() if isinstance(domain.axis(name).labels[0], int) else StringType()
-
-    axes = [StructField(name, kind(declared.domain, name), False) for name in declared.domain.axes]
-    return StructType([*axes, StructField(declared.released, LongType(), False)])

@@ -12,7 +12,7 @@ from keepsum.errors import InputError
 from keepsum.facade.objects import Certificate
 from keepsum.releasing.statements import guarantee_of
 from keepsum.spark.places import Place
-from keepsum.spark.session import check_running
+from keepsum.spark.session import check_running, columns
 from keepsum.spark.staged import TABLE
 from keepsum.tables.domain import Domain
 
@@ -41,7 +41,8 @@ class SparkRelease:
         """The published table, as a Spark DataFrame that reads what was written once."""
         check_running(self._place.spark)
         place = self._place / TABLE
-        return place.spark.read.parquet(place.path)
+        schema = columns(self.domain, self.certificate.table.count)
+        return place.spark.read.schema(schema).parquet(place.path)
 
     def save(self, path: str | PathLike[str], *, sign_with: str | PathLike[str] | None = None) -> str:
         """Put the table and its certificate into a folder of this name, which must not exist: by one rename.

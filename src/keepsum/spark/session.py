@@ -8,6 +8,7 @@ from typing import Any
 from keepsum._text import shown_names, type_of
 from keepsum.errors import InputError
 from keepsum.tables.axes import quoted
+from keepsum.tables.domain import Domain
 
 LABELS = ("string", "byte", "short", "integer", "long", "boolean", "date")
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
@@ -79,6 +80,17 @@ def numbered(df: Any, names: Sequence[str]) -> Any:
     from pyspark.sql.functions import col
 
     return df.select(*(col("`" + name.replace("`", "``") + "`").alias(f"c{k}") for k, name in enumerate(names)))
+
+
+def columns(domain: Domain, count: str) -> Any:
+    """The columns of a released table; without them Spark would start a job to ask its files."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    def kind(name: str) -> Any:
+        return LongType() if isinstance(domain.axis(name).labels[0], int) else StringType()
+
+    axes = [StructField(name, kind(name), False) for name in domain.axes]
+    return StructType([*axes, StructField(count, LongType(), False)])
 
 
 def shared(broadcast: Any) -> Callable[[], Any]:

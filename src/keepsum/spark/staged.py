@@ -14,7 +14,7 @@ from keepsum.planning.plan import CompiledPlan
 from keepsum.spark.checking import LOCATED, PIECES, check_pieces, chunks_of, locate
 from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
-from keepsum.spark.session import numbered, shared
+from keepsum.spark.session import columns, numbered, shared
 
 TABLE = "table.parquet"
 PIECES_AT_A_TIME = 4  # on the driver, of some 20 MB each
@@ -24,14 +24,13 @@ NOT_AS_DRAWN = (
 )
 
 
-def read_back(place: Place, layout: Layout, count: str) -> tuple[str, IntArray] | None:
+def read_back(table: Any, layout: Layout, count: str) -> tuple[str, IntArray] | None:
     """The hash of a released table, and the sum of each group; None if it does not have every cell once."""
     from pyspark import StorageLevel
 
-    spark, chunks = place.spark, chunks_of(layout.size)
+    spark, chunks = table.sparkSession, chunks_of(layout.size)
     where = spark.sparkContext.broadcast(layout)
-    table = numbered(spark.read.parquet(place.path), [*layout.domain.axes, count])
-    located = table.mapInArrow(locate(shared(where)), LOCATED)
+    located = numbered(table, [*layout.domain.axes, count]).mapInArrow(locate(shared(where)), LOCATED)
     pieces = located.repartitionById(chunks, "chunk").mapInArrow(check_pieces(shared(where), count), PIECES)
     pieces = pieces.persist(StorageLevel.DISK_ONLY)
     try:
@@ -73,7 +72,8 @@ def _sums(checked: Any, groups: int) -> IntArray:
 
 def check_staged(place: Place, layout: Layout, count: str, plan: CompiledPlan, totals: list[int]) -> str:
     """The hash of the staged table, whose cells and kept totals must be those that were counted."""
-    read = read_back(place, layout, count)
+    table = place.spark.read.schema(columns(layout.domain, count)).parquet(place.path)
+    read = read_back(table, layout, count)
     if read is None:
         raise KeepsumError(NOT_AS_DRAWN.format(what="some cells are missing, or there are several of them"))
     sha256, sums = read

@@ -108,10 +108,10 @@ def _read(table: Place, layout: Layout, count: str) -> tuple[tuple[str, IntArray
     from pyspark.errors import PySparkException
 
     try:
-        types = dict(table.spark.read.parquet(table.path).dtypes)
-        if types[count] not in WHOLE_NUMBERS:
+        rows = table.spark.read.parquet(table.path)
+        if dict(rows.dtypes)[count] not in WHOLE_NUMBERS:
             return None, "its counts must be integers, and are not"
-        return read_back(table, layout, count), "some cells are missing, or there are several of them"
+        return read_back(rows, layout, count), "some cells are missing, or there are several of them"
     except (Py4JJavaError, PySparkException) as error:  # of workers too: files of other types, or that are cut off
         return None, f"Spark cannot read it: {reason(error)}"
 
