@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -81,7 +80,9 @@ def _texts(column: Any) -> tuple[list[str], IntArray]:
 
     encoded = column.dictionary_encode()
     values = encoded.dictionary
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if pa.types.is_date(values.type):
+        texts = values.cast(pa.string()).to_pylist()  # Python has no dates before the year 1 or after 9999
+    elif pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         texts = [value.decode(errors="surrogateescape") for value in values.cast(pa.large_binary()).to_pylist()]
     else:
         texts = [_text(value) for value in values.to_pylist()]
@@ -89,10 +90,10 @@ def _texts(column: Any) -> tuple[list[str], IntArray]:
 
 
 def _text(value: Any) -> str:
-    """A value as labels are written: dates as 2020-01-31, booleans as true and false."""
+    """A whole number or a boolean as labels are written."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value.isoformat() if isinstance(value, date) else str(value)
+    return str(value)
 
 
 def _found(texts: list[str], place: IntArray, lookup: dict[Any, int], parents: IntArray | None) -> IntArray:

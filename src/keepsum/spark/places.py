@@ -65,13 +65,13 @@ class Place:
     @property
     def beside(self) -> Place:
         """A name beside this one that nothing has."""
-        stem, name = self.path.rstrip("/").rsplit("/", 1)
-        return Place(self.spark, f"{stem}/.{name}.keepsum-{uuid.uuid4().hex[:12]}")
+        return self.parent / f".{self.name}.keepsum-{uuid.uuid4().hex[:12]}"
 
     @property
     def parent(self) -> Place:
-        """The folder that it is in."""
-        return Place(self.spark, self.path.rstrip("/").rsplit("/", 1)[0] or "/")
+        """The folder that it is in; that of all folders is in itself."""
+        above = self._java.getParent()
+        return self if above is None else Place(self.spark, above.toString())
 
     def exists(self) -> bool:
         """Whether there is something."""
@@ -90,17 +90,31 @@ class Place:
         found = [Place(self.spark, s.getPath().toString()) for s in self._system.listStatus(self._java) if s.isFile()]
         return [file for file in found if not file.name.startswith((".", "_"))]
 
-    def parquet_columns(self) -> list[str]:
-        """The columns that a Parquet file has."""
+    def parquet_columns(self) -> list[tuple[str, str]]:
+        """The columns that a Parquet file has, with their types as it stores them: INT64, BINARY (STRING)."""
         parquet, conf = self.spark._jvm.org.apache.parquet.hadoop, self.spark._jsc.hadoopConfiguration()
         reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(self._java, conf))
         try:
-            return [field.getName() for field in reader.getFileMetaData().getSchema().getFields()]
+            return [(field.getName(), _stored(field)) for field in reader.getFileMetaData().getSchema().getFields()]
         finally:
             reader.close()
 
+    def make(self) -> None:
+        """Make a folder of this name, which nothing has, and those that it is in."""
+        problem = ""
+        try:
+            made = self._system.mkdirs(self._java)
+        except Exception as error:  # of the JVM, of any class
+            made, problem = False, f", but: {reason(error)}"
+        if not made:
+            raise InputError(f"The staging folder {self.parent.path!r} must be writable{problem}. Choose another one.")
+
     def write(self, data: bytes) -> None:
-        """Write a file that is not there yet."""
+        """Write a file that is not there yet, in a folder that is; without a file of sums beside it, as Hadoop has."""
+        if self._local is not None:
+            with self._local.open("xb") as file:
+                file.write(data)
+            return
         stream = self._system.create(self._java, False)
         try:
             stream.write(data)
@@ -109,6 +123,8 @@ class Place:
 
     def read(self) -> bytes:
         """The contents of a small file."""
+        if self._local is not None:
+            return self._local.read_bytes()
         stream = self._system.open(self._java)
         try:
             return bytes(self.spark._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
@@ -122,7 +138,8 @@ class Place:
     def move(self, to: Place) -> bool:
         """Give it another name that nothing has, by one rename; False if that failed, and nothing has that name then.
 
-        What cannot be renamed there, because it is on another file system or disk, is copied beside it first.
+        What cannot be renamed there, because it is on another file system or disk, is copied beside it first, and
+        stays where it was as well.
         """
         if self._system.getUri().equals(to._system.getUri()):
             renamed = self._rename(to)
@@ -140,21 +157,24 @@ class Place:
             if not moved:
                 with contextlib.suppress(Exception):  # what is under way says more
                     between.delete()
-        if moved:
-            self.delete()
         return moved
 
     def _rename(self, to: Place) -> bool | None:
         """Rename it on its file system; None if that would be a copy, which Hadoop makes in place of local renames."""
-        here, there = self._java.toUri(), to._java.toUri()
         try:
-            if here.getScheme() != "file":
+            if self._local is None or to._local is None:
                 return self._rename_by_hadoop(to)
-            os.rename(here.getPath(), there.getPath())  # noqa: PTH104
-        except OSError as error:
-            return None if error.errno == errno.EXDEV else False
+            to._local.mkdir()  # nobody else can have this name from now on; an empty folder gives way to a rename
         except Exception:  # of the JVM, of any class
             return False
+        try:
+            os.rename(self._local, to._local)  # noqa: PTH104
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # which has something in it if it was renamed
+                to._local.rmdir()
+            if not isinstance(error, OSError):
+                raise
+            return None if error.errno == errno.EXDEV else False
         return True
 
     def _rename_by_hadoop(self, to: Place) -> bool:
@@ -168,6 +188,12 @@ class Place:
         return False
 
     @property
+    def _local(self) -> Path | None:
+        """The path, on the local file system."""
+        where = self._java.toUri()
+        return Path(where.getPath()) if where.getScheme() == "file" else None
+
+    @property
     def _java(self) -> Any:
         return self.spark._jvm.org.apache.hadoop.fs.Path(self.path)
 
@@ -176,7 +202,27 @@ class Place:
         return self._java.getFileSystem(self.spark._jsc.hadoopConfiguration())
 
 
+def java_errors() -> tuple[type[Exception], ...]:
+    """What a call into the JVM, or a job of Spark, may raise."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return Py4JError, PySparkException
+
+
 def reason(error: Exception) -> str:
-    """The first line of an error of the JVM."""
-    text = str(getattr(error, "java_exception", error)) or type(error).__name__
-    return text.splitlines()[0].rstrip(".")
+    """The first line of what began with an error, of the JVM or of Python."""
+    found: Any = getattr(error, "java_exception", None)
+    while found is not None and found.getCause() is not None:
+        found = found.getCause()
+    lines = str(error if found is None else found.toString()).splitlines()
+    text = next((line for line in lines if line.strip()), type(error).__name__)
+    return text.strip().rstrip(".")
+
+
+def _stored(field: Any) -> str:
+    if not field.isPrimitive():
+        return "several columns"
+    annotation = field.getLogicalTypeAnnotation()
+    kind = field.asPrimitiveType().getPrimitiveTypeName().toString()
+    return str(kind if annotation is None else f"{kind} ({annotation.toString()})")

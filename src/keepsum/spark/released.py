@@ -11,12 +11,13 @@ from typing import Any
 from keepsum.errors import InputError
 from keepsum.facade.objects import Certificate
 from keepsum.releasing.statements import guarantee_of
-from keepsum.spark.places import Place
+from keepsum.spark.places import Place, java_errors, reason
 from keepsum.spark.session import check_running, columns
 from keepsum.spark.staged import TABLE
 from keepsum.tables.domain import Domain
 
 CERTIFICATE = "certificate.json"
+NOT_SAVED = " What was not saved before is lost, and what was charged stays charged: save before you stop the session."
 
 
 class SparkRelease:
@@ -38,8 +39,11 @@ class SparkRelease:
 
     @property
     def table(self) -> Any:
-        """The published table, as a Spark DataFrame that reads what was written once."""
-        check_running(self._place.spark)
+        """The published table, as a Spark DataFrame that reads what was written once.
+
+        It reads the folder where the release is now: ask for it again after :meth:`save`.
+        """
+        check_running(self._place.spark, NOT_SAVED if self._unsaved is not None else "")
         place = self._place / TABLE
         schema = columns(self.domain, self.certificate.table.count)
         return place.spark.read.schema(schema).parquet(place.path)
@@ -68,11 +72,16 @@ class SparkRelease:
         """
         from keepsum.releasing.signing import read_private_key
 
-        check_running(self._place.spark)
+        check_running(self._place.spark, NOT_SAVED)
         to = Place.of(self._place.spark, path, "Output")
         key = None if sign_with is None else read_private_key(sign_with)
+        problem = ""
         with self._saving:
-            return self._save(to, key)
+            try:
+                return self._save(to, key)
+            except (OSError, *java_errors()) as error:  # a disk that is full, a host that does not answer
+                problem = reason(error)
+        raise InputError(f"Output {to.path!r} must be writable, but: {problem}. The release can be saved elsewhere.")
 
     def _save(self, to: Place, key: Any) -> str:
         from keepsum.releasing.signing import sign
@@ -81,8 +90,12 @@ class SparkRelease:
             raise InputError(
                 f"A release must be saved once, and this one is in {self._place.path!r}. Copy that folder."
             )
-        if to.exists():
-            raise InputError(f"Output {to.path!r} must not exist yet, but it does. Choose another name.")
+        if not (self._place / TABLE).exists():
+            raise InputError(
+                f"The staged table in {self._place.path!r} must be there to be saved, and is not: it was deleted, or "
+                f"saved by a call that was interrupted. What was charged stays charged."
+            )
+        _check_free(to)
         if not to.parent.exists():
             raise InputError(f"Output {to.path!r} must be in a folder that exists. Create {to.parent.path!r} first.")
         certificate = self.certificate if key is None else sign(self.certificate, key)
@@ -91,15 +104,22 @@ class SparkRelease:
             document.delete()
         document.write(certificate.to_json())
         if not self._place.move(to):
+            _check_free(to)
             raise InputError(f"Output {to.path!r} must be writable, but it is not. Choose another name.")
-        self._place = to
+        staged, self._place = self._place, to  # first of all: whatever happens now, it is saved
         self._unsaved.detach()
         self._unsaved = None
+        _remove(staged)  # if it was copied
         return to.path
 
     def __repr__(self) -> str:
         guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
         return f"SparkRelease({repr(self.domain)[7:-1]}; {guarantee.words})"
+
+
+def _check_free(to: Place) -> None:
+    if to.exists():
+        raise InputError(f"Output {to.path!r} must not exist yet, but it does. Choose another name.")
 
 
 def _remove(place: Place) -> None:

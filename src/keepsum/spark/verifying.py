@@ -6,23 +6,21 @@ from os import PathLike
 from typing import Any
 
 from keepsum._arguments import check_flag
-from keepsum._arrays import IntArray
 from keepsum.errors import InputError, KeepsumError
 from keepsum.planning.quotient import Quotient
 from keepsum.releasing.certificate import Certificate, document_of
-from keepsum.releasing.codec import domain_of, kept_values
+from keepsum.releasing.codec import domain_of, kept_record, kept_values
 from keepsum.releasing.facts import MarginRecord
 from keepsum.releasing.signing import read_public_key
 from keepsum.releasing.verify import Check, Verification, randomness_check, signature_check
 from keepsum.spark.layout import Layout
-from keepsum.spark.places import Place, reason
+from keepsum.spark.places import Place, java_errors, reason
 from keepsum.spark.preparing import MOST_CELLS
 from keepsum.spark.released import CERTIFICATE
-from keepsum.spark.session import check_installed
+from keepsum.spark.session import check_installed, check_running, columns
 from keepsum.spark.staged import TABLE, read_back
+from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-
-WHOLE_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def verify(
@@ -50,6 +48,7 @@ def verify(
     check_installed()
     check_flag(allow_seeded, "allow_seeded=")
     trusted = None if key is None else read_public_key(key)
+    check_running(spark)
     place = Place.of(spark, path, "The release")
     for name in (CERTIFICATE, TABLE):
         if not (place / name).exists():
@@ -61,6 +60,8 @@ def verify(
         signature = Check("signature", *signature_check(record, document, trusted))
     except KeepsumError as error:
         return Verification((Check("certificate", False, str(error)),))
+    except (OSError, *java_errors()) as error:
+        return Verification((Check("certificate", False, f"cannot be read: {reason(error)}"),))
     said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
     if not signature.passed:  # nothing is computed from a certificate that may be somebody else's
         return Verification((said, signature))
@@ -74,17 +75,23 @@ def _kept(record: Certificate) -> Invariants:
     if record.postprocessing:
         raise InputError("The table must be as it was drawn to be verified in Spark. Use ks.verify on one machine.")
     axes = [part.axes for part in record.kept.parts if isinstance(part, MarginRecord)]
-    return Invariants.margins(domain_of(record.domain, MOST_CELLS), axes)
+    kept, values = Invariants.margins(domain_of(record.domain, MOST_CELLS), axes), list(kept_values(record.kept))
+    if len(values) != kept.height or kept_record(kept, None, values) != record.kept:
+        raise InputError("Kept totals of the certificate must be those of its margins, in their order.")
+    return kept
 
 
 def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check, ...]:
-    quotient, columns = Quotient.of(kept), _columns(table)
-    if columns is None:
-        return (Check("table", False, "it has no file that can be read"),)
-    expected = sorted([*quotient.domain.axes, record.table.count])
-    if any(sorted(names) != expected for names in columns):
-        return (Check("table", False, "its columns are others than the certificate says"),)
-    read, problem = _read(table, Layout.of(quotient), record.table.count)
+    quotient = Quotient.of(kept)
+    read, problem = None, ""
+    try:
+        problem = _form(table, quotient.domain, record.table.count)
+        if not problem:
+            rows = table.spark.read.schema(columns(quotient.domain, record.table.count)).parquet(table.path)
+            read = read_back(rows, Layout.of(quotient), record.table.count)
+            problem = "some cells are missing, or there are several of them"
+    except java_errors() as error:
+        problem = f"Spark cannot read it: {reason(error)}"
     if read is None:
         return (Check("table", False, problem),)
     sha256, sums = read
@@ -102,28 +109,23 @@ def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check,
     )
 
 
-def _read(table: Place, layout: Layout, count: str) -> tuple[tuple[str, IntArray] | None, str]:
-    """What a table is found to be, or else what is wrong with it."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+def _form(table: Place, domain: Domain, count: str) -> str:
+    """What is wrong with the files of a table; empty if nothing is.
 
-    try:
-        rows = table.spark.read.parquet(table.path)
-        if dict(rows.dtypes)[count] not in WHOLE_NUMBERS:
-            return None, "its counts must be integers, and are not"
-        return read_back(rows, layout, count), "some cells are missing, or there are several of them"
-    except (Py4JJavaError, PySparkException) as error:  # of workers too: files of other types, or that are cut off
-        return None, f"Spark cannot read it: {reason(error)}"
-
-
-def _columns(table: Place) -> list[list[str]] | None:
-    """The columns of each file of a table, as it has them; None if some cannot be read, or there is none.
-
-    Spark goes by what a file says of itself, and would not see columns that were added to it.
+    Spark goes by what a file says of itself: it would not see columns that were added, nor that others are not stored
+    as integers and text, and passes over folders.
     """
-    from py4j.protocol import Py4JJavaError
-
-    try:
-        return [file.parquet_columns() for file in table.files()] or None
-    except Py4JJavaError:
-        return None
+    if table.folders():
+        return "it has folders inside, which are of no release"
+    expected = [
+        (name, "INT64" if isinstance(domain.axis(name).labels[0], int) else "BINARY (STRING)") for name in domain.axes
+    ]
+    files = table.files()
+    for file in files:
+        try:
+            found = file.parquet_columns()
+        except java_errors() as error:
+            return f"its file {file.name!r} cannot be read: {reason(error)}"
+        if found != [*expected, (count, "INT64")]:
+            return f"the columns of its file {file.name!r}, or their types, are others than the certificate says"
+    return "" if files else "it has no files"
