@@ -6,6 +6,8 @@ Without PySpark, which has an environment of its own (``make setup-spark``), onl
 from __future__ import annotations
 
 import os
+import shutil
+import uuid
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +15,9 @@ from typing import Any
 
 import pytest
 
+import keepsum as ks
+from keepsum import spark as kss
+from keepsum.spark.places import Place
 from spark.settings import SETTINGS, workers_run_this_python
 from support import missing_service
 
@@ -52,7 +57,9 @@ def session(master: str, folder: Path, **settings: Any) -> Any:
 def cluster(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[tuple[Any, Path]]:
     """The session, and the folder of its event log."""
     folder = tmp_path_factory.mktemp("cluster")
-    spark = session("local-cluster[2,1,1024]", folder)
+    spark = session(
+        "local-cluster[2,1,1024]", folder, **{"spark.driver.memory": "512m"}
+    )  # less than test_staged hashes
     yield spark, folder / "events"
     spark.stop()
 
@@ -70,3 +77,29 @@ def frame(spark: Any) -> Callable[..., Any]:
         return spark.createDataFrame(rows, schema).repartition(partitions)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def staged(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A release that is never saved."""
+    rows, schema = (
+        [("a", "x", 0, 5), ("a", "y", 2, 7), ("b", "x", 1, 100)],
+        "state string, county string, age int, n long",
+    )
+    domain = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}, "age": [0, 1, 2]}
+    return kss.release(
+        spark.createDataFrame(rows, schema), list(domain), "n", [["state"]], ks.Laplace(epsilon=1), domain,
+        {"county": "state"}, staging=tmp_path_factory.mktemp("staged"),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def unsaved(staged: Any, spark: Any, tmp_path: Path) -> Callable[[], kss.SparkRelease]:
+    """Copies of that release, each as if it had been made with the staging folder of the test."""
+
+    def copy() -> kss.SparkRelease:
+        place = Place.of(spark, tmp_path / "staging" / f"copy-{uuid.uuid4().hex[:12]}", "A copy")
+        shutil.copytree(staged._place.path.removeprefix("file:"), place.path.removeprefix("file:"))
+        return kss.SparkRelease(place, staged.certificate, staged.domain)
+
+    return copy

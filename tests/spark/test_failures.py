@@ -16,7 +16,7 @@ import pytest
 import keepsum as ks
 from keepsum import spark as kss
 from keepsum.spark.places import Place
-from spark.failing import DOMAIN, ROWS, SCHEMA, release
+from spark.failing import DOMAIN, ROWS, release
 from support import HANG, missing_service
 
 SCRIPT = Path(__file__).parent / "failing.py"
@@ -110,15 +110,12 @@ def test_a_driver_that_died_leaves_a_charge_and_no_output(spark, tmp_path):
 
 
 @pytest.fixture
-def saving(spark, frame, tmp_path):
+def saving(spark, unsaved, tmp_path):
     """A release, a folder, and the name of that folder on another file system."""
     (tmp_path / "other").mkdir()
     number = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]  # Hadoop remembers file systems by their names
     spark._jsc.hadoopConfiguration().set(f"fs.viewfs.mounttable.{number}.link./to", f"file://{tmp_path}/other")
-    made = kss.release(
-        frame(ROWS, SCHEMA), list(DOMAIN), "n", [["state"]], ks.Laplace(epsilon=1), DOMAIN, staging=tmp_path / "staging"
-    )
-    return made, tmp_path / "other", f"viewfs://{number}"
+    return unsaved(), tmp_path / "other", f"viewfs://{number}"
 
 
 def test_a_release_is_saved_to_another_file_system(saving, spark, tmp_path):

@@ -100,20 +100,8 @@ def test_records_are_counted(spark, frame, tmp_path):
     assert released.certificate.records.max_rows_per_unit == 1
 
 
-def test_an_existing_folder_is_never_overwritten(frame, tmp_path):
-    def make():
-        return kss.release(
-            frame(ROWS, SCHEMA),
-            AXES,
-            "n",
-            [["state"]],
-            ks.Laplace(epsilon=1),
-            PLACES,
-            WITHIN,
-            staging=tmp_path / "staging",
-        )
-
-    first, second = make(), make()
+def test_an_existing_folder_is_never_overwritten(unsaved, tmp_path):
+    first, second = unsaved(), unsaved()
     first.save(tmp_path / "out")
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     with pytest.raises(ks.InputError, match="must not exist yet"):
@@ -129,28 +117,25 @@ def test_an_existing_folder_is_never_overwritten(frame, tmp_path):
 
 
 @pytest.mark.parametrize("changed", ["count", "row", "label", "column", "decimals", "type", "end"])
-def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, changed):
+def test_a_changed_table_does_not_verify_in_spark(spark, unsaved, tmp_path, changed):
     import pyarrow as pa
     from pyarrow import parquet
 
-    released = kss.release(
-        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
-    )
-    released.save(tmp_path / "out")
+    unsaved().save(tmp_path / "out")
     (file,) = (tmp_path / "out" / "table.parquet").glob("*.parquet")
     table = parquet.read_table(file)
     if changed == "row":
         table = table.slice(1)
     elif changed == "count":
-        table = table.set_column(4, "n", pa.array([table["n"][0].as_py() + 1, *table["n"].to_pylist()[1:]]))
+        table = table.set_column(3, "n", pa.array([table["n"][0].as_py() + 1, *table["n"].to_pylist()[1:]]))
     elif changed == "column":
         table = table.append_column("more", table["n"])
     elif changed == "decimals":
-        table = table.set_column(4, "n", pa.array([n + 0.5 for n in table["n"].to_pylist()]))
+        table = table.set_column(3, "n", pa.array([n + 0.5 for n in table["n"].to_pylist()]))
     elif changed == "type":
-        table = table.set_column(2, "sex", pa.array([[text] for text in table["sex"].to_pylist()]))
+        table = table.set_column(1, "county", pa.array([[text] for text in table["county"].to_pylist()]))
     else:
-        table = table.set_column(2, "sex", pa.array(["x", *table["sex"].to_pylist()[1:]]))
+        table = table.set_column(1, "county", pa.array(["z", *table["county"].to_pylist()[1:]]))
     parquet.write_table(table, file)
     if changed == "end":
         file.write_bytes(file.read_bytes()[:-100])
@@ -161,10 +146,8 @@ def test_a_changed_table_does_not_verify_in_spark(spark, frame, tmp_path, change
     assert not ks.verify(tmp_path / "out")
 
 
-def test_two_saves_at_once_make_one(frame, tmp_path):
-    released = kss.release(
-        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
-    )
+def test_two_saves_at_once_make_one(unsaved, tmp_path):
+    released = unsaved()
     outcomes = []
 
     def save(name):
@@ -184,10 +167,8 @@ def test_two_saves_at_once_make_one(frame, tmp_path):
     assert ks.verify(saved.removeprefix("file:"))
 
 
-def test_a_session_that_was_stopped_is_named(spark, frame, tmp_path, monkeypatch):
-    released = kss.release(
-        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
-    )
+def test_a_session_that_was_stopped_is_named(spark, unsaved, tmp_path, monkeypatch):
+    released = unsaved()
     with monkeypatch.context() as stopped:
         stopped.setattr(spark.sparkContext, "_jsc", None)
         with pytest.raises(ks.InputError, match="must be running, but it was stopped"):
@@ -257,11 +238,8 @@ def test_names_that_spark_takes_for_patterns_are_refused(spark, tmp_path):
         kss.verify(tmp_path / "w" / "bas[e]", spark)
 
 
-def test_a_folder_without_a_table_does_not_verify(spark, frame, tmp_path):
-    released = kss.release(
-        frame(ROWS, SCHEMA), AXES, "n", [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN, staging=tmp_path / "staging"
-    )
-    released.save(tmp_path / "out")
+def test_a_folder_without_a_table_does_not_verify(spark, unsaved, tmp_path):
+    unsaved().save(tmp_path / "out")
     for file in (tmp_path / "out" / "table.parquet").iterdir():
         file.unlink()
     assert [check.words for check in kss.verify(tmp_path / "out", spark).checks if not check.passed] == [
