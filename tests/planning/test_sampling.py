@@ -125,11 +125,11 @@ def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain(sigma, words
 
     At 0.4 log weights have a standard deviation of 6: no number of steps would do.
     """
-    keep = margins(14, 14)
+    keep = margins(20, 20)
     plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
     assert words in plan.explain()
     assert plan.guarantee.sampling == "estimated"
-    assert keep.holds(np.zeros(196, dtype=int), plan.sample(rng=ks.rng(seed=1)))
+    assert keep.holds(np.zeros(400, dtype=int), plan.sample(rng=ks.rng(seed=1)))
 
 
 def test_narrow_noise_beyond_the_budget_is_drawn_by_a_chain(monkeypatch):

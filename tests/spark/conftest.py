@@ -57,9 +57,7 @@ def session(master: str, folder: Path, **settings: Any) -> Any:
 def cluster(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[tuple[Any, Path]]:
     """The session, and the folder of its event log."""
     folder = tmp_path_factory.mktemp("cluster")
-    spark = session(
-        "local-cluster[2,1,1024]", folder, **{"spark.driver.memory": "512m"}
-    )  # less than test_staged hashes
+    spark = session("local-cluster[2,1,1024]", folder, **{"spark.driver.maxResultSize": "128m"})  # for test_staged
     yield spark, folder / "events"
     spark.stop()
 

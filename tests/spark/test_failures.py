@@ -170,7 +170,7 @@ def test_a_folder_that_comes_while_a_release_is_copied_stays(saving, monkeypatch
         return exists(place)
 
     monkeypatch.setattr(Place, "exists", overtaken)
-    with pytest.raises(ks.InputError, match="must be writable"):
+    with pytest.raises(ks.InputError, match="must not exist yet"):
         released.save(f"{system}/to/out")
     assert [path.name for path in other.iterdir()] == ["out"]
     assert list((other / "out").iterdir()) == []
@@ -187,7 +187,7 @@ def test_a_folder_that_comes_at_the_last_moment_stays_as_it_is(saving, monkeypat
         return rename(place, to)
 
     monkeypatch.setattr(Place, "_rename_by_hadoop", overtaken)
-    with pytest.raises(ks.InputError, match="must be writable"):
+    with pytest.raises(ks.InputError, match="must not exist yet"):
         released.save(f"{system}/to/out")
     assert [path.name for path in other.iterdir()] == ["out"]
     assert [path.name for path in (other / "out").iterdir()] == ["mine"]
@@ -196,10 +196,60 @@ def test_a_folder_that_comes_at_the_last_moment_stays_as_it_is(saving, monkeypat
     assert ks.verify(other / "elsewhere")
 
 
+def test_what_was_published_before_an_interrupt_is_saved(saving, spark, monkeypatch):
+    """The copy that is left in the staging folder is removed last, and nothing can be published from a part of it."""
+    released, other, system = saving
+
+    def interrupted(place):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Place, "delete", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        released.save(f"{system}/to/out")
+    monkeypatch.undo()
+    assert ks.verify(other / "out")
+    with pytest.raises(ks.InputError, match="must be saved once"):
+        released.save(f"{system}/to/again")
+
+
+def test_nothing_is_saved_of_a_table_that_is_gone(saving, monkeypatch):
+    """Because it was deleted, or because a save was interrupted right after its rename."""
+    released, other, _ = saving
+    rename = os.rename
+
+    def interrupted(old, new):
+        rename(old, new)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keepsum.spark.places.os.rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        released.save(other / "out")
+    monkeypatch.undo()
+    assert ks.verify(other / "out")
+    with pytest.raises(ks.InputError, match="must be there to be saved, and is not"):
+        released.save(other / "again")
+    assert not (other / "again").exists()
+
+
+def test_a_folder_that_comes_before_the_rename_stays(saving, monkeypatch):
+    released, other, _ = saving
+    made = Path.mkdir
+
+    def overtaken(path, *more, **options):
+        if path.name == "out":
+            made(path)
+        return made(path, *more, **options)
+
+    monkeypatch.setattr(Path, "mkdir", overtaken)
+    with pytest.raises(ks.InputError, match="must not exist yet"):
+        released.save(other / "out")
+    assert list((other / "out").iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_written_to_is_refused(saving, tmp_path):
     released, other, system = saving
     (tmp_path / "file").write_text("mine")
-    for wrong in (tmp_path / "file" / "out", f"{system}/out"):
+    for wrong in (tmp_path / "file" / "out", f"{system}/out", "/proc/out", "hdfs://127.0.0.1:1/out"):
         with pytest.raises(ks.InputError):
             released.save(wrong)
     assert (tmp_path / "file").read_text() == "mine"

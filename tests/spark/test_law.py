@@ -94,14 +94,14 @@ def test_noise_does_not_depend_on_partitions(spark, frame, tmp_path, mechanism):
     domain = {"g": list(range(40)), "h": list(range(7)), "x": list(range(3))}
     rows = [(g, h, x, g + h) for g in range(40) for h in range(0, 7, 2) for x in range(2)]
     found = []
-    for partitions in (1, 3, 7):
+    for partitions in (1, 5):
         released = kss.release(
             frame(rows, "g int, h int, x int, n long", partitions), ["g", "h", "x"], "n", [["g"], ["h"]], mechanism,
             domain, rng=ks.rng(seed=4), staging=tmp_path / "s",
         )  # fmt: skip
         found.append(sorted(map(tuple, released.table.collect())))
         assert released.certificate.randomness == "seed"
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     other = kss.release(
         frame(rows, "g int, h int, x int, n long"), ["g", "h", "x"], "n", [["g"], ["h"]], mechanism,
         domain, rng=ks.rng(seed=5), staging=tmp_path / "s",

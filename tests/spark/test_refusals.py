@@ -10,6 +10,7 @@ from keepsum import spark as kss
 DOMAIN = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}, "sex": ["f", "m"]}
 AXES, WITHIN = ["state", "county", "sex"], {"county": "state"}
 SCHEMA = "state string, county string, sex string, n long"
+SETTING = {"${user.name}": ["a", "b"]}
 GOOD = [("a", "x", "f", 3), ("b", "x", "m", 4)]
 
 
@@ -51,6 +52,33 @@ def test_bytes_that_are_no_text_are_not_declared(frame, tmp_path):
     bad = frame(GOOD, SCHEMA).withColumn("sex", f.unhex(f.lit("66FF")).cast("string"))
     with pytest.raises(ks.DataError, match="'sex' must be declared categories"):
         release(bad, tmp_path)
+
+
+@pytest.mark.parametrize("day", ["date'12020-01-31'", "date_add(date'0001-01-01', -400)", "date'2020-02-28'"])
+def test_dates_that_are_not_declared(frame, tmp_path, day):
+    from pyspark.sql import functions as f
+
+    bad = frame(GOOD, SCHEMA).withColumn("sex", f.expr(day))
+    domain = DOMAIN | {"sex": ["2020-01-31", "2020-02-01"]}
+    with pytest.raises(ks.DataError, match="'sex' must be declared categories"):
+        release(bad, tmp_path, domain=domain)
+
+
+def test_dates_are_labels(frame, tmp_path):
+    from pyspark.sql import functions as f
+
+    days = frame(GOOD, SCHEMA).withColumn("sex", f.expr("if(sex = 'f', date'2020-01-31', date'0190-02-01')"))
+    released = release(days, tmp_path, domain=DOMAIN | {"sex": ["2020-01-31", "0190-02-01"]})
+    assert {row.sex for row in released.table.collect()} == {"2020-01-31", "0190-02-01"}
+
+
+@pytest.mark.parametrize("name", ["a file", "a file/below"])
+def test_a_staging_folder_that_cannot_be_used_is_told_before_the_charge(frame, tmp_path, name):
+    (tmp_path / "a file").write_text("mine")
+    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10, dataset="people")
+    with pytest.raises(ks.InputError, match=r"The staging folder .* must be writable"):
+        release(frame(GOOD, SCHEMA), tmp_path, staging=tmp_path / name, ledger=ledger)
+    assert not ledger.spends("people")
 
 
 def test_whole_numbers_of_any_type_are_counts(frame, tmp_path):
@@ -95,6 +123,8 @@ def test_arguments(frame, tmp_path):
         release(good.withColumn("spare", good.n).withColumnRenamed("spare", "N"), tmp_path)
     with pytest.raises(ks.InputError, match="The count column must not be an axis, got 'count'"):
         kss.release(good, ["Count"], None, [], ks.Laplace(1), {"Count": ["a", "b"]})
+    with pytest.raises(ks.InputError, match="which Hadoop replaces by a setting"):
+        kss.release(good.toDF("${user.name}", "b", "c", "n"), ["${user.name}"], "n", [], ks.Laplace(1), SETTING)
     with pytest.raises(ks.InputError, match="'n' must hold whole numbers, got string"):
         release(good.withColumn("n", good.n.cast("string")), tmp_path)
     with pytest.raises(ks.PlanError, match="determine every cell"):

@@ -116,36 +116,6 @@ def test_an_existing_folder_is_never_overwritten(unsaved, tmp_path):
     assert len(list((tmp_path / "staging").iterdir())) == 0
 
 
-@pytest.mark.parametrize("changed", ["count", "row", "label", "column", "decimals", "type", "end"])
-def test_a_changed_table_does_not_verify_in_spark(spark, unsaved, tmp_path, changed):
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    unsaved().save(tmp_path / "out")
-    (file,) = (tmp_path / "out" / "table.parquet").glob("*.parquet")
-    table = parquet.read_table(file)
-    if changed == "row":
-        table = table.slice(1)
-    elif changed == "count":
-        table = table.set_column(3, "n", pa.array([table["n"][0].as_py() + 1, *table["n"].to_pylist()[1:]]))
-    elif changed == "column":
-        table = table.append_column("more", table["n"])
-    elif changed == "decimals":
-        table = table.set_column(3, "n", pa.array([n + 0.5 for n in table["n"].to_pylist()]))
-    elif changed == "type":
-        table = table.set_column(1, "county", pa.array([[text] for text in table["county"].to_pylist()]))
-    else:
-        table = table.set_column(1, "county", pa.array(["z", *table["county"].to_pylist()[1:]]))
-    parquet.write_table(table, file)
-    if changed == "end":
-        file.write_bytes(file.read_bytes()[:-100])
-    next((tmp_path / "out" / "table.parquet").glob(f".{file.name}.crc")).unlink()
-    checked = kss.verify(tmp_path / "out", spark)
-    assert not checked
-    assert len([check for check in checked.checks if not check.passed]) >= 1
-    assert not ks.verify(tmp_path / "out")
-
-
 def test_two_saves_at_once_make_one(unsaved, tmp_path):
     released = unsaved()
     outcomes = []
@@ -229,19 +199,3 @@ def totals_by_county(rows):
     for state, county, _, n in rows:
         sums[state, county] += n
     return {key: total for key, total in sums.items() if total}
-
-
-def test_names_that_spark_takes_for_patterns_are_refused(spark, tmp_path):
-    """Spark would read the table of another folder than that of the certificate."""
-    (tmp_path / "w" / "bas[e]").mkdir(parents=True)
-    with pytest.raises(ks.InputError, match="which Spark takes for a pattern"):
-        kss.verify(tmp_path / "w" / "bas[e]", spark)
-
-
-def test_a_folder_without_a_table_does_not_verify(spark, unsaved, tmp_path):
-    unsaved().save(tmp_path / "out")
-    for file in (tmp_path / "out" / "table.parquet").iterdir():
-        file.unlink()
-    assert [check.words for check in kss.verify(tmp_path / "out", spark).checks if not check.passed] == [
-        "it has no file that can be read"
-    ]

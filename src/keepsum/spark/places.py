@@ -202,12 +202,12 @@ class Place:
         return self._java.getFileSystem(self.spark._jsc.hadoopConfiguration())
 
 
-def java_errors() -> tuple[type[Exception], ...]:
-    """What a call into the JVM, or a job of Spark, may raise."""
+def outside_errors() -> tuple[type[Exception], ...]:
+    """What a disk, a call into the JVM or a job of Spark may raise."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    return Py4JError, PySparkException
+    return OSError, Py4JError, PySparkException
 
 
 def reason(error: Exception) -> str:

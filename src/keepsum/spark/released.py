@@ -11,7 +11,7 @@ from typing import Any
 from keepsum.errors import InputError
 from keepsum.facade.objects import Certificate
 from keepsum.releasing.statements import guarantee_of
-from keepsum.spark.places import Place, java_errors, reason
+from keepsum.spark.places import Place, outside_errors, reason
 from keepsum.spark.session import check_running, columns
 from keepsum.spark.staged import TABLE
 from keepsum.tables.domain import Domain
@@ -79,7 +79,7 @@ class SparkRelease:
         with self._saving:
             try:
                 return self._save(to, key)
-            except (OSError, *java_errors()) as error:  # a disk that is full, a host that does not answer
+            except outside_errors() as error:  # a disk that is full, a host that does not answer
                 problem = reason(error)
         raise InputError(f"Output {to.path!r} must be writable, but: {problem}. The release can be saved elsewhere.")
 

@@ -14,7 +14,7 @@ from keepsum.releasing.facts import MarginRecord
 from keepsum.releasing.signing import read_public_key
 from keepsum.releasing.verify import Check, Verification, randomness_check, signature_check
 from keepsum.spark.layout import Layout
-from keepsum.spark.places import Place, java_errors, reason
+from keepsum.spark.places import Place, outside_errors, reason
 from keepsum.spark.preparing import MOST_CELLS
 from keepsum.spark.released import CERTIFICATE
 from keepsum.spark.session import check_installed, check_running, columns
@@ -60,7 +60,7 @@ def verify(
         signature = Check("signature", *signature_check(record, document, trusted))
     except KeepsumError as error:
         return Verification((Check("certificate", False, str(error)),))
-    except (OSError, *java_errors()) as error:
+    except outside_errors() as error:
         return Verification((Check("certificate", False, f"cannot be read: {reason(error)}"),))
     said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
     if not signature.passed:  # nothing is computed from a certificate that may be somebody else's
@@ -90,7 +90,7 @@ def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check,
             rows = table.spark.read.schema(columns(quotient.domain, record.table.count)).parquet(table.path)
             read = read_back(rows, Layout.of(quotient), record.table.count)
             problem = "some cells are missing, or there are several of them"
-    except java_errors() as error:
+    except outside_errors() as error:
         problem = f"Spark cannot read it: {reason(error)}"
     if read is None:
         return (Check("table", False, problem),)
@@ -124,8 +124,8 @@ def _form(table: Place, domain: Domain, count: str) -> str:
     for file in files:
         try:
             found = file.parquet_columns()
-        except java_errors() as error:
+        except outside_errors() as error:
             return f"its file {file.name!r} cannot be read: {reason(error)}"
-        if found != [*expected, (count, "INT64")]:
+        if sorted(found) != sorted([*expected, (count, "INT64")]):
             return f"the columns of its file {file.name!r}, or their types, are others than the certificate says"
     return "" if files else "it has no files"
