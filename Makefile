@@ -47,7 +47,7 @@ test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debi
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 
-audit: $(STAMP) services  ## run the tests that take long: large tables, full grids, the paper in little
+audit: $(STAMP) services audit-spark  ## run the tests that take long: in Spark, large tables, full grids, the paper in little
 	@echo "keepsum: running the long tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
 
