@@ -8,6 +8,7 @@ import pytest
 
 import keepsum as ks
 from keepsum import spark as kss
+from keepsum.releasing.signing import make_keys
 
 
 def with_column(table, place, make):
@@ -77,6 +78,16 @@ def test_a_changed_certificate_does_not_verify(spark, unsaved, tmp_path, change)
     path.write_text(json.dumps(data))
     assert not kss.verify(tmp_path / "out", spark)
     assert not ks.verify(tmp_path / "out")
+
+
+def test_nothing_is_worked_out_of_a_certificate_that_somebody_else_signed(spark, unsaved, tmp_path, monkeypatch):
+    for name in ("own", "other"):
+        make_keys(tmp_path / f"{name}.pem", tmp_path / f"{name}.pub.pem")
+    unsaved().save(tmp_path / "out", sign_with=tmp_path / "own.pem")
+    assert kss.verify(tmp_path / "out", spark, key=tmp_path / "own.pub.pem")
+    monkeypatch.setattr("keepsum.spark.verifying._kept", None)
+    checks = kss.verify(tmp_path / "out", spark, key=tmp_path / "other.pub.pem").checks
+    assert [(check.name, check.passed) for check in checks] == [("certificate", True), ("signature", False)]
 
 
 def test_a_certificate_that_cannot_be_read_does_not_verify(spark, unsaved, tmp_path):

@@ -56,15 +56,15 @@ def verify(
     try:
         document = document_of((place / CERTIFICATE).read())
         record = Certificate.from_document(document)
-        kept = _kept(record)
+        said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
         signature = Check("signature", *signature_check(record, document, trusted))
+        if not signature.passed:  # nothing is computed from a certificate that may be somebody else's
+            return Verification((said, signature))
+        kept = _kept(record)
     except KeepsumError as error:
         return Verification((Check("certificate", False, str(error)),))
     except outside_errors() as error:
         return Verification((Check("certificate", False, f"cannot be read: {reason(error)}"),))
-    said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
-    if not signature.passed:  # nothing is computed from a certificate that may be somebody else's
-        return Verification((said, signature))
     randomness = Check("randomness", *randomness_check(record, allow_seeded))
     return Verification((said, signature, randomness, *_checks(place / TABLE, record, kept)))
 
