@@ -24,7 +24,7 @@ from support import missing_service
 WITHOUT_SPARK = ("test_layout.py",)
 
 if find_spec("pyspark") is None:
-    collect_ignore = [path.name for path in Path(__file__).parent.glob("test_*.py") if path.name not in WITHOUT_SPARK]
+    collect_ignore = [path.name for path in Path(__file__).parent.glob("*.py") if path.name not in WITHOUT_SPARK]
 
 
 def session(master: str, folder: Path, **settings: Any) -> Any:
