@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.run([sys.executable, HERE / "compiling.py"], check=False)
 
 
-EVERY = 3  # of the cases of a thinned test, make test has every third
+EVERY = 5  # of the cases of a thinned test, make test has every fifth
 
 
 @pytest.hookimpl(tryfirst=True)  # before cases are selected by their marks

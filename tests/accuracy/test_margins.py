@@ -97,6 +97,7 @@ def test_draws_are_as_many_as_take_half_a_second(monkeypatch):
     assert two_way(4, 3).accuracy().draws == simulation.MOST_DRAWS
 
 
+@pytest.mark.audit
 def test_a_slow_chain_is_not_simulated():
     domain = ks.Domain({axis: list("12345") for axis in "abc"})
     kept = ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])

@@ -245,6 +245,7 @@ def test_mostly_pinned_tables(run, tmp_path):
     assert "(±0 to ±9)" in words(run("accuracy", *nested, "--target", "largest"))
 
 
+@pytest.mark.audit
 def test_without_matplotlib(run, tmp_path):
     """One sentence, and no other file is written either."""
     (tmp_path / "blocked" / "matplotlib").mkdir(parents=True)

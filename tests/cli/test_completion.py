@@ -26,6 +26,7 @@ def complete(tmp_path):
     return call
 
 
+@pytest.mark.audit
 def test_commands_options_and_columns(complete, tmp_path):
     (tmp_path / "in.csv").write_text("county,education,n\nA,low,5\n")
     assert complete("keepsum sh") == ["show"]

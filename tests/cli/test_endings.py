@@ -172,6 +172,7 @@ def test_a_complaint_that_nobody_can_read_leaves_the_status(folder):
 # Signals.
 
 
+@pytest.mark.audit
 def test_a_signal_at_each_change_on_disk(folder):
     """Once anything changes on disk a signal waits: the release comes to its end and is told of, with nothing left."""
     seen = []

@@ -44,6 +44,7 @@ def test_a_full_disk(folder):
     assert names(folder) == {"r.certificate.json"}
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.audit)])
 def test_a_reader_who_leaves(folder, unbuffered):
     """As ``| head -1`` does."""
@@ -121,6 +122,7 @@ def test_a_signal_at_each_change_on_disk(folder):
     assert set(seen) == {False, True}
 
 
+@pytest.mark.audit
 def test_killed_while_a_certificate_is_replaced(folder, capsys):
     place = folder / "place"
     place.mkdir()

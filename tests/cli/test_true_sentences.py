@@ -256,7 +256,7 @@ def test_named_totals_are_named(run, tmp_path):
 # -- help, and where things are --------------------------------------------------------------------
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize(
     "command", ["plan", "release", "verify", "convergence", "keygen", "show", "marginal", "report", None]
 )

@@ -81,6 +81,7 @@ def test_before_and_after(fresh):
     assert "1,000 pairs; total variation at most" in repr(found)
 
 
+@pytest.mark.audit
 def test_what_is_found_is_kept_and_a_run_goes_on(fresh, tmp_path, monkeypatch):
     monkeypatch.setenv("KEEPSUM_CACHE", str(tmp_path))
     first = fresh.certify(pairs=200).convergence

@@ -106,6 +106,7 @@ def test_pairs_that_all_meet_at_once():
         assert Convergence((found,), 0.0, 0.95).plot().axes
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("unmet", [0, 31])
 def test_no_title_of_a_curve_is_cut(unmet):
     """Two panels, one with a form in many words: the whole finding lies inside the figure."""

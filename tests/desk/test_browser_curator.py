@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from desk.driving import choose, downloaded, go, settled, until
 
 
@@ -59,6 +61,7 @@ def test_cells_are_one_stop_and_arrows_move_within_them(show):
     assert page.locator(":focus").get_attribute("id") == "set-name"
 
 
+@pytest.mark.audit
 def test_the_page_says_that_a_download_was_taken(show, tmp_path):
     page = show()
     page.locator("#example-children").click()

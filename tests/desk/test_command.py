@@ -166,7 +166,7 @@ class Visitor:
         self._asked("POST", path, urlencode({"csrf": csrf, "version": version, **fields}))
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_the_first_signal_does_not_lose_a_release(started, number):
     process, link = started()

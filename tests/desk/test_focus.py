@@ -51,7 +51,7 @@ def test_what_is_kept_anyway_is_not_offered():
     assert "Focus" not in browser.page("/privacy")
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("reading", ["person", "unit"])
 def test_a_focus_on_nested_totals_is_released(kind, reading):

@@ -277,6 +277,7 @@ def test_a_large_table_with_a_hole(shape, mechanism):
     assert plan.smallest_change == Distance(mechanism.norm, 4)
 
 
+@pytest.mark.audit
 @pytest.mark.usefixtures("without_searches")
 @pytest.mark.parametrize("shape", [(700, 3), (60, 50)])
 def test_a_large_table_with_a_hole_is_protected_everywhere(shape):

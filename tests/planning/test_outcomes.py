@@ -63,7 +63,7 @@ def without_cache(tmp_path_factory):
         return {name: facts(planned(case)) for name, case in CASES.items()}
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize("name", CASES)
 def test_a_plan_is_the_same_from_the_cache(name, folder, without_cache, monkeypatch):
     assert facts(planned(CASES[name])) == without_cache[name]

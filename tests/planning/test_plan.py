@@ -185,6 +185,7 @@ def test_alike_blocks_are_grouped():
     assert (group.blocks, group.cells, group.dimension, group.codimension) == (50, 400, 150, 250)
 
 
+@pytest.mark.audit
 def test_a_million_cells_under_three_totals_are_eight_regions():
     rng = np.random.default_rng(1)
     chosen = [np.flatnonzero(rng.random(10**6) < 0.5) for _ in range(3)]

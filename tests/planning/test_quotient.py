@@ -68,7 +68,7 @@ def test_groups_have_the_facts_of_their_cells(name, mechanism):
         assert both[0] == both[1], keep
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize("per_person", [False, True])
 @pytest.mark.parametrize("name", ["places and people", "places", "three ways"])
 def test_the_same_with_a_focus_that_is_nested(name, per_person):

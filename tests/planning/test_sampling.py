@@ -213,6 +213,7 @@ def test_wide_tables_start_with_labels_that_fit(side, epsilon, blocks):
     assert [labelling.blocks for labelling in labellings] == blocks
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("shape", "epsilon", "words"),
     [

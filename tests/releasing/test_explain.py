@@ -65,6 +65,7 @@ def test_many_pinned_cells_are_counted(children):
     assert "and 4 more" in text
 
 
+@pytest.mark.audit
 def test_an_upper_bound_is_called_one():
     keep = ks.Invariants.matrix([[1, 7, 49, 343, 2401, 16807, 3, 1000]])
     plan = ks.plan(keep, ks.Laplace(epsilon=1))

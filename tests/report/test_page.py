@@ -171,6 +171,7 @@ def test_the_same_facts_give_the_same_bytes_whatever_the_user_has_set():
         assert mpl.rcParams["font.size"] == 30
 
 
+@pytest.mark.audit
 def test_a_report_of_files_is_that_of_memory(tmp_path):
     """So it needs nothing but what is published."""
     table = ks.Table.from_array([[15, 1], [20, 10], [7, 3]], axes={"county": list("abc"), "sex": ["f", "m"]})

@@ -53,6 +53,7 @@ def test_a_share_that_is_too_small_is_not_on_the_safe_side():
     assert drawn > wanted
 
 
+@pytest.mark.audit
 def test_a_country_of_counties_is_planned_in_closed_form_and_a_large_crossing_is_refused(monkeypatch):
     for module in (factors, gaussian_focus):
         monkeypatch.setattr(module, "LARGEST_DIMENSION", 30)

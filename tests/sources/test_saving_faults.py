@@ -108,6 +108,7 @@ def test_a_killed_process_leaves_the_old_release_or_the_new_one(pair, saved, tmp
     assert set(seen) == {0, 1}
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("target", ["out.csv", "out/"])
 def test_a_killed_process_leaves_a_new_release_or_none(pair, saved, tmp_path, target):
     whole = saved(pair[0], target)
@@ -163,6 +164,7 @@ def test_a_disk_that_fails_once_leaves_what_it_was_or_what_was_meant(pair, saved
     assert failures
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("target", ["out.csv", "out/"])
 def test_an_interrupt_waits_until_a_release_is_saved(pair, saved, tmp_path, target):
     """KeyboardInterrupt comes out of ``save`` before anything is there or when all of it is."""

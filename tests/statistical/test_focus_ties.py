@@ -56,6 +56,7 @@ def test_ties_that_are_not_settled_fail(monkeypatch, answer):
     assert power(noise, law, 20_000) > 1 - 1e-6
 
 
+@pytest.mark.audit
 def test_tables_that_truncate_fail(monkeypatch):
     """Sums beyond the tables are split in the middle, instead of by the referee."""
     monkeypatch.setattr(FocusReferee, "draw", lambda self, kind, y, extra: y // 2)

@@ -75,6 +75,7 @@ def test_a_coupling_with_another_target_is_rejected():
     assert_not_drawn_from(np.broadcast_to(lattice.basis @ V, (40_000, 3)), one_step_law(kernel, lattice.basis, V, a))
 
 
+@pytest.mark.audit
 def test_the_reference_moves_as_algorithm_1_alone_and_coupled():
     lattice, a = ks.Lattice(A), 0.5
     kernel = ks.mcmc.LatticeMetropolis(lattice, LAPLACE, a)
@@ -117,6 +118,7 @@ def test_overlap_is_one_less_the_distance():
             assert overlap(gap, a) == pytest.approx(1 - np.abs(one - other).sum() / 2)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("gap", "a"),
     [(1, 0.4), *(pytest.param(*case, marks=pytest.mark.audit) for case in ((-2, 0.4), (3, 0.7), (5, 0.85)))],

@@ -69,6 +69,7 @@ def test_both_ways_of_following_the_norm_give_the_same_chain(mechanism, monkeypa
         assert np.array_equal(run(), found)
 
 
+@pytest.mark.audit
 def test_wrong_chains_are_rejected():
     """A chain that stays put, one with another epsilon, and one that has not burnt in."""
     law = sum_law(3, 1.0)

@@ -75,6 +75,7 @@ def test_random_walk_on_a_normal_law():
     assert np.all(exact < bound.estimate)
 
 
+@pytest.mark.audit
 def test_a_coupling_with_the_wrong_proposal_is_rejected():
     """The same figures must tell a coupling whose chains make other proposals than the kernel's."""
     times = ks.mcmc.meeting_times_of(kernel(scale=0.55), lag=LAG, pairs=20_000, max_steps=2000, rng=ks.rng(seed=1))

@@ -217,6 +217,7 @@ def test_leaves_of_many_cells_against_the_negative_binomial():
         assert values[:61] / values[0] == pytest.approx(expected / expected[0], rel=1e-9)
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     "entries", [pytest.param([[116] * 3] * 2 + [[5089] * 3], marks=pytest.mark.audit), [[30] * 3] * 3 + [[3225] * 3]]
 )
@@ -250,6 +251,7 @@ def test_the_moments_of_the_referee_are_bounds(sizes, epsilon):
                     assert logs <= float(sampler._referee._moment((c, g, law), tilt).log().mid()) + 1e-9
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("weight", ["1", "1/2"])
 def test_an_entry_without_a_weight(weight):
     """The grand total, free: at the root F is the sum of the other weights of the added row, and its error small."""
