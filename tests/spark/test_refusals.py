@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import keepsum as ks
 from keepsum import spark as kss
+from keepsum.spark.session import use_this_python
 
 DOMAIN = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}, "sex": ["f", "m"]}
 AXES, WITHIN = ["state", "county", "sex"], {"county": "state"}
@@ -98,7 +101,7 @@ def test_arguments(frame, tmp_path):
         ({"count": 3}, "The name of the count column must be text"),
         ({"count": None, "max_rows_per_unit": 2}, "must be given together"),
         ({"max_rows_per_unit": 1}, "must be given for records"),
-        ({"domain": {"state": ["a"]}}, "Every column to count by must have declared categories"),
+        ({"domain": {"state": ["a"]}}, "Every axis must have its categories in domain=, got none for 'county'"),
         ({"domain": 3}, "domain= must be a Domain or a mapping"),
         ({"keep": 3}, "Totals to keep must be Invariants or a list of margins"),
         ({"keep": [["nobody"]]}, "An axis must be one of"),
@@ -111,7 +114,7 @@ def test_arguments(frame, tmp_path):
     ):
         with pytest.raises(ks.InputError, match=match):
             release(good, tmp_path, **change)
-    with pytest.raises(ks.InputError, match="must be a Spark DataFrame, got a value of type 'list'"):
+    with pytest.raises(ks.InputError, match="must be a DataFrame of Spark, got a list of builtins"):
         release([1, 2], tmp_path)
     with pytest.raises(ks.InputError, match="must hold text, whole numbers, dates or booleans, got double"):
         release(good.withColumn("sex", good.n.cast("double")), tmp_path)
@@ -129,6 +132,21 @@ def test_arguments(frame, tmp_path):
         release(good.withColumn("n", good.n.cast("string")), tmp_path)
     with pytest.raises(ks.PlanError, match="determine every cell"):
         release(good, tmp_path, keep=[AXES])
+
+
+def test_workers_on_this_machine_run_the_python_of_the_driver(spark, monkeypatch):
+    """Else Spark would take whatever is called python3, which need not have Keepsum."""
+    context = spark.sparkContext
+    monkeypatch.setattr(context, "pythonExec", "python3")
+    use_this_python(spark)
+    assert context.pythonExec == "python3"  # PYSPARK_PYTHON was chosen for these tests
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    use_this_python(spark)
+    assert context.pythonExec == sys.executable
+    monkeypatch.setattr(context, "pythonExec", "python3")
+    monkeypatch.setattr(context, "master", "yarn")
+    use_this_python(spark)
+    assert context.pythonExec == "python3"
 
 
 def test_pinned_cells_must_be_accepted(frame, tmp_path):

@@ -100,6 +100,17 @@ def test_records_are_counted(spark, frame, tmp_path):
     assert released.certificate.records.max_rows_per_unit == 1
 
 
+def test_a_release_is_verified_by_the_names_of_its_files(unsaved, tmp_path):
+    """Its table is a folder too."""
+    unsaved().save(tmp_path / "out")
+    table, certificate = tmp_path / "out" / "table.parquet", tmp_path / "out" / "certificate.json"
+    assert ks.verify(table, certificate)
+    assert ks.verify(table)
+    assert ks.verify(certificate)
+    (tmp_path / "empty.parquet").mkdir()
+    assert not ks.verify(tmp_path / "empty.parquet", certificate)
+
+
 def test_an_existing_folder_is_never_overwritten(unsaved, tmp_path):
     first, second = unsaved(), unsaved()
     first.save(tmp_path / "out")

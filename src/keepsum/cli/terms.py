@@ -68,7 +68,7 @@ IN_SHELL = {
     "without per_person": "without --per-person",
     "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
     "max_rows_per_unit=1 alone": "--max-rows-per-unit 1 alone",
-    "accept each by name (or 'all')": "accept each with --accept-pinned NAME (or all)",
+    "accept each by its name in accept_pinned= (or 'all')": "accept each with --accept-pinned NAME (or all)",
 }
 SPOKEN = (
     "Guarantee",

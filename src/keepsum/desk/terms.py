@@ -77,7 +77,7 @@ IN_PAGE = {
     "without per_person": "as that of one count more or less",
     "measure it by plan.certify() and accept it with accept_delta=DELTA": "measure and accept it in the shell",
     "plan.pinned lists them": "the step Keep lists them",
-    "accept each by name (or 'all')": "accept them with the button",
+    "accept each by its name in accept_pinned= (or 'all')": "accept them with the button",
     "plan.explain()": "the step Preview",
     "cross-classification with domain=": "cross-classification when the ledger is made",
     "ks.Ledger(path, budget=...)": "the shell",

@@ -47,8 +47,8 @@ class Files:
     def _beside(cls, path: Path, certificate: Pathlike | None) -> Files:
         for destination in (path, path.with_suffix(".certificate.json")) if path.name else ():
             put_back(destination)  # a release that a killed process was replacing
-        if path.is_dir():
-            tables = sorted(file for file in path.iterdir() if file.stem == "table")
+        tables = sorted(file for file in path.iterdir() if file.stem == "table") if path.is_dir() else []
+        if path.is_dir() and (tables or not is_parquet_folder(path)):
             if len(tables) != 1:
                 raise InputError(f"Folder {str(path)!r} must contain one table, got {len(tables)}.")
             beside, path = path / "certificate.json", tables[0]

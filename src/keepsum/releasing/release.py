@@ -339,7 +339,8 @@ def _check_pinned(plan: CompiledPlan, accepted: str | Iterable[Any]) -> None:
         more = f" and {count - SHOWN_CELLS:,} more" if count > SHOWN_CELLS else ""
         raise PlanError(
             f"The kept totals pin {count:,} cell{'s' * (count != 1)}, which would be published without noise: "
-            f"{quoted(missing[:SHOWN_CELLS])}{more}. Keep fewer totals, or accept each by name (or 'all')."
+            f"{quoted(missing[:SHOWN_CELLS])}{more}. Keep fewer totals, or accept each by its name in accept_pinned= "
+            f"(or 'all')."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from keepsum._arguments import check_text
 from keepsum._arrays import IntArray
-from keepsum._text import type_of
+from keepsum._text import shown_names, type_of
 from keepsum.accuracy.disclosure import bounded_cells
 from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.errors import DataError, InputError, LargeLossWarning
@@ -57,6 +57,7 @@ class Declared:
             check_text(count, "The name of the count column")
             if max_rows_per_unit is not None:
                 raise InputError("max_rows_per_unit= must be given for records, got it with count=. Leave one out.")
+        _check_declared(axes, domain)
         cells = declare_cells(axes, domain, within=within, max_rows_per_unit=max_rows_per_unit, most_cells=MOST_CELLS)
         own = [axis.lower() for axis in cells.domain.axes] if count is None else cells.domain.axes  # Spark ignores case
         if (count or RELEASED) in own:
@@ -79,6 +80,19 @@ class Declared:
             margins = [[margin] if isinstance(margin, str) else margin for margin in _listed(keep)]
             kept = Invariants.margins(self.domain, margins)
         return compile_plan(kept, mechanism, records=self.records, in_groups=True)
+
+
+def _check_declared(axes: object, domain: object) -> None:
+    """Every axis must be declared; whatever else may be wrong with the two is found later."""
+    if not isinstance(domain, Mapping) or not isinstance(axes, (str, Sequence)):
+        return
+    names = [axes] if isinstance(axes, str) else axes
+    missing = [name for name in names if isinstance(name, str) and name not in domain]
+    if missing:
+        raise InputError(
+            f"Every axis must have its categories in domain=, got none for {shown_names(missing)}. Check the "
+            f"spelling, or declare them."
+        )
 
 
 def _listed(keep: Iterable[str | Iterable[str]]) -> Iterable[str | Iterable[str]]:
@@ -136,13 +150,13 @@ def _problem(code: int, declared: Declared) -> str:
     if kind == encoding.UNDECLARED:
         within = "" if axis.parent is None else f" within its {axis.parent.name!r}"
         return (
-            f"Values of column {axis.name!r} must be declared categories{within}, but some are not. Declare them with "
-            f"domain=, or leave those rows out."
+            f"Values of column {axis.name!r} must be declared categories{within}, but some are not. Which ones is not "
+            f"said, because values are confidential. Declare them with domain=, or leave those rows out."
         )
     if kind == encoding.TWICE:
         return (
             "Each cell must have one row, but some have several. Add them up first, or add the axis that distinguishes "
-            "them; for one row per record leave count= out."
+            "them; for one row per record pass count=None."
         )
     what = {
         encoding.NO_COUNT: "some are missing",

@@ -28,7 +28,7 @@ from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place
 from keepsum.spark.preparing import Declared, facts_of, ready_plan, totals_of
 from keepsum.spark.released import SparkRelease
-from keepsum.spark.session import check_frame, check_installed
+from keepsum.spark.session import check_frame, check_installed, use_this_python
 from keepsum.spark.staged import TABLE, check_staged, left_behind
 from keepsum.spark.sums import check_distributable, draw_sums, is_free
 from keepsum.tables.domain import Domain
@@ -98,6 +98,7 @@ def release(
     source, charged_to = checked_rng(rng), ledger_of(ledger, dataset)
     plan = ready_plan(declared.plan(keep, mechanism), accept_pinned, accept_delta)
     spark = frame.sparkSession
+    use_this_python(spark)
     folder = Place.staging(spark) if staging is None else Place.of(spark, staging, "The staging folder")
     left_behind(folder)
     if charged_to is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +25,9 @@ def check_installed() -> None:
     except ImportError as error:
         missing = error.name or "pyspark"
     if missing is not None:
-        raise InputError(f"Releases in Spark need {missing}, which is not installed. Install keepsum[spark].")
+        raise InputError(f"keepsum.spark needs {missing}, which is not installed. Install keepsum[spark].")
     if not hasattr(pyspark.sql.DataFrame, "repartitionById"):
-        raise InputError(f"Releases in Spark need PySpark 4.1 or newer, got {pyspark.__version__}. Update it.")
+        raise InputError(f"keepsum.spark needs PySpark 4.1 or newer, got {pyspark.__version__}. Update it.")
 
 
 def check_running(spark: Any, consequence: str = "") -> None:
@@ -38,12 +40,21 @@ def check_running(spark: Any, consequence: str = "") -> None:
         raise InputError(f"The Spark session must be running, but it was stopped.{consequence}")
 
 
+def use_this_python(spark: Any) -> None:
+    """Let workers on this machine run the driver's Python, unless another one was chosen: Spark would take any."""
+    context = spark.sparkContext
+    chosen = os.environ.get("PYSPARK_PYTHON") or context.getConf().get("spark.pyspark.python")
+    if context.master.startswith("local") and not chosen:
+        context.pythonExec = sys.executable
+
+
 def check_frame(df: Any, axes: Sequence[str], count: str | None) -> Any:
     """The columns of a DataFrame that are released; refuses what is none, or has others."""
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):
-        raise InputError(f"The table must be a Spark DataFrame, got {type_of(df)}. Use ks.release for other tables.")
+        kind = f"a {type(df).__name__} of {type(df).__module__.partition('.')[0]}"
+        raise InputError(f"The table must be a DataFrame of Spark, got {kind}. Use ks.release for other tables.")
     if not hasattr(df, "_jdf"):
         raise InputError(
             "The table must be of a session inside the driver, got one of Spark Connect, which has no broadcast "

@@ -17,7 +17,7 @@ from keepsum.spark.layout import Layout
 from keepsum.spark.places import Place, outside_errors, reason
 from keepsum.spark.preparing import MOST_CELLS
 from keepsum.spark.released import CERTIFICATE
-from keepsum.spark.session import check_installed, check_running, columns
+from keepsum.spark.session import check_installed, check_running, columns, use_this_python
 from keepsum.spark.staged import TABLE, read_back
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
@@ -49,6 +49,7 @@ def verify(
     check_flag(allow_seeded, "allow_seeded=")
     trusted = None if key is None else read_public_key(key)
     check_running(spark)
+    use_this_python(spark)
     place = Place.of(spark, path, "The release")
     for name in (CERTIFICATE, TABLE):
         if not (place / name).exists():
