@@ -75,6 +75,7 @@ def test_commands_run_and_the_certificate_reads_as_shown(capfd, monkeypatch):
         assert run([*shlex.split(command)[1:], "--force"]) == 0
 
 
+@pytest.mark.audit
 @pytest.mark.usefixtures("files")
 def test_the_search_for_epsilon_prints_what_is_shown(capfd):
     ((command, answer),) = [block.removeprefix("$ ").split("\n", 1) for block in blocks("console")]

@@ -118,6 +118,7 @@ def test_what_it_finds_can_be_passed_on(run, name):
     assert made["mechanism"] == found["mechanism"]
 
 
+@pytest.mark.audit
 def test_a_target_in_words(run):
     shown = words(run("accuracy", *BASE, "--target-moe", "9"))
     value = float(ks.mechanism_for(KEEP, ks.Laplace(1), 9).epsilon)

@@ -352,6 +352,7 @@ def test_counts_are_in_no_message(run, tmp_path):
         assert b"98765" not in done.stdout + done.stderr
 
 
+@pytest.mark.audit
 def test_a_pipe_that_nobody_reads(run, tmp_path):
     """Nothing is released if what must be known before cannot be shown; it is done if only the end is not read."""
     command = f"{KEEPSUM} {' '.join(map(str, RELEASE))} -o out.csv -y"

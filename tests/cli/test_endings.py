@@ -191,6 +191,7 @@ def test_a_signal_at_each_change_on_disk(folder):
     assert set(seen) == {False, True}
 
 
+@pytest.mark.audit
 def test_a_signal_at_any_call(folder):
     """At calls of functions anywhere from the first to the last: what is said is what is there."""
 

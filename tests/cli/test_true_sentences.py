@@ -192,6 +192,7 @@ def test_a_call_that_is_none_stays_as_it_is():
     assert in_shell_terms("ks.Laplace.per_person(epsilon)") == "ks.Laplace.per_person(epsilon)"
 
 
+@pytest.mark.audit
 def test_what_is_exact_comes_before_what_is_to_be_accepted(monkeypatch):
     monkeypatch.setattr("keepsum.convergence.observe.WEIGHTS", 100)  # the sentence is about any figure
     keep, mechanism = BY_MIXTURE

@@ -187,6 +187,7 @@ def test_at_large_epsilon_the_cheaper_chain_is_taken():
 # -- releases ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.audit
 def test_a_release_by_chains_is_certified_recorded_and_verified(certified, table, tmp_path):
     out = certified.release(table, accept_delta="0.99")
     record = out.certificate.guarantee

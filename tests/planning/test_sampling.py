@@ -100,6 +100,7 @@ def test_mechanisms_without_samplers_say_so(mechanism):
     assert ("l2 Laplace with ks.Laplace.per_person(" in " ".join(plan.explain().split())) == wide
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize(
     "mechanism",
     [

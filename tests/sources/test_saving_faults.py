@@ -71,7 +71,7 @@ def without_exchange(monkeypatch):
     monkeypatch.setattr(replacing, "_exchanged", lambda a, b: False)
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize(
     ("target", "turn"),
     [("out.csv", 1), pytest.param("out.csv", -1, marks=pytest.mark.audit), ("out/", 1), ("out/ by renames", 1)],

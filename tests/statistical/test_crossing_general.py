@@ -47,7 +47,7 @@ def test_law(name):
     assert_drawn_from(entries, entries_law(name))
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize("method", ["mixture_chain", "heat_bath_chain"])
 @pytest.mark.parametrize("name", ["both focused", "whole kept", "an entry that is kept"])
 def test_law_of_chains(name, method):

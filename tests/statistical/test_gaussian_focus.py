@@ -118,6 +118,7 @@ def kernel_of(domain, keep):
     return [[vector.get(cell, 0) for cell in range(domain.size)] for vector in kernel(matrix_rows(matrix), domain.size)]
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("name", ["narrow", "narrow under kept rows"])
 def test_narrow_noise_has_its_law_and_without_acceptance_it_does_not(name):
     domain, keep, focus, *_ = PLANS[name]

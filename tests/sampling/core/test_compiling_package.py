@@ -110,6 +110,7 @@ print(compiled, sorted(m for m in ("numba", "scipy.special", "scipy.linalg", "sc
 """
 
 
+@pytest.mark.audit
 @pytest.mark.parametrize("name", ["a hierarchy", pytest.param("a table", marks=pytest.mark.audit)])
 def test_a_first_release_compiles_only_what_it_needs_and_a_second_nothing(name, tmp_path):
     keep, kernels = ORDINARY[name]

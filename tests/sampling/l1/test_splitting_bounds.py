@@ -135,7 +135,7 @@ def answer(sampler, node, group, base, sums, number):
     return accept_node(word(number), new_state()[0], sampler._tables, room, node)
 
 
-@pytest.mark.thinned
+@pytest.mark.audit
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_nodes_are_accepted_with_their_chance(name):
     """At the chance itself the kernel cannot tell, above it refuses, below it accepts; and no chance exceeds 1."""
