@@ -19,7 +19,7 @@ from keepsum.sampling.gaussian.blocks_kernels import centre_of
 from keepsum.sampling.gaussian.factors_kernels import add_products, factorise, subtract_form
 from keepsum.sampling.gaussian.kernel_arguments import FactorTables
 
-LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some seconds
+LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some ten seconds
 MACHINE_EPSILON = 2.0**-52
 
 
