@@ -27,8 +27,8 @@ NUMERATOR_ROOM = 2.0**55  # width times cells: numerators of centres stay a hund
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
 NARROW_SIGMA = 2  # up to this sigma, chains are tried where the acceptance rate of the exact sampler is too low
 RAREST = 1e-15  # the smallest acceptance rate that counts as more than none
-# Cells that a pilot draws, and how near its rate may come to the one that decides before a longer pilot spends a quarter
-# of the budget: a few weights of rare proposals make up most of such a mean.
+# Cells that a pilot draws, and how near its rate may come to the one that decides before a longer pilot spends a
+# quarter of the budget: a few weights of rare proposals make up most of such a mean.
 PILOT, CLOSE = 2 * 10**6, 1000
 
 
