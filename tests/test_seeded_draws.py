@@ -1,10 +1,10 @@
 """A seed gives the noise that it always gave: hashes of seeded draws from plans that cover every sampler.
 
 A change of the code that is not meant to change the noise must leave every hash as it is; one that is meant to writes
-them anew with ``KEEPSUM_GOLDEN=write``. Exact samplers compute in integers, so their hashes hold on every machine.
-Two-way and three-way tables are drawn with tables of floats, whose last digits change a draw about once in 10^12.
-Rounded and estimated samplers are tuned in floating-point numbers, which differ between processors: they are compared
-with ``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
+them anew with ``KEEPSUM_GOLDEN=write``. The hashes of exact samplers hold on every processor: ``test_processors.py``
+draws them with other libraries' last digits, and docs/seeds.md says why they do not matter. Rounded and estimated
+samplers are tuned in floating-point numbers and sum them in the order that suits a processor: they are compared with
+``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ NESTED = ks.Invariants.margins(
     ),
     [["county"], ["state", "sex"], ["age"]],
 )
+FREE = ks.Invariants.margins(ks.Domain({"x0": range(4), "x1": range(5)}), [])
+STATES = ks.Invariants.margins(NESTED.domain, [])
 
 Laplace, Gaussian = ks.Laplace, ks.Gaussian
 PLANS: dict[str, tuple[ks.Invariants, object]] = {
@@ -93,6 +95,12 @@ PLANS: dict[str, tuple[ks.Invariants, object]] = {
     "Gaussian, the paper's": (margins(3, 3), Gaussian(epsilon="0.3", delta="1e-6", calibration="paper")),
     "Gaussian per person, 3 x 4": (margins(3, 4), Gaussian.per_person(rho=1)),
     "Gaussian, 20 x 20, narrow": (margins(20, 20), Gaussian(sigma="0.4")),
+    "l1, 20 x 20, labels": (margins(20, 20), Laplace(epsilon=2)),
+    "l1, focus, nested": (STATES, Laplace(epsilon=0.5, focus={"state": "0.1", "county": "0.2"})),
+    "l1, focus, crossed": (ks.Invariants.margins(FREE.domain, [["x0"]]), Laplace(epsilon=0.5, focus={"x1": "0.1"})),
+    "l1, focus on both margins": (FREE, Laplace(epsilon=0.5, focus={"x0": "0.1", "x1": "0.2"})),
+    "Gaussian, focus, nested": (STATES, Gaussian(rho="1/8", focus={"state": "1/20", "county": "1/50"})),
+    "Gaussian, focus on both margins": (FREE, Gaussian(rho="1/8", focus={"x0": "1/20", "x1": "1/50"})),
     "Gaussian, 20 x 20, less narrow": (margins(20, 20), Gaussian(sigma="0.5")),
 }
 LATTICE = ks.Lattice(CHAIN_OF_SUMS.coefficients)

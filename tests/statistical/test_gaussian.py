@@ -282,10 +282,10 @@ def test_factors_are_on_the_safe_side():
             steps = zip(v.tolist(), centres.tolist(), factor.shares.tolist(), strict=True)
             assert sum((x - Fraction(c)) ** 2 / Fraction(share) for x, c, share in steps) <= wanted
     gram = np.array([[2.0, 1.0], [1.0, 2.0]])
-    lower = np.array([[1.0, 0.0], [0.5, 1.0]])
-    assert dominated(gram, lower, np.array([1 / 2, 1 / 1.5]) * (1 + 1e-6))
-    assert not dominated(gram, lower, np.array([1 / 2, 1 / 1.5]))
-    assert not dominated(gram, lower, np.array([1 / 2, 1 / 1.5]) * (1 - 1e-6))
+    upper = np.array([[1.0, 0.5], [0.0, 1.0]])
+    assert dominated(gram, upper, np.array([1 / 2, 1 / 1.5]) * (1 + 1e-6))
+    assert not dominated(gram, upper, np.array([1 / 2, 1 / 1.5]))
+    assert not dominated(gram, upper, np.array([1 / 2, 1 / 1.5]) * (1 - 1e-6))
 
 
 def test_the_family_of_widths_reaches_far_enough():

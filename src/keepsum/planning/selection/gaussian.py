@@ -27,6 +27,9 @@ NUMERATOR_ROOM = 2.0**55  # width times cells: numerators of centres stay a hund
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
 NARROW_SIGMA = 2  # up to this sigma, chains are tried where the acceptance rate of the exact sampler is too low
 RAREST = 1e-15  # the smallest acceptance rate that counts as more than none
+# Cells that a pilot draws, and how near its rate may come to the one that decides before a longer pilot spends a
+# quarter of the budget: a few weights of rare proposals make up most of such a mean.
+PILOT, CLOSE = 2 * 10**6, 1000
 
 
 def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
@@ -97,21 +100,30 @@ def choose_exact(sigma: Fraction, part: Part, cells: IntArray, one: Part, budget
     missing = _out_of_range(sigma, part)
     if missing is not None:
         return Choice.none(cells, missing)
-    rate = max(acceptance(one, sigma**2), RAREST)
+    rate = max(acceptance(one, sigma**2, budget), RAREST)
     if one.width / rate > budget:
         return Choice.none(cells, Reason("rarely_accepted", limit=budget, acceptance=rate))
     sampler, cost = LatticeGaussian(part, sigma**2), math.ceil(part.width / rate)
     return Choice("conditional_cells", sampler, cells, cost, acceptance=rate)
 
 
-def acceptance(part: Part, variance: Fraction) -> float:
+def acceptance(part: Part, variance: Fraction, budget: int) -> float:
     """The acceptance rate of a block: known for sums, else measured by a pilot with its own seed."""
     if isinstance(part, SumsGaussian):
         return sum_acceptance(part.width, float(variance))
     if part.log_theta_bound(float(variance)) < 1e-9:
         return 1.0
-    centred = part.log_theta_centred(float(variance))
-    proposals = max(4, min(400, 2 * 10**6 // part.width))
-    out = np.empty((proposals, part.width), dtype=np.int64)
-    weights = part.fill(out, Variances.constant(variance, proposals), False, rng(seed="keepsum pilot"), 1)
-    return float(np.exp(weights - centred).mean())
+    rate = _measured(part, variance, max(4, min(400, PILOT // part.width)))
+    if part.width / CLOSE < budget * rate < CLOSE * part.width:
+        rate = _measured(part, variance, max(4, budget // (4 * part.width)))
+    return rate
+
+
+def _measured(part: Part, variance: Fraction, proposals: int) -> float:
+    """The mean weight of so many proposals, some at a time."""
+    source, centred, weights = rng(seed="keepsum pilot"), part.log_theta_centred(float(variance)), []
+    step = max(1, PILOT // part.width)
+    for first in range(0, proposals, step):
+        out = np.empty((min(step, proposals - first), part.width), dtype=np.int64)
+        weights.append(part.fill(out, Variances.constant(variance, len(out)), False, source, 1))
+    return float(np.exp(np.concatenate(weights) - centred).mean())

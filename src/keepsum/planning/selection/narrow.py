@@ -22,6 +22,8 @@ from keepsum.sampling.general.mixture_kernels import FLOOR
 from keepsum.sampling.general.slabs import lattice_slab, table_slabs
 
 FEWEST_SEEN, MOST_SEEN = 200, 20_000  # proposals of a pilot
+# How near to the budget a chain may come before its pilot is made again, and with how many times as many proposals.
+CLOSE, MORE = 30, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +64,19 @@ class NarrowProblem:
         outcome, cost = Outcome(None), float(general.CHAIN_BUDGET)
         if self.proposals is not None:
             seen = max(FEWEST_SEEN, min(MOST_SEEN, general.MIXTURE_PILOT // self.proposals.cost))
-            _, log_weights = self.proposals.propose(seen, rng(seed="keepsum pilot").stream())
-            chain = general.thinned_chain(None, self.proposals, self._ones, self.count, log_weights)
+            chain = self._thinned(self.proposals, seen)
+            if cost < CLOSE * chain.steps * chain.cost < CLOSE**2 * cost:
+                chain = self._thinned(self.proposals, MORE * seen)
             if chain.steps * chain.cost <= cost:
                 outcome = Outcome("gaussian_chain", log_cap=chain.log_cap, steps=chain.steps, lag=chain.lag)
                 cost = chain.steps * chain.cost
         sweeps = None if self.bath is None else general.sweeps_of(self.bath, cost)
         return sweeps or outcome
+
+    def _thinned(self, proposals: OneWidth, seen: int) -> MixtureChain:
+        """The chain that so many proposals suggest."""
+        _, log_weights = proposals.propose(seen, rng(seed="keepsum pilot").stream())
+        return general.thinned_chain(None, proposals, self._ones, self.count, log_weights)
 
     def chain(self, outcome: Outcome) -> Chain | None:
         """The chain of an outcome, if a draw does not take minutes."""

@@ -1,4 +1,7 @@
-"""The triangular factor of a lattice's Gram matrix, in floats that are rigorously on the safe side."""
+"""The triangular factor of a lattice's Gram matrix, in floats that are rigorously on the safe side.
+
+They define the proposals of an exact sampler, so they are the same floats on every processor (``factors_kernels``).
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from scipy import sparse
 from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.matrix import vectors_matrix
 from keepsum.sampling.gaussian.blocks_kernels import centre_of
+from keepsum.sampling.gaussian.factors_kernels import add_products, factorise, subtract_form
 from keepsum.sampling.gaussian.kernel_arguments import FactorTables
 
-LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some seconds
+LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some ten seconds
 MACHINE_EPSILON = 2.0**-52
 
 
@@ -79,20 +83,33 @@ def make_factor(basis: Sequence[Mapping[int, int]], sizes: IntArray, weights: Se
     form = np.concatenate([1.0 / sizes, [float(weight) for weight in weights]])
     matrix = vectors_matrix(basis, len(form))
     matrix = matrix[:, _narrow_order(matrix)]
-    scaled = matrix.multiply(np.sqrt(form)[:, None]).toarray()
-    gram: Floats = scaled.T @ scaled
-    try:
-        root = np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
+    gram = gram_of(matrix, form)
+    root = gram.copy()
+    if not factorise(root):
         return None
-    diagonal = np.diag(root)
-    lower = root / diagonal
-    lower[np.abs(lower) < 2.0**-60] = 0.0
+    diagonal = np.diag(root).copy()
+    upper = np.triu(root) / diagonal[:, None]
+    upper[np.abs(upper) < 2.0**-60] = 0.0
     for safety in (2.0**-24, 2.0**-18, 2.0**-12, 2.0**-8):
-        shares = 1.0 / (diagonal**2 * (1.0 - safety))
-        if dominated(gram, lower, shares, len(form)):
-            return _packed(shares, lower, matrix)
+        shares = 1.0 / (diagonal * (1.0 - safety))
+        if dominated(gram, upper, shares, len(form)):
+            return _packed(shares, upper, matrix)
     return None
+
+
+def gram_of(matrix: sparse.csr_array, form: Floats) -> Floats:
+    """The upper triangle of B' diag(form) B; the rest is 0."""
+    by_region = sparse.csr_array(matrix)
+    by_region.sort_indices()
+    gram = np.zeros((matrix.shape[1], matrix.shape[1]))
+    add_products(
+        by_region.indptr.astype(np.int64),
+        by_region.indices.astype(np.int64),
+        by_region.data.astype(np.float64),
+        form,
+        gram,
+    )
+    return gram
 
 
 def _narrow_order(matrix: sparse.csr_array) -> IntArray:
@@ -105,32 +122,31 @@ def _narrow_order(matrix: sparse.csr_array) -> IntArray:
     return np.asarray(reverse_cuthill_mckee(links, symmetric_mode=True), dtype=np.int64)
 
 
-def dominated(gram: Floats, lower: Floats, shares: Floats, terms: int = 0) -> bool:
+def dominated(gram: Floats, upper: Floats, shares: Floats, terms: int = 0) -> bool:
     """Whether the sum of (v_j - c_j)^2 / share_j is at most v' G v for all v, c_j as floats add it up.
 
     A float c_j errs by at most e_j = m u |L|_j |v|, u the unit of roundoff, so with any t > 0 the left side is at most
     (1 + t) times the exact form F plus (1 + 1/t) times the sum of e_j^2 / share_j, which is at most k |v|^2. What must
-    be shown is that G - (1 + t) F - k I is positive semidefinite. A Cholesky factorisation that succeeds in floats for
-    that matrix less c I shows it, if c exceeds what floats can err by: in the entries, and in the factorisation
-    (Rump, Verification of positive definiteness, BIT 46, 2006). Entries of ``gram`` are sums of so many ``terms``.
+    be shown is that G - (1 + t) F - k I is positive semidefinite. A factorisation that succeeds in floats for that
+    matrix less c I shows it, if c exceeds what floats can err by: in the entries, and in the factorisation (Rump,
+    Verification of positive definiteness, BIT 46, 2006, whose argument holds for L D L' as for L L'). Entries of
+    ``gram`` are sums of so many ``terms``. Of ``gram``, as of L' (``upper``), there is the upper triangle only.
     """
     size = len(gram)
     t = 2.0**-30
-    form = (lower / shares) @ lower.T
-    slips = (1.0 + 1.0 / t) * (size * MACHINE_EPSILON) ** 2 * float((lower**2 / shares).sum()) * size
-    rest = gram - (1.0 + t) * form
-    largest = float(np.abs(gram).max() + np.abs(form).max())
+    slips = (1.0 + 1.0 / t) * (size * MACHINE_EPSILON) ** 2 * float((upper**2 / shares[:, None]).sum()) * size
+    rest = gram.copy()
+    subtract_form(rest, upper, (1.0 + t) / shares)
+    # No entry of a positive semidefinite matrix is larger than the largest of its diagonal; that of F is G's, nearly.
+    largest = 2.0 * float(np.diag(gram).max() + np.abs(np.diag(rest)).max())
     entries = 4.0 * size * (size + terms + 8.0) * MACHINE_EPSILON * largest
     factoring = 2.0 * (size + 4.0) * MACHINE_EPSILON * float(np.abs(np.diag(rest)).sum())
-    try:
-        np.linalg.cholesky(rest - (slips + entries + factoring) * np.eye(size))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    rest[np.diag_indices(size)] -= slips + entries + factoring
+    return bool(factorise(rest))
 
 
-def _packed(shares: Floats, lower: Floats, matrix: sparse.csr_array) -> Factor:
-    below = sparse.csc_array(np.tril(lower, -1))
+def _packed(shares: Floats, upper: Floats, matrix: sparse.csr_array) -> Factor:
+    below = sparse.csr_array(np.triu(upper, 1))
     by_region = sparse.csr_array(matrix)
     by_region.sort_indices()
     tables = FactorTables(

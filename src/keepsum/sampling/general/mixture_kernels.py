@@ -20,6 +20,7 @@ from keepsum.sampling.general.kernel_arguments import MixtureRoom, MixtureTables
 TO_UNIT = 2.0**-53
 ROOT = math.sqrt(2 * math.pi)
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
+HALF = 0.5 + 2.0**-40  # centres half way between two whole numbers are common, and floats err to either side
 FLOOR = 0.02  # a smaller variance is drawn with like this one: a step by 1 has chance e^-25
 FLAT_FROM = 2.0  # from this variance on all centres have the same weight, to 1e-17
 DUAL_FROM = 0.5625  # from this variance on, the first term of the dual sum gives the lattice's weight to 1e-19
@@ -243,7 +244,7 @@ def draw_slab(words, at, slab, slabs: SlabTables, room: MixtureRoom):
         # Later coordinates have taken their part off this centre.
         centre = centres[i] * roots[i]
         square = roots[i] * roots[i]
-        nearest = math.floor(centre + 0.5)
+        nearest = math.floor(centre + HALF)
         phi = centre - nearest
         log_sum = log_theta(phi, square)
         k = draw_integer(unit(words[at]), phi, square, log_sum)
