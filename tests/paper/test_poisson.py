@@ -99,10 +99,10 @@ def test_without_noise_the_likelihood_is_the_usual_one():
     assert exact.errors == pytest.approx(usual.errors, rel=1e-3)
 
 
-# Of 400 intervals of a right method at least 351 hold the slope, and of a wrong one fewer, whatever the draws are. Over
-# 3,000 data sets of 30 other seeds a right method's interval held it in at least 94%, and a wrong one's in at most 78%.
-TRIED, ENOUGH = 400, 351
-RIGHT, WRONG = 0.94, 0.78
+# Of 500 intervals of a right method at least 442 hold the slope, of a wrong one fewer, whatever the draws are. Over
+# 3,000 data sets of 30 other seeds a right method's interval held it in more than 94%, a wrong one's in less than 80%.
+TRIED, ENOUGH = 500, 442
+RIGHT, WRONG = 0.94, 0.80
 
 
 def test_so_many_data_sets_tell_right_from_wrong_for_nearly_any_draws():
@@ -117,7 +117,8 @@ def test_the_likelihood_covers_and_what_ignores_the_noise_does_not():
     data = counties.data_sets(TRIED)
     fits = dict(zip(FITS, zip(*(counties.fits(*counts) for counts in data), strict=True), strict=True))
     x, offset = small.covariates, small.offset
-    fits["wrong noise"] = [fit_with_noise(released, small.state, x, offset, small.plan) for _, released in data]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # some counts are impossible with that noise
+        fits["wrong noise"] = [fit_with_noise(released, small.state, x, offset, small.plan) for _, released in data]
     covered = {name: Coverage.of("0.25", name, each).covered for name, each in fits.items()}
     for name in ("released, negative ones set to 0", "wrong noise"):
         assert covered[name] < ENOUGH
