@@ -16,6 +16,7 @@ from benchmarks import cases
 from benchmarks.measuring import cpu_clock
 from benchmarks.registry import CASES, Bench, Case
 from benchmarks.reporting import Screen, summary, write_page, write_results
+from keepsum_shell.streams import keep_standard_output
 
 HERE = Path(__file__).parent
 
@@ -42,6 +43,7 @@ def choose(quick: bool, names: str) -> list[Case]:
 
 
 if __name__ == "__main__":
+    keep_standard_output()
     QUICK = bool(os.environ.get("QUICK"))
     PAGE = HERE.parent / "docs" / "speed.md" if os.environ.get("WRITE") else None
     print("keepsum: loading the library and its peers", flush=True)

@@ -16,6 +16,7 @@ from experiments import beyond, children, circles, counties, levels, tables, the
 from experiments.cache import Cache
 from experiments.claims import AGREES, DISAGREES, NOT_RUN, Claim, as_table, explanations
 from experiments.setting import Section, Setting
+from keepsum_shell.streams import keep_standard_output
 
 OUT = Path(__file__).parent / "out"
 
@@ -105,4 +106,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    keep_standard_output()
     sys.exit(main())

@@ -159,8 +159,8 @@ def in_shell(
             os.dup2(write, 1)
         else:
             _onto(1, said if stdout is None else Path(stdout))
-        sys.stdout = sys.__stdout__ = None if stdout == "closed" else io.TextIOWrapper(io.FileIO(1, "w"))
-        sys.stderr = sys.__stderr__ = io.TextIOWrapper(io.FileIO(2, "w"))
+        sys.stdout = sys.__stdout__ = None if stdout == "closed" else _stream(1)
+        sys.stderr = sys.__stderr__ = _stream(2)
         try:
             status = (start or _run)(arguments)
         except SystemExit as end:
@@ -175,6 +175,11 @@ def in_shell(
         return status, shown, complaints.read_text()
 
     return work
+
+
+def _stream(number: int) -> io.TextIOWrapper:
+    """A stream as Python makes it: it does not close its descriptor."""
+    return io.TextIOWrapper(io.FileIO(number, "w", closefd=False))
 
 
 def _run(arguments: list[str]) -> int:

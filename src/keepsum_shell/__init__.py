@@ -11,6 +11,7 @@ import os
 import sys
 
 from keepsum_shell.stopping import STOPPED, Stop
+from keepsum_shell.streams import keep_standard_output
 
 LEAST_MEMORY = 600 * 10**6  # bytes of address space; with less, the libraries for plots and compilation do not load
 ONE_THREAD_BELOW = 8 * 10**9  # bytes; below this OpenBLAS, which allocates memory per thread, gets one thread
@@ -19,6 +20,7 @@ ONE_THREAD_BELOW = 8 * 10**9  # bytes; below this OpenBLAS, which allocates memo
 def main() -> None:
     """Run ``keepsum``; the command line needs typer and rich, which the library does not."""
     open_streams()
+    keep_standard_output()
     stop = Stop()
     try:
         status = _run(stop)

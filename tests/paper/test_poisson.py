@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -98,21 +99,31 @@ def test_without_noise_the_likelihood_is_the_usual_one():
     assert exact.errors == pytest.approx(usual.errors, rel=1e-3)
 
 
+# Of 500 intervals of a right method at least 442 hold the slope, of a wrong one fewer, whatever the draws are. Over
+# 3,000 data sets of 30 other seeds a right method's interval held it in more than 94%, a wrong one's in less than 80%.
+TRIED, ENOUGH = 500, 442
+RIGHT, WRONG = 0.94, 0.80
+
+
+def test_so_many_data_sets_tell_right_from_wrong_for_nearly_any_draws():
+    assert stats.binom.cdf(ENOUGH - 1, TRIED, RIGHT) < 2e-6  # a right method fails
+    assert stats.binom.sf(ENOUGH - 1, TRIED, WRONG) < 1e-6  # a wrong one passes
+
+
 @pytest.mark.audit
 def test_the_likelihood_covers_and_what_ignores_the_noise_does_not():
-    """95% of 100 data sets, at an error rate of 1e-6; the same fit with the wrong noise is rejected too."""
-    counties = Counties.under(ks.Laplace(epsilon="0.25"))
-    data = counties.data_sets(100)
-    fits = zip(*(counties.fits(counts, released) for counts, released in data), strict=True)
-    covered = {name: Coverage.of("0.25", name, each).covered for name, each in zip(FITS, fits, strict=True)}
-    chance = {name: stats.binom.cdf(number, 100, 0.95) for name, number in covered.items()}
-    assert chance["released, negative ones set to 0"] < 1e-6
-    for name in ("confidential counts", "released as they are, robust errors", "likelihood with the noise"):
-        assert chance[name] > 1e-6
-    small = Counties.under(ks.Laplace(epsilon=2))
+    """Nominal 95% intervals hold the slope; the same fit with the wrong noise is rejected, too."""
+    counties, small = Counties.under(ks.Laplace(epsilon="0.25")), Counties.under(ks.Laplace(epsilon=2))
+    data = counties.data_sets(TRIED)
+    fits = dict(zip(FITS, zip(*(counties.fits(*counts) for counts in data), strict=True), strict=True))
     x, offset = small.covariates, small.offset
-    wrong = [fit_with_noise(released, small.state, x, offset, small.plan) for _, released in data]
-    assert stats.binom.cdf(Coverage.of("2", "wrong", wrong).covered, 100, 0.95) < 1e-6
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # some counts are impossible with that noise
+        fits["wrong noise"] = [fit_with_noise(released, small.state, x, offset, small.plan) for _, released in data]
+    covered = {name: Coverage.of("0.25", name, each).covered for name, each in fits.items()}
+    for name in ("released, negative ones set to 0", "wrong noise"):
+        assert covered[name] < ENOUGH
+    for name in ("confidential counts", "released as they are, robust errors", "likelihood with the noise"):
+        assert covered[name] >= ENOUGH
 
 
 def published() -> list[dict[str, str]]:
@@ -122,8 +133,19 @@ def published() -> list[dict[str, str]]:
 
 @pytest.mark.audit
 def test_the_published_figures_are_those_of_the_script():
-    rows = [list(row.values()) for row in published() if row["epsilon"] == "1"]
-    assert [result.row() for result in coverages("1", poisson_coverage.DATA_SETS)] == rows
+    """Up to the error of the simulation: the last digits of an optimum, and so of intervals, vary with the machine."""
+    rows = [row for row in published() if row["epsilon"] == "1"]
+    for row, found in zip(rows, coverages("1", poisson_coverage.DATA_SETS), strict=True):
+        assert row["fit"] == found.name
+        root, spread = math.sqrt(poisson_coverage.DATA_SETS), found.estimates.std(ddof=1)
+        for column, value, error in (
+            ("coverage", found.share, math.sqrt(found.share * (1 - found.share)) / root),
+            ("bias", found.estimates.mean() - SLOPE, spread / root),
+            ("standard deviation", spread, spread / (math.sqrt(2) * root)),
+            ("mean length", found.lengths.mean(), found.lengths.std(ddof=1) / root),
+        ):
+            shown = float(row[column].rstrip("%")) / (100 if row[column].endswith("%") else 1)
+            assert abs(shown - value) < 0.0005 + error, (found.name, column)
 
 
 def test_the_page_shows_the_published_figures():

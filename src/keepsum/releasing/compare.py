@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keepsum.accuracy.deviation import cell_deviation
+from keepsum.accuracy.deviation import Deviation, cell_deviation
 from keepsum.errors import InputError, PlanError
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import Gaussian, Laplace
@@ -28,7 +28,7 @@ class Alternative:
 
     kind: Kind
     plan: CompiledPlan
-    deviation: float
+    deviation: Deviation
 
     @property
     def name(self) -> str:
@@ -47,8 +47,8 @@ def compare(plan: CompiledPlan) -> list[str]:
     listed = alternatives(plan)
     if not listed:
         return ["not known"]
-    figures = ", ".join(f"{_name(plan, o)} {o.deviation:.3g}{_with_delta(o, delta)}" for o in listed)
-    least = _name(plan, min(listed, key=lambda other: other.deviation))
+    figures = ", ".join(f"{_name(plan, o)} {o.deviation}{_with_delta(o, delta)}" for o in listed)
+    least = _name(plan, min(listed, key=lambda other: other.deviation.value))
     lines = [
         f"standard deviation per cell at {per_unit(plan.records)} epsilon {float(epsilon):.4g}: {figures}; "
         f"smallest with {least}"
@@ -73,8 +73,8 @@ def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] 
     if plan.guarantee.sampling == "exact" or plan.mechanism.loss(plan.asked_distance).excess is not None:
         return []  # nothing is recommended at a loss that protects little
     listed = alternatives(plan) if alternatives_known is None else alternatives_known
-    exact = [f"{_call(plan, o)} (standard deviation {o.deviation:.3g})" for o in listed if o.exact]
-    current = next((f"; the current one is {o.deviation:.3g}" for o in listed if o.plan is plan), "")
+    exact = [f"{_call(plan, o)} (standard deviation {o.deviation})" for o in listed if o.exact]
+    current = next((f"; the current one is {o.deviation}" for o in listed if o.plan is plan), "")
     if not exact:
         return [f"No other noise is exact under these totals.{_two_margins(plan)}"]
     return [f"Exact at the same {per_unit(plan.records)} epsilon: {', or '.join(exact)}{current}."]
