@@ -136,7 +136,7 @@ def test_guarantees_name_tests_that_exist():
 
 def test_make_help_lists_every_target():
     makefile = (REPO / "Makefile").read_text(encoding="utf-8")
-    short = ("setup", "test", "lint", "demo", "app", "clean")
+    short = ("setup", "test", "lint", "demo", "app", "examples", "clean")
     for target in (*short, "setup-spark", "audit", "bench", "bench-spark", "convergence", "paper"):
         assert re.search(rf"^{target}:.*## ", makefile, flags=re.MULTILINE), target
 

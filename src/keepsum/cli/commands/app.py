@@ -15,7 +15,7 @@ Examples:
 
     keepsum app
 
-    keepsum app --ledger ledger.db --dataset census
+    keepsum app --ledger ledger.db --dataset pop2010
 
     keepsum app --no-browser --port 0
 
