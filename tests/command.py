@@ -159,7 +159,7 @@ def command(request: dict[str, Any], handles: list[int]) -> None:
         os.dup2(handle, target)
         os.close(handle)
     for number, stream in ((1, "stdout"), (2, "stderr")):  # may be a pipe, where this process had a file
-        setattr(sys, stream, open(number, "w", buffering=1, encoding="utf-8", closefd=False))  # noqa: PTH123, SIM115
+        setattr(sys, stream, open(number, "w", buffering=1, encoding="utf-8", closefd=False))  # noqa: SIM115
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])
