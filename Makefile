@@ -16,7 +16,7 @@ SPARK_STAMP := $(SPARK_VENV)/.ready
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark test audit audit-spark lint demo app bench bench-spark convergence paper clean services java
+.PHONY: help setup setup-spark test audit audit-spark lint demo app examples bench bench-spark convergence paper clean services java
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ demo: $(DEMO_STAMP)  ## release a small table with its margins kept, verify it, 
 app: $(STAMP)  ## open the page in the browser: from a table to a verified release (Ctrl-C ends it)
 	@$(BIN)/keepsum app
 
+examples: $(STAMP)  ## write the made-up files that the pages and every --help use, into examples/files
+	@$(BIN)/python examples/files.py examples/files
+	@echo "keepsum: the files are in examples/files"
+
 bench: $(STAMP)  ## measure speed and memory against peers, under 12 minutes (QUICK=1 under 2), into benchmarks/out
 	@$(BIN)/python -m benchmarks.run
 
@@ -81,5 +85,5 @@ paper: $(STAMP)  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=
 
 clean:  ## remove .venv and everything generated
 	@echo "keepsum: removing .venv, .venv-spark and caches"
-	@rm -rf $(VENV) $(SPARK_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache dist build
+	@rm -rf $(VENV) $(SPARK_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache examples/files dist build
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,11 +15,13 @@ import json
 import os
 import pty
 import runpy
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,15 @@ from support import HANG
 
 KEEPSUM = Path(sys.executable).with_name("keepsum")  # the installed program
 LARGEST = 2**17  # bytes of a message: the arguments and the environment of a command
+# What a shell runs as keepsum: it hands its arguments and streams to the process that forks commands.
+STAND_IN = f"""#!{sys.executable} -IS
+import json, os, socket, sys
+channel = socket.socket(fileno=int(os.environ["KEEPSUM_COMMANDS"]))
+request = {{"arguments": sys.argv[1:], "cwd": os.getcwd(), "environment": dict(os.environ)}}
+channel.settimeout(None)
+socket.send_fds(channel, [json.dumps(request).encode()], [0, 1, 2])
+sys.exit(json.loads(channel.recv({LARGEST})))
+"""
 
 
 def installed(*arguments: object, cwd: Path, stdin: bytes | None = None, **options: Any) -> Any:
@@ -35,6 +46,21 @@ def installed(*arguments: object, cwd: Path, stdin: bytes | None = None, **optio
     return subprocess.run(
         command, cwd=cwd, input=stdin, capture_output=True, check=False, **{"timeout": HANG, **options}
     )
+
+
+def shell(lines: str, cwd: Path, programs: list[Path], pass_fds: Sequence[int] = (), **environment: str) -> Any:
+    """Run lines in a shell with these folders of programs first, and a terminal on which yes is typed."""
+    parent, child = pty.openpty()
+    os.write(parent, b"y\n" * 20 + b"\x04")  # what is asked after that is met by the end of input
+    path = os.pathsep.join(map(str, [*programs, Path(sys.executable).parent, os.environ["PATH"]]))
+    try:
+        return subprocess.run(
+            ["sh", "-e", "-c", lines], cwd=cwd, stdin=child, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, check=False, timeout=HANG, pass_fds=pass_fds, env=os.environ | environment | {"PATH": path},
+        )  # fmt: skip
+    finally:
+        os.close(parent)
+        os.close(child)
 
 
 class Commands:
@@ -50,6 +76,10 @@ class Commands:
             self.server = subprocess.Popen(
                 command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL
             )
+        self.bin = Path(tempfile.mkdtemp(prefix="keepsum-bin-"))
+        stand_in = self.bin / "keepsum"
+        stand_in.write_text(STAND_IN, encoding="utf-8")
+        stand_in.chmod(0o755)
 
     def run(self, *arguments: object, cwd: Path, stdin: bytes | int | None = None) -> Any:
         """Run keepsum with these arguments: status, output and errors; ``stdin`` is what it reads, or where from."""
@@ -81,8 +111,17 @@ class Commands:
         os.close(child)
         return done
 
+    def shell(self, lines: str, cwd: Path) -> Any:
+        """Run lines as they are copied into a shell on whose terminal every question is answered by yes.
+
+        The output is that of both streams. Each ``keepsum`` in them is a fork, as in ``run``.
+        """
+        handle = self.channel.fileno()
+        return shell(lines, cwd, [self.bin], pass_fds=[handle], KEEPSUM_COMMANDS=str(handle))
+
     def close(self) -> None:
         """End the process that commands are forked from."""
+        shutil.rmtree(self.bin)
         self.channel.close()
         self.server.wait()
 
@@ -119,6 +158,8 @@ def command(request: dict[str, Any], handles: list[int]) -> None:
     for target, handle in enumerate(handles):
         os.dup2(handle, target)
         os.close(handle)
+    for number, stream in ((1, "stdout"), (2, "stderr")):  # may be a pipe, where this process had a file
+        setattr(sys, stream, open(number, "w", buffering=1, encoding="utf-8", closefd=False))  # noqa: SIM115
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["environment"])

@@ -1,84 +1,21 @@
-"""The README's example does what the README shows, and the documents name what there is."""
+"""The documents name what there is. That their examples run is tested in ``test_pages.py``."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import io
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
 import keepsum
+from pages import steps
 
 REPO = Path(__file__).parent.parent
 PACKAGE = Path(keepsum.__file__).parent
 
 
-def blocks(text: str, language: str) -> list[str]:
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    return [content for found, content in fenced if found == language]
-
-
-def output_of(code: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), {})  # noqa: S102
-    return out.getvalue()
-
-
-def test_readme_example_prints_what_it_shows():
-    readme = (REPO / "README.md").read_text(encoding="utf-8")
-    (example,) = blocks(readme, "python")
-    assert len([line for line in example.splitlines() if line.strip()]) <= 12
-    assert output_of(example) in blocks(readme, "")
-
-
-LONG_PAGES = [pytest.param(name, marks=pytest.mark.audit) for name in ("mcmc.md", "general.md")]
-PAGES = [*LONG_PAGES, "accounting.md", "analysis.md", "focus.md", "ledger.md", "registry.md"]
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_pages_print_what_they_show(name):
-    """The examples run one after the other, as a reader would type them; each one's output stands below it."""
-    page = (REPO / "docs" / name).read_text(encoding="utf-8")
-    names: dict[str, object] = {}
-    printed = []
-    for example in blocks(page, "python"):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(example, name, "exec"), names)  # noqa: S102
-        printed.append(out.getvalue())
-    assert [text for text in printed if text] == blocks(page, "text")
-
-
-def shape(text: str) -> list[list[str]]:
-    """The words of each line, with figures, keys and times taken out: what noise may change."""
-    return [re.sub(r"-?\d[\d:TZ-]*", "#", line).split() for line in text.splitlines() if line.strip()]
-
-
-def test_readme_shows_what_the_demo_prints():
-    """Every line of the demo is that of the README, but for the noise; the totals of both are right."""
-    (shown,) = blocks((REPO / "README.md").read_text(encoding="utf-8"), "console")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    demo = subprocess.run(
-        [REPO / "examples" / "demo"], capture_output=True, text=True, check=True, env=os.environ | {"PATH": path}
-    )
-    assert shape(demo.stdout) == shape(shown)
-    plan = re.compile(r"^Table .*?(?=^Released )", flags=re.MULTILINE | re.DOTALL)  # has no noise, and the same figures
-    assert plan.findall(demo.stdout) == plan.findall(shown) != []
-    assert demo.stderr == ""
-    for text in (shown, demo.stdout):
-        rows = re.findall(r"^(\w+),([\w ]+),(\d+)\t\1,\2,(-?\d+)$", text, flags=re.MULTILINE)
-        assert len(rows) == 16
-        for axis in (0, 1):
-            for label in {row[axis] for row in rows}:
-                before, after = (sum(int(row[k]) for row in rows if row[axis] == label) for k in (2, 3))
-                assert before == after
+def test_the_readme_has_a_short_example():
+    (example,) = [step for step in steps((REPO / "README.md").read_text(encoding="utf-8")) if step.kind == "python"]
+    assert len([line for line in example.text.splitlines() if line.strip()]) <= 12
 
 
 def test_architecture_names_every_folder_and_fits_two_screens():
@@ -136,7 +73,7 @@ def test_guarantees_name_tests_that_exist():
 
 def test_make_help_lists_every_target():
     makefile = (REPO / "Makefile").read_text(encoding="utf-8")
-    short = ("setup", "test", "lint", "demo", "app", "clean")
+    short = ("setup", "test", "lint", "demo", "app", "examples", "clean")
     for target in (*short, "setup-spark", "audit", "bench", "bench-spark", "convergence", "paper"):
         assert re.search(rf"^{target}:.*## ", makefile, flags=re.MULTILINE), target
 

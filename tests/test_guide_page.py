@@ -1,9 +1,10 @@
-"""docs/guide.md: every command and example runs, every number is right, and the pictures can be drawn again."""
+"""docs/guide.md: every number in its sentences is right, and the pictures can be drawn again.
+
+That its commands and examples run is tested in ``test_pages.py``.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
 import re
 import shlex
@@ -46,18 +47,15 @@ def files(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("files")
-def test_commands_run_and_the_certificate_reads_as_shown(capfd, monkeypatch):
+def test_the_lines_of_a_certificate_are_named_as_they_are_shown(capfd, monkeypatch):
     without_figures(monkeypatch)
-    (steps,) = blocks("sh")
-    for command in steps.splitlines():
-        program, *arguments = shlex.split(command)
-        assert program == "keepsum"
-        yes = ["--yes"] if arguments[0] == "release" else []
-        capfd.readouterr()
-        assert run([*arguments, *yes]) == 0, capfd.readouterr().err
-    shown = capfd.readouterr().out  # of keepsum show
-    (words,) = [block for block in blocks("text") if block.startswith("In plain words")]
-    assert words in shown
+    commands = [shlex.split(line)[1:] for line in blocks("sh")[0].splitlines()]
+    assert [command[0] for command in commands] == ["plan", "ledger", "keygen", "release", "verify", "show"]
+    for command in commands[1:4]:
+        assert run([*command, *["--yes"] * (command[0] == "release")]) == 0, capfd.readouterr().err
+    capfd.readouterr()
+    assert run(commands[-1]) == 0
+    shown = capfd.readouterr().out
     lines = PAGE.split("| line | what it tells you |")[1].split("\n\n")[0]
     named = re.findall(r"`([\w -]+)`", lines)
     assert len(named) == 12
@@ -67,33 +65,6 @@ def test_commands_run_and_the_certificate_reads_as_shown(capfd, monkeypatch):
     assert "Sampling is exact" in shown
     for name in ("table.csv", "certificate.json", "report.html", "registry.json", "nist-800-226.md"):
         assert (Path("out") / name).exists(), name
-    for command in (
-        "keepsum report out/ --margins margins.csv",
-        "keepsum marginal out/ --axes county --output counties.csv",
-    ):
-        assert f"`{command}`" in FLAT
-        assert run([*shlex.split(command)[1:], "--force"]) == 0
-
-
-@pytest.mark.audit
-@pytest.mark.usefixtures("files")
-def test_the_search_for_epsilon_prints_what_is_shown(capfd):
-    ((command, answer),) = [block.removeprefix("$ ").split("\n", 1) for block in blocks("console")]
-    assert run([*shlex.split(command)[1:], "--plot", "curve.svg"]) == 0
-    assert capfd.readouterr().out.replace("Plot            curve.svg\n", "") == answer
-    assert Path("curve.svg").exists()
-
-
-@pytest.mark.usefixtures("files")
-def test_examples_print_what_is_shown():
-    names: dict[str, object] = {}
-    printed = []
-    for example in blocks("python"):
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(example, "guide.md", "exec"), names)  # noqa: S102
-        printed.append(out.getvalue())
-    assert printed == [block for block in blocks("text") if not block.startswith("In plain words")]
 
 
 # -- numbers in the text ----------------------------------------------------------------------------

@@ -45,7 +45,9 @@ def _run(stop: Stop) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        say(f"The command line needs {error.name}, which is not installed. Install it with: pip install 'keepsum[cli]'")
+        from keepsum._extras import missing
+
+        say(missing("The command line", "cli", error.name))
         return 2
     except (ImportError, OSError, MemoryError):
         if limit is None:

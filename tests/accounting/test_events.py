@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 
 from accounting.divergences import gaussian, hockey_stick, l1_laplace, outputs, together
-from keepsum.accounting import events
 from keepsum.accounting.composition import compose
 from keepsum.accounting.conversion import epsilon_of
 from keepsum.accounting.cost import Cost
@@ -95,6 +94,6 @@ def test_what_has_no_event_is_refused(monkeypatch):
         event_of(Cost("l1", Fraction(1), error=Fraction(1, 10**9), sampling="rounded"), UNIT)
     with pytest.raises(InputError, match="must be in the l1 norm"):
         composed_event([Cost("l2", Fraction(1))] * 2, Distance("l2", 2), same_table=False)
-    monkeypatch.setattr(events, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"Install it: pip install 'keepsum\[accounting\]'"):
+    monkeypatch.setattr("keepsum._extras.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"An event needs dp_accounting, .*: pip install '\.\[accounting\]'"):
         event_of(Cost("l1", Fraction(1)), UNIT)

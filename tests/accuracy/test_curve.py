@@ -163,5 +163,5 @@ def test_the_largest_margin_is_drawn_where_it_differs():
 
 def test_without_matplotlib_one_sentence_helps(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ks.InputError, match=r"pip install 'keepsum\[report\]'"):
+    with pytest.raises(ks.InputError, match=r"pip install '\.\[report\]'"):
         ks.accuracy_curve(KEEP, ks.Laplace(1), [1]).plot()

@@ -254,5 +254,5 @@ def test_without_matplotlib(run, tmp_path):
     path = ":".join([str(tmp_path / "blocked"), str(Path(ks.__file__).parents[1]), *filter(None, sys.path)])
     options = ["accuracy", *BASE, "--epsilon", "1", "--plot", "curve.png", "--margins", "m.csv"]
     done = run(*options, env={"PYTHONPATH": path, "PATH": ""})
-    assert failure(done).startswith("A plot needs matplotlib, which is not installed. Install it with: pip install")
+    assert failure(done).startswith("A plot needs matplotlib, which is not installed. Run in a clone of")
     assert not (tmp_path / "m.csv").exists()

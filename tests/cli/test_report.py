@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import keepsum as ks
+from keepsum import _extras
 from keepsum.report.embedding import MOST_CELLS
 from keepsum.report.nist import as_markdown
 from keepsum.report.page import Names
@@ -182,9 +183,9 @@ def test_a_report_cannot_go_with_standard_output(inside, tmp_path):
 
 
 def test_nothing_is_released_if_a_report_could_not_be_made(inside, tmp_path, monkeypatch):
-    monkeypatch.setattr("keepsum.report.extras.NEEDED", ("not_there",))
+    monkeypatch.setitem(_extras.PACKAGES, "report", ("not_there",))
     said = refused(inside(*RELEASE, "out/", "--report"))
-    assert "A report needs not_there, which is not installed. Install it with: pip" in said
+    assert "A report needs not_there, which is not installed. Run in a clone of Keepsum: pip" in said
     assert names(tmp_path) == set()
 
 

@@ -43,7 +43,7 @@ def test_with_pairs_that_have_not_met_it_says_so():
 
 def test_without_matplotlib_one_sentence_helps(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ks.InputError, match=r"pip install 'keepsum\[report\]'"):
+    with pytest.raises(ks.InputError, match=r"pip install '\.\[report\]'"):
         ks.mcmc.plot_bound(meeting(1000))
 
 

@@ -101,10 +101,11 @@ def test_what_is_missing_is_named(monkeypatch, capsys):
     import importlib.util
 
     real = importlib.util.find_spec
-    monkeypatch.setattr("keepsum.desk.extras.find_spec", lambda name: None if name == "uvicorn" else real(name))
+    monkeypatch.setattr("keepsum._extras.find_spec", lambda name: None if name == "uvicorn" else real(name))
     assert run(["app", "--no-browser"]) == 2
-    assert "The page needs uvicorn, which is not installed. Install it with: pip install 'keepsum[web]'" in " ".join(
-        capsys.readouterr().err.split()
+    assert (
+        "The page needs uvicorn, which is not installed. Run in a clone of Keepsum: pip install '.[web]'"
+        in " ".join(capsys.readouterr().err.split())
     )
 
 

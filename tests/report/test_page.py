@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import keepsum as ks
+from keepsum import _extras
 from keepsum.accuracy import simulation
 from keepsum.releasing.signing import make_keys
-from keepsum.report import embedding, extras
+from keepsum.report import embedding
 from keepsum.report.embedding import embedded
 from keepsum.report.facts import facts_of
 from keepsum.report.figures import chain_figure
@@ -259,8 +260,8 @@ def test_the_legend_of_counts_has_every_count_once(facts):
 
 
 def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(extras, "NEEDED", ("jinja2", "not_there", "nor_this"))
-    with pytest.raises(ks.InputError, match=r"needs not_there and nor_this, which are not installed\. Install them "):
+    monkeypatch.setitem(_extras.PACKAGES, "report", ("jinja2", "not_there", "nor_this"))
+    with pytest.raises(ks.InputError, match=r"needs not_there and nor_this, which are not installed\. Run "):
         release_of("margins").report()
 
 

@@ -183,6 +183,6 @@ def test_without_the_extra(tmp_path, monkeypatch):
     with pytest.raises(ks.InputError) as caught:
         read(tmp_path, book())
     assert str(caught.value) == (
-        "Reading 'counts.xlsx' needs python-calamine, which is not installed. Install keepsum[excel], or save the "
-        "sheet as CSV."
+        "Reading 'counts.xlsx' needs python-calamine, which is not installed. Save the sheet as CSV, or run in "
+        "a clone of Keepsum: pip install '.[excel]'"
     )

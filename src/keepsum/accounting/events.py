@@ -1,4 +1,4 @@
-"""Costs as events of ``dp_accounting`` (the extra ``keepsum[accounting]``), for accountants that add them to others.
+"""Costs as events of ``dp_accounting`` (the extra ``accounting``), for accountants that add them to others.
 
 An event stands for the worst pair of outputs at a distance, so that it holds whatever totals are kept. Every pure loss
 is dominated by randomised response (Kairouz, Oh and Viswanath 2015), and Gaussian noise on a lattice is known by its
@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from keepsum._extras import check_installed
 from keepsum.accounting.composition import compose
 from keepsum.accounting.cost import Cost
 from keepsum.accounting.total import Total
@@ -74,8 +74,7 @@ def composed_event(costs: Iterable[Cost], distance: Distance, same_table: bool =
 
 
 def _dp_accounting() -> ModuleType:
-    if find_spec("dp_accounting") is None:
-        raise InputError("Events need dp_accounting. Install it: pip install 'keepsum[accounting]'")
+    check_installed("An event", "accounting")
     return import_module("dp_accounting")
 
 

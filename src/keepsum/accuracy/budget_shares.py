@@ -127,7 +127,7 @@ class BudgetShares:
         return points
 
     def plot(self) -> Figure:
-        """Plot the errors against the share of each level, the others in proportion; needs ``keepsum[report]``.
+        """Plot the errors against the share of each level, the others in proportion; needs the extra ``report``.
 
         Returns
         -------

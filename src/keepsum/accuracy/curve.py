@@ -84,7 +84,7 @@ class AccuracyCurve:
         return nw.from_dict(self.columns(), backend=library).to_native()
 
     def plot(self) -> Figure:
-        """Plot the typical and the largest margin against the parameter; needs ``keepsum[report]``.
+        """Plot the typical and the largest margin against the parameter; needs the extra ``report``.
 
         Returns
         -------

@@ -7,8 +7,10 @@ import importlib
 import io
 import os
 import pkgutil
+import shutil
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -17,12 +19,21 @@ from typer.core import TyperCommand, TyperGroup
 from keepsum import __version__
 from keepsum._memory import limited, ran_out
 from keepsum.cli import commands
+from keepsum.cli.help_text import Trimmed, paragraphs
 from keepsum.cli.screen import Done, FailedError, abandon_streams, done, error, note, warning
 from keepsum.cli.standard_output import STANDARD_OUTPUT, reserved
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import KeepsumError, KeepsumWarning
 from keepsum_shell.stopping import STOPPED, Stop
 
+HELP = """Release tables of counts under differential privacy, with the totals you declare kept exactly.
+
+Start with:
+
+    keepsum plan counts.csv --count n --keep county --epsilon 0.25
+
+The files that examples name are written to examples/files by: make examples
+"""
 INTERRUPTED = 130  # what typer returns after a signal
 # Wherever typer keeps it: the root of its errors about how a command was called.
 UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -33,11 +44,10 @@ def build() -> typer.Typer:
     app = typer.Typer(
         name="keepsum",
         cls=Group,
-        help="Release tables of counts under differential privacy, with the totals you declare kept exactly.",
-        epilog="Start with: keepsum plan counts.csv --count n --keep county --epsilon 0.25",
+        help=HELP,
         add_completion=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="markdown" if sys.stdout.isatty() else None,
+        rich_markup_mode="rich" if sys.stdout.isatty() else None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
 
@@ -47,10 +57,12 @@ def build() -> typer.Typer:
             bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_version)
         ] = False,
     ) -> None:
-        """Release tables of counts under differential privacy, with the totals you declare kept exactly."""
+        """The program as a whole."""
 
     for module in pkgutil.iter_modules(commands.__path__):
         importlib.import_module(f"{commands.__name__}.{module.name}").add(app)
+    for info in app.registered_groups:
+        info.cls = Group
     for group in [app, *(info.typer_instance for info in app.registered_groups)]:
         for command in [] if group is None else group.registered_commands:
             command.cls = Command
@@ -72,6 +84,11 @@ class Command(TyperCommand):
         """The parameters, whose types are not shown."""
         return _without_types(super().get_params(ctx))
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help, with examples that can be copied."""
+        with _laid_out(self, formatter):
+            super().format_help(ctx, formatter)
+
 
 class Group(TyperGroup):
     """All commands, with options without the types of Python."""
@@ -79,6 +96,31 @@ class Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, whose types are not shown."""
         return _without_types(super().get_params(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help, with examples that can be copied."""
+        with _laid_out(self, formatter):
+            super().format_help(ctx, formatter)
+
+
+@contextlib.contextmanager
+def _laid_out(command: Any, formatter: Any) -> Iterator[None]:
+    """The help of a command as lines for this terminal, while it is shown."""
+    text = command.help
+    try:
+        if command.rich_markup_mode is None:  # a backspace tells typer to leave the lines of a paragraph as they are
+            width = formatter.width - 2
+            command.help = "\n\n".join(f"\b\n{lines}" for lines in paragraphs(text, width))
+            yield
+        else:
+            from rich.markup import escape
+
+            width = shutil.get_terminal_size().columns - 2
+            command.help = "\n\n".join(escape(lines) for lines in paragraphs(text, width))
+            with contextlib.redirect_stdout(Trimmed(sys.stdout)):
+                yield
+    finally:
+        command.help = text
 
 
 def _without_types(parameters: list[Any]) -> list[Any]:

@@ -21,9 +21,9 @@ REPORT_FAILED = "{done} The report failed: {reason}. keepsum report makes it fro
 
 def check_report(outputs: Iterable[str | None]) -> None:
     """Refuse a report that could not be made, before anything is spent."""
-    from keepsum.report.extras import check_installed
+    from keepsum._extras import check_installed
 
-    check_installed()
+    check_installed("A report", "report")
     if STANDARD_OUTPUT in outputs:
         raise InputError(
             "Option --report must not be given with --output -. Run keepsum report once the table is a file."

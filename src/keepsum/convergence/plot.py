@@ -10,6 +10,7 @@ import numpy as np
 
 from keepsum._arguments import check_number, check_text
 from keepsum._arrays import Floats, IntArray
+from keepsum._extras import missing
 from keepsum._text import percent
 from keepsum.convergence.bounds import first_step_below, tv_upper_bound
 from keepsum.convergence.times import MeetingTimes
@@ -52,7 +53,7 @@ def plot_bound(
     Returns
     -------
     matplotlib.figure.Figure
-        ``.savefig("bound.svg")`` writes it. Needs matplotlib, from ``pip install 'keepsum[report]'``.
+        ``.savefig("bound.svg")`` writes it. Needs matplotlib, from the extra ``report``.
 
     Examples
     --------
@@ -179,7 +180,7 @@ def plot_convergence(panels: Sequence[Panel]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        ``.savefig("curve.svg")`` writes it. Needs matplotlib, from ``pip install 'keepsum[report]'``.
+        ``.savefig("curve.svg")`` writes it. Needs matplotlib, from the extra ``report``.
     """
     if not panels:
         raise InputError("A curve needs a block that is drawn by a chain, and this plan has none.")
@@ -260,9 +261,7 @@ def new_figure(height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise InputError(
-            "A plot needs matplotlib, which is not installed. Install it with: pip install 'keepsum[report]'"
-        ) from None
+        raise InputError(missing("A plot", "report", "matplotlib")) from None
     return Figure(figsize=(7.5, height), layout="constrained")
 
 

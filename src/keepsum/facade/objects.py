@@ -212,7 +212,7 @@ class Release(Estimates):
     def dp_event(self, distance: int = 1) -> DpEvent:
         """The release as an event of ``dp_accounting``, for accountants that add it to others.
 
-        Needs the extra ``keepsum[accounting]``. It stands for the worst pair of tables with the same kept totals at
+        Needs the extra ``accounting``. It stands for the worst pair of tables with the same kept totals at
         this l1 distance, and the accountant's *one record replaced* means such a pair.
 
         Parameters
@@ -277,7 +277,7 @@ class Release(Estimates):
         """The release as a page for its readers: one HTML file, which loads nothing from anywhere.
 
         It is made from what is published alone, and says who signed it if it was last saved with ``sign_with``. Needs
-        the extra ``keepsum[report]``.
+        the extra ``report``.
 
         Parameters
         ----------
@@ -294,12 +294,12 @@ class Release(Estimates):
             The page, or the file that it was written to.
         """
         # Templates and plots, which releases do not need.
-        from keepsum.report.extras import check_installed
+        from keepsum._extras import check_installed
         from keepsum.report.writing import ReportFiles, report_html, write_report
 
         check_flag(force, "force=")
         level = check_number(level, "Level", 0, 1)
-        check_installed()
+        check_installed("A report", "report")
         published = replace(self.drawn(), certificate=self._saved or self.certificate)
         if path is None:
             return report_html(published, self.plan, level)

@@ -285,7 +285,7 @@ class Ledger:
     def dp_event(self, dataset: str | None = None, distance: int = 1) -> DpEvent:
         """All releases of a dataset as one event of ``dp_accounting``, between datasets at an l1 distance.
 
-        Needs the extra ``keepsum[accounting]``. It holds between datasets that agree on the kept totals of all of them.
+        Needs the extra ``accounting``. It holds between datasets that agree on the kept totals of all of them.
         """
         known = self._known().dataset(dataset)
         costs = [spend.entry.cost.cost() for spend in known.spends.values()]

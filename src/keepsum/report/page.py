@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from keepsum._extras import check_installed
 from keepsum._text import percent, printable
 from keepsum.report.cells import Cells
 from keepsum.report.crossed import CrossTable
 from keepsum.report.embedding import embedded
-from keepsum.report.extras import check_installed
 from keepsum.report.facts import ReportFacts
 from keepsum.report.figures import chain_figure, noise_figure, uncertainty_figure
 from keepsum.report.shading import STEPS, count_step, relative_step
@@ -43,7 +43,7 @@ class Names:
 
 def page(facts: ReportFacts, names: Names, version: str) -> str:
     """The report as one HTML file."""
-    check_installed()
+    check_installed("A report", "report")
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 

@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from keepsum._extras import missing
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum.errors import DataError, InputError
 
@@ -79,9 +80,7 @@ def _zstd(data: bytes, name: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise InputError(
-            f"Reading {name!r} needs pyarrow, which is not installed. Install keepsum[cli], or unpack the file."
-        ) from None
+        raise InputError(missing(f"Reading {name!r}", "cli", "pyarrow", instead="Unpack the file")) from None
     return pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd")
 
 

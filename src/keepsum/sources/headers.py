@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keepsum._extras import check_installed
 from keepsum.errors import KeepsumError
 from keepsum.sources.compressed import unpacked
 from keepsum.sources.encodings import to_utf8
@@ -15,7 +16,7 @@ from keepsum.sources.records.columns import header_of
 from keepsum.sources.records.connecting import tables_at
 from keepsum.sources.records.databases import is_address
 from keepsum.sources.records.files import find_files, start_of
-from keepsum.sources.records.opening import check_installed, open_records
+from keepsum.sources.records.opening import open_records
 from keepsum.tables.findings import NoticedError
 from keepsum.tables.source import Source
 
@@ -32,7 +33,7 @@ def is_database(source: str) -> bool:
 
 def table_names(source: str) -> list[str]:
     """The tables of a database."""
-    check_installed()
+    check_installed("Counting records", "sql")
     return tables_at(source)
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 from xml.etree import ElementTree
 
+from keepsum._extras import missing
 from keepsum._text import MAX_NAMES, given
 from keepsum.errors import DataError, InputError
 from keepsum.sources.archives import WORKBOOK, members_of, stored, unreadable
@@ -227,8 +228,6 @@ def _calamine(name: str) -> Any:
     try:
         import python_calamine
     except ImportError:
-        raise InputError(
-            f"Reading {name!r} needs python-calamine, which is not installed. Install keepsum[excel], or save the "
-            f"sheet as CSV."
-        ) from None
+        instead = "Save the sheet as CSV"
+        raise InputError(missing(f"Reading {name!r}", "excel", "python-calamine", instead=instead)) from None
     return python_calamine

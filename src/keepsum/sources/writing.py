@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import IntArray
+from keepsum._extras import missing
 from keepsum.errors import DataError, InputError
 from keepsum.tables.counted import CountedTable
 from keepsum.tables.frames import frame_of
@@ -214,5 +215,5 @@ def _pyarrow(what: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise InputError(f"Writing {what} needs pyarrow, which is not installed. Install keepsum[cli].") from None
+        raise InputError(missing(f"Writing {what}", "cli", "pyarrow")) from None
     return pyarrow

@@ -1,6 +1,6 @@
 """Releases of tables that do not fit one machine, in Spark: ``keepsum.spark.release`` and ``keepsum.spark.verify``.
 
-Needs the extra ``keepsum[spark]``, on the driver and on every worker. See ``docs/spark.md``.
+Needs the extra ``spark``, on the driver and on every worker. See ``docs/spark.md``.
 """
 
 from keepsum.spark.releasing import SparkRelease, release

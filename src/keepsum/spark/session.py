@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keepsum._extras import missing
 from keepsum._text import shown_names, type_of
 from keepsum.errors import InputError
 from keepsum.tables.axes import quoted
@@ -18,14 +19,14 @@ NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
 
 def check_installed() -> None:
     """Refuse to go on without PySpark and what it takes to hand columns to workers."""
-    missing = None
+    absent = None
     try:
         import pyarrow  # noqa: F401
         import pyspark
     except ImportError as error:
-        missing = error.name or "pyspark"
-    if missing is not None:
-        raise InputError(f"keepsum.spark needs {missing}, which is not installed. Install keepsum[spark].")
+        absent = error.name or "pyspark"
+    if absent is not None:
+        raise InputError(missing("keepsum.spark", "spark", absent))
     if not hasattr(pyspark.sql.DataFrame, "repartitionById"):
         raise InputError(f"keepsum.spark needs PySpark 4.1 or newer, got {pyspark.__version__}. Update it.")
 

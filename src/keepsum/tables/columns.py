@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from keepsum._extras import missing
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum.errors import DataError, InputError
 from keepsum.tables.coded import Coded
@@ -203,6 +204,4 @@ def _need_pyarrow(name: str) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise InputError(
-            f"Reading {name!r} needs pyarrow, which is not installed. Install keepsum[cli], or convert it to CSV."
-        ) from None
+        raise InputError(missing(f"Reading {name!r}", "cli", "pyarrow", instead="Convert it to CSV")) from None

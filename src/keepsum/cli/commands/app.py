@@ -15,12 +15,12 @@ Examples:
 
     keepsum app
 
-    keepsum app --ledger ledger.db --dataset census
+    keepsum app --ledger ledger.db --dataset pop2010
 
     keepsum app --no-browser --port 0
 
 It prints a link, and serves the page on this machine alone until it is interrupted (Ctrl-C). The link works once, for
-one browser. Files stay in memory: nothing is written to disk unless you save it. Needs keepsum[web].
+one browser. Files stay in memory: nothing is written to disk unless you save it. Needs the extra web.
 """
 
 
@@ -38,10 +38,10 @@ def page(
     dataset: Annotated[str | None, typer.Option("--dataset", help="The dataset of the ledger.", metavar="NAME")] = None,
 ) -> None:
     """Serve the page."""
-    from keepsum.desk.extras import check_installed
+    from keepsum._extras import check_installed
     from keepsum.errors import InputError
 
-    check_installed()
+    check_installed("The page", "web")
     if not 0 <= port <= 65535:
         raise InputError(f"Option --port must be from 0 to 65535, got {port}.")
     from keepsum.desk.desk import Desk

@@ -27,15 +27,16 @@ HELP = """Show how close the chains of a plan come to their target. Needs no cou
 
 Examples:
 
-    keepsum convergence counts.csv --count n --keep county --keep race --epsilon 0.25 --output curve.png
+    keepsum convergence counts.csv --count n --keep county --keep sex --epsilon 0.25
 
-    keepsum convergence --domain categories.toml --keep county --keep race --epsilon 0.25 --pairs 10000
+    keepsum convergence --domain flows.toml --keep age,work --keep work,place --keep place,home --keep age,home \
+--epsilon 1 --pairs 1000 --output curve.png
 
-    keepsum convergence counts.csv --count n --keep county --keep race --epsilon 0.25 --paper 0.37 --output curve.svg
+    keepsum convergence counts.csv --count n --keep county --keep sex --epsilon 0.25 --paper 0.37 --output paper.svg
 
 Pairs of coupled chains, one a lag ahead of the other, run until they meet; their meeting times bound the total
-variation from the target. Where no block is drawn by a chain there is nothing to show. With --paper A it shows the
-paper's Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan uses.
+variation from the target. Where no block is drawn by a chain, as in the first example, there is nothing to show. With
+--paper A it shows the paper's Algorithm 1 instead, with pre-jumps of parameter A, whatever the plan uses.
 
 """
 

@@ -35,7 +35,7 @@ Examples:
 
     keepsum init counts.csv
 
-    keepsum init counts.csv --count n --keep county --epsilon 0.5 --output out/
+    keepsum init counts.csv --count n --keep county --epsilon 0.5 --output out/ --spec counts.toml
 
 It asks for what options leave open, if there is a terminal to answer on, and releases nothing.
 

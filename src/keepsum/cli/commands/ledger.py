@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 HELP = """Keep account of all releases of a dataset: each is charged to its budget before its noise is drawn.
 
+Examples:
+
     keepsum ledger init ledger.db --dataset pop2010 --budget 1.0
 
     keepsum release counts.csv --count n --keep county --epsilon 0.25 --output released.csv --ledger ledger.db
 
     keepsum ledger show ledger.db
+
+Nothing in a ledger is a count. What its total means, also for a lawyer, is in docs/ledger.md.
 """
 INIT = """Declare a dataset and its budget; the ledger is created if there is none.
 
@@ -44,32 +48,46 @@ kept totals fix a cell that none fixes alone, the release is refused. Without it
 """
 BUDGET = """Change the budget of a dataset. The ledger keeps the old one too.
 
+Examples:
+
     keepsum ledger budget ledger.db --dataset pop2010 --budget 1.5 --note "decided by the board on 1 March"
 
 What is not given stays as it was: its delta, and whether it is per person.
 """
 SHOW = """Show budgets, what is spent and left, what that means for one person, and every release.
 
+Examples:
+
     keepsum ledger show ledger.db
 
     keepsum ledger show ledger.db --dataset pop2010 --json
+
+It reads the ledger and changes nothing.
 """
 CHECK = """Check that no entry was changed, removed or inserted.
 
+Examples:
+
     keepsum ledger check ledger.db
 
-    keepsum ledger check ledger.db --against released.certificate.json --against out/
+    keepsum ledger check ledger.db --against released.csv
 
-    keepsum ledger check ledger.db --head 8f3a...
+With --head HASH the hash of the last entry must be the one that was noted down; check prints it.
 
 An end that was cut off, or an older copy that was restored, shows only against published certificates, or against the
 number and hash of the last entry, if somebody noted them down. The exit status is 1 if anything is wrong.
 """
 EXPORT = """Write all entries as lines of JSON, with the hashes that chain them.
 
+Examples:
+
     keepsum ledger export ledger.db > entries.jsonl
+
+This is for an auditor: nothing in it is a count.
 """
 IMPORT = """Charge a release that was made before, or without this ledger, from its certificate.
+
+Examples:
 
     keepsum ledger import ledger.db released.csv --dataset pop2010
 

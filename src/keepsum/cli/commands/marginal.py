@@ -27,7 +27,7 @@ Examples:
 
     keepsum marginal released.csv --axes county --output - | sort
 
-    keepsum marginal out/ --axes state --intervals --level 0.9 --output states.csv
+    keepsum marginal out/ --axes county --intervals --level 0.9 --output counties_90.csv
 
 The release is verified first. Each total is a sum of released counts, so its noise is
 usually larger than that of a count, unless the release keeps it exactly; the command says which, and how large.

@@ -21,9 +21,9 @@ HELP = """Show what a release would keep and guarantee, and its margins of error
 
 Examples:
 
-    keepsum plan counts.csv --count n --keep county --keep education --epsilon 0.25
+    keepsum plan counts.csv --count n --keep county --keep sex --epsilon 0.25
 
-    keepsum plan counties.csv --count pop --within county:state --keep state --epsilon 1 --per-person
+    keepsum plan counties.csv --count n --within county:state --keep state --epsilon 1 --per-person
 
     keepsum plan --domain categories.toml --keep county --keep-total --epsilon 0.25
 

@@ -18,17 +18,19 @@ HELP = """Release a table with noise in every cell and the kept totals exact, an
 
 Examples:
 
-    keepsum release counts.csv --count n --keep county --keep education --epsilon 0.25 --output released.csv
+    keepsum release counts.csv --count n --keep county --keep sex --epsilon 0.25 --output released.csv
 
-    keepsum release counties.csv --count pop --within county:state --keep state --epsilon 1 --per-person --output out/
+    keepsum release counties.csv --count n --within county:state --keep state --epsilon 1 --per-person --output out/
 
-    keepsum release c.csv --count n --within county:state --keep state --epsilon 1 --per-person --focus county=1 -o out/
+    keepsum release counties.csv --count n --within county:state --keep state --epsilon 1 --per-person \
+--focus county=1 -o focused/
 
-    keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output released.parquet --yes
+    keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output by_age.parquet --yes
 
     keepsum release counts.csv --count n --keep county --epsilon 0.5 -o - --certificate r.certificate.json --yes > r.csv
 
-    keepsum release visits.csv --unit id --max-rows-per-unit 3 --by sex --domain sex.toml --keep-total --epsilon 1 -o o/
+    keepsum release visits.csv --by clinic,month --domain visits.toml --unit person_id --max-rows-per-unit 3 \
+--keep-total --epsilon 1 -o visits/
 
     keepsum release
 

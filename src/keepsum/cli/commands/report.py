@@ -23,7 +23,7 @@ Examples:
 
 It says what was published and what is exact, states privacy in plain words and in symbols, and shows the table with
 margins of error, the law of the noise, and how to verify it all. It spends no budget: the release is verified first,
-and nothing else is read. Needs keepsum[report].
+and nothing else is read. Needs the extra report.
 
 By default it is report.html in the folder of a release, and released.report.html beside released.csv. Beside it go an
 entry for the public registry of deployments of differential privacy, to be completed by the publisher (registry.json),
@@ -61,12 +61,12 @@ def report(
 ) -> None:
     """Write the report of a release."""
     from keepsum._arguments import check_number
+    from keepsum._extras import check_installed
     from keepsum.releasing.destination import release_of
     from keepsum.releasing.files import Files
-    from keepsum.report.extras import check_installed
     from keepsum.report.writing import ReportFiles, write_report
 
-    check_installed()
+    check_installed("A report", "report")
     check_number(level, "Level", 0, 1)
     parts = Files.of(release, certificate)
     every = (parts.table, parts.certificate, parts.invariants, parts.unbiased)

@@ -17,9 +17,9 @@ Examples:
 
     keepsum verify released.csv released.certificate.json
 
-    keepsum verify out/ --key key.pub.pem
+    keepsum verify released.csv --key key.pub.pem
 
-    keepsum verify released.certificate.json
+    keepsum verify out/
 
     keepsum verify released.csv --totals published.csv
 

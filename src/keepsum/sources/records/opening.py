@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsum._arguments import check_text
+from keepsum._extras import check_installed
 from keepsum._text import type_of
 from keepsum.errors import DataError, InputError
 from keepsum.sources.reading import open_columns
@@ -34,7 +35,7 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
     """Open records for as long as they are counted; ``columns`` are those that will be asked for."""
     if table is not None:
         check_text(table, "The table of a database")
-    check_installed()
+    check_installed("Counting records", "sql")
     in_database = is_address(source)
     if _is_expression(source):
         records = _expression(source, columns)
@@ -54,14 +55,6 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
         yield records
     finally:
         records.close()
-
-
-def check_installed() -> None:
-    """Refuse to count records without the packages that do it."""
-    from importlib.util import find_spec
-
-    if any(find_spec(name) is None for name in ("ibis", "duckdb", "pyarrow")):
-        raise InputError("Counting records needs ibis and DuckDB. Install them: pip install 'keepsum[sql]'")
 
 
 def _is_list_of_paths(source: Any) -> bool:
