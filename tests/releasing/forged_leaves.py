@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -111,9 +110,7 @@ def _without(document: Any, way: Way) -> Any:
 
 
 def _others(way: Way, value: Any) -> Iterator[tuple[str, Any]]:
-    if not way:
-        return
-    if value is not None:
+    if way and value is not None:
         yield "null", None
     if isinstance(value, bool):
         yield "flipped", not value
@@ -127,10 +124,9 @@ def _others(way: Way, value: Any) -> Iterator[tuple[str, Any]]:
         yield from _other_texts(way, value)
     elif isinstance(value, list):
         yield "emptied", []
-        if value:
-            yield "first dropped", value[1:]
-            yield "last repeated", [*value, value[-1]]
-            yield "reversed", value[::-1]
+        yield "first dropped", value[1:]
+        yield "last repeated", value + value[-1:]
+        yield "reversed", value[::-1]
     elif value is None:
         for number, other in enumerate(PUT_FOR_NULL.get(str(way[-1]), [])):
             yield f"instead of null {number}", other
@@ -175,8 +171,6 @@ def passing(folder: Path, **options: Any) -> set[tuple[str, str]]:
     assert ks.verify(folder, **options)
     found = set()
     for where, what, forged in forgeries(original):
-        if any(isinstance(value, float) and not math.isfinite(value) for value in (forged,)):
-            continue
         write(folder, forged)
         if ks.verify(folder, **options):
             found.add((where, what))
