@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
         subprocess.run([sys.executable, HERE / "compiling.py"], check=False)
 
 
-EVERY = 5  # of the cases of a thinned test, make test has every fifth
+EVERY = 5  # make test has one case in so many of a thinned test; the number stands here alone
 
 
 @pytest.hookimpl(tryfirst=True)  # before cases are selected by their marks

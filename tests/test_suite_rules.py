@@ -16,6 +16,11 @@ CLOCKS = re.compile(
     r"\b(?:perf_counter|process_time|thread_time|monotonic|default_timer)(?:_ns)?\b"
     r"|\btime\.time(?:_ns)?\(|\bsignal\.(?:alarm|setitimer)\b|\bfaulthandler\.dump_traceback_later\b"
 )
+SHARE = (
+    r"(?:(?:every|each|an?) +(?:\d+(?:th|rd|nd|st)|other|half|second|third|fourth|fifth|sixth|seventh|eighth|tenth)"
+    r"|one (?:in|of) (?:\d+|two|three|four|five|six|seven|eight|nine|ten)|\d+ ?%)"
+)
+THINNED_NUMBER = re.compile(rf"\bthinned\b[^.]*?\b{SHARE}")
 WAITS = {"join", "wait", "result", "acquire", "communicate", "settimeout", "poll", "select"}
 
 
@@ -80,6 +85,110 @@ def test_the_rule_can_fail():
     assert not limits(good + "while not done():\n    time.sleep(0.01)\n")
     assert not clocks("'2026-01-01T00:00:00Z' in certificate.time")
     assert not clocks("gzip.compress(gzip.compress(text, mtime=0), mtime=0)")
+
+
+def stray_marks(text: str, name: str = "test_it.py") -> list[str]:
+    """Every mark on what pytest does not collect as a test: a helper, a fixture, a function within one, a class."""
+    tree = ast.parse(text)
+    aliases = {
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is_mark(node.value, set())
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id != "pytestmark"
+    }
+    collected = set() if not name.startswith("test_") else {id(node) for node in _collected(tree)}
+    return [
+        f"{node.name}: {ast.unparse(decorator)}"
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and id(node) not in collected
+        for decorator in node.decorator_list
+        if _is_mark(decorator, aliases)
+    ]
+
+
+def _is_mark(node: ast.expr, aliases: set[str]) -> bool:
+    """Whether an expression is a mark, called or not, by its own name or by another."""
+    named = node.func if isinstance(node, ast.Call) else node
+    if isinstance(named, ast.Name):
+        return named.id in aliases
+    return isinstance(named, ast.Attribute) and ast.unparse(named.value) in ("pytest.mark", "mark")
+
+
+def _collected(tree: ast.Module) -> list[ast.AST]:
+    """The functions of a module that are tests, its classes of tests, and the methods of these that are."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
+    functions = [
+        node
+        for scope in (tree, *classes)
+        for node in scope.body
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test")
+    ]
+    return [*classes, *(node for node in functions if not _is_fixture(node))]
+
+
+def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    named = (each.func if isinstance(each, ast.Call) else each for each in node.decorator_list)
+    return any(ast.unparse(each) in ("pytest.fixture", "fixture") for each in named)
+
+
+def test_every_mark_is_on_a_test():
+    """A mark on a helper does nothing: the test below it was meant."""
+    stray = {path.relative_to(TESTS): stray_marks(path.read_text(encoding="utf-8"), path.name) for path in files()}
+    assert {str(path): marks for path, marks in stray.items() if marks} == {}
+
+
+def test_the_rule_about_marks_can_fail():
+    for wrong in (
+        "@pytest.mark.audit\ndef without_shell(page): ...\n",
+        "@mark.thinned\ndef helper(): ...\n",
+        "slow = pytest.mark.audit\n@slow\ndef helper(): ...\n",
+        "@pytest.mark.parametrize('a', [1])\n@pytest.fixture\ndef test_data(a): ...\n",
+        "def test_outer():\n    @pytest.mark.audit\n    def test_inner(): ...\n",
+        "class Helper:\n    @pytest.mark.audit\n    def test_it(self): ...\n",
+        "@pytest.mark.audit\nclass Helper: ...\n",
+    ):
+        assert stray_marks(wrong), wrong
+    good = "slow = pytest.mark.audit\n@slow\n@pytest.mark.parametrize('a', [1])\ndef test_it(a): ...\n"
+    good += (
+        "@pytest.fixture\ndef page(): ...\n@pytest.mark.audit\nclass TestIt:\n    @slow\n    def test_it(self): ...\n"
+    )
+    assert not stray_marks(good)
+    assert stray_marks(good, "helper.py")  # which pytest does not read
+
+
+def thinned_numbers(text: str) -> list[str]:
+    """Every sentence that says how many of the cases of a thinned test there are."""
+    return THINNED_NUMBER.findall(text)
+
+
+def test_how_many_cases_are_thinned_is_written_once():
+    texts = {
+        path.relative_to(REPO): path.read_text(encoding="utf-8")
+        for path in [
+            *REPO.glob("*.md"),
+            *REPO.glob("docs/**/*.md"),
+            REPO / "pyproject.toml",
+            REPO / "Makefile",
+            *files(),
+        ]
+    }
+    assert {str(path): said for path, text in texts.items() if (said := thinned_numbers(text))} == {}
+    assert [str(path) for path, text in texts.items() if re.search(r"^EVERY = \d+\b", text, re.MULTILINE)] == [
+        "tests/conftest.py"
+    ]
+
+
+def test_the_rule_about_thinned_cases_can_fail():
+    for wrong in (
+        "thinned: takes long in all; `make test` has every third of its cases, `make audit` the others",
+        "Of tests\nmarked `thinned` `make test` has every fifth case",
+        "of the cases of a thinned test, make test has every 5th",
+        "`thinned` tests run one in five of their cases",
+        "a thinned test has 20% of its cases",
+    ):
+        assert thinned_numbers(wrong), wrong
+    assert not thinned_numbers("thinned: takes long in all; `make test` has some of its cases (tests/conftest.py)")
 
 
 def test_hang_is_longer_than_anything_takes():

@@ -36,12 +36,12 @@ TROUBLE = {
 }
 
 
-@pytest.mark.audit
 def without_shell(page):
     """A page without what it shows of the shell."""
     return re.sub("(?s)<pre.*?</pre>|<code>keepsum app --ledger FILE</code>", "", page)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", TROUBLE)
 def test_no_page_has_an_option_but_where_the_shell_is_shown(name):
     browser, desk = opened()

@@ -7,6 +7,7 @@ from functools import cache
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import keepsum as ks
@@ -97,10 +98,31 @@ def crossed():
     return ks.release(small_table((4, 3, 2)), keep=[[]], mechanism=mechanism)
 
 
+def solved():
+    """A three-way table of narrow noise, which is drawn by solving for regions: layers are not split."""
+    keep = [["a", "b"], ["a", "c"], ["b", "c"]]
+    return ks.release(small_table((3, 3, 3)), keep, ks.Laplace(epsilon="1.2"))
+
+
+def per_record():
+    """Records of which a person may have any number: no loss per person can be requested."""
+    people = pa.table({"sex": ["f", "m"] * 60, "race": ["a", "b", "c"] * 40})
+    table = ks.tabulate(people, ["sex", "race"], {"sex": ["f", "m"], "race": ["a", "b", "c"]})
+    return ks.release(table, ["sex"], ks.Gaussian(rho="0.1"))
+
+
+def of_width():
+    """Gaussian noise of a given sigma, which no loss per person gives."""
+    return ks.release(small_table((3, 4)), ["a"], ks.Gaussian(sigma=3))
+
+
 RELEASES = {
     made.__name__: made
-    for made in (simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes)
-}
+    for made in (
+        simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes, solved, per_record,
+        of_width,
+    )
+}  # fmt: skip
 
 
 @cache

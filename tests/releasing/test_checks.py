@@ -32,11 +32,16 @@ def test_an_honest_release_passes(name):
     assert wrong(name, lambda _: None) == []
 
 
-def exact_by(method, document):
+def exact_by(method, document, acceptance=None):
     """The first block said to be drawn exactly by some method, and all that follows from that."""
     block = document["guarantee"]["blocks"][0]
-    facts = dict.fromkeys(("acceptance", "steps", "proposals_per_step", "moves"))
-    block.update(sampler={"method": method, **facts}, exactness="exact", total_variation=0.0, convergence=None)
+    facts = dict.fromkeys(("steps", "proposals_per_step", "moves"))
+    block.update(
+        sampler={"method": method, "acceptance": acceptance, **facts},
+        exactness="exact",
+        total_variation=0.0,
+        convergence=None,
+    )
     document["guarantee"]["sampling"] = {
         "exactness": "exact", "total_variation": 0.0, "extrapolated": None, "confidence": None, "delta": "0"
     }  # fmt: skip
@@ -197,6 +202,12 @@ FOLLOWS = [
     ("simulated", at(*BLOCK, "form", "shape")([]), "the blocks"),
     ("simulated", at(*BLOCK, "form", "shape")([8, 8]), "the blocks"),
     ("simulated", at(*BLOCK, "form", "smallest")(2), "the blocks"),
+    ("simulated", at(*BLOCK, "form", "totals")(7), "the blocks"),
+    ("computed", at("guarantee", "blocks", -1, "form", "totals")(2**53 - 1), "the blocks"),
+    ("computed", at("guarantee", "blocks", -1, "form", "largest")(lambda old: old + 1), "the blocks"),
+    ("rounded", lambda document: exact_by("solved_regions", document), "the blocks"),
+    ("rounded", lambda document: exact_by("solved_regions", document, acceptance=0.01), "the blocks"),
+    ("solved", lambda document: exact_by("layer_splitting", document, acceptance=0.9), "the blocks"),
     ("holes", lambda document: exact_by("two_rows", document), "the blocks"),
     ("holes", lambda document: exact_by("uniform_compositions", document), "the blocks"),
     ("holes", lambda document: exact_by("part_by_part", document), "the blocks"),
@@ -213,6 +224,16 @@ FOLLOWS = [
     ("computed", at("exposure", "not_checked")(1), "the exposed cells"),
     ("computed", at("accuracy", "typical_margin")(lambda old: old - 1), "the accuracy"),
     ("computed", at("accuracy", "level")(0.99), "the accuracy"),
+    # Draws are claimed where nothing is simulated.
+    ("computed", at("accuracy", "simulated_draws")(4000), "the accuracy"),
+    ("computed", at("accuracy")(lambda old: old | {"typical_margin": 5, "simulated_draws": 4000}), "the accuracy"),
+    ("focused", at("accuracy", "simulated_draws")(4000), "the accuracy"),
+    ("per_record", at(*PERSON, "asked")({"attributes": None, "to": "any value"}), "the distances"),
+    ("of_width", at(*PERSON, "asked")({"attributes": None, "to": "any value"}), "the distances"),
+    ("gaussian", at(*PARAMETERS)(lambda old: {"sigma": old["sigma"]}), "the per-person loss"),
+    ("focused", at(*PERSON, "within", 0)(nothing), "the distances"),
+    ("simulated", at(*PERSON, "epsilon")("1.0001"), "the per-person loss"),
+    ("chains", at(*SAMPLING, "delta")(lambda old: str(float(old) * 1.005)), "the sampling"),
     ("simulated", at("accuracy", "simulated_draws")(0), "the accuracy"),
     ("simulated", at("postprocessing")([NONNEGATIVE, NONNEGATIVE]), "postprocessing"),
 ]

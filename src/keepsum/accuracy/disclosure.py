@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,30 @@ class Bounds:
     not_checked: int
 
 
-def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> Bounds:
+class ByPrograms(NamedTuple):
+    """Regions whose range linear programs give, and how many cells they have."""
+
+    regions: int
+    cells: int
+
+
+def cells_by_programs(structure: Structure) -> tuple[int, ByPrograms]:
+    """How many cells are in blocks too large to check, and what linear programs are solved for."""
+    too_large, regions, cells = 0, 0, 0
+    for block in structure.blocks:
+        size = int(structure.sizes[block.regions].sum())
+        if _is_two_way(block):
+            continue
+        if len(block.regions) > PROGRAM_LIMIT:
+            too_large += size
+        else:
+            regions, cells = regions + len(block.regions), cells + size
+    return too_large, ByPrograms(regions, cells)
+
+
+def bounded_cells(
+    structure: Structure, counts: IntArray, margins: IntArray, program_limit: int = PROGRAM_LIMIT
+) -> Bounds:
     """The cells that the kept totals bound more tightly than their margin of error, pinned cells excluded.
 
     Parameters
@@ -54,6 +78,8 @@ def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> 
         The confidential counts, or any others with the same kept totals: only those totals matter.
     margins
         The margin of error of each cell.
+    program_limit
+        Blocks of more regions are not checked, if that takes linear programs.
 
     Examples
     --------
@@ -71,7 +97,8 @@ def bounded_cells(structure: Structure, counts: IntArray, margins: IntArray) -> 
     narrow = _narrowest(structure, margins)
     not_checked = 0
     for block in structure.blocks:
-        bounds = _block_range(block, sums[block.regions], narrow[block.regions], structure.sizes[block.regions])
+        each = sums[block.regions], narrow[block.regions], structure.sizes[block.regions]
+        bounds = _block_range(block, *each, program_limit)
         if bounds is None:
             not_checked += int(structure.sizes[block.regions].sum())
         else:
@@ -91,12 +118,16 @@ def _narrowest(structure: Structure, margins: IntArray) -> IntArray:
     return narrow
 
 
-def _block_range(block: Block, sums: IntArray, narrow: IntArray, sizes: IntArray) -> Range | None:
+def _is_two_way(block: Block) -> bool:
+    """Whether a block is a two-way table without zeros, whose ranges are known."""
+    return block.system.grid is not None and len(block.system.grid.shape) == 2
+
+
+def _block_range(block: Block, sums: IntArray, narrow: IntArray, sizes: IntArray, program_limit: int) -> Range | None:
     """The range of the sum of each region of a block."""
-    grid = block.system.grid
-    if grid is not None and len(grid.shape) == 2:
-        return _two_way(grid, sums)
-    if len(sums) > PROGRAM_LIMIT:
+    if block.system.grid is not None and _is_two_way(block):
+        return _two_way(block.system.grid, sums)
+    if len(sums) > program_limit:
         return None
     try:
         return _by_program(block.system, sums, narrow, sizes)

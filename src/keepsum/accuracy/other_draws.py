@@ -3,33 +3,48 @@
 Another simulation of m draws saw a share of the noise beyond a margin that differs from the share in our n draws by
 SURE (1 + n/m)^(1/2) of our standard errors at most, but for a chance of about 10^-9. So its margin is not one that too
 large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for.
+
+Where draws take too long to be made again, a margin is at most what none of them reach, but for a chance of 10^-9: the
+moments of the noise are at most those of free cells (``projected.py``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from keepsum._arrays import Floats
 from keepsum.accuracy.block_laws import class_law, classes_of, free_cell
-from keepsum.accuracy.margins import accuracy
-from keepsum.accuracy.query_laws import EstimatedLaw
+from keepsum.accuracy.levels import level_margins
+from keepsum.accuracy.margins import Accuracy, accuracy
+from keepsum.accuracy.projected import DominatedPiece
+from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw
 from keepsum.accuracy.simulation import MOST_EFFORT, effort, needed_draws, standard_error
+from keepsum.accuracy.sum_margins import Estimate
 from keepsum.accuracy.words import STANDARD_ERRORS
 from keepsum.planning.samplers import BlockSamplers
 
 SURE = 6  # standard errors by which shares differ at most
 ERROR_OF_ERROR = 4 / 3  # by which another simulation's standard error may exceed what ours makes of it
+NEVER = 1e-9  # the chance that some simulated number is beyond a limit that was not simulated
+LOOSE = 2  # by which a proved bound may be longer than ours for free cells: it depends on how it was found
 MOST_GROUPS = 4  # of blocks where totals overlap: choosing a sampler takes seconds for each
 UNLIMITED = 2**62
+
+
+def is_quickly_chosen(blocks: BlockSamplers) -> bool:
+    """Whether exact samplers of all blocks can be chosen again in a few seconds."""
+    return sum(bool(group.members or group.tables) for group in blocks.groups) <= MOST_GROUPS
 
 
 def is_quickly_simulated(blocks: BlockSamplers, level: float) -> bool:
     """Whether all margins of error at a level can be worked out again in a few seconds, samplers chosen included."""
     closed = free_cell(blocks.mechanism) is not None
-    if sum(bool(group.members or group.tables) for group in blocks.groups) > MOST_GROUPS:
+    if not is_quickly_chosen(blocks):
         return False
     total, known = 0.0, set()
     for group, choice in zip(blocks.groups, blocks.choices, strict=True):
@@ -41,38 +56,103 @@ def is_quickly_simulated(blocks: BlockSamplers, level: float) -> bool:
     return total <= MOST_EFFORT
 
 
-def typical_range(blocks: BlockSamplers, level: float, draws: int) -> tuple[int, int]:
-    """The smallest and the largest typical margin that so many other draws can have given."""
-    smallest = accuracy(blocks, level).margins.copy()
-    largest = smallest.copy()
+@dataclass(frozen=True, eq=False)
+class MarginRange:
+    """The smallest and the largest margins of error that other draws can have given: of cells, and of focused totals.
+
+    Attributes
+    ----------
+    smallest, largest
+        Of each cell.
+    focused
+        The smallest and the largest typical margin of the totals of each focus.
+    """
+
+    smallest: Accuracy
+    largest: Accuracy
+    focused: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def typical(self) -> tuple[int, int]:
+        """The smallest and the largest typical margin of cells."""
+        return self.smallest.typical, self.largest.typical
+
+
+_ranges: WeakKeyDictionary[BlockSamplers, dict[tuple[float, int], MarginRange]] = WeakKeyDictionary()
+
+
+def simulated_range(blocks: BlockSamplers, level: float, draws: int) -> MarginRange:
+    """What so many other draws can have given, by draws of our own; worked out once for a plan."""
+    found = _ranges.setdefault(blocks, {})
+    if (level, draws) not in found:
+        found[level, draws] = _simulated_range(blocks, level, draws)
+    return found[level, draws]
+
+
+def _simulated_range(blocks: BlockSamplers, level: float, draws: int) -> MarginRange:
+    ours = accuracy(blocks, level)
+    smallest, largest = ours.margins.copy(), ours.margins.copy()
     for part in classes_of(blocks):
         law = class_law(blocks, part, level)
         if isinstance(law, EstimatedLaw):
             smallest[part.cells], largest[part.cells] = margin_range(law, level, draws)
-    middle = len(smallest) // 2
-    return int(np.sort(smallest)[middle]), int(np.sort(largest)[middle])
+
+    def estimate(end: int) -> Estimate:
+        return lambda law, each: (margin_range(law, each, draws)[end], 0.0)
+
+    low, high = (level_margins(blocks, level, estimate=estimate(end)) for end in (0, 1))
+    focused = ((a.accuracy.typical, b.accuracy.typical) for a, b in zip(low, high, strict=True))
+    return MarginRange(replace(ours, margins=smallest), replace(ours, margins=largest), tuple(focused))
+
+
+def possible_range(blocks: BlockSamplers, level: float, draws: int) -> MarginRange:
+    """The same without any draw: no margin is beyond all of their noise, and no proved bound beyond that of free cells.
+
+    ``draws`` is 0 for margins that are proved bounds.
+    """
+    weight = blocks.noise_structure.weight
+    none, most = np.zeros(blocks.size, dtype=np.int64), np.empty(blocks.size, dtype=np.int64)
+    most.fill(_free_reach(blocks, 1, level, draws))
+    most[blocks.pinned] = 0
+    focused = []
+    for totals in blocks.margins:
+        sizes = np.sort(np.bincount(totals.labels[totals.labels >= 0], minlength=totals.height))
+        focused.append((0, _free_reach(blocks, int(sizes[totals.height // 2]), level, draws)))
+    return MarginRange(Accuracy(level, none, weight=weight), Accuracy(level, most, weight=weight), tuple(focused))
+
+
+def _free_reach(blocks: BlockSamplers, cells: int, level: float, draws: int) -> int:
+    """A limit for margins of sums of so many cells: what no draw is beyond, or a few times a bound for free cells."""
+    cell = free_cell(blocks.mechanism)
+    if cell is None:
+        return UNLIMITED  # all cells of l2 Laplace noise share one scale
+    piece = DominatedPiece(cell, np.ones(1), np.array([float(cells)]))
+    bound = BoundLaw(1, [(piece, 1)], piece.variance)
+    return bound.reach_but_for(NEVER / (draws * blocks.size)) if draws else LOOSE * bound.reach(level)
 
 
 def margin_range(law: EstimatedLaw, level: float, draws: int) -> tuple[int, int]:
     """The smallest and the largest margin that so many other draws of cells of one law can have given."""
-    sizes, allowed = np.abs(law.drawn), 1 - level
+    allowed = 1 - level
     fewer = math.sqrt(law.draws / draws)
     apart = SURE * math.hypot(1, fewer)
     above = apart + STANDARD_ERRORS * ERROR_OF_ERROR * fewer
-    least = math.sqrt(allowed * level / sizes.size)
-
-    def share_and_error(margin: int) -> tuple[float, float]:
-        beyond: Floats = (sizes > margin).mean(axis=1)
-        return float(beyond.mean()), max(least, standard_error(beyond, law.chain))
+    least = math.sqrt(allowed * level / law.drawn.size)
 
     def holds(margin: int, errors: float) -> bool:
-        share, error = share_and_error(margin)
-        return share + errors * error <= allowed
+        beyond: Floats = law.beyond(margin)
+        error = max(least, standard_error(beyond, law.chain))
+        return float(beyond.mean()) + errors * error <= allowed
 
-    top = int(sizes.max(initial=0))
+    top = _top(law)
     smallest = _first(top, lambda margin: holds(margin, -apart))
     largest = _first(top, lambda margin: holds(margin, above)) if holds(top, above) else UNLIMITED
     return smallest, largest
+
+
+def _top(law: EstimatedLaw) -> int:
+    """A margin that none of our draws is beyond, or hardly any with the part of the noise that was computed."""
+    return int(np.abs(law.drawn).max(initial=0)) + (0 if law.rest is None else law.rest.unit * len(law.rest.masses))
 
 
 def _first(top: int, holds: Callable[[int], bool]) -> int:

@@ -214,10 +214,15 @@ class EstimatedLaw:
         if self.rest is None:
             found = estimated_margin(np.abs(self.drawn), level, self.chain)
         elif not self._too_few(1 - level):
-            margin = self._smallest(lambda x: self._chances(x) + self._chances(-x - 1, below=True), 1 - level)
-            beyond = self._chances(margin) + self._chances(-margin - 1, below=True)
-            found = margin, self._error(beyond, 1 - level)
+            margin = self._smallest(self.beyond, 1 - level)
+            found = margin, self._error(self.beyond(margin), 1 - level)
         return (self._bounded(level).reach(level), 0.0) if found is None else found
+
+    def beyond(self, margin: int) -> Floats:
+        """For each draw, the probability to be beyond a margin."""
+        if self.rest is None:
+            return np.asarray((np.abs(self.drawn) > margin).mean(axis=1))
+        return self._chances(margin) + self._chances(-margin - 1, below=True)
 
     def quantile(self, p: float) -> int:
         """As that of a bound, with three standard errors allowed for."""

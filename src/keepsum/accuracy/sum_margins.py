@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -27,17 +28,25 @@ from keepsum.planning.samplers import BlockSamplers
 from keepsum.planning.selection.choice import Choice
 
 NUMBERS_AT_ONCE = 2**22
+Estimate: TypeAlias = Callable[[EstimatedLaw, float], tuple[int, float]]  # a margin at a level, and its standard error
 NOTHING = ExactLaw(1, np.ones(1), 0.0)
 
 
-def sum_accuracy(blocks: BlockSamplers, sums: IntArray, count: int, level: float, simultaneous: bool) -> Accuracy:
+def sum_accuracy(
+    blocks: BlockSamplers,
+    sums: IntArray,
+    count: int,
+    level: float,
+    simultaneous: bool,
+    estimate: Estimate = EstimatedLaw.estimated,
+) -> Accuracy:
     """The margin of error of each of ``count`` sums; ``sums`` says in which of them each cell is.
 
     Simultaneous margins are all longer by one factor if they are simulated. If not, they divide what may go wrong among
     the sums (Bonferroni), and so are conservative.
     """
     level = check_level(level)
-    each = _Margins(blocks, sums, count, level)
+    each = _Margins(blocks, sums, count, level, estimate=estimate)
     found = each.found()
     if simultaneous and found.basis == "estimated":
         found = each.joint(found)
@@ -66,9 +75,11 @@ class _Margins:
         level: float,
         pieces: SumPieces | None = None,
         divided_by: int = 1,
+        estimate: Estimate = EstimatedLaw.estimated,
     ) -> None:
         self.blocks, self.sums, self.count, self.level = blocks, sums, count, level
         self.cell = free_cell(blocks.mechanism)
+        self._estimate_of = estimate
         self._allowed = (1 - level) / divided_by
         # Where a computed law is not precise enough for a part of what may go wrong, a bound is.
         self._computes = divided_by == 1 or self._allowed > 4 * SPARE
@@ -214,7 +225,8 @@ class _Margins:
         if not isinstance(rest, ExactLaw):
             margins[k] = self._bounded(k)
             return 0.0
-        margins[k], error = EstimatedLaw(drawn, rest if kind else None, None, chain).estimated(self.level)
+        law = EstimatedLaw(drawn, rest if kind else None, None, chain)
+        margins[k], error = self._estimate_of(law, self.level)
         return error
 
     def _summed(self, choices: list[Choice], noise: IntArray, some: IntArray) -> IntArray:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeAlias
 
+from keepsum.accuracy.other_draws import is_quickly_chosen
 from keepsum.planning.distances import AttributeDistance
-from keepsum.planning.groups import BlockGroup
+from keepsum.planning.groups import BlockGroup, Form
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance, Norm, farthest
 from keepsum.privacy.mechanism import Mechanism
+from keepsum.privacy.numbers import three_digits_up
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
 from keepsum.releasing.facts import ReleaseFacts
 from keepsum.releasing.guarantee_facts import (
@@ -33,46 +36,51 @@ from keepsum.releasing.guarantee_facts import (
 )
 from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_follows
 from keepsum.releasing.record_types import Exactness
-from keepsum.releasing.records import distance_record, pairs_are_plausible, sampling_record
+from keepsum.releasing.records import distance_record, form_of, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
+from keepsum.tables.records import subject_of
 from keepsum.tables.released import ReleasedTable
 
 FLOAT_TOLERANCE = 1e-9  # relative: another machine may round sums and logarithms differently
 LOSS_TOLERANCE = Fraction(1, 10**11)  # relative, for losses, which are computed to twelve digits
-ROUNDED_UP, DELTA_ROUNDED_UP = (
-    Fraction("1.001"),
-    Decimal("1.01"),
-)  # by which a loss, and the delta of sampling, may be rounded up
+ROUNDED_UP = 1 + Fraction(1, 10**9)  # by which a loss may be rounded up
 FLOATS_ERR = 2.0**-53  # at least, in total variation
+MOST_PROPOSALS = 10**11  # of a step of a chain: more would take longer than any draw that is offered
+
+
+MEASURED = ("acceptance", "steps", "proposals_per_step", "moves")
+REJECTION, PROPOSALS, SWEEPS = MEASURED[:1], MEASURED[1:3], ("steps", "moves")
 
 
 @dataclass(frozen=True)
 class KnownMethod:
-    """How exact a method is, for which norms and forms of blocks, and for which tables."""
+    """How exact a method is, for which norms and forms of blocks, what is measured of it, and for which tables."""
 
     exactness: Exactness
     norms: tuple[str, ...]
     forms: tuple[str, ...] = ("table", "regions")
+    measured: tuple[str, ...] = ()
     long_axes: tuple[int, int] | None = None  # fewest and most; axes of two categories only change signs of the noise
     zeros: bool = True  # whether tables may have structural zeros
+    single: bool = False  # whether entries of tables must be single cells
 
 
 # The methods of this version and of earlier ones.
 KNOWN_METHODS = {
     "independent_cells": KnownMethod("exact", ("l1", "l2"), ("free",)),
-    "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
+    "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (), (0, 1), zeros=False),
     "nested_totals": KnownMethod("exact", ("l1",), ("nested",)),
-    "column_splitting": KnownMethod("exact", ("l1",), ("table", "crossed"), (0, 2)),
-    "layer_splitting": KnownMethod("exact", ("l1",), ("table",), (3, 3), zeros=False),
-    "solved_regions": KnownMethod("exact", ("l1",)),
-    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions")),
-    "mixture_rejection": KnownMethod("rounded", ("l1",), ("table", "regions", "focused", "crossed")),
-    "mixture_chain": KnownMethod("estimated", ("l1",), ("table", "regions", "focused", "crossed")),
-    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2"), ("table", "regions", "focused", "crossed")),
-    "gaussian_chain": KnownMethod("estimated", ("l2",)),
+    "column_splitting": KnownMethod("exact", ("l1",), ("table", "crossed"), REJECTION, (0, 2)),
+    "layer_splitting": KnownMethod("exact", ("l1",), ("table",), REJECTION, (3, 3), zeros=False, single=True),
+    "solved_regions": KnownMethod("exact", ("l1",), measured=REJECTION),
+    "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions"), REJECTION),
+    "mixture_rejection": KnownMethod("rounded", ("l1",), ("table", "regions", "focused", "crossed"), REJECTION),
+    "mixture_chain": KnownMethod("estimated", ("l1",), ("table", "regions", "focused", "crossed"), PROPOSALS),
+    "heat_bath_chain": KnownMethod("estimated", ("l1", "l2"), ("table", "regions", "focused", "crossed"), SWEEPS),
+    "gaussian_chain": KnownMethod("estimated", ("l2",), measured=PROPOSALS),
     # Of earlier versions:
-    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (0, 1), zeros=False),
-    "two_rows": KnownMethod("exact", ("l1",), ("table",), (0, 2), zeros=False),
+    "uniform_compositions": KnownMethod("exact", ("l1",), ("sums", "table"), (), (0, 1), zeros=False),
+    "two_rows": KnownMethod("exact", ("l1",), ("table",), REJECTION, (0, 2), zeros=False),
 }
 
 
@@ -95,9 +103,9 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the records": _records_are_plausible(facts),
         "the distances": _distances_agree(record.person, plan),
         "the per-person loss": _loss_follows(record.person, drawn),
-        "the blocks": _cells_follow(record.blocks, plan.groups)
-        and _tables_follow(record.blocks, plan.groups)
-        and all(_block_is_plausible(block, drawn.norm) for block in record.blocks),
+        "the blocks": _forms_follow(record.blocks, plan.groups)
+        and all(_block_is_plausible(block, drawn.norm) for block in record.blocks)
+        and _methods_are_chosen(facts, plan),
         "the sampling": _sampling_follows(record.sampling, record.blocks, drawn),
         "the accuracy": accuracy_follows(facts, plan, released),
         "the exposed cells": exposure_follows(facts, plan, released),
@@ -131,6 +139,8 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     if not all(_attribute_agrees(stated, attribute) for stated, attribute in pairs):
         return False
     _ = plan.asked_distance  # refuses what cannot be requested
+    if person.asked is not None and not _may_be_asked(plan):
+        return False
     if not _within_agree(person, plan):
         return False
     known = [stated.any_value for stated in person.attributes if stated.any_value is not None]
@@ -142,11 +152,16 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     return person.distance == distance_record(farthest(distances, plan.blocks.weights))
 
 
+def _may_be_asked(plan: CompiledPlan) -> bool:
+    """Whether a loss per person can have been requested: not per record, and not for a given sigma."""
+    return subject_of(plan.records) == "person" and plan.mechanism.facts().parameters.keys() != {"sigma"}
+
+
 def _within_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
-    """Whether changes within focused totals are the computed ones, or not stated."""
+    """Whether changes within focused totals are the computed ones, or not stated where they are not known exactly."""
     computed = plan.distances.within_levels
     return len(person.within) == len(computed) and all(
-        stated is None or (found is not None and _distance_agrees(stated, found))
+        (found is None or not found.exact) if stated is None else found is not None and _distance_agrees(stated, found)
         for stated, found in zip(person.within, computed, strict=True)
     )
 
@@ -205,30 +220,55 @@ def _rounded_up(stated: str | None, loss: Fraction | None) -> bool:
 # -- blocks and sampling ----------------------------------------------------------------------------
 
 
-def _cells_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
-    """Whether the numbers of blocks and cells under no total, under one, and under several follow from the totals."""
-    stated: Counter[tuple[str, str]] = Counter()
+def _forms_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
+    """Whether blocks are those of the totals; a table may not have been recognised as one."""
+    expected = Counter(_form_key(group.form, group.blocks, group.cells) for group in groups)
     for block in blocks:
-        stated += Counter({(_overlap(block.form.kind), "blocks"): block.blocks})
-        stated += Counter({(_overlap(block.form.kind), "cells"): block.cells})
-    expected: Counter[tuple[str, str]] = Counter()
-    for group in groups:
-        expected += Counter({(_overlap(group.form.kind), "blocks"): group.blocks})
-        expected += Counter({(_overlap(group.form.kind), "cells"): group.cells})
-    return stated == expected
+        key = _form_key(form_of(block.form), block.blocks, block.cells)
+        known = [key] if block.form.kind != "regions" else [k for k in expected if _unrecognised(k) == key]
+        match = next((k for k in known if expected[k]), None)
+        if match is None:
+            return False
+        expected[match] -= 1
+    return not expected.total()
 
 
-def _tables_follow(blocks: Sequence[BlockRecord], groups: Sequence[BlockGroup]) -> bool:
-    """Whether every block that is said to be a table is one: methods that are exact for tables are not for others."""
-    kinds = ("table", "crossed")
-    tables = {(g.form.kind, *sorted(g.form.shape), g.form.regions) for g in groups if g.form.kind in kinds}
-    stated = [block.form for block in blocks if block.form.kind in kinds]
-    return all((form.kind, *sorted(form.shape), form.regions) in tables for form in stated)
+FormKey: TypeAlias = tuple[Form, int, int]
 
 
-def _overlap(kind: str) -> str:
+def _form_key(form: Form, blocks: int, cells: int) -> FormKey:
+    """What a block must agree with; the order of the axes of a table says nothing about it."""
+    return replace(form, shape=tuple(sorted(form.shape))), blocks, cells
+
+
+def _unrecognised(key: FormKey) -> FormKey:
     """An earlier version may not have recognised a table, and drawn it by its sampler for any totals."""
-    return "overlap" if kind in ("table", "regions") else kind
+    form, blocks, cells = key
+    return replace(form, kind="regions", shape=()) if form.kind == "table" else form, blocks, cells
+
+
+def _methods_are_chosen(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
+    """Whether exact l1 Laplace noise is drawn exactly by this version, too, and layers split only where it does that.
+
+    Layers have never been split where solving for regions takes few cells per draw. Whether it does is measured by a
+    pilot that accepts at least QUICK_PILOT / QUICK draws, so it may be off by a factor of 2: six standard errors.
+    """
+    blocks = [block for block in facts.guarantee.blocks if block.form.kind in ("table", "regions")]
+    if plan.mechanism.kind != "laplace-l1" or facts.guarantee.sampling.exactness != "exact" or not blocks:
+        return True
+    if unknown_methods(facts) or not is_quickly_chosen(plan.blocks):
+        return True
+    if plan.blocks.exactness != "exact":
+        return False
+    from keepsum.planning.selection.overlapping import QUICK  # not loaded where nothing is chosen
+
+    solved = {
+        _form_key(group.form, group.blocks, group.cells)
+        for group, choice in zip(plan.groups, plan.samplers, strict=True)
+        if choice.method == "solved_regions" and 2 * choice.cost <= QUICK * group.blocks
+    }
+    split = [block for block in blocks if block.sampler.method == "layer_splitting"]
+    return not any(_form_key(form_of(block.form), block.blocks, block.cells) in solved for block in split)
 
 
 def _block_is_plausible(block: BlockRecord, norm: Norm) -> bool:
@@ -265,7 +305,7 @@ def _entries_are_plausible(form: FormRecord) -> bool:
 
 def _method_fits(block: BlockRecord, norm: Norm) -> bool:
     """Whether a method that this version knows is that exact, and draws such noise on blocks of that form."""
-    known, form = KNOWN_METHODS.get(block.sampler.method), block.form
+    known, form, sampler = KNOWN_METHODS.get(block.sampler.method), block.form, block.sampler
     if known is None:
         return True  # nothing is known against it, or for it: see unknown_methods
     long_axes = sum(length > 2 for length in form.shape)
@@ -273,6 +313,8 @@ def _method_fits(block: BlockRecord, norm: Norm) -> bool:
     return (
         block.exactness == known.exactness
         and norm in known.norms
+        and all((getattr(sampler, name) is not None) == (name in known.measured) for name in MEASURED)
+        and (known.single is False or form.largest == 1)
         and form.kind in known.forms
         and fewest <= long_axes <= most
         and (known.zeros or form.kind != "table" or math.prod(form.shape) == form.regions)
@@ -283,7 +325,7 @@ def _sampler_is_plausible(sampler: SamplerRecord) -> bool:
     return (
         (sampler.acceptance is None or 0 < sampler.acceptance <= 1)
         and (sampler.steps is None or sampler.steps >= 1)
-        and (sampler.proposals_per_step is None or sampler.proposals_per_step > 0)
+        and (sampler.proposals_per_step is None or 1 <= sampler.proposals_per_step <= MOST_PROPOSALS)
         and (sampler.moves is None or sampler.moves >= 1)
     )
 
@@ -297,7 +339,7 @@ def _exactness_is_plausible(block: BlockRecord) -> bool:
     observed = block.convergence
     return (
         observed is not None
-        and block.sampler.steps in (None, observed.steps)
+        and (block.sampler.steps == observed.steps or block.sampler.method not in KNOWN_METHODS)
         and _convergence_is_plausible(observed)
         and _close(block.total_variation, min(1.0, block.blocks * observed.upper))
     )
@@ -327,13 +369,14 @@ def _sampling_follows(stated: SamplingRecord, blocks: Sequence[BlockRecord], dra
     expected = sampling_record(blocks, drawn)
     exponent = 0.0 if drawn.epsilon is None else float(drawn.epsilon)
     factor = 1.0 if drawn.epsilon is None else 1 + math.exp(min(exponent, 700.0))
-    delta = Decimal(min(1.0, stated.total_variation * factor))
+    delta = min(1.0, stated.total_variation * factor)
     return (
         stated.exactness == expected.exactness
         and _close(stated.total_variation, expected.total_variation)
         and _close(stated.extrapolated, expected.extrapolated)
         and _close(stated.confidence, expected.confidence)
-        and delta * (1 - Decimal(FLOAT_TOLERANCE)) <= Decimal(stated.delta) <= delta * DELTA_ROUNDED_UP
+        and delta * (1 - FLOAT_TOLERANCE) <= float(stated.delta)
+        and Decimal(stated.delta) <= Decimal(three_digits_up(delta * (1 + FLOAT_TOLERANCE)))
     )
 
 

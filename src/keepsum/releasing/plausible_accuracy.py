@@ -7,18 +7,22 @@ from importlib.metadata import version
 
 import msgspec
 
-from keepsum.accuracy.disclosure import bounded_cells
+from keepsum._arrays import IntArray
+from keepsum.accuracy.disclosure import Bounds, bounded_cells, cells_by_programs
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import accuracy
-from keepsum.accuracy.other_draws import is_quickly_simulated, typical_range
-from keepsum.accuracy.simulation import FEWEST_WIDE_DRAWS, MOST_DRAWS
+from keepsum.accuracy.other_draws import MarginRange, is_quickly_simulated, possible_range, simulated_range
+from keepsum.accuracy.simulation import FEWEST_WIDE_DRAWS, MOST_DRAWS, needed_draws
+from keepsum.accuracy.words import STANDARD_ERRORS
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.facts import AccuracyRecord, ReleaseFacts
-from keepsum.releasing.records import accuracy_record, exposure_record
+from keepsum.releasing.records import LEVEL, accuracy_record, exposure_record
 from keepsum.tables.released import ReleasedTable
 
 TOLERANCE = 2  # by which the share of cells beyond a simulated margin may be off
+ROUNDING = 0.006  # relative, of a standard error, which is stated in three digits
+MOST_PROGRAMS = 300  # regions whose range is checked by linear programs, which take some seconds
 ERROR_TOLERANCE = 0.011  # relative, of a standard error of three digits
 
 
@@ -65,34 +69,57 @@ def accuracy_follows(facts: ReleaseFacts, plan: CompiledPlan, released: Released
         return False
     if not 0.5 <= stated.level < 1 or min(stated.typical_margin, stated.simulated_draws, stated.simulated_error) < 0:
         return False
-    if stated.simulated_draws or stated.conservative:
-        least = 0 if 2 * len(plan.pinned) >= plan.size else least_margin(plan, 1 - TOLERANCE * (1 - stated.level))
-        if 0 < stated.simulated_draws < FEWEST_WIDE_DRAWS or stated.typical_margin < least:
-            return False
-        if stated.simulated_error and not (stated.simulated_draws and stated.simulated_error < 1 - stated.level):
-            return False
     if released is None:
         return True
-    if not _is_computed(plan):
-        return (stated.simulated_draws > 0 or stated.conservative) and _agrees_with_draws(facts, plan)
-    computed = accuracy_record(accuracy_by_level(plan.blocks, stated.level))
-    if stated.simulated_draws:  # by a version that could not compute it
-        return abs(stated.typical_margin - computed.typical_margin) <= max(2, computed.typical_margin // 4)
-    return stated == computed
+    if _is_computed(plan):
+        return stated == accuracy_record(accuracy_by_level(plan.blocks, stated.level))
+    return _draws_are_plausible(stated, plan) and _agrees_with_draws(facts, plan)
+
+
+def _draws_are_plausible(stated: AccuracyRecord, plan: CompiledPlan) -> bool:
+    """Whether so many draws can have been made, with such a standard error, or else a bound is stated.
+
+    A margin allows for its standard errors, which are those of independent cells at least.
+    """
+    if stated.level != LEVEL or (stated.simulated_draws > 0) == stated.conservative:
+        return False
+    least = 0 if 2 * len(plan.pinned) >= plan.size else least_margin(plan, 1 - TOLERANCE * (1 - stated.level))
+    if stated.typical_margin < least:
+        return False
+    if stated.conservative:
+        return not stated.simulated_error
+    fewest = max(FEWEST_WIDE_DRAWS, needed_draws(stated.level, plan.size))
+    most = max(MOST_DRAWS, needed_draws(stated.level))
+    least_error = math.sqrt((1 - stated.level) * stated.level / (stated.simulated_draws * plan.size))
+    largest_error = (1 - stated.level) / STANDARD_ERRORS
+    return fewest <= stated.simulated_draws <= most and (
+        not stated.simulated_error  # of a version that did not state it
+        or least_error * (1 - ROUNDING) <= stated.simulated_error <= largest_error * (1 + ROUNDING)
+    )
 
 
 def _agrees_with_draws(facts: ReleaseFacts, plan: CompiledPlan) -> bool:
-    """Whether a margin is that of our draws, or one that other draws can have given; unknown if these take long."""
+    """Whether margins are those of our draws, or ones that other draws can have given."""
     stated = facts.accuracy
     if _is_repeatable(facts, plan):
         return _nearly_equal(stated, accuracy_record(accuracy_by_level(plan.blocks, stated.level)))
+    possible = _possible_margins(facts, plan)
+    margins = (stated.typical_margin, *stated.focused_margins)
+    ranges = (possible.typical, *possible.focused)
+    return all(low <= margin <= high for margin, (low, high) in zip(margins, ranges, strict=True))
+
+
+def _possible_margins(facts: ReleaseFacts, plan: CompiledPlan) -> MarginRange:
+    """The margins that other draws can have given; where these take long, or bounds are stated, within wider limits."""
+    stated = facts.accuracy
+    limits = possible_range(plan.blocks, stated.level, stated.simulated_draws)
     if not _is_quick(facts, plan):
-        return True
-    ours = accuracy_record(accuracy_by_level(plan.blocks, stated.level)).focused_margins
-    if any(margin < own // 2 - 1 for margin, own in zip(stated.focused_margins, ours, strict=True)):
-        return False  # no simulation is that far off
-    smallest, largest = typical_range(plan.blocks, stated.level, stated.simulated_draws or MOST_DRAWS)
-    return smallest <= stated.typical_margin and (stated.conservative or stated.typical_margin <= largest)
+        return limits
+    drawn = simulated_range(plan.blocks, stated.level, stated.simulated_draws or MOST_DRAWS)
+    if stated.simulated_draws:
+        return drawn
+    focused = zip(drawn.focused, limits.focused, strict=True)
+    return MarginRange(drawn.smallest, limits.largest, tuple((low, high) for (low, _), (_, high) in focused))
 
 
 def _nearly_equal(stated: AccuracyRecord, computed: AccuracyRecord) -> bool:
@@ -103,15 +130,39 @@ def _nearly_equal(stated: AccuracyRecord, computed: AccuracyRecord) -> bool:
 
 
 def exposure_follows(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable | None) -> bool:
-    """Whether pinned cells follow, and bounded ones where margins of error are computed or the same draws made."""
+    """Whether pinned cells follow, and bounded ones from the margins of error, or from those that can have been."""
     stated = facts.exposure
     pinned = len(plan.pinned)
     if min(stated.bounded, stated.not_checked) < 0 or pinned + stated.bounded + stated.not_checked > plan.size:
         return False
-    if released is None or not (_is_computed(plan) or _is_repeatable(facts, plan)):
-        expected = exposure_record(plan, stated.bounded, stated.not_checked)
-    else:
-        margins = accuracy(plan.blocks, facts.accuracy.level).margins
-        bounds = bounded_cells(plan.structure, released.counts, margins)
-        expected = exposure_record(plan, len(bounds.cells), bounds.not_checked)
-    return stated == expected
+    if stated != exposure_record(plan, stated.bounded, stated.not_checked):
+        return False
+    if released is None:
+        return True
+    if not (_is_computed(plan) or _draws_are_plausible(facts.accuracy, plan)):
+        return True  # nothing follows from margins that nobody can have found
+    if _is_computed(plan) or _is_repeatable(facts, plan):
+        bounds = bounded_cells(plan.structure, released.counts, accuracy(plan.blocks, facts.accuracy.level).margins)
+        return (stated.bounded, stated.not_checked) == (len(bounds.cells), bounds.not_checked)
+    return _bounded_is_plausible(facts, plan, released)
+
+
+def _bounded_is_plausible(facts: ReleaseFacts, plan: CompiledPlan, released: ReleasedTable) -> bool:
+    """Whether so many cells are bounded more tightly than margins that can have been simulated.
+
+    A solver may have given up on blocks that need one; then their cells were not checked.
+    """
+    stated, structure = facts.exposure, plan.structure
+    too_large, by_programs = cells_by_programs(structure)
+    if not too_large <= stated.not_checked <= too_large + by_programs.cells:
+        return False
+    limit = 0 if by_programs.regions > MOST_PROGRAMS else MOST_PROGRAMS
+    possible = _possible_margins(facts, plan)
+
+    def bounded(margins: IntArray) -> Bounds:
+        return bounded_cells(structure, released.counts, margins, limit)
+
+    fewest, most = bounded(possible.smallest.margins), bounded(possible.largest.margins)
+    given_up = by_programs.cells if stated.not_checked > too_large else 0
+    unknown = most.not_checked - too_large
+    return len(fewest.cells) - given_up <= stated.bounded <= len(most.cells) + unknown
