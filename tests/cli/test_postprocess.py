@@ -47,6 +47,24 @@ def test_a_release_without_negative_counts(run, tmp_path):
     assert b"is the nearest in l1, worked out again" in checked.stdout
 
 
+UNCHANGED = (
+    "The published table is the nearest table in l1 without negative counts that keeps every total: no count was "
+    "negative, so it is the unbiased table itself."
+)
+
+
+@pytest.mark.parametrize(("epsilon", "warnings"), [("0.5", 0), ("20", 1)])
+def test_a_release_without_negative_counts_stays_as_it_is(run, tmp_path, epsilon, warnings):
+    """What is told is what was done, also where the certificate has another warning, or none."""
+    (tmp_path / "large.csv").write_text("a,n\nx,40000\ny,50000\n")
+    large = ["large.csv", "--count", "n", "--categories", "a=x,y", "--keep-total", "--epsilon", epsilon, "--yes"]
+    assert run("release", *large, "--output", "out/").returncode == 0
+    done = run("postprocess", "out/", "--nonnegative")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert f"Changed      {UNCHANGED}\n" in done.stdout.decode()
+    assert len(ks.read_release(tmp_path / "out").certificate.warnings) == warnings
+
+
 def test_later_and_elsewhere(run, tmp_path):
     assert run(*RELEASE, "--output", "out/").returncode == 0
     first = (tmp_path / "out" / "table.csv").read_bytes()

@@ -2,6 +2,7 @@ import pytest
 
 import keepsum as ks
 from faults import Fork, kill
+from keepsum.releasing.destination import Destination
 from keepsum.sources import atomic as saving
 from keepsum.sources.locking import claimed
 
@@ -124,6 +125,48 @@ def test_a_certificate_is_not_taken_from_a_table_of_another_kind(released, tmp_p
     with pytest.raises(ks.InputError, match=r"must not replace the certificate of 'out.parquet'"):
         released.save(tmp_path / "out.csv", force=True)
     assert ks.verify(tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["out/table.csv", "out/table.parquet", "out/table.unbiased.csv", "out/table.parquet/", "out/margins.csv",
+     "link/table.csv", "r.unbiased.csv", "r.unbiased.parquet", "r.margins.csv"],
+)  # fmt: skip
+def test_no_release_among_the_files_of_another(released, tmp_path, name):
+    """Not even with force: a table would get another's certificate, or a folder a second table."""
+    released.save(f"{tmp_path}/out/")
+    released.save(tmp_path / "r.csv")
+    (tmp_path / "link").symlink_to("out")
+    before = sorted(tmp_path.rglob("*"))
+    for force in (False, True):
+        with pytest.raises(ks.InputError, match="must not be among the files of another release, that of"):
+            released.save(f"{tmp_path}/{name}", force=force)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert ks.verify(tmp_path / "out")
+    assert ks.verify(tmp_path / "r.csv")
+    assert ks.verify(released.save(tmp_path / "out" / "other.csv"))  # as a margin may be
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    ["r.certificate.json", "out/certificate.json", "out/table.certificate.json", "plain.certificate.json",
+     "r.json", "r.invariants.json", "out/registry.json"],
+)  # fmt: skip
+def test_no_certificate_beside_the_table_of_another(released, tmp_path, certificate):
+    """A table on standard output leaves no certificate that would be taken for that of a table that is there."""
+    released.save(f"{tmp_path}/out/")
+    released.save(tmp_path / "r.csv")
+    (tmp_path / "plain.csv").write_text("a,n\nx,3\n")
+    place = Destination.standard_output(tmp_path / certificate)
+    words = r"must not be (that of '(r|table|plain)\.csv' beside it|among the files of another release)"
+    for force in (False, True):
+        with pytest.raises(ks.InputError, match=words), place.claimed(force):
+            pass
+    with Destination.standard_output(tmp_path / "new.certificate.json").claimed(force=False):
+        pass
+    (tmp_path / "new.csv").touch()  # by the shell, for the table itself
+    with Destination.standard_output(tmp_path / "new.certificate.json").claimed(force=False):
+        pass
 
 
 def test_symbolic_links(released, tmp_path):

@@ -1,18 +1,25 @@
 """Releases that are saved while something goes wrong: killed, interrupted, a failing disk, several at once."""
 
+import contextlib
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import keepsum as ks
-from faults import Fork, changes_of, fail, interrupt, kill, operations_of
+from faults import Fork, Outcome, changes_of, fail, interrupt, kill, operations_of
 from keepsum import Certificate
+from keepsum.ledger import importing as ledger
+from keepsum.releasing import files
 from keepsum.releasing.codec import domain_of
 from keepsum.releasing.destination import Destination
+from keepsum.releasing.saved import read_statement
 from keepsum.releasing.signing import make_keys, public_hex, read_private_key, read_public_key
-from keepsum.sources import replacing
+from keepsum.sources import locking, replacing
 from keepsum.sources.atomic import put_back
 from keepsum.sources.declarations import read_released
 from keepsum.sources.locking import claimed
@@ -294,8 +301,95 @@ def test_many_savers_at_once(pair, tmp_path):
         assert not any(path.name.startswith(".") for path in folder.iterdir())
 
 
-def test_a_verification_waits_for_nobody(pair, tmp_path):
-    """A release that is being replaced at this moment is neither put back nor judged."""
+@contextlib.contextmanager
+def paused(work: Callable[[], Any], folder: Path, moment: int) -> Iterator[Callable[[], Outcome]]:
+    """Work that waits before an operation on disk; what is yielded lets it come to its end, as the end of the block."""
+    (here, there), (again, back) = os.pipe(), os.pipe()
+
+    def wait() -> None:
+        os.write(there, b"x")
+        os.read(again, 1)
+
+    fork, outcomes = Fork(work, folder, moment, wait), []
+
+    def end() -> Outcome:
+        if not outcomes:
+            os.write(back, b"x")
+            outcomes.append(fork.wait())
+        return outcomes[0]
+
+    try:
+        os.read(here, 1)
+        yield end
+    finally:
+        end()
+        for descriptor in (here, there, again, back):
+            os.close(descriptor)
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out/", pytest.param("out/ by renames", marks=pytest.mark.audit)])
+def test_a_release_that_is_replaced_while_it_is_read_is_read_again(pair, tmp_path, monkeypatch, target):
+    """Whenever the other comes, before any operation of a reader: what is verified is one release, old or new."""
+    if target == "out/ by renames":
+        without_exchange(monkeypatch)
+    place = f"{tmp_path}/{target.split()[0]}"
+
+    def verified() -> str:
+        assert ks.verify(place)
+        assert ledger.published(place, None)[2]
+        return str(read_statement(place)[0].table.sha256)
+
+    pair[0].save(place)
+    operations = len(operations_of(verified, tmp_path))
+    assert operations >= 10  # each of three readers opens the table, the certificate, and what is beside them
+    for moment in range(1, operations + 1):
+        pair[0].save(place, force=True)
+        with paused(verified, tmp_path, moment) as end:
+            pair[1].save(place, force=True)
+        outcome = end()
+        assert outcome.error is None, outcome.error
+        assert outcome.result in [release.certificate.table.sha256 for release in pair]
+
+
+@pytest.mark.parametrize("target", ["out.csv", "out/"])
+def test_a_reader_waits_until_a_release_is_replaced(pair, tmp_path, monkeypatch, target):
+    """Before each change that a saver makes a reader comes, and finds the old release or waits for the new one."""
+    without_exchange(monkeypatch)
+    place = f"{tmp_path}/{target}"
+    pair[0].save(place)
+    moments = changes_of(lambda: pair[1].save(place, force=True), tmp_path)
+    waited = 0
+    for moment in moments:
+        pair[0].save(place, force=True)
+        waits = []
+        with paused(lambda: pair[1].save(place, force=True), tmp_path, moment) as end:
+
+            def sleep(pause: float) -> None:
+                waits.append(end() if pause else None)  # noqa: B023
+
+            monkeypatch.setattr(files, "time", SimpleNamespace(sleep=sleep))
+            assert ks.verify(place)
+        assert end().error is None
+        waited += any(waits)
+    assert waited > 1
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_reader_who_cannot_write_there_leaves_nothing_and_needs_no_lock(pair, tmp_path, monkeypatch):
+    for target in ("out.csv", "out/"):
+        pair[0].save(f"{tmp_path}/{target}")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a reader takes no lock")
+
+    monkeypatch.setattr(locking, "_lock", refuse)
+    for target in ("out.csv", "out/", "out.certificate.json"):
+        assert True not in operations_of(lambda: bool(ks.read_release(f"{tmp_path}/{target}")), tmp_path)  # noqa: B023
+
+
+def test_a_verification_does_not_judge_what_is_being_replaced(pair, tmp_path, monkeypatch):
+    """A release whose replacement does not end is neither put back nor judged."""
+    monkeypatch.setattr(files, "PAUSES", (0.0,) * 3)
     path = pair[0].save(tmp_path / "out.csv")
     moments = changes_of(lambda: pair[1].save(path, force=True), tmp_path)
     shutil.rmtree(tmp_path)

@@ -158,7 +158,7 @@ def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
 def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict[str, Any]:
     """Write the sums over a release."""
     from keepsum.facade.marginal import marginal_of
-    from keepsum.sources.atomic import write_file
+    from keepsum.releasing.destination import write_sums
     from keepsum.sources.writing import kind_of, table_bytes
 
     file = Path(marginal.output)
@@ -166,7 +166,7 @@ def _summed(marginal: Marginal, one: Ready, released: Drawn, call: Call) -> dict
     sums = marginal_of(released.unbiased or released.table, one.prepared.plan, marginal.axes, projected)
     words = sums.note
     with held_back():
-        write_file(file, table_bytes(sums.table, kind_of(file)), call.force)
+        write_sums(file, table_bytes(sums.table, kind_of(file)), call.force)
         done(f"{Done.words} The sums are written: {shown(file)!r}.", cut_off=SUMS_FAILED)
     if not call.json:
         typer.echo(f"Marginal     {shown(file)}")

@@ -158,15 +158,14 @@ class Marginal:
             The file.
         """
         # Locks and signatures, which sums do not need.
-        from keepsum.releasing.destination import check_sums
-        from keepsum.sources.atomic import write_file
+        from keepsum.releasing.destination import check_sums, write_sums
         from keepsum.sources.writing import kind_of
 
         check_flag(force, "force=")
         check_flag(simultaneous, "simultaneous=")
         file = check_path(path, "The file of sums")
         check_sums(file, force)
-        write_file(file, self.as_file(kind_of(file), level, simultaneous), force)
+        write_sums(file, self.as_file(kind_of(file), level, simultaneous), force)
         return file
 
     def as_file(self, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:

@@ -17,9 +17,8 @@ from keepsum.ledger.state import Dataset, State
 from keepsum.releasing.canonical import canonical
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.codec import kept_invariants, records_of
-from keepsum.releasing.saved import read_certificate, read_invariants
 from keepsum.releasing.statements import guarantee_of
-from keepsum.releasing.verify import verify
+from keepsum.releasing.verify import read_verified
 
 
 def published(
@@ -36,13 +35,13 @@ def published(
         return release, invariants, False
     if not isinstance(release, (str, PathLike)):
         raise InputError(f"A release must be given by its path or its Certificate, got {type_of(release)}.")
-    found = verify(release, allow_seeded=True)
-    if not found:
+    found, drawn = read_verified(release, allow_seeded=True)
+    if drawn is None:
         failed = ", ".join(check.name for check in found.checks if not check.passed)
         raise InputError(
             f"A release must verify to be imported, and {str(release)!r} does not: {failed}. keepsum verify says why."
         )
-    return read_certificate(release), read_invariants(release), True
+    return drawn.certificate, drawn.invariants, True
 
 
 def charge_for(certificate: Certificate, invariants: bytes | None, dataset: Dataset) -> Charge:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from keepsum._arguments import check_path
 from keepsum.errors import InputError
 from keepsum.releasing.release import Drawn
 from keepsum.releasing.signing import sign
-from keepsum.sources.atomic import check_new, check_new_folder, put_back, write_folder, write_release
+from keepsum.sources.atomic import check_new, check_new_folder, put_back, write_file, write_folder, write_release
 from keepsum.sources.locking import BUSY, claimed
 from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
@@ -23,6 +23,7 @@ from keepsum.sources.writing import KINDS, kind_of, table_bytes
 # release leaves none of it behind, because it would be that of another table.
 REPORT, MARGINS, REGISTRY, NIST = "report.html", "margins.csv", "registry.json", "nist-800-226.md"
 ABOUT = (REPORT, MARGINS, REGISTRY, NIST)
+TABLES = ("table", "table.unbiased")  # the tables in the folder of a release, without the ending of their format
 
 
 def belongs_to(path: Path) -> str:
@@ -51,11 +52,20 @@ def release_of(path: Path) -> Path:
     """
     if path.name == "certificate.json" or is_in_folder(path):
         return path.parent
-    if not path.name.endswith(".certificate.json"):
-        return path
-    stem = path.name.removesuffix(".certificate.json")
-    tables = [path.with_name(f"{stem}{ending}") for ending in KINDS]
-    return next((table for table in tables if table.is_file()), tables[0])
+    tables = tables_of(path)
+    return next((table for table in tables if table.is_file()), tables[0] if tables else path)
+
+
+def tables_of(certificate: Path) -> list[Path]:
+    """The names that the table of a certificate may have beside it, by the name of that; none if it has another name.
+
+    >>> [table.name for table in tables_of(Path("r.certificate.json"))][:2], tables_of(Path("r.json"))
+    (['r.csv', 'r.tsv'], [])
+    """
+    if certificate.name != "certificate.json" and not certificate.name.endswith(".certificate.json"):
+        return []
+    stem = _stem(certificate).removesuffix(".") or "table"
+    return [certificate.with_name(f"{stem}{ending}") for ending in KINDS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +156,18 @@ class Destination:
             raise InputError(f"Output {str(self.key)!r} must be readable, but: {error.strerror or error}.") from None
 
     def _check(self, force: bool) -> bool:
+        for path in self.files if self.folder is None else [self.folder]:
+            for other in certificates_around(path):
+                if other != self.certificate and other.exists():
+                    raise InputError(
+                        f"Output {str(path)!r} must not be among the files of another release, that of {str(other)!r}. "
+                        f"Choose another name."
+                    )
         if self.folder is not None:
             check_new_folder(self.folder, force)
             return False
         if self.is_stream:
+            self._check_no_table()
             self._check_others(force)
             for path in self.files:
                 check_new(path, force)
@@ -174,6 +192,18 @@ class Destination:
             check_new(path, force)
         return orphan
 
+    def _check_no_table(self) -> None:
+        """Refuse a certificate that is, by its name, that of a table that is there.
+
+        An empty file is none: the shell makes it for the table that is to come, as ``> r.csv`` or ``| tee r.csv`` do.
+        """
+        for table in tables_of(self.certificate):
+            if table.is_dir() or (table.is_file() and table.stat().st_size):
+                raise InputError(
+                    f"The certificate {str(self.certificate)!r} must not be that of {table.name!r} beside it, which is "
+                    f"another table. Choose another name, or remove that file."
+                )
+
     def _check_others(self, force: bool) -> None:
         """Refuse to replace a table beside this one that is a release by its own name."""
         for path in (self.unbiased, *self.about):
@@ -192,17 +222,54 @@ def check_sums(file: Path, force: bool, release: Sequence[Path] = ()) -> None:
     """
     kind_of(file)
     check_new(file, force)
-    name = Path(file.stem)
-    stem = name.stem if name.suffix == ".unbiased" else file.stem  # r for r.unbiased.csv
-    in_folder = stem == "table" and file.with_name("certificate.json").exists()
-    beside = stem != file.stem and file.with_name(f"{stem}.certificate.json").exists()
-    if in_folder or beside or file.resolve() in [path.resolve() for path in release]:
+    is_part = any(certificate.exists() for certificate in certificates_around(file))
+    if is_part or file.resolve() in [path.resolve() for path in release]:
         raise InputError(f"Output {str(file)!r} must not replace a file of a release. Choose another name.")
     if file.with_suffix(".certificate.json").exists():
         raise InputError(
             f"Output {str(file)!r} must not be beside a certificate of that name, which is of another table. Choose "
             f"another name."
         )
+
+
+def write_sums(file: Path, data: bytes, force: bool, release: Sequence[Path] = ()) -> None:
+    """Write sums over a release, after another check: a release may have come there since the first one."""
+    with claimed_around(file):
+        check_sums(file, force, release)
+        write_file(file, data, force)
+
+
+@contextmanager
+def claimed_around(file: Path) -> Iterator[None]:
+    """Hold the lock of every release that a file of this name is, or would be taken for, a part of."""
+    certificates = [file.with_suffix(".certificate.json"), *certificates_around(file)]
+    folders = {path.parent.resolve() for path in certificates if path.name == "certificate.json"}
+    # Where no lock can be made, no release can be made either.
+    keys = [*certificates, *(folder for folder in folders if folder.name and os.access(folder.parent, os.W_OK))]
+    with ExitStack() as stack:
+        for key in keys:
+            stack.enter_context(claimed(key, shown=file))
+            put_back(key, held=True)
+        yield
+
+
+def certificates_around(path: Path) -> list[Path]:
+    """The certificates of releases that a file or folder of this name would be a part of, whether or not they exist.
+
+    >>> [str(file) for file in certificates_around(Path("out/table.parquet"))]
+    ['out/certificate.json']
+    >>> [str(file) for file in certificates_around(Path("out/r.unbiased.csv"))]
+    ['out/r.certificate.json']
+    >>> certificates_around(Path("out/r.csv"))
+    []
+    """
+    found = []
+    if path.stem in TABLES or path.name in ("invariants.json", *ABOUT):
+        found.append(path.with_name("certificate.json"))
+    elif path.stem.endswith(".unbiased"):
+        found.append(path.with_name(f"{path.stem.removesuffix('.unbiased')}.certificate.json"))
+    endings = (ending for ending in (".invariants.json", *(f".{name}" for name in ABOUT)) if path.name.endswith(ending))
+    return found + [path.with_name(f"{path.name.removesuffix(ending)}.certificate.json") for ending in endings]
 
 
 def beside_certificate(certificate: Path) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""The certificate of a saved release, wherever it is."""
+"""What a saved release states: its certificate, wherever it is, and its file of invariants."""
 
 from __future__ import annotations
 
@@ -9,19 +9,26 @@ from keepsum._arguments import check_path
 from keepsum.errors import InputError
 from keepsum.releasing.certificate import Certificate
 from keepsum.releasing.destination import belongs_to, beside_certificate, is_in_folder
-from keepsum.releasing.files import read_bytes
+from keepsum.releasing.files import read_together, steady
+from keepsum.sources.uploads import Upload
 
 
 def read_certificate(path: str | PathLike[str]) -> Certificate:
     """The certificate in a file, in the folder of a release, or beside a released table."""
+    return read_statement(path)[0]
+
+
+def read_statement(path: str | PathLike[str]) -> tuple[Certificate, bytes | None]:
+    """That certificate, and the file of invariants of the same release, if there is one."""
     given = check_path(path, "The certificate")
-    return Certificate.from_json(read_bytes(_certificate_file(given)))
+    certificate, invariants = steady([given], lambda: _read(given))
+    return Certificate.from_json(certificate.data), None if invariants is None else invariants.data
 
 
-def read_invariants(path: str | PathLike[str]) -> bytes | None:
-    """The file of invariants beside that certificate, if there is one."""
-    invariants, _ = beside_certificate(_certificate_file(check_path(path, "The certificate")))
-    return read_bytes(invariants) if invariants.is_file() else None
+def _read(given: Path) -> tuple[Upload, Upload | None] | None:
+    file = _certificate_file(given)
+    found = read_together([given], [file, beside_certificate(file)[0]])
+    return None if found is None or found[0] is None else (found[0], found[1])
 
 
 def _certificate_file(path: Path) -> Path:

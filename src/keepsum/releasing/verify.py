@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -19,7 +19,7 @@ from keepsum.releasing.certificate import Certificate, document_of
 from keepsum.releasing.checks import contradictions, unknown_methods
 from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
 from keepsum.releasing.facts import NonNegativeRecord
-from keepsum.releasing.files import File, Files, Pathlike, UnreadableError, is_there, read_bytes
+from keepsum.releasing.files import File, Files, Pathlike, UnreadableError
 from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
@@ -136,7 +136,7 @@ def read_verified(
     check_flag(allow_seeded, "allow_seeded=")
     check_flag(patient, "patient=")
     figures = None if totals is None else check_path(totals, "The file of published figures")
-    files = Files.of(table, certificate)
+    files = Files.read(table, certificate)
     trusted = None if key is None else read_public_key(key)
     return _verified(files, figures, trusted, allow_seeded, patient)
 
@@ -156,7 +156,7 @@ def _verified(
     files: Files, figures: Path | None, trusted: Ed25519PublicKey | None, allow_seeded: bool, patient: bool
 ) -> tuple[Verification, Drawn | None]:
     report = _Report()
-    document = report.attempt("certificate", lambda: document_of(read_bytes(files.certificate)))
+    document = report.attempt("certificate", lambda: document_of(files.certificate.data))
     if report.passed:
         record = report.attempt("certificate", lambda: Certificate.from_document(document))
         if record is not None:
@@ -173,16 +173,17 @@ def _check_contents(
 ) -> None:
     """Everything that a certificate states, about the table and about itself."""
     report.say("randomness", *randomness_check(record, allow_seeded))
-    sidecar = files.sidecar()
+    sidecar = None if files.invariants is None else files.invariants.data
     kept = report.attempt("kept totals", lambda: kept_invariants(record, sidecar))
     if kept is None:
         return
-    unbiased = files.unbiased
-    if record.postprocessing and (unbiased is None or not is_there(unbiased)):
-        named = "unbiased table" if unbiased is None else repr(unbiased.name)
-        report.say("unbiased table", False, f"there is no {named} beside the table{STOPPED}")
+    unbiased = files.unbiased if record.postprocessing else files.table
+    if unbiased is None:
+        named = PurePath(files.table.name)
+        missing = named.with_suffix(f".unbiased{named.suffix}").name
+        report.say("unbiased table", False, f"there is no {missing!r} beside the table{STOPPED}")
         return
-    table = _read_table(report, record, kept, unbiased if record.postprocessing and unbiased else files.table)
+    table = _read_table(report, record, kept, unbiased)
     if table is None:  # what a certificate of a few lines declares can take hours to work out
         return
     released = _check_table(report, record, kept, table)

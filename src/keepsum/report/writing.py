@@ -14,7 +14,7 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.destination import MARGINS, NIST, REGISTRY, REPORT
+from keepsum.releasing.destination import MARGINS, NIST, REGISTRY, REPORT, certificates_around, claimed_around
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
 from keepsum.report import nist, registry
@@ -24,6 +24,7 @@ from keepsum.report.page import Names, page
 from keepsum.sources.atomic import check_new, write_file
 
 ENDINGS = (".html", ".htm")
+OF_A_RELEASE = "Output {!r} must not replace a file of a release. Choose another name."
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,21 @@ class ReportFiles:
             if path is None:
                 continue
             check_new(path, force)
-            if path.resolve() in taken or path.with_suffix(".certificate.json").exists():
-                raise InputError(f"Output {str(path)!r} must not replace a file of a release. Choose another name.")
+            if path.resolve() in taken:
+                raise InputError(OF_A_RELEASE.format(str(path)))
+            self.check_not_of_another(path)
+
+    def check_not_of_another(self, path: Path) -> None:
+        """Refuse a file that is, or would be taken for, a part of another release."""
+        if self._is_of_another(path):
+            raise InputError(OF_A_RELEASE.format(str(path)))
+
+    def _is_of_another(self, path: Path) -> bool:
+        if path.with_suffix(".certificate.json").exists():
+            return True
+        own = self.certificate  # without one it may be any of those that are there
+        around = [] if own is None else [file for file in certificates_around(path) if file.resolve() != own.resolve()]
+        return any(file.exists() for file in around)
 
 
 def report_html(release: Drawn, plan: CompiledPlan, level: float = LEVEL, names: Names | None = None) -> str:
@@ -121,7 +135,9 @@ def write_report(
     for path in contents:
         check_new(path, force)
     for path, data in reversed(list(contents.items())):
-        write_file(path, data, force)
+        with claimed_around(path):
+            files.check_not_of_another(path)  # again: a release may have come there since
+            write_file(path, data, force)
     if files.certificate is not None and not _is_of(files.certificate, release):
         for path in contents:
             path.unlink(missing_ok=True)

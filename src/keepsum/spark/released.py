@@ -6,10 +6,12 @@ import contextlib
 import threading
 import weakref
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from keepsum.errors import InputError
 from keepsum.facade.objects import Certificate
+from keepsum.releasing.destination import certificates_around
 from keepsum.releasing.statements import guarantee_of
 from keepsum.spark.places import Place, outside_errors, reason
 from keepsum.spark.session import check_running, columns
@@ -118,6 +120,8 @@ class SparkRelease:
 
 
 def _check_free(to: Place) -> None:
+    if any((to.parent / certificate.name).exists() for certificate in certificates_around(Path(to.name))):
+        raise InputError(f"Output {to.path!r} must not be among the files of another release. Choose another name.")
     if to.exists():
         raise InputError(f"Output {to.path!r} must not exist yet, but it does. Choose another name.")
 

@@ -185,6 +185,7 @@ def _check_outputs(jobs: Sequence[Job], margins: Path | None, plot: Path | None,
 
 def _write(result: Result, margins: Path | None, plot: Path | None, figure: Figure | None, force: bool) -> None:
     """Write the files that are asked for, each completely or not at all."""
+    from keepsum.releasing.destination import write_sums
     from keepsum.sources.atomic import write_file
     from keepsum.sources.writing import kind_of, table_bytes
 
@@ -197,6 +198,6 @@ def _write(result: Result, margins: Path | None, plot: Path | None, figure: Figu
         files.append((plot, picture.getvalue()))
     with held_back():
         for file, data in files:
-            write_file(file, data, force)
+            (write_sums if file == margins else write_file)(file, data, force)
         if files:
             done(f"Written: {', '.join(repr(shown(file)) for file, _ in files)}.")

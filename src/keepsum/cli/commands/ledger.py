@@ -343,7 +343,6 @@ def import_(
     """Import releases that were made before."""
     from keepsum.ledger.importing import charge_for, published
     from keepsum.ledger.ledger import Ledger
-    from keepsum.releasing.saved import read_certificate, read_invariants
 
     opened = Ledger(ledger)
     name = opened.dataset(dataset).name
@@ -353,7 +352,8 @@ def import_(
         charge_for(certificate, invariants, opened.dataset(name))
     for path in releases:
         if unverified:
-            opened.import_release(read_certificate(path), name, read_invariants(path))
+            certificate, invariants, _ = _at_its_word(path)
+            opened.import_release(certificate, name, invariants)
         else:
             opened.import_release(path, name)
         imported.append(shown(path))
@@ -368,9 +368,9 @@ def import_(
 
 
 def _at_its_word(path: Path) -> tuple[Any, bytes | None, bool]:
-    from keepsum.releasing.saved import read_certificate, read_invariants
+    from keepsum.releasing.saved import read_statement
 
-    return read_certificate(path), read_invariants(path), False
+    return *read_statement(path), False
 
 
 def _help(context: typer.Context) -> None:

@@ -74,8 +74,7 @@ def marginal(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a margin of a release."""
-    from keepsum.releasing.destination import check_sums
-    from keepsum.sources.atomic import write_file
+    from keepsum.releasing.destination import check_sums, write_sums
     from keepsum.sources.writing import kind_of
     from keepsum.specs.building import margin_of
 
@@ -83,10 +82,11 @@ def marginal(
         raise InputError("Option --output must be given, such as --output states.csv.")
     at_level = parse_level(level)
     is_stream = str(output) == STANDARD_OUTPUT
+    inputs = [path for path in (release, certificate) if path is not None]
     if is_stream:
         check_free(json)
     else:
-        check_sums(output, force, [path for path in (release, certificate) if path is not None])
+        check_sums(output, force, inputs)
     with progress() as step:
         step("reading the release")
         published = ks.read_release(release, certificate, allow_seeded=allow_seeded, patient=patient)
@@ -103,7 +103,7 @@ def marginal(
         done("The margin is written to standard output.")
     else:
         with held_back():
-            write_file(output, table, force)
+            write_sums(output, table, force, inputs)
             done(f"The margin is written: {shown(output)!r}.")
     if json:
         deviations = margin.deviations

@@ -85,6 +85,7 @@ def postprocess(
     """Make something of a release."""
     from keepsum.releasing.destination import Destination, put
     from keepsum.releasing.signing import read_private_key
+    from keepsum.releasing.statements import nonnegative as what_changed
     from keepsum.sources.writing import own_kind
 
     norm = norm_of(nonnegative, nonnegative_norm)
@@ -116,14 +117,14 @@ def postprocess(
     deliver_release(place, file)
     if before.certificate.signature is not None and sign is None:
         warning("The new certificate is not signed: the signature is of the certificate of the unbiased table alone.")
+    record = after.certificate.postprocessing[0]
     if json:
-        record = after.certificate.postprocessing[0]
         names = {"table": place.table, "unbiased": place.unbiased, "certificate": place.certificate}
         files = {name: shown(path) for name, path in names.items()}
         show_json({**files, "postprocessing": record, "warnings": after.certificate.warnings})
     else:
         report(place, after)
-        typer.echo(f"Changed      {after.certificate.warnings[0]}")
+        typer.echo(f"Changed      {what_changed(record, after.certificate.table.cells)}")
 
 
 def _check_signature(place: Destination, sign: Path | None) -> None:

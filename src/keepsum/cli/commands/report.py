@@ -63,15 +63,14 @@ def report(
     from keepsum._arguments import check_number
     from keepsum._extras import check_installed
     from keepsum.releasing.destination import release_of
-    from keepsum.releasing.files import Files
+    from keepsum.releasing.files import Paths
     from keepsum.report.writing import ReportFiles, write_report
 
     check_installed("A report", "report")
     check_number(level, "Level", 0, 1)
-    parts = Files.of(release, certificate)
-    every = (parts.table, parts.certificate, parts.invariants, parts.unbiased)
-    released = [file for file in every if isinstance(file, Path)]
-    files = ReportFiles.of(release if certificate is not None else release_of(release), output, margins, released[1])
+    released = Paths.of(release, certificate)
+    named = release if certificate is not None else release_of(release)
+    files = ReportFiles.of(named, output, margins, released.certificate)
     files.check(released, force)
     with progress() as step:
         step("verifying the release")
