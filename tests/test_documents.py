@@ -53,6 +53,18 @@ def test_readme_states_how_fast_tables_are_drawn():
     assert steps.startswith("> ")
 
 
+def test_readme_tells_a_focus_with_its_price():
+    """What totals gain and what cells lose, as the page that is run prints it."""
+    page = (REPO / "docs" / "focus.md").read_text()
+    without, focused = (line.strip("[]").split(", ") for line in re.findall(r"^1/2 (\[.*\])$", page, re.MULTILINE)[:2])
+    words = " ".join((REPO / "README.md").read_text().split())
+    (state, county, cell), options = without, "`--focus state=0.1 --focus county=0.1`"
+    stated = (
+        f"standard deviation of {cell} in a cell, {county} in a county and {state} in the state; with {options} it is"
+    )
+    assert f"{stated} {focused[2]}, {focused[1]} and {focused[0]} at the same loss" in words
+
+
 def test_links_of_documents_lead_somewhere():
     for page in [REPO / "README.md", REPO / "experiments" / "README.md", *(REPO / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):

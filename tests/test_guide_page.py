@@ -22,6 +22,8 @@ from keepsum.accounting.cost import Cost
 from keepsum.accounting.total import Total
 from keepsum.cli.app import run
 from keepsum.privacy.distance import Distance
+from keepsum.privacy.loss import LARGE_EPSILON
+from keepsum.report.review_guarantee import SMALL_EPSILON
 from report.undrawn import without_figures
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -63,7 +65,7 @@ def test_the_lines_of_a_certificate_are_named_as_they_are_shown(capfd, monkeypat
         assert name == "Warning" or re.search(rf"^{name} ", shown, flags=re.MULTILINE), name
     assert "from the operating system" in shown
     assert "Sampling is exact" in shown
-    for name in ("table.csv", "certificate.json", "report.html", "registry.json", "nist-800-226.md"):
+    for name in ("table.csv", "certificate.json", "report.html", "registry.json", "reviewer-questions.md"):
         assert (Path("out") / name).exists(), name
 
 
@@ -171,10 +173,13 @@ def test_l2_laplace_may_be_smallest_where_few_cells_are_free(capfd):
 def test_a_large_epsilon_is_warned_of(capfd):
     Path("schools.csv").write_text(SCHOOLS)
     common = ["release", "schools.csv", "--count", "n", "--keep", "school", "--per-person", "--output", "new/", "--yes"]
-    for epsilon, warned in (("10", False), ("10.5", True)):
+    for epsilon, warned in ((f"{LARGE_EPSILON}", False), (f"{LARGE_EPSILON + 0.5}", True)):
         assert run([*common, "--epsilon", epsilon, "--force"]) == 0
-        assert ("above 10: this gives little protection" in " ".join(capfd.readouterr().out.split())) == warned
-    assert "Keepsum warns you above 10" in FLAT
+        words = f"above {LARGE_EPSILON}: this gives little protection"
+        assert (words in " ".join(capfd.readouterr().out.split())) == warned
+    limits = re.findall(r"up to (\d+) the limit is tight, above (\d+) it is hardly one, and Keepsum warns you", FLAT)
+    assert limits == [(f"{SMALL_EPSILON}", f"{LARGE_EPSILON}")]
+    assert re.findall(r"above (\d+) it is hardly", FLAT) == [f"{LARGE_EPSILON}"]
 
 
 @pytest.mark.audit

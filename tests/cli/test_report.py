@@ -12,16 +12,16 @@ import pytest
 import keepsum as ks
 from keepsum import _extras
 from keepsum.report.embedding import MOST_CELLS
-from keepsum.report.nist import as_markdown
 from keepsum.report.page import Names
 from keepsum.report.registry import registry_entry
+from keepsum.report.review import as_markdown
 from keepsum.report.writing import ReportFiles
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
 RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "-o"]
 
 
-MADE = ("report.html", "registry.json", "nist-800-226.md")
+MADE = ("report.html", "registry.json", "reviewer-questions.md")
 
 
 def refused(done) -> str:
@@ -47,7 +47,7 @@ def hash_in(page: Path) -> bool:
 def test_a_page_in_the_folder_of_a_release(run, tmp_path):
     assert run(*RELEASE, "out/").returncode == 0
     done = run("report", "out/")
-    said = "Report   out/report.html\nRegistry out/registry.json\nNIST     out/nist-800-226.md\n"
+    said = "Report   out/report.html\nRegistry out/registry.json\nReview   out/reviewer-questions.md\n"
     assert (done.returncode, done.stdout.decode(), done.stderr) == (0, said, b"")
     assert hash_in(tmp_path / "out" / "report.html")
     assert "keepsum verify out/" in (tmp_path / "out" / "report.html").read_text()
@@ -55,7 +55,19 @@ def test_a_page_in_the_folder_of_a_release(run, tmp_path):
     assert run("verify", "out/").returncode == 0
     certificate = ks.Certificate.from_json((tmp_path / "out" / "certificate.json").read_bytes())
     assert json.loads((tmp_path / "out" / "registry.json").read_bytes()) == registry_entry(certificate)
-    assert (tmp_path / "out" / "nist-800-226.md").read_text() == as_markdown(certificate)
+    assert (tmp_path / "out" / "reviewer-questions.md").read_text() == as_markdown(certificate)
+
+
+def test_files_that_it_does_not_know_are_left_alone(inside, tmp_path):
+    """Such as the answers that an earlier version wrote under another name."""
+    assert inside(*RELEASE, "out/").returncode == 0
+    stray = tmp_path / "out" / "other-questions.md"
+    stray.write_text("not ours")
+    for command in (["verify", "out/"], ["report", "out/"], ["report", "out/", "--force"], ["show", "out/"]):
+        done = inside(*command)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert stray.read_text() == "not ours"
+    assert names(tmp_path / "out") == {"table.csv", "certificate.json", "other-questions.md", *MADE}
 
 
 def test_a_page_beside_a_table_with_its_margins(inside, tmp_path):
@@ -65,7 +77,7 @@ def test_a_page_beside_a_table_with_its_margins(inside, tmp_path):
         "report": "r.report.html",
         "margins": "m.csv",
         "registry": "r.registry.json",
-        "nist": "r.nist-800-226.md",
+        "review": "r.reviewer-questions.md",
     }
     assert hash_in(tmp_path / "r.report.html")
     with (tmp_path / "m.csv").open(newline="") as file:
@@ -73,7 +85,7 @@ def test_a_page_beside_a_table_with_its_margins(inside, tmp_path):
     margins = ks.read_release(tmp_path / "r.csv").accuracy(0.9).margins.tolist()
     assert [int(row["margin_90"]) for row in rows] == margins
     done = inside("report", "r.certificate.json", "-o", "page.htm")
-    assert done.stdout.decode().split()[1::2] == ["page.htm", "page.registry.json", "page.nist-800-226.md"]
+    assert done.stdout.decode().split()[1::2] == ["page.htm", "page.registry.json", "page.reviewer-questions.md"]
     assert "keepsum verify r.csv" in (tmp_path / "page.htm").read_text()
 
 
@@ -132,11 +144,11 @@ def test_a_release_with_its_report(inside, tmp_path):
     assert done.returncode == 0
     assert done.stdout.decode().endswith(
         "Certificate  out/certificate.json\nReport       out/report.html\nRegistry     out/registry.json\n"
-        "NIST         out/nist-800-226.md\n"
+        "Review       out/reviewer-questions.md\n"
     )
     assert hash_in(tmp_path / "out" / "report.html")
     as_json = json.loads(inside(*RELEASE, "r.csv", "--report", "--json").stdout)
-    assert as_json["reports"] == [["r.report.html", "r.registry.json", "r.nist-800-226.md"]]
+    assert as_json["reports"] == [["r.report.html", "r.registry.json", "r.reviewer-questions.md"]]
     own = (tmp_path / "r.report.html").read_text()
     assert inside("report", "r.csv", "-o", "again.html").returncode == 0
     assert (tmp_path / "again.html").read_text() == own

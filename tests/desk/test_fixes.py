@@ -92,7 +92,7 @@ def test_an_estimated_delta_has_its_fixes_as_buttons():
     browser.page("/release")
     page = browser.page("/privacy")
     assert "Sampling adds delta" in page
-    assert "<button>Use Gaussian noise, which is drawn exactly</button>" in page
+    assert "<button>Use Gaussian noise, exact under nearly all totals</button>" in page
     assert re.search("<button>Accept delta 0[.]\\d+</button>", page)
     assert desk.draft.spec.output.accept_delta is None
     browser.form("/fix", {"number": "0"}, "privacy")

@@ -13,7 +13,7 @@ import pytest
 import keepsum as ks
 from keepsum.releasing.sections import as_text
 from keepsum.releasing.showing import certificate_topics
-from keepsum.report import nist, registry
+from keepsum.report import registry, review
 
 PLACES = ks.Domain({"state": ["A", "B"], "county": {"A": ["a", "b"], "B": ["c"]}}, within={"county": "state"})
 PAIRS = ks.Domain({"county": ["a", "b"], "sex": ["f", "m"]})
@@ -179,7 +179,7 @@ def test_what_is_reported_of_a_release_with_a_focus():
     entry = registry.registry_entry(release.certificate, {"basic": {"name": "People"}})["entry"]
     assert entry["deployment"]["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0}
     assert "focus" in json.dumps(entry)
-    answers = " ".join(f"{answer.answer}" for answer in nist.nist_answers(release.certificate))
+    answers = " ".join(f"{answer.answer}" for answer in review.review_answers(release.certificate))
     assert "0.1 per unit in totals of state" in answers
 
 

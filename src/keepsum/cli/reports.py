@@ -43,7 +43,7 @@ def write(place: Destination, released: Drawn, prepared: Prepared, force: bool, 
             paths = write_report(released, prepared.plan, files, known.level, force, known)
             done(f"{Done.words} The report is written: {shown(paths[0])!r}.")
     if not json:
-        named = {files.report: "Report", files.registry: "Registry", files.nist: "NIST"}
+        named = {files.report: "Report", files.registry: "Registry", files.review: "Review"}
         for path in paths:
             typer.echo(f"{named.get(path, 'Margins'):<13}{shown(path)}")
     return [shown(path) for path in paths]

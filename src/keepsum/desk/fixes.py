@@ -70,7 +70,7 @@ def _without(spec: Spec, margin: str | list[str]) -> Spec:
 
 
 def _about_delta(message: str, spec: Spec) -> list[Fix]:
-    """A delta from sampling: accept it, or choose noise that is drawn exactly."""
+    """A delta from sampling: accept it, or choose noise that is exact under nearly all totals."""
     amount = _DELTA.search(message)
     if amount is None:
         return []
@@ -78,7 +78,7 @@ def _about_delta(message: str, spec: Spec) -> list[Fix]:
         f"Accept delta {amount[1]}", lambda spec: replace(spec, output=replace(spec.output, accept_delta=amount[1]))
     )
     gaussian = replace(spec.mechanism, kind="gaussian", delta="1e-6", norm=None, focus=None, cell_share=None)
-    exact = Fix("Use Gaussian noise, which is drawn exactly", lambda spec: replace(spec, mechanism=gaussian))
+    exact = Fix("Use Gaussian noise, exact under nearly all totals", lambda spec: replace(spec, mechanism=gaussian))
     return [exact, accept] if spec.mechanism.kind != "gaussian" else [accept]
 
 

@@ -21,8 +21,8 @@ from keepsum.sources.writing import KINDS, kind_of, table_bytes
 
 # What is made of a release for its readers, in its folder; beside a single table, after its name and a dot. A new
 # release leaves none of it behind, because it would be that of another table.
-REPORT, MARGINS, REGISTRY, NIST = "report.html", "margins.csv", "registry.json", "nist-800-226.md"
-ABOUT = (REPORT, MARGINS, REGISTRY, NIST)
+REPORT, MARGINS, REGISTRY, REVIEW = "report.html", "margins.csv", "registry.json", "reviewer-questions.md"
+ABOUT = (REPORT, MARGINS, REGISTRY, REVIEW)
 TABLES = ("table", "table.unbiased")  # the tables in the folder of a release, without the ending of their format
 
 

@@ -14,8 +14,8 @@ class Answer:
 
     Attributes
     ----------
-    topic, section
-        The part of the guidelines that the question belongs to.
+    topic
+        What the question is about.
     question
         What is asked, so that yes is good.
     answer
@@ -28,7 +28,6 @@ class Answer:
     """
 
     topic: str
-    section: str
     question: str
     answer: str
     status: Status

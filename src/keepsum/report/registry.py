@@ -3,7 +3,7 @@
 The form is that of the registry's own JSON Schema (``registry_schema.SOURCE``: OpenDP's ``deployments-registry-data``,
 ``schemas/deployments-schema.yaml`` at commit 057e5d8, read 2026-11-17), which goes back to arXiv 2509.13509. The copy
 that was read does not date its commits; an entry of that form in the same repository is for data published on
-2026-09-01. Neither the paper's own list of fields nor NIST IR 8588 was at hand, so nothing here is taken from them.
+2026-09-01. The paper's own list of fields was not at hand, so nothing here is taken from it.
 
 What only the publisher knows is null where the registry requires it and left out where it does not; both are listed.
 """

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 SOURCE = {
-    "registry": "Differential Privacy Deployments Registry (OpenDP; proposed to be hosted by NIST, IR 8588)",
+    "registry": "Differential Privacy Deployments Registry (OpenDP)",
     "repository": "https://github.com/opendp/deployments-registry-data",
     "schema": "schemas/deployments-schema.yaml",
     "commit": "057e5d81cf60150dd3307e0cf4504b957802fb3b",

@@ -14,10 +14,10 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.destination import MARGINS, NIST, REGISTRY, REPORT, certificates_around, claimed_around
+from keepsum.releasing.destination import MARGINS, REGISTRY, REPORT, REVIEW, certificates_around, claimed_around
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
-from keepsum.report import nist, registry
+from keepsum.report import registry, review
 from keepsum.report.embedding import MOST_CELLS
 from keepsum.report.facts import ReportFacts, facts_of
 from keepsum.report.page import Names, page
@@ -34,7 +34,7 @@ class ReportFiles:
     Attributes
     ----------
     report
-        The page. An entry for the public registry of deployments and the answers to NIST SP 800-226 go beside it.
+        The page. An entry for the public registry of deployments and answers for reviewers go beside it.
     margins
         The table with margins of error; None: only if the page has no room for all cells, and then beside the page.
     names
@@ -69,9 +69,9 @@ class ReportFiles:
         return self._beside(REGISTRY)
 
     @property
-    def nist(self) -> Path:
-        """The answers to NIST."""
-        return self._beside(NIST)
+    def review(self) -> Path:
+        """The answers to questions that reviewers ask."""
+        return self._beside(REVIEW)
 
     def _beside(self, name: str) -> Path:
         """``registry.json`` beside ``report.html``, and ``released.registry.json`` beside ``released.report.html``."""
@@ -92,7 +92,7 @@ class ReportFiles:
         if margins is not None and margins.suffix.lower() != ".csv":
             raise InputError(f"The file of margins must be a file such as 'margins.csv', got {str(margins)!r}.")
         taken = {path.resolve() for path in released}
-        for path in (self.report, margins, self.registry, self.nist):
+        for path in (self.report, margins, self.registry, self.review):
             if path is None:
                 continue
             check_new(path, force)
@@ -154,7 +154,7 @@ def written(
         files.report: page(facts, files.names, _version()).encode(),
         **({} if margins is None else {margins: facts.cells.to_csv()}),
         files.registry: registry.as_json(registry.registry_entry(certificate, filled_in)),
-        files.nist: nist.as_markdown(certificate).encode(),
+        files.review: review.as_markdown(certificate).encode(),
     }
 
 

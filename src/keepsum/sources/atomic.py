@@ -34,7 +34,7 @@ from keepsum.sources.replacing import (
 # The files of a release; a folder with any other file is something else.
 RELEASE_FILES = re.compile(
     r"table(\.unbiased)?\.(csv|parquet|arrow)|certificate\.json|invariants\.json|"
-    r"report\.html|margins\.csv|registry\.json|nist-800-226\.md"
+    r"report\.html|margins\.csv|registry\.json|reviewer-questions\.md"
 )
 
 PRIVATE, PUBLIC = 0o600, 0o644  # readable by the owner only, by everybody

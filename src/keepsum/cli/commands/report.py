@@ -27,7 +27,7 @@ and nothing else is read. Needs the extra report.
 
 By default it is report.html in the folder of a release, and released.report.html beside released.csv. Beside it go an
 entry for the public registry of deployments of differential privacy, to be completed by the publisher (registry.json),
-and answers to the questions of NIST SP 800-226 (nist-800-226.md), both from the certificate.
+and answers to questions that reviewers ask (reviewer-questions.md), both from the certificate.
 """
 
 
@@ -81,16 +81,16 @@ def report(
             write_report(published.drawn(), published.plan, files, level, force)
             done(f"The report is written: {shown(files.report)!r}.")
     table = files.margins_of(published.plan.size)
-    paths = {"Report": files.report, "Margins": table, "Registry": files.registry, "NIST": files.nist}
+    paths = {"Report": files.report, "Margins": table, "Registry": files.registry, "Review": files.review}
     if json:
-        paths = {"report": files.report, "margins": table, "registry": files.registry, "nist": files.nist}
+        paths = {"report": files.report, "margins": table, "registry": files.registry, "review": files.review}
         show_json({name: None if path is None else shown(path) for name, path in paths.items()})
         return
     for name, path in (
         ("Report", files.report),
         ("Margins", table),
         ("Registry", files.registry),
-        ("NIST", files.nist),
+        ("Review", files.review),
     ):
         if path is not None:
             typer.echo(f"{name:<9}{shown(path)}")

@@ -1,4 +1,4 @@
-"""Samplers for Gaussian noise with a focus: the lattice Gaussian of each block, exact.
+"""Samplers for Gaussian noise with a focus: the lattice Gaussian of each block, exact, or none.
 
 Nested totals have a triangular factor in closed form, others that of their Gram matrix.
 """

@@ -1,1 +1,1 @@
-"""Exact Gaussian and l2 Laplace noise on any lattice."""
+"""Gaussian and l2 Laplace noise on a lattice, exactly; slow where narrow in many dimensions (docs/gaussian.md)."""

@@ -1,4 +1,4 @@
-"""l2 Laplace noise on any lattice, exactly: Gaussian noise whose width is itself random.
+"""l2 Laplace noise on a lattice, exactly: Gaussian noise whose width is itself random.
 
 With r = |z|, exp(-eps r) is, up to a constant, the integral over w > 0 of exp(-eps^2 w^2 / 2 - r^2 / 2 w^2). So draw a
 width w, then a lattice Gaussian of that width, coordinate by coordinate and all blocks with the same w, and accept

@@ -1,4 +1,4 @@
-"""Gaussian noise on the lattice of any kept totals, exactly: what all of its parts share.
+"""Gaussian noise on the lattice of kept totals, exactly: what all of its parts share.
 
 A lattice Gaussian is drawn coordinate by coordinate, each a discrete Gaussian whose centre depends on those before, and
 a block of coordinates is accepted with the product of rho_s(Z - c)/rho_s(Z) (``integers_kernels.py``). What differs is
@@ -11,7 +11,8 @@ how centres are found:
   that; the small difference between the factor's quadratic form and the lattice's is never negative (it is made so, and
   checked rigorously), and is a part of the acceptance.
 
-So the law is exact in every case: whatever floats leave open is settled in ball arithmetic.
+So each draw is exact: comparisons that floats leave open are decided in ball arithmetic. Narrow noise in many
+overlapping dimensions is hardly ever accepted; ``planning/selection/gaussian.py`` then uses other samplers, or none.
 """
 
 from __future__ import annotations

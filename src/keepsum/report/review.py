@@ -1,13 +1,7 @@
-"""Answers to the questions of NIST SP 800-226, each from a fact of the certificate or left to the publisher.
+"""Answers to questions that reviewers ask, each from a fact of the certificate or left to the publisher.
 
-NIST SP 800-226, *Guidelines for Evaluating Differential Privacy Guarantees* (final, March 2025,
-https://doi.org/10.6028/NIST.SP.800-226), asks to examine every part of a "differential privacy pyramid": privacy
-parameters and unit of privacy (section 2; 2.4 for the unit), algorithms and correctness, utility and bias (section 3),
-trust model, side channels, security and access control, and data collection exposure (section 4). The parts and these
-section numbers are from public summaries of the final document and NIST's own announcement of it; the document itself
-was not at hand. So the questions are in our words, and its own list of privacy hazards is not reproduced.
-
-The thresholds are conventions that the summaries report, not rules: epsilon up to 1, delta up to 1e-5.
+The questions are ours: what a reviewer needs to know of the guarantee and its unit, of the algorithms, their accuracy
+and bias, and of the deployment. By convention, not by rule, epsilon up to 1 is small and delta above 1e-5 is large.
 """
 
 from __future__ import annotations
@@ -23,11 +17,10 @@ from keepsum.errors import InputError
 from keepsum.releasing.certificate import Certificate
 from keepsum.report.answers import Answer, Status
 from keepsum.report.markdown import escaped
-from keepsum.report.nist_algorithms import algorithm_answers
-from keepsum.report.nist_deployment import deployment_answers
-from keepsum.report.nist_guarantee import guarantee_answers
+from keepsum.report.review_algorithms import algorithm_answers
+from keepsum.report.review_deployment import deployment_answers
+from keepsum.report.review_guarantee import guarantee_answers
 
-SOURCE = "NIST SP 800-226 (March 2025), https://doi.org/10.6028/NIST.SP.800-226"
 STATUS: dict[Status, str] = {
     "met": "met",
     "not met": "not met",
@@ -35,8 +28,8 @@ STATUS: dict[Status, str] = {
 }
 
 
-def nist_answers(certificate: Certificate) -> list[Answer]:
-    """The answers that a certificate gives, in the order of the guidelines.
+def review_answers(certificate: Certificate) -> list[Answer]:
+    """The answers that a certificate gives, in the order in which they are asked.
 
     Raises
     ------
@@ -54,18 +47,17 @@ def nist_answers(certificate: Certificate) -> list[Answer]:
 
 def as_markdown(certificate: Certificate) -> str:
     """The answers as a page of Markdown, in which names and labels of the certificate do nothing."""
-    answers = nist_answers(certificate)
+    answers = review_answers(certificate)
     count = Counter(answer.status for answer in answers)
     lines = [
-        "# Answers to NIST SP 800-226",
+        "# Questions that reviewers ask",
         "",
-        f"From the certificate of the release of {certificate.released}, table {certificate.table.sha256} (SHA-256). "
-        f"The questions follow {SOURCE}, in our words.",
+        f"From the certificate of the release of {certificate.released}, table {certificate.table.sha256} (SHA-256).",
         "",
         f"Of {len(answers)} questions: {', '.join(f'{count[status]} {words}' for status, words in STATUS.items())}.",
     ]
-    for (topic, section), group in groupby(answers, key=lambda answer: (answer.topic, answer.section)):
-        lines += ["", f"## {topic} (section {section})"]
+    for topic, group in groupby(answers, key=lambda answer: answer.topic):
+        lines += ["", f"## {topic}"]
         for answer in group:
             facts = ", ".join(f"`{fact}`" for fact in answer.facts)
             lines += [
@@ -80,9 +72,8 @@ def as_markdown(certificate: Certificate) -> str:
 
 def as_json(certificate: Certificate) -> bytes:
     """The answers as a file for machines."""
-    answers = nist_answers(certificate)
+    answers = review_answers(certificate)
     document = {
-        "source": SOURCE,
         "released": certificate.released,
         "sha256": certificate.table.sha256,
         "answers": [asdict(answer) for answer in answers],

@@ -1,4 +1,4 @@
-"""Section 4 of NIST SP 800-226, the deployment: query model, trust, side channels, security, collection."""
+"""What reviewers ask of the deployment: query model, trust, side channels, security, collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ def deployment_answers(certificate: Certificate) -> Iterator[Answer]:
     """What surrounds the guarantee; most of it is up to the publisher."""
     yield Answer(
         QUERIES,
-        "4",
         "Were all queries fixed in advance, so that the data need not stay available?",
         f"One table of {certificate.table.cells:,} counts was released; nobody can query the data through it.",
         "met",
@@ -25,14 +24,13 @@ def deployment_answers(certificate: Certificate) -> Iterator[Answer]:
     )
     yield Answer(
         TRUST,
-        "4",
         "Is whoever holds the confidential data trusted by the people in it?",
         "The noise is added centrally: the publisher sees all confidential counts and is trusted with them.",
         "not answered",
     )
     yield from _side_channels(certificate)
     for topic, question, answer in UNANSWERED:
-        yield Answer(topic, "4", question, answer, "not answered")
+        yield Answer(topic, question, answer, "not answered")
 
 
 def _side_channels(certificate: Certificate) -> Iterator[Answer]:
@@ -40,13 +38,13 @@ def _side_channels(certificate: Certificate) -> Iterator[Answer]:
     rounding: Status = "not met" if exactness == "estimated" else "met"
     facts = ("guarantee.sampling.exactness", "guarantee.sampling.total_variation")
     question = "Is the guarantee safe from floating-point arithmetic?"
-    yield Answer(SIDE, "4", question, FLOATING_POINT[exactness], rounding, facts)
+    yield Answer(SIDE, question, FLOATING_POINT[exactness], rounding, facts)
     seeded = certificate.randomness == "seed"
     text = f"Noise comes {RANDOMNESS[certificate.randomness]}."
     if seeded:
         text += " Whoever knows the seed can remove it."
     question = "Is the randomness unpredictable?"
-    yield Answer(SIDE, "4", question, text, "not met" if seeded else "met", ("randomness",))
+    yield Answer(SIDE, question, text, "not met" if seeded else "met", ("randomness",))
 
 
 UNANSWERED = (

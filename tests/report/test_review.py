@@ -1,4 +1,4 @@
-"""Answers to NIST SP 800-226 rest on facts of the certificate, and change with them."""
+"""Answers to what reviewers ask rest on facts of the certificate, and change with them."""
 
 import copy
 import json
@@ -11,15 +11,18 @@ import msgspec
 import pytest
 
 import keepsum as ks
+from keepsum.cli.commands.report import HELP
 from keepsum.releasing.showing import certificate_topics
 from keepsum.report import registry
-from keepsum.report.nist import STATUS, as_json, as_markdown, nist_answers
+from keepsum.report.review import STATUS, as_json, as_markdown, review_answers
 from report.changed_certificates import CHANGES, FOLDERS, certificate, sample
 from report.evil_names import EVIL, evil, html
 
+STANDARD = r"\b[A-Z]{2,} \d{3,}|\bsections? \d|doi\.org"  # as names of standards and their parts are written
+
 
 def about(found, words):
-    (answer,) = [answer for answer in nist_answers(found) if words in answer.question]
+    (answer,) = [answer for answer in review_answers(found) if words in answer.question]
     return answer
 
 
@@ -32,8 +35,8 @@ def resolve(document, path):
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
 def test_every_published_certificate_gives_answers(folder):
     found = sample(folder)
-    answers = nist_answers(found)
-    assert answers == nist_answers(found)
+    answers = review_answers(found)
+    assert answers == review_answers(found)
     assert len({answer.question for answer in answers}) == len(answers) == 24
     document = msgspec.to_builtins(found) | {"records": msgspec.to_builtins(found.records), "carried": found.carried}
     document["table"].setdefault("attributes", {})
@@ -68,9 +71,9 @@ def test_every_number_is_that_of_the_certificate(folder):
 
 def test_a_release_with_nothing_against_it():
     """One attribute, no totals, exact noise: only what a certificate cannot know is open, and the missing ledger."""
-    count = Counter(answer.status for answer in nist_answers(certificate("ledger")))
+    count = Counter(answer.status for answer in review_answers(certificate("ledger")))
     assert count["not met"] == 0
-    assert {a.question for a in nist_answers(certificate()) if a.status == "not met"} == {
+    assert {a.question for a in review_answers(certificate()) if a.status == "not met"} == {
         "Is the loss of all releases of the same data added up?"
     }
 
@@ -143,7 +146,7 @@ def test_a_table_of_several_attributes_does_not_protect_a_whole_person():
 
 
 def test_answers_need_a_certificate():
-    for call in (nist_answers, as_markdown, as_json):
+    for call in (review_answers, as_markdown, as_json):
         with pytest.raises(ks.InputError, match="must be made from a certificate, got a value of type 'dict'"):
             call({})
 
@@ -155,7 +158,7 @@ def test_answers_need_a_certificate():
 def test_the_page_has_every_answer(folder):
     found = sample(folder)
     page = html(as_markdown(found))
-    answers = nist_answers(found)
+    answers = review_answers(found)
     assert page.count("<strong>") == page.count("<em>") == page.count("<p>Answer: ") == len(answers)
     assert found.table.sha256 in page
     for status, words in STATUS.items():
@@ -164,10 +167,19 @@ def test_the_page_has_every_answer(folder):
         assert f"{number} {words}" in page
 
 
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_the_questions_are_said_to_be_of_no_standard(folder):
+    """None was read: no number of a document or of a section, no address."""
+    for text in (as_markdown(sample(folder)), as_json(sample(folder)).decode(), HELP):
+        assert not re.search(STANDARD, text)
+    for wrong in ("Answers to ISO 99999", "the questions of RFC 9999", "(section 2.4)", "https://doi.org/10.1000/1"):
+        assert re.search(STANDARD, wrong)
+
+
 def test_the_file_for_machines_has_every_answer():
     document = json.loads(as_json(certificate()))
-    assert [answer["question"] for answer in document["answers"]] == [a.question for a in nist_answers(certificate())]
-    assert set(document["answers"][0]) == {"topic", "section", "question", "answer", "status", "facts"}
+    assert [answer["question"] for answer in document["answers"]] == [a.question for a in review_answers(certificate())]
+    assert set(document["answers"][0]) == {"topic", "question", "answer", "status", "facts"}
 
 
 @pytest.mark.parametrize("label", EVIL)

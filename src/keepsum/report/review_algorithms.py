@@ -1,4 +1,4 @@
-"""Section 3 of NIST SP 800-226, the algorithms: correctness, categories, utility, bias."""
+"""What reviewers ask of the algorithms: correctness, categories, utility, bias."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _mechanism(certificate: Certificate) -> Answer:
     mechanism = PersonStatements.of(certificate).guarantee.mechanism
     text = f"{mechanism!r}: {noise(mechanism)}. {'; '.join(block_lines(certificate.guarantee.blocks))}."
     facts = ("mechanism", "guarantee.blocks")
-    return Answer(CORRECTNESS, "3", "Are the mechanism and its parameters stated?", text, "met", facts)
+    return Answer(CORRECTNESS, "Are the mechanism and its parameters stated?", text, "met", facts)
 
 
 def _proof(certificate: Certificate) -> Answer:
@@ -42,14 +42,14 @@ def _proof(certificate: Certificate) -> Answer:
     if unmet:
         text += f" {unmet:,} pairs of chains were given up before they met: their blocks have no guarantee."
     question = "Does the guarantee rest on a proof, rather than on measurements?"
-    return Answer(CORRECTNESS, "3", question, text, status, ("guarantee.sampling", "guarantee.blocks"))
+    return Answer(CORRECTNESS, question, text, status, ("guarantee.sampling", "guarantee.blocks"))
 
 
 def _library(certificate: Certificate) -> Answer:
     software = ", ".join(f"{name} {version}" for name, version in certificate.software.items())
     text = f"Made by {software}. Whether others reviewed this version is not in a certificate."
     question = "Was a tested library used, reviewed by others?"
-    return Answer(CORRECTNESS, "3", question, text, "not answered", ("software",))
+    return Answer(CORRECTNESS, question, text, "not answered", ("software",))
 
 
 def _categories(certificate: Certificate) -> Answer:
@@ -61,12 +61,12 @@ def _categories(certificate: Certificate) -> Answer:
             f"data has no rows for counts of 0, it shows which counts are not 0."
         )
     question = "Were the categories that are counted fixed without looking at the data?"
-    return Answer(CORRECTNESS, "3", question, text, "not met" if taken else "met", ("domain.taken_from_data",))
+    return Answer(CORRECTNESS, question, text, "not met" if taken else "met", ("domain.taken_from_data",))
 
 
 def _accuracy(certificate: Certificate) -> Answer:
     text = " ".join([*margin(certificate), "Whether that is accurate enough depends on the use."])
-    return Answer(UTILITY, "3", "Is the accuracy stated?", text, "met", ("accuracy",))
+    return Answer(UTILITY, "Is the accuracy stated?", text, "met", ("accuracy",))
 
 
 def _statistical_bias(certificate: Certificate) -> Answer:
@@ -76,20 +76,19 @@ def _statistical_bias(certificate: Certificate) -> Answer:
         facts.append("records")
         text.append("Records above the bound per person are left out of the counts, and their number is confidential.")
     if text:
-        return Answer(BIAS, "3", question, " ".join(text), "not met", tuple(facts))
+        return Answer(BIAS, question, " ".join(text), "not met", tuple(facts))
     estimated = certificate.guarantee.sampling.exactness == "estimated"
     answer = "The target of the noise is symmetric about 0, and nothing was done to the counts afterwards."
     if estimated:
         answer += " How near the noise comes to its target is estimated."
     status: Status = "not answered" if estimated else "met"
-    return Answer(BIAS, "3", question, answer, status, ("mechanism", "guarantee.sampling", *facts))
+    return Answer(BIAS, question, answer, status, ("mechanism", "guarantee.sampling", *facts))
 
 
 def _other_bias(certificate: Certificate) -> Iterator[Answer]:
     typical = certificate.accuracy.typical_margin
     yield Answer(
         BIAS,
-        "3",
         "Are small groups served as well as large ones?",
         f"The noise does not depend on the counts, so its relative error is largest for small counts: a margin of "
         f"±{typical:,} matters more to a small group. Whether that does harm depends on the use.",
@@ -99,7 +98,6 @@ def _other_bias(certificate: Certificate) -> Iterator[Answer]:
     removed = bool(certificate.postprocessing)
     yield Answer(
         BIAS,
-        "3",
         "Will readers take the counts as they are meant?",
         "Counts are whole numbers, "
         + ("without negative ones." if removed else "and may be negative; the publisher must tell readers why."),

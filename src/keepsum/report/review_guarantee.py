@@ -1,4 +1,4 @@
-"""Section 2 of NIST SP 800-226, the guarantee: privacy parameters, unit of privacy, other releases."""
+"""What reviewers ask of the guarantee: privacy parameters, unit of privacy, other releases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keepsum.report.claims import Claim, claim_of
 from keepsum.report.shared_words import unprotected
 
 PARAMETERS, UNIT, RELEASES = "Privacy parameters", "Unit of privacy", "Other releases and the budget"
-SMALL_EPSILON, LARGE_DELTA = 1, Fraction(1, 10**5)
+SMALL_EPSILON, SMALL_DELTA = 1, Fraction(1, 10**5)
 
 
 def guarantee_answers(certificate: Certificate) -> Iterator[Answer]:
@@ -49,7 +49,6 @@ def _parameters(claim: Claim, person: PersonStatements) -> Answer:
     losses = [f"Variant: {claim.variant}.", f"{person.headline()}.", f"{guarantee_lines(person.guarantee)[0]}."]
     return Answer(
         PARAMETERS,
-        "2",
         "Are all privacy parameters stated, in a variant that is proved to apply?",
         " ".join([*claim.reasons, *losses]),
         "not met" if claim.variant == "Custom" else "met",
@@ -58,7 +57,7 @@ def _parameters(claim: Claim, person: PersonStatements) -> Answer:
 
 
 def _epsilon(certificate: Certificate, claim: Claim, person: PersonStatements) -> Answer:
-    """There is no threshold in the guidelines; up to 1 is usually taken for small, above 10 for weak."""
+    """No threshold is agreed on; up to 1 is usually taken for small, and what is warned of is not met."""
     status: Status = "not answered"
     loss, rho = stated_loss(person.guarantee), claim.rho
     concern = loss_concern(person.guarantee, records_of(certificate.records))
@@ -73,7 +72,7 @@ def _epsilon(certificate: Certificate, claim: Claim, person: PersonStatements) -
     else:
         text.append("The publisher must say why that is small enough.")
     question = "Is epsilon small enough to mean something?"
-    return Answer(PARAMETERS, "2", question, " ".join(text), status, ("guarantee.person", "guarantee.sampling"))
+    return Answer(PARAMETERS, question, " ".join(text), status, ("guarantee.person", "guarantee.sampling"))
 
 
 def _delta(claim: Claim) -> Answer:
@@ -81,8 +80,8 @@ def _delta(claim: Claim) -> Answer:
     if not claim.delta:
         text = "Delta is 0." if claim.rho is None else "The loss is stated as rho, which allows no such failure."
         status = "met"
-    elif claim.delta > LARGE_DELTA:
-        text = f"Delta is {decimal_text(claim.delta)}; above {shown(LARGE_DELTA)} it is usually taken to be too large."
+    elif claim.delta > SMALL_DELTA:
+        text = f"Delta is {decimal_text(claim.delta)}; above {shown(SMALL_DELTA)} it is usually taken to be too large."
         status = "not met"
     else:
         text = (
@@ -90,7 +89,7 @@ def _delta(claim: Claim) -> Answer:
             f"people, which is not stated."
         )
     question = "Is delta so small that a failure of the guarantee can be ruled out?"
-    return Answer(PARAMETERS, "2", question, text, status, ("guarantee.person.delta", "guarantee.sampling.delta"))
+    return Answer(PARAMETERS, question, text, status, ("guarantee.person.delta", "guarantee.sampling.delta"))
 
 
 def _unit(certificate: Certificate, claim: Claim, person: PersonStatements) -> Answer:
@@ -104,7 +103,7 @@ def _unit(certificate: Certificate, claim: Claim, person: PersonStatements) -> A
         text.append("The loss for a change of several attributes at once may be larger.")
     facts = ("guarantee.person", *(() if certificate.records is None else ("records",)))
     return Answer(
-        UNIT, "2.4", "Is the unit of privacy a person, with all that they contribute?", " ".join(text), status, facts
+        UNIT, "Is the unit of privacy a person, with all that they contribute?", " ".join(text), status, facts
     )
 
 
@@ -116,18 +115,18 @@ def _neighbours(certificate: Certificate, person: PersonStatements) -> Answer:
     )
     if not certificate.kept.parts:
         text = f"No total is kept: any two tables are compared, whatever their sizes.{bound}"
-        return Answer(UNIT, "2.4", question, text, "met", facts)
+        return Answer(UNIT, question, text, "met", facts)
     text = f"Neighbours have the same kept totals ({kept_totals(certificate.kept, certificate.domain)}).{bound}"
-    return Answer(UNIT, "2.4", question, text, "not met", facts)
+    return Answer(UNIT, question, text, "not met", facts)
 
 
 def _attributes(person: PersonStatements) -> Answer:
     question = "Is every value of every attribute protected?"
     partly, facts = person.partly_protected(), ("guarantee.person.attributes",)
     if not person.person.attributes:
-        return Answer(UNIT, "2.4", question, f"{person.headline()}.", "not met", facts)
+        return Answer(UNIT, question, f"{person.headline()}.", "not met", facts)
     lines = [f"{person.attribute(attribute)}." for attribute in person.person.attributes]
-    return Answer(UNIT, "2.4", question, " ".join(lines), "not met" if partly else "met", facts)
+    return Answer(UNIT, question, " ".join(lines), "not met" if partly else "met", facts)
 
 
 def _unprotected(certificate: Certificate) -> Answer:
@@ -137,7 +136,7 @@ def _unprotected(certificate: Certificate) -> Answer:
     text = " ".join(line for _, line in found) or "Nothing in this release is published without noise."
     facts = tuple(dict.fromkeys(fact for fact, _ in found)) or ("kept", "exposure")
     rest = "Other releases of the same data are up to the publisher."
-    return Answer(RELEASES, "2", question, f"{text} {rest}", "not met" if found else "met", facts)
+    return Answer(RELEASES, question, f"{text} {rest}", "not met" if found else "met", facts)
 
 
 def _budget(certificate: Certificate) -> Answer:
@@ -145,4 +144,4 @@ def _budget(certificate: Certificate) -> Answer:
     text = ledger_words(certificate.ledger)
     if certificate.ledger is not None:
         text += " The sum, and the limit that the publisher set, are in the ledger, not in this certificate."
-    return Answer(RELEASES, "2", question, text, "not met" if certificate.ledger is None else "met", ("ledger",))
+    return Answer(RELEASES, question, text, "not met" if certificate.ledger is None else "met", ("ledger",))
