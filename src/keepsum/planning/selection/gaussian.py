@@ -26,7 +26,7 @@ SUM_BUDGET = 2 * 10**8
 NUMERATOR_ROOM = 2.0**55  # width times cells: numerators of centres stay a hundred times below 2^63
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
 NARROW_SIGMA = 2  # up to this sigma, chains are tried where the acceptance rate of the exact sampler is too low
-FREE_COST = 14  # the time that a cell under no total takes, in cells of l1 Laplace noise
+FREE_COST = 10  # the time that a cell under no total takes, in cells of l1 Laplace noise
 RAREST = 1e-15  # the smallest acceptance rate that counts as more than none
 
 
