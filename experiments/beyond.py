@@ -109,8 +109,9 @@ def _map(setting: Setting, section: Section) -> None:
     section.say(
         f"**Exactness by totals and noise**, ε = {EPSILON}, δ = 1e-6, from `plan.guarantee.sampling`. *Exact*: no "
         f"rounding; *rounded*: an exact method in floating-point numbers, with a stated bound; *estimated*: a chain, "
-        f"whose convergence is measured by coupling before any release; *no sampler*: a release is refused. The paper's "
-        f"samplers are estimated everywhere."
+        f"whose convergence is measured by coupling before any release; *no sampler*: a release is refused. "
+        f"Gaussian noise is wide at this ε; narrow noise in hundreds of overlapping dimensions is not exact "
+        f"([docs/gaussian.md](../../docs/gaussian.md)). The paper's samplers are estimated everywhere."
     )
     section.table(
         "exactness", ["totals", *MECHANISMS.values()], [[name, *row.values()] for name, row in levels.items()]
@@ -121,7 +122,7 @@ def _map(setting: Setting, section: Section) -> None:
 
 def _draw_map(setting: Setting, levels: dict[str, dict[str, str]]) -> None:
     """A tile for each combination; the title counts those that are exact, and those that are not."""
-    figure, panels = new(9.2, 0.4 * len(levels) + 1.5)
+    figure, panels = new(9.6, 0.4 * len(levels) + 1.5)
     axes = panels[0, 0]
     for row, by_kind in enumerate(levels.values()):
         for column, exactness in enumerate(by_kind.values()):
@@ -130,7 +131,7 @@ def _draw_map(setting: Setting, levels: dict[str, dict[str, str]]) -> None:
             axes.text(column, row, exactness, ha="center", va="center", color=colour)
     tiles = [exactness for by_kind in levels.values() for exactness in by_kind.values()]
     counts = {name: tiles.count(name) for name in SHADES if name in tiles}
-    axes.set_title(", ".join(f"{count} {name}" for name, count in counts.items()) + f", of {len(tiles)}")
+    axes.set_title(f"Of {len(tiles)}: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
     axes.set_xticks(range(len(MECHANISMS)), list(MECHANISMS.values()))
     axes.set_yticks(range(len(levels)), list(levels))
     axes.set_xlim(-0.5, len(MECHANISMS) - 0.5)
