@@ -1,7 +1,7 @@
 """How close the general sampler's chains come to their target, on a list of systems. Run by `make convergence`.
 
 Meeting times are cached in the user's cache folder as pairs are run, so that an interrupted run resumes where it
-stopped. With --write the table goes into docs/general.md.
+stopped. With WRITE=1 the table goes into benchmarks/results.json, and from there into docs/general.md.
 """
 
 from __future__ import annotations
@@ -9,41 +9,45 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 import keepsum as ks
+from benchmarks import results
+from benchmarks.machine import short_description
+from benchmarks.pages import write_pages
 from benchmarks.systems import SYSTEMS, general_chain
 from keepsum.convergence.observe import BlockConvergence, observe
 from keepsum.privacy.numbers import three_digits_up
 
 BENCHMARK_PAIRS = 4_500
 LIMIT = 1e-3  # on the total variation: what must be shown at 95% confidence
-PAGE = Path(__file__).parents[1] / "docs" / "general.md"
-HEAD = (
-    "| system | ε | kept by thinning | steps per draw | seconds per draw | pairs | last meeting after "
-    "| 95% limit on TV | extrapolated | rounding included |\n|---|---|---|---|---|---|---|---|---|---|"
-)
+COLUMNS = (
+    "system", "epsilon", "kept", "steps", "seconds per draw", "pairs", "last meeting", "limit", "extrapolated",
+    "rounding",
+)  # fmt: skip
 
 
 def main() -> int:
-    rows, failures = [HEAD], []
-    print(HEAD, flush=True)
+    rows: list[dict[str, str]] = []
+    failures = []
+    print(" | ".join(COLUMNS), flush=True)
     for name, keep in SYSTEMS.items():
         for epsilon in ("0.25", "1"):
             row, measured = measure(name, keep, epsilon)
             rows.append(row)
-            print(row, flush=True)
+            print(" | ".join(row.values()), flush=True)
             if measured.upper > LIMIT:
                 failures.append(f"{name} at epsilon {epsilon}: {three_digits_up(measured.upper)}")
-    if "--write" in sys.argv:
-        write(rows)
+    if os.environ.get("WRITE"):
+        about = {"date": results.today(), "machine": short_description(), "command": "make convergence"}
+        results.save({**results.load(), "convergence": {**about, "rows": rows}})
+        write_pages()
     print("\n".join(["missed:", *failures]) if failures else "keepsum: every limit is met")
     return len(failures)
 
 
-def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, BlockConvergence]:
+def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[dict[str, str], BlockConvergence]:
     chain, _ = general_chain(keep, epsilon)
 
     def add(done: int) -> None:
@@ -72,14 +76,7 @@ def measure(name: str, keep: ks.Invariants, epsilon: str) -> tuple[str, BlockCon
         three_digits_up(measured.extrapolated),
         three_digits_up(measured.rounding),
     ]
-    return f"| {' | '.join(cells)} |", measured
-
-
-def write(rows: list[str]) -> None:
-    """Replace the table in the page, between its markers."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split("<!-- convergence -->\n")[0], text.split("<!-- end -->")[1]
-    PAGE.write_text(before + "<!-- convergence -->\n" + "\n".join(rows) + "\n<!-- end -->" + rest, encoding="utf-8")
+    return dict(zip(COLUMNS, cells, strict=True)), measured
 
 
 if __name__ == "__main__":

@@ -26,6 +26,11 @@ def describe() -> dict[str, str]:
     }
 
 
+def short_description() -> str:
+    """The processor, its cores and the system, for the entry of a figure."""
+    return f"{cpu_model()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+
+
 def cpu_model() -> str:
     """The name of the processor, as the system tells it."""
     for command, pattern in (

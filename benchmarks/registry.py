@@ -73,6 +73,7 @@ class Point:
 class Curve:
     """Times over sizes, for one line of a plot, with the growth exponent that was fitted to some of them."""
 
+    case: str
     plot: str
     label: str
     points: tuple[Point, ...]
@@ -90,6 +91,7 @@ class Bench:
     curves: list[Curve] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     took: dict[str, float] = field(default_factory=dict)  # wall seconds of each case
+    records: dict[str, tuple[float | str, str]] = field(default_factory=dict)  # what pages show, by name, with its unit
 
     def pick(self, full: int, quick: int) -> int:
         """A number of rounds or a size for this run."""
@@ -109,6 +111,14 @@ class Bench:
         self.figures.append(Figure(self.name, what, spread, unit, target, times or {}, clock))
         self.show(self.figures[-1])
 
+    def record(self, name: str, value: float | str, unit: str) -> None:
+        """A figure that pages show by this name, in this unit (``results.shown``)."""
+        self.records[name] = (value, unit)
+
+    def record_rate(self, name: str, timing: Timing) -> None:
+        """How many draws are made per second, where nothing disturbs them."""
+        self.record(f"{name}/draws_per_second", 1 / timing.best, "draws/s")
+
     def curve(self, plot: str, label: str, points: Iterable[Point], fit: Sequence[float] = ()) -> float | None:
         """Record a curve; its growth exponent over the sizes from ``fit[0]`` to ``fit[1]``."""
         kept = tuple(points)
@@ -116,7 +126,7 @@ class Bench:
         power = None
         if len(fitted) > 1:
             power = exponent([p.size for p in fitted], [p.timing.spread().median for p in fitted])
-        self.curves.append(Curve(plot, label, kept, power))
+        self.curves.append(Curve(self.name, plot, label, kept, power))
         return power
 
     @property

@@ -1,22 +1,21 @@
-"""What a run shows as it goes on, and what it writes: results.json, results.md and the plots."""
+"""What a run shows as it goes on, and what it writes: a run as data, its page, its plots, and the results file."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from benchmarks import machine, plots
-from benchmarks.measuring import Spread, Times
-from benchmarks.registry import Bench, Figure
+from benchmarks import machine, plots, results
+from benchmarks.measuring import Spread, Times, Timing
+from benchmarks.registry import CASES, Bench, Figure
 
 HEAD = "| what | ours | peer | median (quartiles) | target | met |\n|---|---|---|---|---|---|"
 CLOCK_NOTE = (
-    "CPU seconds, ours and peers by turns in one run; a ratio is the median over rounds, with quartiles. "
+    "CPU seconds of the best round, ours and peers by turns in one run; a ratio is the median over rounds, with "
+    "quartiles. "
     "A target is missed if the better quartile misses it."
 )
 
@@ -100,40 +99,56 @@ def seconds(value: float) -> str:
     return f"{number(value * 1e9)} ns"
 
 
-def row(figure: Figure) -> str:
+def row(figure: dict[str, Any]) -> str:
     """A figure as a row of the table."""
-    value = figure.value
-    names = list(figure.times)
-    medians = {name: seconds(figure.times[name].spread(figure.clock).median) for name in names}
-    ours = medians[names[0]] if names else ""
-    peers = "; ".join(f"{name} {medians[name]}" for name in names[1:])
-    spread = "" if value.low == value.high else f" ({number(value.low)} to {number(value.high)})"
-    met = "" if figure.target is None else "**no**" if figure.missed else "yes"
-    measured = f"{number(value.median)} {figure.unit}".rstrip() + spread
-    return f"| {figure.what} | {ours} | {peers} | {measured} | {figure.target or ''} | {met} |"
+    times = {name: seconds(one[figure["clock"]]["best"]) for name, one in figure["times"].items()}
+    ours, *others = list(times) or [""]
+    peers = "; ".join(f"{name} {times[name]}" for name in others)
+    low, high = figure["low"], figure["high"]
+    spread = "" if low == high else f" ({number(low)} to {number(high)})"
+    met = "" if figure["target"] is None else "**no**" if figure["missed"] else "yes"
+    measured = f"{number(figure['median'])} {figure['unit']}".rstrip() + spread
+    return f"| {figure['what']} | {times.get(ours, '')} | {peers} | {measured} | {figure['target'] or ''} | {met} |"
 
 
-def table(bench: Bench) -> str:
+def table(data: dict[str, Any]) -> str:
     """All figures, case by case, and the growth exponents."""
-    parts = [case_table(bench, name) for name in dict.fromkeys(figure.case for figure in bench.figures)]
-    fitted = [f"{curve.label} ({curve.plot}) {number(curve.exponent)}" for curve in bench.curves if curve.exponent]
+    parts = [case_table(data, name) for name in dict.fromkeys(figure["case"] for figure in data["figures"])]
+    fitted = [
+        f"{curve['label']} ({curve['plot']}) {number(curve['exponent'])}"
+        for curve in data["curves"]
+        if curve["exponent"]
+    ]
     if fitted:
         parts.append(f"Growth exponents, least squares on a log-log scale: {'; '.join(fitted)}.")
     return "\n\n".join(parts)
 
 
-def case_table(bench: Bench, name: str) -> str:
+def case_table(data: dict[str, Any], name: str) -> str:
     """The figures of one case."""
-    rows = [row(figure) for figure in bench.figures if figure.case == name]
+    rows = [row(figure) for figure in data["figures"] if figure["case"] == name]
     return "\n".join([f"**{name[0].upper()}{name[1:]}**", "", HEAD, *rows])
 
 
-def as_data(bench: Bench, described: dict[str, str], cpu: float, wall: float) -> dict[str, Any]:
-    """A run as data, for results.json."""
+def page(data: dict[str, Any]) -> str:
+    """A run as a page: where it was made, the plots, all figures."""
+    dates = sorted({figure["date"] for figure in data["figures"]})
+    measured = f"Measured on {' and '.join(dates)}{' in a quick run' * data['quick']}."
+    return "\n\n".join(
+        [
+            f"{CLOCK_NOTE} {measured}",
+            "; ".join(f"{name} {value}" for name, value in data["machine"].items()) + ".",
+            *(f"![{plots.CAPTIONS[name]}](speed/{name}.png)" for name in plots.drawn(data)),
+            table(data),
+        ]
+    )
+
+
+def as_data(bench: Bench) -> dict[str, Any]:
+    """A run as data."""
     return {
-        "machine": described,
+        "machine": machine.describe(),
         "quick": bench.quick,
-        "seconds": {"cpu": round(cpu, 1), "wall": round(wall, 1)},
         "figures": [
             {
                 "case": figure.case,
@@ -141,19 +156,21 @@ def as_data(bench: Bench, described: dict[str, str], cpu: float, wall: float) ->
                 **_spread(figure.value),
                 "unit": figure.unit,
                 "target": None if figure.target is None else str(figure.target),
+                "limit": None if figure.target is None else [figure.target.limit, figure.target.at_least],
                 "missed": figure.missed,
+                "clock": figure.clock,
                 "times": _times(figure.times),
+                "date": results.today(),
             }
             for figure in bench.figures
         ],
         "curves": [
             {
+                "case": curve.case,
                 "plot": curve.plot,
                 "label": curve.label,
                 "exponent": curve.exponent,
-                "points": [
-                    {"size": p.size, "least": p.least, **_times({"seconds": p.timing})["seconds"]} for p in curve.points
-                ],
+                "points": [{"size": p.size, "least": p.least, **_timing(p.timing)["cpu"]} for p in curve.points],
             }
             for curve in bench.curves
         ],
@@ -166,41 +183,40 @@ def _spread(value: Spread) -> dict[str, float]:
     return {"median": value.median, "low": value.low, "high": value.high}
 
 
-def _times(times: Times) -> dict[str, dict[str, dict[str, float]]]:
+def _timing(timing: Timing) -> dict[str, dict[str, float]]:
     return {
-        name: {"cpu": _spread(timing.spread("cpu")), "wall": _spread(timing.spread("wall"))}
-        for name, timing in times.items()
+        "cpu": {"best": timing.best, **_spread(timing.spread("cpu"))},
+        "wall": {"best": float(timing.wall.min()), **_spread(timing.spread("wall"))},
     }
 
 
-def write_results(bench: Bench, out: Path, cpu: float, wall: float) -> None:
-    """Write results.json, results.md and the plots."""
+def _times(times: Times) -> dict[str, dict[str, dict[str, float]]]:
+    return {name: _timing(timing) for name, timing in times.items()}
+
+
+def records(bench: Bench) -> dict[str, Any]:
+    """The figures of a run that pages show by their names."""
+    return {name: results.entry(value, unit, "make bench") for name, (value, unit) in bench.records.items()}
+
+
+def write_results(bench: Bench, out: Path) -> None:
+    """Write this run alone: results.json, results.md and the plots."""
     out.mkdir(parents=True, exist_ok=True)
-    described = machine.describe()
-    data = as_data(bench, described, cpu, wall)
-    (out / "results.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    names = plots.draw_all(bench, out)
-    length = f"{wall / 60:.1f} minutes, {cpu / 60:.1f} of CPU time"
-    parts = [
-        f"{CLOCK_NOTE} {'A quick run' if bench.quick else 'The run'} took {length}.",
-        "; ".join(f"{name} {value}" for name, value in described.items()) + ".",
-        *(f"![{plots.CAPTIONS[name]}](speed/{name}.png)" for name in names),
-        table(bench),
-    ]
-    (out / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    data = as_data(bench)
+    results.save({"figures": records(bench), "bench": data}, out / "results.json")
+    plots.draw_all(data, out)
+    (out / "results.md").write_text(page(data) + "\n", encoding="utf-8")
 
 
-def write_page(out: Path, page: Path) -> None:
-    """Put the table and the plots of a run into a page, between its markers."""
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split("<!-- bench -->\n")[0], text.split("<!-- end -->")[1]
-    results = (out / "results.md").read_text(encoding="utf-8")
-    page.write_text(f"{before}<!-- bench -->\n{results}<!-- end -->{rest}", encoding="utf-8")
-    folder = page.parent / "speed"
-    folder.mkdir(exist_ok=True)
-    for name in [*(f"{plot}.png" for plot in plots.CAPTIONS), "results.json"]:
-        if (out / name).exists():
-            shutil.copy(out / name, folder)
+def merged(known: dict[str, Any], bench: Bench) -> dict[str, Any]:
+    """The results file with this run in it: of a case that was run again, nothing is left of what it said before."""
+    new, order = as_data(bench), {case.name: place for place, case in enumerate(CASES)}
+    old = known.get("bench", {"figures": [], "curves": [], "cases": {}})
+    for part in ("figures", "curves"):
+        kept = [one for one in old[part] if one["case"] not in bench.took and one["case"] in order]
+        new[part] = sorted(kept + new[part], key=lambda one: order.get(one["case"], len(order)))
+    new["cases"] = {name: took for name, took in {**old["cases"], **new["cases"]}.items() if name in order}
+    return {**known, "bench": new, "figures": {**known.get("figures", {}), **records(bench)}}
 
 
 def summary(bench: Bench, out: Path) -> str:

@@ -1,39 +1,50 @@
 """Run every case to the end, write what was measured, and fail if a target was missed. Run by `make bench`.
 
-Environment variables: QUICK=1 for a short run, DEMO=1 to time `make demo` on a fresh clone, WRITE=1 to put table and
-plots into docs/speed.md, OUT for the folder of the results, CASES for a part of the names of the cases to run.
+Environment variables: QUICK=1 for a short run, DEMO=1 to time `make demo` on a fresh clone, WRITE=1 to put what a full
+run measured into benchmarks/results.json and from there into every page, OUT for the folder of the results, CASES for
+a part of the names of the cases to run; what other cases have measured before then stays.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import cases
-from benchmarks.measuring import cpu_clock
+from benchmarks import cases, plots, results
+from benchmarks.pages import write_pages
 from benchmarks.registry import CASES, Bench, Case
-from benchmarks.reporting import Screen, summary, write_page, write_results
+from benchmarks.reporting import Screen, merged, summary, write_results
 from keepsum_shell.streams import keep_standard_output
 
 HERE = Path(__file__).parent
 
 
-def main(chosen: Sequence[Case], out: Path, quick: bool = False, page: Path | None = None) -> int:
+def main(chosen: Sequence[Case], out: Path, quick: bool = False, write: bool = False) -> int:
     """Run these cases; 1 if a target was missed or a case failed, else 0."""
-    start, screen = (cpu_clock(), time.perf_counter()), Screen(len(chosen))
+    screen = Screen(len(chosen))
     bench = Bench(quick, screen.figure)
     with screen:
         for case in chosen:
             screen.begin(case.name)
             bench.run(case)
-    write_results(bench, out, cpu_clock() - start[0], time.perf_counter() - start[1])
-    if page is not None:
-        write_page(out, page)
+    write_results(bench, out)
+    if write and not quick and not bench.failed:
+        publish(bench, out)
     screen.end(summary(bench, out))
     return 1 if bench.missed or bench.failed else 0
+
+
+def publish(bench: Bench, out: Path) -> None:
+    """Put a run into the results file, and from there into plots and pages."""
+    whole = merged(results.load(), bench)
+    results.save(whole)
+    plots.draw_all(whole["bench"], out / "plots")
+    for plot in (out / "plots").glob("*.png"):
+        shutil.copy(plot, HERE.parent / "docs" / "speed")
+    write_pages()
 
 
 def choose(quick: bool, names: str) -> list[Case]:
@@ -45,6 +56,6 @@ def choose(quick: bool, names: str) -> list[Case]:
 if __name__ == "__main__":
     keep_standard_output()
     QUICK = bool(os.environ.get("QUICK"))
-    PAGE = HERE.parent / "docs" / "speed.md" if os.environ.get("WRITE") else None
+    WRITE, OUT = bool(os.environ.get("WRITE")), Path(os.environ.get("OUT") or HERE / "out")
     print("keepsum: loading the library and its peers", flush=True)
-    sys.exit(main(choose(QUICK, os.environ.get("CASES", "")), Path(os.environ.get("OUT") or HERE / "out"), QUICK, PAGE))
+    sys.exit(main(choose(QUICK, os.environ.get("CASES", "")), OUT, QUICK, WRITE))

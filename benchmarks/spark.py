@@ -1,7 +1,8 @@
 """A hierarchy released through Spark, on a cluster of this machine, and the same on one machine. `make bench-spark`.
 
 The figures go to benchmarks/out/spark.md and spark.json. Environment variables: CELLS for other sizes (powers of ten,
-"6,7"), WRITE=1 to put the figures into docs/spark.md, OUT for the folder of the results.
+"6,7"), WRITE=1 to put the figures into benchmarks/results.json and from there into docs/spark.md, OUT for the folder of
+the results.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from typing import Any
 import numpy as np
 
 import keepsum as ks
+from benchmarks import results as known
 from benchmarks.machine import cpu_model
+from benchmarks.pages import write_pages
 from benchmarks.spark_costs import Costs, events_of, shuffled, stages
-from benchmarks.spark_page import page
+from benchmarks.spark_page import figures, page
 
 HERE = Path(__file__).parent
 MASTER = "local-cluster[2,1,2048]"
@@ -175,8 +178,7 @@ def driver_alone(cells: int, out: Path) -> dict[str, Any]:
         noise = Noise(bytes(32), plan.mechanism.kind, plan.mechanism.scale, drawn, is_free(plan))
         sent = timed("broadcast", lambda: len(pickle.dumps((layout, noise))))
         document = timed("certificate", lambda: certificate(facts, what, totals, "0" * 64, False, None).to_json())
-    figures = costs.figures([os.getpid()])
-    return figures | {
+    return costs.figures([os.getpid()]) | {
         "cells": cells,
         "groups": counties,
         "tasks": layout.tasks,
@@ -203,7 +205,8 @@ def in_a_process(name: str, cells: int, out: Path) -> dict[str, Any]:
 def main(out: Path, sizes: list[int]) -> None:
     """Measure everything, and write it down after each step."""
     out.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Any] = {"machine": describe_spark(), "spark": [], "alone": []}
+    about = {"date": known.today(), "command": "make bench-spark"}
+    results: dict[str, Any] = {**about, "machine": describe_spark(), "spark": [], "alone": []}
     jobs = [("alone", "on_one_machine", 10**7)]
     jobs += [("spark", "through_spark", cells) for cells in sizes]
     jobs += [("sampler", "sampler_alone", 10**8), ("driver", "driver_alone", 10**10)]
@@ -217,9 +220,10 @@ def main(out: Path, sizes: list[int]) -> None:
     text = page(results)
     (out / "spark.md").write_text(text)
     if os.environ.get("WRITE"):
-        document = HERE.parent / "docs" / "spark.md"
-        before, rest = document.read_text().split("<!-- bench -->\n")
-        document.write_text(f"{before}<!-- bench -->\n{text}<!-- end -->{rest.split('<!-- end -->')[1]}")
+        named = {name: known.entry(value, "s", "make bench-spark") for name, value in figures(results).items()}
+        whole = known.load()
+        known.save({**whole, "spark": results, "figures": {**whole["figures"], **named}})
+        write_pages()
     print(text)
 
 

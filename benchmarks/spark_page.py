@@ -17,11 +17,7 @@ PURPOSES = (
     "collect the sums of what was checked",
 )
 HASH, SCHEMA = "runJob", "parquet"  # what Spark calls the stages for pieces, and those that read the types of columns
-HEAD = (
-    "| | wall | CPU | cells per CPU second | shuffled | driver: Python, Java | a worker's Python |\n"
-    + "|---" * 7
-    + "|\n"
-)
+HEAD = ("", "wall", "CPU", "cells per CPU second", "shuffled", "driver: Python, Java", "a worker's Python")
 
 
 def page(results: dict[str, Any]) -> str:
@@ -30,10 +26,24 @@ def page(results: dict[str, Any]) -> str:
     rows = [_row(f"Spark, {_power(found['cells'])} cells", found) for found in results["spark"]]
     rows += [_row(f"`ks.release`, {_power(found['cells'])} cells", found) for found in results["alone"]]
     rows += [_row(f"noise alone, one core, {_power(results['sampler']['cells'])} cells", results["sampler"])]
-    text = f"{machine}.\n\n{HEAD}{''.join(rows)}\n"
+    columns = [column for column in zip(HEAD, *rows, strict=True) if any(column[1:])]
+    rows = list(zip(*columns, strict=True))
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    text = f"{machine}. {results['date']}.\n\n{''.join(_line(line) for line in lines)}\n"
     if len(results["spark"]) > 1:
         text += f"CPU time grows with the number of cells to the power {growth(results['spark']):.2f}.\n\n"
     return text + _stages(results["spark"][-1]) + _driver(results["driver"])
+
+
+def figures(results: dict[str, Any]) -> dict[str, float]:
+    """The seconds that the page mentions: the CPU time of a cell and of the driver, and the time of a piece."""
+    largest = results["spark"][-1]
+    hashed = [stage for stage in largest["stages"] if stage["name"] == HASH]
+    return {
+        "spark/cell/seconds": largest["cpu"] / largest["cells"],
+        "spark/driver/seconds": results["driver"]["cpu"],
+        "spark/piece/seconds": sum(s["seconds"] for s in hashed) / sum(s["tasks"] for s in hashed),
+    }
 
 
 def growth(results: Sequence[dict[str, Any]]) -> float:
@@ -41,14 +51,16 @@ def growth(results: Sequence[dict[str, Any]]) -> float:
     return exponent([found["cells"] for found in results], [found["cpu"] for found in results])
 
 
-def _row(name: str, found: dict[str, Any]) -> str:
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _row(name: str, found: dict[str, Any]) -> tuple[str, ...]:
     moved = f"{found['shuffled'] / 1e6:,.0f} MB" if "shuffled" in found else ""
     memory = ", ".join(f"{size / 1e6:,.0f} MB" for size in found["memory"])
     worker = f"{found['worker'] / 1e6:,.0f} MB" if "worker" in found else ""
     rate = found["cells"] / found["cpu"]
-    return (
-        f"| {name} | {found['wall']:,.1f} s | {found['cpu']:,.1f} s | {rate:,.0f} | {moved} | {memory} | {worker} |\n"
-    )
+    return name, f"{found['wall']:,.1f} s", f"{found['cpu']:,.1f} s", f"{rate:,.0f}", moved, memory, worker
 
 
 def _stages(found: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 AGREES, DISAGREES, NOT_RUN = "agrees", "disagrees", "not run"
+NOT_IN_PAPER = "not in the paper"  # the place of a claim of ours
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Claim:
     Attributes
     ----------
     what, where
-        The claim, and its place in the paper.
+        The claim, and its place in the paper, or ``NOT_IN_PAPER`` if it is ours.
     paper
         The paper's number.
     ours
@@ -99,6 +100,11 @@ class Claim:
     paper_text: str = ""
 
     @property
+    def is_ours(self) -> bool:
+        """Whether it is a claim of Keepsum's, and none of the paper's."""
+        return self.where == NOT_IN_PAPER
+
+    @property
     def verdict(self) -> str:
         """Computed from the two numbers; a number that is not finite never agrees."""
         if self.ours is None:
@@ -120,6 +126,27 @@ def formatted(number: float | None) -> str:
     return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.4g}"
 
 
+def summary(claims: Sequence[Claim]) -> str:
+    """How many of the paper's claims agree, and then how many of ours, which are no part of that.
+
+    >>> from dataclasses import replace
+    >>> paper, ours = Claim("x", "Figure 1", 1, 1, equal()), Claim("y", NOT_IN_PAPER, 1, 1, equal())
+    >>> summary([paper, replace(paper, ours=None), ours])
+    "Of the paper's 2 claims 1 agrees, 0 disagree and 1 was not run. Of 1 claim of our own 1 agrees."
+    """
+    papers, ours = ([claim for claim in claims if claim.is_ours is whose] for whose in (False, True))
+    agree, disagree, missing = (sum(c.verdict == v for c in papers) for v in (AGREES, DISAGREES, NOT_RUN))
+    text = (
+        f"Of the paper's {len(papers)} claims {agree} agree{'s' * (agree == 1)}, "
+        f"{disagree} disagree{'s' * (disagree == 1)} and {missing} {'was' if missing == 1 else 'were'} not run."
+    )
+    if not ours:
+        return text
+    held = sum(claim.verdict == AGREES for claim in ours)
+    agreeing = "all agree" if held == len(ours) > 1 else f"{held} agree{'s' * (held == 1)}"
+    return f"{text} Of {len(ours)} claim{'s' * (len(ours) != 1)} of our own {agreeing}."
+
+
 def as_table(claims: Sequence[Claim]) -> str:
     """The claims as a Markdown table."""
     rows = ["| claim | where | paper | ours | agree if | verdict |", "|---|---|---|---|---|---|"]
@@ -133,11 +160,12 @@ def as_table(claims: Sequence[Claim]) -> str:
 
 
 def explanations(claims: Sequence[Claim]) -> str:
-    """Each claim that does not agree, with its reason; one without a reason is called unexplained."""
-    lines = [
-        f"- **{claim.what}** ({claim.verdict}; paper {claim.paper_text or formatted(claim.paper)}, "
-        f"ours {formatted(claim.ours)}): {claim.because or 'UNEXPLAINED.'}"
-        for claim in claims
-        if claim.verdict != AGREES
-    ]
+    """Each reason once, with the claims that it explains; a claim without a reason is called unexplained."""
+    reasons: dict[str, list[str]] = {}
+    for claim in claims:
+        if claim.verdict != AGREES:
+            paper = claim.paper_text or formatted(claim.paper)
+            told = f"**{claim.what}** ({claim.verdict}; paper {paper}, ours {formatted(claim.ours)})"
+            reasons.setdefault(claim.because or "UNEXPLAINED.", []).append(told)
+    lines = [f"- {'; '.join(told)}: {reason}" for reason, told in reasons.items()]
     return "\n".join(lines) if lines else "None: every claim agrees."

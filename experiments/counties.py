@@ -11,7 +11,7 @@ from experiments import bias, steps
 from experiments.bias import COUNTY_DRAWS, DAS_EPSILON
 from experiments.cache import Values
 from experiments.census import State, midwest, read_counties, read_das
-from experiments.claims import Claim, below, equal, not_rejected, within_factor
+from experiments.claims import NOT_IN_PAPER, Claim, below, equal, not_rejected, within_factor
 from experiments.drawing import BLUE, GREEN, ORANGE, RED, boxes, new, note, save, zero_line
 from experiments.setting import Section, Setting
 from experiments.small import RATE, THIN, same_law, unbiased
@@ -43,8 +43,7 @@ def run(setting: Setting) -> tuple[Section, list[Run]]:
     section.claims += _claims(setting, runs)
     section.table(
         "counties",
-        ["state", "counties", "largest R-hat", "rank-normalised", "mean abs. noise: exact", "chain", "projected",
-         "seconds, 1,000 draws: exact", "chain"],
+        ["state", "counties", "largest R-hat", "rank-normalised", "mean abs. noise: exact", "chain", "projected"],
         [_row(one) for one in runs],
     )  # fmt: skip
     for one in runs:
@@ -104,8 +103,6 @@ def _row(one: Run) -> list[str]:
         f"{_size(one.exact['draws']):.2f}",
         f"{_size(one.chain['draws']):.2f}",
         f"{_size(one.projected['draws']):.2f}",
-        f"{float(one.exact['seconds']):.2g}",
-        f"{float(one.chain['draw_seconds']):.3g}",
     ]
 
 
@@ -153,7 +150,7 @@ def _claims(setting: Setting, runs: list[Run]) -> list[Claim]:
             _smallest([unbiased(draws) for draws in exact]), not_rejected(RATE), paper_text="unbiased",
         ),
         Claim(
-            "Counties: chain and exact draws have the same distribution (p-value)", "not in the paper", 0,
+            "Counties: chain and exact draws have the same distribution (p-value)", NOT_IN_PAPER, 0,
             _smallest([same_law(one.chain["draws"], one.exact["draws"]) for one in runs]), not_rejected(RATE),
             "A quick run thins the chain too little for independent draws.", paper_text="same distribution",
         ),
@@ -191,10 +188,8 @@ def draw_state(setting: Setting, one: Run) -> str:
     bottom.plot(at, one.projected["draws"][0], "s", color="black", markersize=3.5, rasterized=True)
     centred = "exact noise is centred at 0 in every county" if unbiased(one.exact["draws"]) >= RATE else "exact noise"
     sizes = {key: _size(getattr(one, key)["draws"]) for key in ("exact", "chain", "projected")}
-    top.set_title(
-        f"{state.name}: {centred}, mean size {sizes['exact']:.1f} people ({float(one.exact['seconds']):.2g} s)"
-    )
-    middle.set_title(f"The paper's chain: mean size {sizes['chain']:.1f} ({float(one.chain['draw_seconds']):.2g} s)")
+    top.set_title(f"{state.name}: {centred}, mean size {sizes['exact']:.1f} people")
+    middle.set_title(f"The paper's chain: mean size {sizes['chain']:.1f}")
     bottom.set_title(f"Projected discrete Laplace: mean size {sizes['projected']:.1f}, but no published law")
     if state.das is not None:
         _das(top, one, at)

@@ -1,5 +1,6 @@
 """Two-way tables of any shape, and three-way ones: the tree, how often proposals are accepted, draws per second.
 
+Speeds are those of `benchmarks/results.json`, which `make bench` measures.
 `make paper` runs this with everything else. Alone, in less than a minute: `python -m experiments.tables`; FULL=1 for
 all of it, some ten minutes; OUT=folder for another folder.
 """
@@ -28,7 +29,7 @@ def run(setting: Setting) -> Section:
     section.figure(save(draw_tree(), setting.out, "tree"), "A table of five columns, split along a tree")
     table_speed.add(setting, section)
     table_acceptance.add(setting, section)
-    three_way.add(setting, section)
+    three_way.add(section)
     return section
 
 

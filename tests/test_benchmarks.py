@@ -16,7 +16,7 @@ from benchmarks import cases
 from benchmarks.cases.nanoseconds import UsedRng
 from benchmarks.measuring import Spread, Timing, Work, by_turns, exponent, ratio
 from benchmarks.registry import Bench, Case, Point, at_least, at_most
-from benchmarks.reporting import write_page
+from benchmarks.reporting import merged
 from benchmarks.run import choose, main
 from benchmarks.systems import groups
 from keepsum.sampling.core.rng import Key
@@ -46,7 +46,7 @@ def broken(bench: Bench) -> None:
 
 def run(tmp_path, capsys, *works):
     status = main([Case(work.__name__, work) for work in works], tmp_path / "out")
-    return status, capsys.readouterr(), json.loads((tmp_path / "out" / "results.json").read_text())
+    return status, capsys.readouterr(), json.loads((tmp_path / "out" / "results.json").read_text())["bench"]
 
 
 def test_all_is_run_and_then_it_fails(tmp_path, capsys):
@@ -82,28 +82,46 @@ def test_what_is_written(tmp_path, capsys):
     assert {"CPU", "cores", "system", "Python", "numpy", "numba", "opendp", "commit"} <= set(data["machine"])
     (figure,) = (figure for figure in data["figures"] if figure["what"] == "ten times faster")
     assert (figure["low"], figure["median"], figure["high"]) == (10, 10, 10)
-    assert figure["times"]["ours"] == {clock: {"median": 2, "low": 1.5, "high": 2.5} for clock in ("cpu", "wall")}
+    spread = {"best": 1, "median": 2, "low": 1.5, "high": 2.5}
+    assert figure["times"]["ours"] == dict.fromkeys(("cpu", "wall"), spread)
     (curve,) = data["curves"]
     assert curve["exponent"] == pytest.approx(1.5)
     table = (tmp_path / "out" / "results.md").read_text(encoding="utf-8")
-    assert "| ten times faster | 2 s | peer 20 s | 10 × | ≥ 9 | yes |" in table
+    assert "| ten times faster | 1 s | peer 10 s | 10 × | ≥ 9 | yes |" in table
     assert "| too slow |  |  | 7 × | ≤ 5 | **no** |" in table
     for name in ("cells", "targets"):
         assert (tmp_path / "out" / f"{name}.svg").stat().st_size > 1000
 
 
-def test_the_page_gets_the_table_between_its_markers(tmp_path, capsys):
-    run(tmp_path, capsys, ordinary)
-    page = tmp_path / "speed.md"
-    page.write_text("before\n<!-- bench -->\nan old table\n<!-- end -->\nafter\n")
-    for _ in range(2):
-        write_page(tmp_path / "out", page)
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("before\n<!-- bench -->\n")
-    assert text.endswith("<!-- end -->\nafter\n")
-    assert text.count("| ten times faster |") == 1
-    assert "an old table" not in text
-    assert (tmp_path / "speed" / "cells.png").exists()
+def recorded(bench: Bench) -> None:
+    bench.figure("new", 1, "×")
+    bench.record_rate("two-way/4x4/0.25", timing(0.5, 0.25))
+    bench.curve("cells", "another curve", [Point(10, timing(1.0))])
+
+
+def test_a_run_replaces_what_its_cases_said_before(monkeypatch):
+    """Other cases, and what other commands measured, stay as they are."""
+    cases_now = [Case(name, recorded) for name in ("first", "second")]
+    monkeypatch.setattr("benchmarks.reporting.CASES", cases_now)
+    old = [{"case": name, "what": "old", "date": "2026-01-01"} for name in ("second", "gone", "first")]
+    known = {
+        "bench": {
+            "figures": old,
+            "curves": [{"case": "second", "plot": "cells"}],
+            "cases": {"first": 1.0, "gone": 2.0},
+        },
+        "figures": {"spark/cell/seconds": {"value": 1}, "two-way/4x4/0.25/draws_per_second": {"value": 3}},
+        "spark": {},
+    }
+    bench = Bench()
+    bench.run(cases_now[1])
+    found = merged(known, bench)
+    assert [(one["case"], one["what"]) for one in found["bench"]["figures"]] == [("first", "old"), ("second", "new")]
+    assert [curve["label"] for curve in found["bench"]["curves"]] == ["another curve"]
+    assert set(found["bench"]["cases"]) == {"first", "second"}
+    assert found["spark"] == {}
+    assert found["figures"]["spark/cell/seconds"] == {"value": 1}
+    assert found["figures"]["two-way/4x4/0.25/draws_per_second"]["value"] == 4  # the best round counts
 
 
 def test_the_better_quartile_decides():

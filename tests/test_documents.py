@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import keepsum
+from experiments.claims import Claim, equal, summary
 from pages import steps
 
 REPO = Path(__file__).parent.parent
@@ -29,28 +30,46 @@ def test_architecture_names_every_folder_and_fits_two_screens():
     assert max(len(folders.splitlines()), len(ideas.splitlines())) <= 60
 
 
-def test_readme_states_how_the_paper_came_out():
+def verdicts() -> list[Claim]:
+    """The claims of the committed results, as far as their counts depend on them."""
+    with (REPO / "experiments" / "out" / "claims.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    values = {"agrees": 0.0, "disagrees": 1.0, "not run": None}
+    return [Claim(row["claim"], row["where"], 0, values[row["verdict"]], equal()) for row in rows]
+
+
+def test_pages_state_how_the_paper_came_out():
+    """Only the paper's claims count, and what is said of those that disagree holds."""
+    counted = summary(verdicts())
     results = (REPO / "experiments" / "out" / "results.md").read_text(encoding="utf-8")
-    readme = " ".join((REPO / "README.md").read_text(encoding="utf-8").split())
-    claims, agree, disagree, missing = re.search(
-        r"(\d+) claims: (\d+) agree, (\d+) disagree, (\d+) not run", results
-    ).groups()
-    assert f"of {claims} claims {agree} agree, {disagree} disagree, {missing} was not run" in readme
+    assert counted in results
+    of_paper, _, _ = counted.partition(" Of ")
+    assert of_paper.startswith("Of the paper's 41 claims 37 agree")
+    for name in ("README.md", "experiments/README.md"):
+        text = " ".join((REPO / name).read_text(encoding="utf-8").split())
+        assert of_paper.removesuffix(".").lower() in text.lower(), name
+        assert "reconstructed" in text, name
+        assert "counties of" in text, name
+        assert "one finding" in text, name
+    disagreeing = [claim for claim in verdicts() if claim.verdict == "disagrees"]
+    assert len(disagreeing) == 3
+    assert all(claim.what.startswith("Gaussian σ² needs a factor") for claim in disagreeing)
 
 
-def test_readme_states_how_fast_tables_are_drawn():
-    """The figures beside the picture are those of the table that the picture was made from."""
-    with (REPO / "experiments" / "out" / "table_speed.csv").open(encoding="utf-8", newline="") as file:
-        rows = {row["table"]: row for row in csv.DictReader(file)}
-    rate = {table: row["column splitting, draws per second"] for table, row in rows.items()}
-    readme = " ".join((REPO / "README.md").read_text(encoding="utf-8").split())
-    assert (
-        f"One core draws {rate['16 × 16']} tables of 16 × 16 per second, {rate['64 × 64']} of 64 × 64 and "
-        f"{rate['1000 × 4']} of 1000 × 4 (ε = 0.25)" in readme
-    )
-    steps = rows["6 × 6"]["its steps per draw"]
-    assert f"had not met after {steps.removeprefix('> ')} steps at 6 × 6" in readme
-    assert steps.startswith("> ")
+def linked(page: Path) -> set[Path]:
+    """The pages that a page links to."""
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+\.md)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    return {(page.parent / target).resolve() for target in targets}
+
+
+def test_every_page_is_reached_from_the_readme():
+    reached, ahead = set(), [REPO / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page.resolve() not in reached:
+            reached.add(page.resolve())
+            ahead += [target for target in linked(page) if target.exists()]
+    assert {page.name for page in (REPO / "docs").glob("*.md") if page.resolve() not in reached} == set()
 
 
 def test_readme_tells_a_focus_with_its_price():

@@ -3,8 +3,8 @@
 from importlib import import_module
 
 SUBJECTS = (
-    "noise", "cells", "tables", "lattices", "general", "nonnegative", "chains", "startup", "nanoseconds", "files",
-    "records", "ledger", "accuracy", "focus",
+    "noise", "cells", "tables", "three_way", "paper", "lattices", "general", "acceptance", "stated", "nonnegative",
+    "chains", "startup", "nanoseconds", "files", "records", "ledger", "accuracy", "focus",
 )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import keepsum as ks
 from benchmarks.measuring import Timing, Work, by_turns, ratio
 from benchmarks.peers import (
@@ -14,10 +16,11 @@ from benchmarks.peers import (
     projection,
 )
 from benchmarks.registry import Bench, Point, at_least, at_most, case
-from benchmarks.systems import margins
+from benchmarks.systems import general_chain, margins
 
 EXACT, CHAIN, PROJECTED = "exact, by splitting columns", f"Algorithm 1, to TV {TOTAL_VARIATION:g}", "projected by HiGHS"
-SIDES, QUICK_SIDES = (4, 5, 6, 8, 12, 16, 32, 64, 128), (4, 8, 16, 32)
+GENERAL = "general chain"
+SIDES, QUICK_SIDES = (4, 5, 6, 8, 12, 16), (4, 8, 16)  # larger ones are among the shapes below
 PROJECTED_UP_TO, QUICK_PROJECTED_UP_TO = 12, 8  # 16 × 16 took HiGHS more than 100 s
 # Times faster that exact draws must be, by side.
 THAN_CHAIN, THAN_PROJECTED = {4: 80, 5: 2_500}, {4: 1_000, 8: 500}
@@ -30,25 +33,51 @@ def exact(keep: ks.Invariants, draws: int, epsilon: str = EPSILON) -> Work:
     return Work(lambda: plan.sample(draws), draws)
 
 
-@case("square tables, peers")
-def squares(bench: Bench) -> None:
+def general(side: int, draws: int) -> Work:
+    """Draws of the general sampler's chain, which is estimated; the unit is one draw."""
+    chain, _ = general_chain(margins(side, side), EPSILON)
+    noise = np.empty((draws, chain.width), dtype=np.int64)
+    return Work(lambda: chain.draw_into(noise, ks.rng(seed=3)), draws)
+
+
+@case("two-way tables")
+def two_way(bench: Bench) -> None:
+    """Square tables against peers, then tables of many shapes; the curve has the square ones of both."""
     points: dict[str, list[Point]] = {EXACT: [], CHAIN: [], PROJECTED: []}
-    for side in QUICK_SIDES if bench.quick else SIDES:
-        works = {EXACT: exact(margins(side, side), max(1, 2_000 // side**2))}
-        least = False
-        if side in chain_sides(bench):
-            works[CHAIN] = algorithm_1(side)
-            least = not algorithm_1_steps(side)[1]
-        if side <= (QUICK_PROJECTED_UP_TO if bench.quick else PROJECTED_UP_TO):
-            works[PROJECTED] = projection(side)
-        times = by_turns(works, bench.pick(7, 3))
-        for name, timing in times.items():
-            points[name].append(Point(side**2, timing, least=least and name == CHAIN))
-        compare(bench, side, times, least)
+    squares(bench, points)
+    shapes(bench, points[EXACT])
     for name, measured in points.items():
         power = bench.curve("tables", name, measured, (64, 128**2) if name == EXACT else ())
         if power is not None:
             bench.figure("square tables, exact: time grows with this power of the cells", power, "", at_most(1.5))
+
+
+def squares(bench: Bench, points: dict[str, list[Point]]) -> None:
+    """Small square tables, so many draws at a time that a call takes no time."""
+    for side in QUICK_SIDES if bench.quick else SIDES:
+        works = {EXACT: exact(margins(side, side), 64_000 // side**2)}
+        met = True
+        if side in chain_sides(bench):
+            works[CHAIN], works[GENERAL] = algorithm_1(side), general(side, max(5, 1_000 // side**2))
+            met = algorithm_1_steps(side)[1]
+        if side <= (QUICK_PROJECTED_UP_TO if bench.quick else PROJECTED_UP_TO):
+            works[PROJECTED] = projection(side)
+        times = by_turns(works, bench.pick(7, 3))
+        for name in points.keys() & times.keys():
+            points[name].append(Point(side**2, times[name], least=not met and name == CHAIN))
+        compare(bench, side, times, not met)
+        record(bench, side, times, met)
+
+
+def record(bench: Bench, side: int, times: dict[str, Timing], met: bool) -> None:
+    """What pages show of a square table; steps of Algorithm 1 are a lower limit where its pairs had not met."""
+    name = f"two-way/{side}x{side}/{EPSILON}"
+    bench.record_rate(name, times[EXACT])
+    if CHAIN in times:
+        bench.record_rate(f"{name}/general", times[GENERAL])
+        bench.record_rate(f"{name}/algorithm_1", times[CHAIN])
+        bench.record(f"{name}/algorithm_1/steps", algorithm_1_steps(side)[0], "steps")
+        bench.record(f"{name}/algorithm_1/met", "yes" if met else "no", "coupled pairs")
 
 
 def chain_sides(bench: Bench) -> tuple[int, ...]:
@@ -77,20 +106,19 @@ def regions(counties: int = 20) -> ks.Invariants:
 # The totals; epsilons; draws at a time; the time per draw that is allowed, as a multiple of that of NumPy's noise in as
 # many cells without totals; whether a quick run includes it. A plan may take twice the calibration loop.
 SHAPES = {
-    "20 × 20": (lambda: margins(20, 20), ("0.25", "1"), 50, 15, True),
-    "32 × 32": (lambda: margins(32, 32), ("0.25", "1", "3"), 20, 18, False),
-    "64 × 64": (lambda: margins(64, 64), ("0.25", "1", "3"), 5, 25, False),
-    "128 × 128": (lambda: margins(128, 128), ("0.25", "1"), 1, 30, False),
-    "102 × 5": (lambda: margins(102, 5), ("0.25", "1"), 50, 12, True),
-    "1000 × 4": (lambda: margins(1000, 4), ("0.25", "1"), 10, 25, True),
-    "3,143 × 8": (lambda: margins(3143, 8), ("0.25", "1"), 2, 35, False),
+    "20 × 20": (lambda: margins(20, 20), ("0.25", "1", "2", "3"), 200, 15, True),
+    "32 × 32": (lambda: margins(32, 32), ("0.25", "1", "3"), 100, 18, False),
+    "64 × 64": (lambda: margins(64, 64), ("0.25", "1", "3"), 25, 25, False),
+    "128 × 128": (lambda: margins(128, 128), ("0.25", "1"), 10, 30, False),
+    "102 × 5": (lambda: margins(102, 5), ("0.25", "1"), 100, 12, True),
+    "1000 × 4": (lambda: margins(1000, 4), ("0.25", "1"), 20, 25, True),
+    "3,143 × 8": (lambda: margins(3143, 8), ("0.25", "1"), 10, 35, False),
     "40 × 4 regions of three cells": (regions, ("0.25", "1"), 100, 12, True),
 }
 PLAN_LIMIT = 2
 
 
-@case("tables of many shapes")
-def shapes(bench: Bench) -> None:
+def shapes(bench: Bench, squares: list[Point]) -> None:
     """Plans are timed once, as a user waits for them, with kernels that are compiled."""
     for keep in (margins(5, 5), margins(12, 3), regions(3)):
         ks.plan(keep, ks.Laplace(epsilon=EPSILON)).sample(2)
@@ -98,7 +126,7 @@ def shapes(bench: Bench) -> None:
         if bench.quick and not quick:
             continue
         keep = totals()
-        for epsilon in epsilons[: bench.pick(3, 1)]:
+        for epsilon in epsilons[: bench.pick(4, 1)]:
             mechanism = ks.Laplace(epsilon=epsilon)
             plans = {"ours": Work(lambda k=keep, m=mechanism: ks.plan(k, m).samplers), "loop": CALIBRATION}
             planning = by_turns(plans, 1, warm=False)
@@ -109,3 +137,15 @@ def shapes(bench: Bench) -> None:
             bench.figure(f"{what}: time per draw / NumPy's noise", share, "×", at_most(allowed), times)
             share = ratio(planning["ours"], planning["loop"])
             bench.figure(f"{what}: plan / calibration loop", share, "×", at_most(PLAN_LIMIT), planning)
+            sides = name.replace(",", "").split(" × ")
+            if len(sides) == 2 and all(map(str.isdigit, sides)):
+                record_shape(bench, f"two-way/{'x'.join(sides)}/{epsilon}", keep, mechanism, times["ours"])
+                if sides[0] == sides[1] and epsilon == EPSILON and int(sides[0]) > max(SIDES):
+                    squares.append(Point(keep.size, times["ours"]))
+
+
+def record_shape(bench: Bench, name: str, keep: ks.Invariants, mechanism: ks.Laplace, timing: Timing) -> None:
+    """What pages show of a table: draws per second, and how many proposals a pilot accepts."""
+    (choice,) = ks.plan(keep, mechanism).samplers
+    bench.record_rate(name, timing)
+    bench.record(f"{name}/accepted", choice.acceptance or 1.0, "share")

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from experiments.claims import (
+    NOT_IN_PAPER,
     Claim,
     as_table,
     at_least,
@@ -17,6 +18,7 @@ from experiments.claims import (
     formatted,
     not_rejected,
     rejected,
+    summary,
     within_factor,
 )
 
@@ -60,6 +62,21 @@ def test_the_table_says_so():
     assert "too few steps." in why
     assert "UNEXPLAINED" in why
     assert "**DAS** (not run; paper 0, ours -): no file was given." in why
+
+
+def test_claims_of_ours_are_none_of_the_papers():
+    paper = [Claim("x", "Figure 1", 1, ours, equal()) for ours in (1, 1, 2, None)]
+    own = [Claim("y", NOT_IN_PAPER, 1, ours, equal()) for ours in (1, 1)]
+    counted = "Of the paper's 4 claims 2 agree, 1 disagrees and 1 was not run."
+    assert summary(paper) == counted
+    assert summary(paper + own) == f"{counted} Of 2 claims of our own all agree."
+    assert summary([*paper, *own, Claim("z", NOT_IN_PAPER, 1, 2, equal())]).endswith("Of 3 claims of our own 2 agree.")
+
+
+def test_one_reason_is_told_once():
+    claims = [Claim(name, "Definition 1", 5, 1, equal(), because="It is not needed.") for name in ("a", "b")]
+    assert explanations(claims).count("It is not needed.") == 1
+    assert "**a** (disagrees; paper 5, ours 1); **b** (disagrees; paper 5, ours 1)" in explanations(claims)
 
 
 def test_all_good_needs_no_reason():

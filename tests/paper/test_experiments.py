@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import keepsum as ks
 from experiments import accuracy, drawing, small
-from experiments.beyond import hierarchy, system
+from experiments.beyond import MAPPED_SYSTEMS, SHADES, hierarchy, level, system
 from experiments.bias import bias_test, falls
 from experiments.children import PRINTED
 from experiments.run import setting_from
@@ -15,6 +18,8 @@ from experiments.setting import Section
 from experiments.small import RATE, same_law, unbiased
 from experiments.steps import CHILDREN, invariants, person_mechanism
 from experiments.theory import delta_used
+
+REPO = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +86,19 @@ def test_regions_of_the_map():
     entries, sizes = np.unique(matrix, axis=1, return_counts=True)
     assert entries.shape[1] == 160
     assert set(sizes) == {3}
+
+
+def test_the_map_shows_what_is_not_exact():
+    """As plans say it now: the cheapest of what is rounded and of what is estimated, and some that is exact."""
+    with (REPO / "experiments" / "out" / "exactness.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["totals"]: row for row in csv.DictReader(file)}
+    assert list(rows) == list(MAPPED_SYSTEMS)
+    l1 = [row["l1 Laplace"] for row in rows.values()]
+    assert set(l1) == set(SHADES)  # exact, rounded, estimated, and none
+    for side in ("5 × 5 × 5", "6 × 6 × 6", "20 × 4 × 4"):
+        assert rows[f"{side}, two-way margins"]["l1 Laplace"] == "estimated"
+    for name in ("4 × 4, both margins", "6 × 4 × 2, three one-way margins", "5 × 5 × 5, two-way margins"):
+        assert rows[name]["l1 Laplace"] == level(MAPPED_SYSTEMS[name], "l1")["level"], name
 
 
 def test_too_narrow_a_gaussian_is_seen():

@@ -8,10 +8,9 @@ import math
 import numpy as np
 import pytest
 
-import keepsum as ks
 from experiments import acceptance
 from experiments.table_acceptance import Rates, accepted
-from experiments.table_speed import chain_scale, exact_draws, steps_to_length, two_digits
+from experiments.table_speed import Speeds
 from experiments.tree import draw_tree, places, sums_of
 from keepsum.sampling.l1.splitting.tree import grow
 
@@ -81,12 +80,16 @@ def test_the_tree_shows_every_number():
     assert {"all columns", "columns 1 to 4", "columns 1 to 2", "columns 3 to 4", "column 5"} <= set(shown)
 
 
-def test_speeds():
-    assert exact_draws(4, 3, "1", 50)["rate"] > 0
-    assert [two_digits(x) for x in (123_456.0, 12.3, 0.0123)] == ["120,000", "12", "0.012"]
-
-
-def test_a_chain_that_starts_at_zero_needs_steps_to_be_as_long_as_exact_noise():
-    domain = ks.Domain({"a": range(8), "b": range(8)})
-    lattice = ks.Lattice(ks.Invariants.margins(domain, [["a"], ["b"]]).coefficients)
-    assert steps_to_length(lattice, ks.Laplace(epsilon="0.25"), chain_scale(8, 8), 8, 8) >= 1_000
+def test_speeds_are_those_of_the_results_file():
+    names = {"": 3204.0, "/general": 4.31, "/algorithm_1": 6.2}
+    figures = {f"two-way/6x6/0.25{which}/draws_per_second": {"value": rate} for which, rate in names.items()}
+    figures |= {f"two-way/6x6/0.25/algorithm_1/{what}": {"value": of} for what, of in (("steps", 2_000), ("met", "no"))}
+    assert Speeds.of((6, 6), figures).row == ["3,200", "4.3", "< 6.2", "> 2,000"]
+    figures["two-way/6x6/0.25/algorithm_1/met"]["value"] = "yes"
+    assert Speeds.of((6, 6), figures).row == ["3,200", "4.3", "6.2", "2,000"]
+    assert Speeds.of((1000, 4), {"two-way/1000x4/0.25/draws_per_second": {"value": 512.0}}).row == [
+        "510",
+        "-",
+        "-",
+        "-",
+    ]

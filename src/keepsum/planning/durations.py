@@ -1,9 +1,11 @@
 """About how long a draw takes: from what its samplers state that it costs, so that nothing is drawn to find out.
 
-The figures were measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md); another machine may be
-twice as fast or half as fast. They do not depend on the machine that says them, so that a plan reads the same
-everywhere. They enter no certificate but by how many draws margins of error are simulated from
-(``accuracy/simulation.py``).
+What a plan says was measured on one core of an aarch64 server (Neoverse-N1, as in docs/speed.md); another machine may
+be twice as fast or half as fast. It does not depend on the machine that says it, so that a plan reads the same
+everywhere. `make bench` compares it with what draws take (``benchmarks/cases/stated.py``).
+
+How many draws margins of error are simulated from follows from other figures, which are never measured again: a
+certificate states that number, and it must not change because a sampler has become faster.
 """
 
 from __future__ import annotations
@@ -15,6 +17,22 @@ from keepsum.planning.selection.choice import Choice, Method
 
 # Measured for each method over tables of many shapes: the middle of figures that differ by at most about 2 either way.
 NANOSECONDS_PER_CELL: dict[Method, float] = {
+    "independent_cells": 7,
+    "part_by_part": 12,
+    "nested_totals": 50,
+    "column_splitting": 2.5,
+    "layer_splitting": 18,
+    "solved_regions": 20,
+    "conditional_cells": 85,
+    "mixture_rejection": 40,
+    "mixture_chain": 22,
+    "heat_bath_chain": 26,
+    "gaussian_chain": 50,
+}
+# Splitting columns also computes, for each row of each node, what decides whether the node is accepted.
+NANOSECONDS_PER_ENTRY = 160
+# What margins of error are simulated by: the measurements of an earlier version, kept as they were.
+SIMULATION_NANOSECONDS: dict[Method, float] = {
     "independent_cells": 20,
     "part_by_part": 25,
     "nested_totals": 50,
@@ -36,28 +54,34 @@ def seconds_per_draw(choices: Sequence[Choice]) -> float | None:
     for choice in choices:
         if choice.method is None:
             return None
-        nanoseconds[id(choice.sampler)] = NANOSECONDS_PER_CELL[choice.method] * max(1, choice.cost)
+        nanoseconds[id(choice.sampler)] = _nanoseconds(choice.method, choice)
     return sum(nanoseconds.values()) / 1e9
 
 
+def _nanoseconds(method: Method, choice: Choice) -> float:
+    """About how many nanoseconds a draw takes; of proposals that are rejected about the first half is computed."""
+    drawing = NANOSECONDS_PER_CELL[method] * max(1, choice.cost)
+    if method != "column_splitting":
+        return drawing
+    return drawing + NANOSECONDS_PER_ENTRY * len(choice.cells) / math.sqrt(choice.acceptance or 1)
+
+
 def simulation_nanoseconds(choice: Choice) -> float:
-    """About how many nanoseconds a row of ``simulate_into`` takes on one core."""
+    """The nanoseconds that a row of ``simulate_into`` counts for, where the number of rows is decided."""
     if choice.method is None:
         raise AssertionError("there is a sampler")
-    return NANOSECONDS_PER_CELL[choice.method] * max(1, choice.simulation_cost)
+    return SIMULATION_NANOSECONDS[choice.method] * max(1, choice.simulation_cost)
 
 
 def describe_duration(seconds: float) -> str:
-    """A duration, rounded to 1, 2 or 5 of a power of ten.
+    """A duration with one digit.
 
     >>> describe_duration(0.0031), describe_duration(46), describe_duration(4000)
-    ('about 2 ms', 'about 50 s', 'about 1 h')
+    ('about 3 ms', 'about 50 s', 'about 1 h')
     >>> describe_duration(2e-7)
     'less than 1 µs'
     """
     if seconds < UNITS[0][0]:
         return f"less than 1 {UNITS[0][1]}"
-    size, unit = next(((size, unit) for size, unit in reversed(UNITS) if seconds >= size), UNITS[0])
-    power = 10 ** math.floor(math.log10(seconds / size))
-    digit = min((1, 2, 5, 10), key=lambda candidate: abs(math.log(seconds / size / power / candidate)))
-    return f"about {digit * power:,.0f} {unit}"
+    size, unit = next((size, unit) for size, unit in reversed(UNITS) if float(f"{seconds / size:.0e}") >= 1)
+    return f"about {float(f'{seconds / size:.0e}'):,.0f} {unit}"

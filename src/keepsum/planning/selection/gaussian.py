@@ -26,6 +26,7 @@ SUM_BUDGET = 2 * 10**8
 NUMERATOR_ROOM = 2.0**55  # width times cells: numerators of centres stay a hundred times below 2^63
 NARROWEST, WIDEST = Fraction(1, 50), Fraction(10**8)
 NARROW_SIGMA = 2  # up to this sigma, chains are tried where the acceptance rate of the exact sampler is too low
+FREE_COST = 10  # the time that a cell under no total takes, in cells of l1 Laplace noise
 RAREST = 1e-15  # the smallest acceptance rate that counts as more than none
 # Cells that a pilot draws, and how near its rate may come to the one that decides before a longer pilot spends a
 # quarter of the budget: a few weights of rare proposals make up most of such a mean.
@@ -39,7 +40,7 @@ def choose_free(structure: Structure, mechanism: Mechanism) -> Choice:
     missing = _out_of_range(sigma, part)
     if missing is not None:
         return Choice.none(cells, missing)
-    return Choice("independent_cells", LatticeGaussian(part, sigma**2), cells, part.width)
+    return Choice("independent_cells", LatticeGaussian(part, sigma**2), cells, FREE_COST * part.width)
 
 
 def choose_sums(structure: Structure, mechanism: Mechanism) -> Choice:
