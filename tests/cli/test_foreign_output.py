@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import scipy.optimize
@@ -17,6 +18,7 @@ import keepsum_shell
 from cli.to_stream import TO_STREAM, forked, names
 from support import HANG
 
+REPO = Path(__file__).parents[2]
 STRAY = b"HighsMipSolverData::transformNewIntegerFeasibleSolution tmpSolver.run();\n"
 CELLS = list(itertools.product("01", repeat=3))
 KEPT = ["--count", "n", "--keep", "a,b", "--keep", "b,c", "--keep", "c,a", "--epsilon", "1"]
@@ -92,3 +94,35 @@ def test_the_stream_is_like_that_which_python_made(options):
         check=True,
     )
     assert (done.stdout.decode("latin-1"), done.stderr) == ("before\nafter \u00e9 True True\n", b"")
+
+
+@pytest.mark.parametrize(
+    ("program", "first", "said"),
+    [
+        ("experiments.run", "experiments.setting.Setting", b""),
+        ("benchmarks.run", "benchmarks.cases.load", b"keepsum: loading the library and its peers\n"),
+    ],
+)
+def test_programs_that_compare_ours_with_solvers(tmp_path, program, first, said):
+    """What they call first prints as the solver does, and ends them."""
+    module, _, name = first.rpartition(".")
+    code = f"""
+        import os, runpy, sys
+        import {module}
+
+        def aloud(*_):
+            os.write(1, {STRAY!r})
+            sys.exit(0)
+
+        {module}.{name} = aloud
+        runpy.run_module({program!r}, run_name="__main__")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        timeout=HANG,
+        check=True,
+        cwd=REPO,
+        env=os.environ | {"OUT": str(tmp_path)},
+    )
+    assert done.stdout == said
