@@ -150,6 +150,16 @@ def test_many_counties_in_one_state():
     assert found == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.parametrize("factor", [0.2, 3.0])
+def test_a_model_whose_totals_are_far_from_the_kept_ones(factor):
+    """Given their total Poisson counts are multinomial: a common factor of all rates tells of the total alone."""
+    noise = ks.plan(ks.Invariants.subsets(30, [range(30)]), ks.Laplace(epsilon="0.5")).noise
+    rates = np.random.default_rng(6).uniform(20, 60, 30)
+    released = np.rint(rates).astype(int) + np.tile([3, -3], 15)
+    near, far = (noise.log_likelihood(released, poisson(rates * times)) for times in (1, factor))
+    assert far - near == pytest.approx(released.sum() * math.log(factor) - (factor - 1) * rates.sum(), abs=1e-8)
+
+
 def test_models_need_not_be_poisson():
     """Binomial counts, which have a largest one, and a model that allows no counts with the total."""
     noise = ks.plan(ks.Invariants.subsets(2, [[0, 1]]), ks.Gaussian(sigma=2)).noise
