@@ -1,7 +1,7 @@
 """How often the intervals of a Poisson regression on released counts hold the true slope.
 
 ``python -m experiments.poisson_coverage`` writes ``poisson.csv`` and the figure ``poisson`` into experiments/out, or
-OUT, in under a minute; with QUICK=1 in seconds. ``docs/analysis.md`` shows both.
+OUT, in some minutes; with QUICK=1 in less than one. ``docs/analysis.md`` shows both.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ FITS = {
 
 @dataclass(frozen=True)
 class Counties:
-    """The counties of all simulated data sets: their plan, states, covariates and log populations."""
+    """The counties of all simulated data sets: their plan, covariates and log populations."""
 
     plan: ks.Plan
-    state: np.ndarray
     covariates: np.ndarray
     offset: np.ndarray
 
@@ -54,7 +53,6 @@ class Counties:
         covariate, population = random.normal(size=(2, domain.size))
         return cls(
             ks.plan(ks.Invariants.margins(domain, [["state"]]), mechanism),
-            domain.codes("state"),
             np.column_stack([np.ones(domain.size), covariate]),
             np.log(TYPICAL_COUNT) + SPREAD * population,
         )
@@ -73,7 +71,7 @@ class Counties:
             fit_without_noise(cut, x, offset),
             fit_without_noise(cut, x, offset, robust=True),
             fit_without_noise(released, x, offset, robust=True),
-            fit_with_noise(released, self.state, x, offset, self.plan),
+            fit_with_noise(released, x, offset, self.plan),
         ]
 
 

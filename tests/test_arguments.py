@@ -195,6 +195,7 @@ class Calls:
             (released.ratio, {"numerator": 0, "denominator": {"a": "y"}, "level": 0.95}),
             (released.share, {"part": 0, "whole": {"a": "x"}, "level": 0.95}),
             (released.noise.log_pmf, {"noise": [1, -1, 0, 0], "constant": False}),
+            (released.noise.log_likelihood, {"released": [1, 2, 3, 4], "log_pmf": lambda counts: -1.0 - counts}),
             (released.marginal, {"axes": ["a"]}),
             (released.marginal(["b"]).accuracy, {"level": 0.95, "simultaneous": False}),
             (released.marginal(["b"]).intervals, {"level": 0.95, "simultaneous": False}),

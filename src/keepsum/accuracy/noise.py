@@ -19,6 +19,7 @@ from keepsum.accuracy.likelihood import log_constant, log_weights
 from keepsum.accuracy.queries import Query, Weights, as_weights, pieces_of, undetermined
 from keepsum.accuracy.query_laws import BoundLaw, EstimatedLaw, ExactLaw, check_level, sum_law
 from keepsum.accuracy.ratios import Reach
+from keepsum.accuracy.released_likelihood import LogPmf, log_likelihood
 from keepsum.errors import InputError
 from keepsum.planning.samplers import BlockSamplers
 from keepsum.tables.invariants import Invariants
@@ -130,6 +131,38 @@ class Noise(WithoutCaches):
                 )
             logs = logs - known
         return logs if np.ndim(noise) == 2 else float(logs[0])
+
+    def log_likelihood(self, released: npt.ArrayLike, log_pmf: LogPmf) -> float:
+        """The logarithm of the probability of released counts, under a model of the confidential ones.
+
+        It is the sum over all confidential counts that the released ones may come from, computed where totals do not
+        overlap (nothing kept, or any hierarchy), in l1 Laplace and Gaussian noise without a focus.
+
+        Parameters
+        ----------
+        released
+            The counts as they were drawn, one for each cell: ``release.unbiased.counts``.
+        log_pmf
+            The model, under which confidential counts are independent: given a matrix of whole numbers from 0 on with
+            a row for each cell, it returns the logarithms of their probabilities, each in the law of its row's cell.
+
+        Returns
+        -------
+        float
+            -inf if the model allows no counts with these totals. The noise that is summed over is chosen so that what
+            is left out is proved to change the probability by less than a part in 10^12; rounding in floating point
+            comes on top.
+
+        Examples
+        --------
+        >>> import keepsum as ks
+        >>> from scipy import stats
+        >>> plan = ks.plan(ks.Invariants.subsets(2, [range(2)]), ks.Laplace(epsilon=1))
+        >>> rates = [[3.0], [5.0]]
+        >>> round(plan.noise.log_likelihood([9, -1], lambda counts: stats.poisson.logpmf(counts, rates)), 6)
+        -10.460871
+        """
+        return log_likelihood(released, log_pmf, self._blocks)
 
     def combined_reach(self, first: Query, second: Query) -> Reach:
         """The margin of q times one query's noise less p times another's, by (q, p, level)."""
