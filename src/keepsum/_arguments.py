@@ -63,20 +63,29 @@ def check_text(value: Any, what: str) -> str:
         raise InputError(f"{what} must be text, got {type_of(value)}.")
     if not value:
         raise InputError(f"{what} must be text, got an empty string.")
-    return value
+    return plain_text(value)
+
+
+def plain_text(text: str) -> str:
+    """Text as Python's own type, where it is of another one such as ``numpy.str_``, which no file could be made of.
+
+    >>> type(plain_text(np.str_("county")))
+    <class 'str'>
+    """
+    return text if type(text) is str else str.__str__(text)
 
 
 def check_texts(values: Any, what: str) -> list[str]:
     """Return a list of names; a single name may come without a list."""
     if isinstance(values, str):
-        return [values]
+        return [plain_text(values)]
     if isinstance(values, (bytes, Mapping)) or not isinstance(values, Iterable):
         raise InputError(f"{what} must be a list of names, got {type_of(values)}.")
     names = list(values)
     for name in names:
         if not isinstance(name, str):
             raise InputError(f"{what} must be a list of names, got a list containing {type_of(name)}.")
-    return names
+    return [plain_text(name) for name in names]
 
 
 def check_within(within: Any, problem: type[InputError] = InputError) -> dict[str, str]:
@@ -92,7 +101,7 @@ def check_within(within: Any, problem: type[InputError] = InputError) -> dict[st
     for axis in (*within.keys(), *within.values()):
         if not isinstance(axis, str):
             raise problem(f"within= must map axis names to the names of their parents, got {type_of(axis)}.")
-    return dict(within)
+    return {plain_text(axis): plain_text(parent) for axis, parent in within.items()}
 
 
 def as_array(values: Any) -> npt.NDArray[Any] | None:

@@ -12,6 +12,8 @@ import pytest
 
 import keepsum as ks
 from desk.asking import CHILDREN, held_draw, opened, release, released_files
+from keepsum.desk.desk import Desk
+from keepsum.desk.finished import Finished
 
 
 @pytest.mark.thinned
@@ -293,6 +295,29 @@ def test_a_release_is_saved_only_where_the_user_says(tmp_path, monkeypatch):
     assert ks.verify("out/")
     assert (tmp_path / "out" / "report.html").is_file()
     assert "already exists. Choose another name.</p>" in browser.form("/save", {"folder": "out"})
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"),
+    [
+        ("a\0b", "The folder must be a path, got text with a character that no path can contain."),
+        ("~nobody-of-this-name/out", "Output must be in an existing folder"),
+        ("loop/out", "Output must be in an existing folder"),
+        ("x" * 300, "must be "),
+    ],
+)
+def test_a_folder_that_cannot_be_is_a_sentence_on_the_page(tmp_path, monkeypatch, folder, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    browser, _ = opened()
+    browser.form("/example", {"name": "children"})
+    table = ks.Table.from_array([5, 6], axes={"sex": ["f", "m"]})
+    drawn = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1)).drawn()
+    done = Finished(drawn, None, None, None, 0, files={"table.csv": b""})
+    monkeypatch.setattr(Desk, "finished", property(lambda _: done))
+    page = browser.form("/save", {"folder": folder})
+    assert words in page
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 
 
 def test_a_file_is_counted_while_it_comes():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from keepsum.errors import InputError
+from keepsum.sources.declarations import domain_of
 from keepsum.specs import spec as specs
 from keepsum.specs.reading import read_spec
 from keepsum.specs.spec import Noise, Source, Spec, json_schema
@@ -128,6 +130,10 @@ def test_what_is_wrong_is_told_with_its_line(text: str, tmp_path: Path) -> None:
         (b"[keep]\nmargins = 8675309 8675309\n", "must be valid TOML, but is not (line 2, column 19)."),
         (b"\xff", "must be UTF-8 text"),
         (b"[" * 100_000, "must be valid TOML"),
+        (b"[x]\n" + b"a." * 1500 + b"a = 1\n", "is not (line 2, column 1): a key must have at most 100 parts."),
+        (b"\n[" + b"'a' . " * 20_000 + b"a]\n", "is not (line 2, column 1): a key must have at most 100 parts."),
+        (b'x = {"\\"a"' + b'."b"' * 1500 + b" = 1}\n", "(line 1, column 1): a key must have at most 100 parts."),
+        (b"x = " + (b"{" + b"a." * 99 + b"a = ") * 60 + b"1" + b"}" * 60, "must be valid TOML"),
     ],
 )
 def test_files_that_are_no_toml(content: bytes, words: str, tmp_path: Path) -> None:
@@ -136,6 +142,38 @@ def test_files_that_are_no_toml(content: bytes, words: str, tmp_path: Path) -> N
     with pytest.raises(InputError) as caught:
         read_spec(path)
     assert words in str(caught.value)
+
+
+def test_a_key_of_many_parts_takes_no_memory() -> None:
+    """Refused before it is parsed, wherever TOML is read; so many dots in a text are none of its business."""
+    long = "a." * 20_000 + "a = 1\n"
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"Lists must be valid TOML, but are not .*at most 100 parts"):
+            domain_of(long, "Lists")
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
+    assert domain_of(f"{'a.' * 99}a = 1\nb = ['{'a.' * 90}', '{'.' * 5000}']\n", "Lists")["b"][1] == "." * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('source.data = "a\\u0000.csv"', "line 1: source.data"),
+        ('source.data = ["a.csv", "b\\u0000.csv"]', "line 1: source.data"),
+        ('[axes]\ndomain = "a\\u0000"', "line 2: axes.domain"),
+        ('[keep]\nfiles = ["a\\u0000"]', "line 2: keep.files"),
+        ('[ledger]\npath = "a\\u0000"', "line 2: ledger.path"),
+        ('[output]\npath = "a\\u0000/"', "line 2: output.path"),
+        ('[[table]]\nname = "t"\noutput.sign = "a\\u0000"', "line 3: [[table]] 1 output.sign"),
+        ('[[marginal]]\naxes = []\noutput = "a\\u0000"', "line 3: [[marginal]] 1 output"),
+    ],
+)
+def test_a_path_that_no_system_has_is_told_with_its_line(text: str, place: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_spec(written(tmp_path, text))
+    assert f"{place} must be a path, got text with a character that no path can contain." in str(caught.value)
 
 
 def test_an_error_repeats_no_value_that_could_be_a_secret(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -258,3 +260,84 @@ def test_counts_come_back_as_64_bit_integers(dtype):
 def test_truth_values_are_no_categories():
     with pytest.raises(ks.DataError, match="must be text"):
         ks.Table.from_frame(pl.DataFrame({"g": [True, False], "n": [1, 2]}), count="n")
+
+
+class Text(str):
+    """Text of a type of its own, as libraries have it."""
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.CategoriesFromDataWarning")
+@pytest.mark.parametrize("text", [np.str_, Text])
+def test_text_of_any_type_is_saved(tmp_path, text):
+    """Names and labels are Python's own text from the start, so that a release that is drawn can be written."""
+    place, sex, code, n = map(text, ("place", "sex", "code", "n"))
+    domain = ks.Domain(
+        {place: [text("a"), "b"], text("town"): {text("a"): ["x", "y"], "b": [text("x"), "y"]}, sex: ["f", "m"]},
+        within={text("town"): place},
+    )
+    rows = {"place": ["a", "a", "b", "b"], "sex": ["f", "m"] * 2, "code": ["1", "1", "2", "2"], "n": [5, 6, 7, 8]}
+    declared = {place: ["a", "b"], sex: [text("f"), text("m")]}
+    labels = pd.DataFrame(rows | {"place": pd.Series(list(map(text, rows["place"])), dtype=object)})
+    tables = {
+        "array": ks.Table.from_array(range(8), domain, count=n),
+        "frame": ks.Table.from_frame(pl.DataFrame(rows), [place, sex], n, domain=declared, carry={code: place}),
+        "labels": ks.Table.from_frame(labels, ["place", "sex"], "n", drop=["code"]),
+    }
+    for name, table in tables.items():
+        mechanism = ks.Laplace(epsilon=1, focus={sex: 1} if name == "array" else None)
+        release = ks.release(table, keep=[place], mechanism=mechanism)
+        assert ks.verify(release.save(tmp_path / f"{name}.csv"))
+        names = [*release.table.domain.axes, *release.table.domain.within, release.table.count]
+        assert {type(one) for one in [*names, *release.table.domain.axis("place").labels]} == {str}
+
+
+NANOSECONDS = [1577836800_000_000_000, 1577923200_000_000_000]  # two midnights
+
+
+@pytest.mark.filterwarnings("ignore::keepsum.CategoriesFromDataWarning")
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_in_nanoseconds_are_labels_if_python_has_such_times(make, zone):
+    kind = pa.timestamp("ns", zone)
+    table = pa.table({"day": pa.array(NANOSECONDS, kind), "n": [5, 6]})
+    finer = pa.table({"day": pa.array([NANOSECONDS[0] + 1, NANOSECONDS[1]], kind), "n": [5, 6]})
+    native = {pd.DataFrame: pa.Table.to_pandas, pl.DataFrame: pl.from_arrow, pa.table: lambda table: table}[make]
+    labels = (
+        ["2020-01-01", "2020-01-02"] if zone is None else ["2020-01-01 00:00:00+00:00", "2020-01-02 00:00:00+00:00"]
+    )
+    assert list(ks.Table.from_frame(native(table), count="n").domain.axis("day").labels) == labels
+    with pytest.raises(ks.DataError, match="Times in column 'day' must be whole microseconds, but one is finer"):
+        ks.Table.from_frame(native(finer), count="n")
+
+
+WITHOUT_PANDAS = """
+import sys, io
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import polars as pl, keepsum as ks
+for kind in (pl.Datetime("ns"), pl.Duration("ns"), pl.Time):
+    frame = pl.DataFrame({"day": pl.Series([1, 2_000_000]).cast(kind), "n": [5, 6]})
+    file = io.BytesIO()
+    frame.write_parquet(file)
+    file.seek(0)
+    for read in (
+        lambda: ks.Table.from_frame(frame, count="n"),
+        lambda: ks.Table.from_frame(frame.to_arrow(), count="n"),
+        lambda: ks.read_table(file, "n"),
+        lambda: ks.Table.from_frame(frame.cast({"n": pl.Int64}), "n", "day"),
+    ):
+        try:
+            read()
+        except ks.DataError:
+            continue
+        raise SystemExit(f"{kind} is read")
+"""
+
+
+def test_times_in_nanoseconds_are_refused_in_a_sentence_without_pandas():
+    """Arrow then raises an error of its own, and with pandas cuts them off."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

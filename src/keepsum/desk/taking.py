@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, Response
 
+from keepsum._arguments import check_path
 from keepsum.desk import forms
 from keepsum.desk.finished import Finished
 from keepsum.desk.guards import Message, Receive, Send
@@ -98,7 +99,7 @@ class Taking:
             if not folder or done is None or not done.files:
                 raise InputError("The folder must have a name, such as out. Enter one.")
             try:
-                path = str(Path(folder).expanduser().resolve())
+                path = os.path.realpath(os.path.expanduser(check_path(folder, "The folder")))  # noqa: PTH111
                 done.save(f"{path}/")
                 return f"The release is written to {path}. Check it with: keepsum verify {shlex.quote(path)}"
             except KeepsumError as error:

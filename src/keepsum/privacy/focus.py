@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from keepsum._arguments import plain_text
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.privacy.numbers import Number, exact_in_range, shown
@@ -164,7 +165,7 @@ def _level(key: Any, argument: str) -> Level:
         raise InputError(f"Keys of {argument} must be axes, tuples of axes, or Invariants.subsets, got {type_of(key)}.")
     if len(set(axes)) < len(axes):
         raise InputError(f"Keys of {argument} must name each axis once, got {key!r}.")
-    return Level(axes, Fraction(1))
+    return Level(tuple(map(plain_text, axes)), Fraction(1))
 
 
 def arguments_of(levels: Sequence[Level]) -> str:

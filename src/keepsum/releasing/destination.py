@@ -88,6 +88,8 @@ class Destination:
         path = check_path(output, "Output")
         if not os.fspath(output):
             raise InputError("Output must be the name of a file or a folder, got an empty name.")
+        if _is_loop(path):
+            raise InputError(f"Output must be in an existing folder, but {str(path)!r} is a link that leads to itself.")
         if os.fspath(output).endswith(("/", os.sep)) or path.is_dir():
             return cls(
                 path,
@@ -251,6 +253,14 @@ def claimed_around(file: Path) -> Iterator[None]:
             stack.enter_context(claimed(key, shown=file))
             put_back(key, held=True)
         yield
+
+
+def _is_loop(path: Path) -> bool:
+    try:
+        path.resolve()
+    except (OSError, RuntimeError):
+        return True
+    return False
 
 
 def certificates_around(path: Path) -> list[Path]:

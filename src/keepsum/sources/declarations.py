@@ -34,6 +34,11 @@ from keepsum.tables.source import Source
 from keepsum.tables.table import Table
 
 INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+MOST_PARTS = 100  # of a key, such as a.b.c: the memory that a parser takes grows with their square
+LONG_KEY = f"a key must have at most {MOST_PARTS} parts"
+_LONG_KEY = re.compile(
+    rf"""(?:(?:(?<!\\)"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+)[ \t]*\.[ \t]*){{{MOST_PARTS}}}"""
+)
 
 
 def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
@@ -53,7 +58,7 @@ def read_domain(path: str | PathLike[str]) -> dict[str, Any]:
 def domain_of(text: str, what: str) -> dict[str, Any]:
     """The categories of axes from the text of such a file, which messages call as ``what`` says."""
     try:
-        declared = tomllib.loads(text)
+        declared = load_toml(text)
     except (ValueError, RecursionError) as error:
         where = toml_problem(error, text)
     else:
@@ -310,10 +315,17 @@ def _not_all_cells(domain: Domain, rows: int) -> DataError:
 def _toml(path: str | PathLike[str], what: str) -> dict[str, Any]:
     text = file_text(path)
     try:
-        return tomllib.loads(text)
+        return load_toml(text)
     except (ValueError, RecursionError) as error:
         where = toml_problem(error, text)
     raise InputError(f"File {what} {str(path)!r} must be valid TOML, but is not{where}.")
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """What a TOML document contains; ``ValueError`` also for a key that takes much memory and means nothing."""
+    if match := _LONG_KEY.search(text):
+        raise ValueError(f"{LONG_KEY} (at line {text.count(chr(10), 0, match.start()) + 1}, column 1)")
+    return tomllib.loads(text)
 
 
 def toml_problem(error: Exception, text: str) -> str:
@@ -321,7 +333,7 @@ def toml_problem(error: Exception, text: str) -> str:
     position = re.search(r"at (line (\d+), column \d+|end of document)", str(error))
     if position is None:
         return ""
-    cause = ""
+    cause = f": {LONG_KEY}" if LONG_KEY in str(error) else ""
     line = text.splitlines()[int(position[2]) - 1] if position[2] and position[2] != "0" else ""
     if re.search(r"overwrite a value|twice|Cannot mutate", str(error)):
         cause = ": a key or a table may be there twice"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
@@ -14,9 +13,10 @@ from typing import Any
 
 import msgspec
 
+from keepsum._arguments import check_path
 from keepsum._text import given, shown_name
 from keepsum.errors import InputError
-from keepsum.sources.declarations import file_text, toml_problem
+from keepsum.sources.declarations import file_text, load_toml, toml_problem
 from keepsum.sources.records.databases import check_no_password, is_address, scheme_of, sqlite_path
 from keepsum.specs.lines import Key, lines_of
 from keepsum.specs.spec import PATHS, Spec, SpecFile
@@ -63,13 +63,12 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     name = str(path)
     problem = None
     try:
-        content = tomllib.loads(text)
+        content = {key: _without_dates(value) for key, value in load_toml(text).items()}
     except (ValueError, RecursionError) as error:
         problem = toml_problem(error, text)  # without a place for what is too deep or too long
     if problem is not None:
         raise InputError(f"Spec {name!r} must be valid TOML, but is not{problem}.")
     lines = Lines(name, lines_of(text))
-    content = {key: _without_dates(value) for key, value in content.items()}
     try:
         spec = msgspec.convert(content, SpecFile)
     except msgspec.ValidationError as error:
@@ -77,6 +76,7 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     if problem is not None:
         raise InputError(problem)
     _check_names(spec, lines)
+    _check_paths(spec, lines)
     spec = _in_folder(spec, path.parent)
     _check_addresses(spec, lines)
     return spec, lines
@@ -174,10 +174,29 @@ def _check_names(spec: SpecFile, lines: Lines) -> None:
             raise InputError(f"{lines.at(key)}: 'of' must be left out, because the spec has no [[table]].")
 
 
+def _check_paths(spec: SpecFile, lines: Lines) -> None:
+    """Text in TOML may contain characters that no path can."""
+    parts: list[tuple[Key, Any, tuple[str, ...]]] = [
+        ((*place, section), getattr(part, section), keys)
+        for place, part in _parts(spec)
+        for section, keys in PATHS.items()
+    ]
+    parts += [(("marginal", place), marginal, ("output",)) for place, marginal in enumerate(spec.marginal)]
+    for place, part, keys in parts:
+        for key in keys:
+            value, where = getattr(part, key), (*place, key)
+            for path in [value] if isinstance(value, str) else value or []:
+                check_path(path, f"{lines.at(where)}: {_shown(where)}")
+
+
+def _parts(spec: SpecFile) -> list[tuple[Key, Spec]]:
+    """What all releases have in common, and every table."""
+    return [((), spec), *((("table", place), table) for place, table in enumerate(spec.table))]
+
+
 def _check_addresses(spec: SpecFile, lines: Lines) -> None:
     """A spec is passed on, so it must hold no password."""
-    parts: list[tuple[Key, Spec]] = [((), spec), *((("table", k), table) for k, table in enumerate(spec.table))]
-    for key, part in parts:
+    for key, part in _parts(spec):
         data = part.source.data
         problem = ""
         try:

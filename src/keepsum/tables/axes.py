@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from keepsum._arguments import check_within
+from keepsum._arguments import check_within, plain_text
 from keepsum._arrays import IntArray
 from keepsum._memory import check_room
 from keepsum._text import shown_name, type_of
@@ -79,7 +79,8 @@ def make_axes(categories: Mapping[str, Any], within: Mapping[str, str] | None) -
     axes: dict[str, Axis] = {}
     for name in group_families(list(categories), within):
         parent = axes[within[name]] if name in within else None
-        axes[name] = _make_axis(name, categories[name], parent)
+        axis = _make_axis(name, categories[name], parent)
+        axes[axis.name] = axis
     return tuple(axes.values())
 
 
@@ -117,7 +118,7 @@ def nested_axis(name: str, labels: Sequence[Label], parent: Axis, parent_codes: 
     order = np.argsort(parent_codes, kind="stable")
     codes = parent_codes[order]
     codes.setflags(write=False)
-    return Axis(name, tuple(labels[i] for i in order.tolist()), parent, codes)
+    return Axis(plain_text(name), tuple(labels[i] for i in order.tolist()), parent, codes)
 
 
 def quoted(names: Iterable[object]) -> str:
@@ -139,7 +140,7 @@ def check_label(name: str, label: Any) -> Label:
             f"A category of axis {name!r} must be text that UTF-8 can encode, but one contains half a character. "
             f"Correct it."
         )
-    return label
+    return plain_text(label) if isinstance(label, str) else int(label)
 
 
 def _kind_of_label(label: Any) -> str:
@@ -184,7 +185,7 @@ def _make_axis(name: str, declared: Any, parent: Axis | None) -> Axis:
     if parent is None:
         labels = tuple(check_label(name, label) for label in declared)
         _check_labels(name, labels, labels)
-        return Axis(name, labels)
+        return Axis(plain_text(name), labels)
     places = {path: code for code, path in enumerate(parent.paths())}
     codes: list[int] = []
     nested_labels: list[Label] = []

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from keepsum._arguments import plain_text
 from keepsum._arrays import IntArray, Integers
 from keepsum._memory import BYTES_A_CELL, check_room
 from keepsum._text import shown_name, type_of
@@ -252,7 +253,7 @@ def check_labels(
                 f"{LONGEST_LABEL:,} characters) or a whole number. Convert the column to text, or leave it out of the "
                 f"axes."
             )
-    return column.replaced([value.item() if isinstance(value, np.generic) else value for value in texts])
+    return column.replaced([plain_text(value) if isinstance(value, str) else int(value) for value in texts])
 
 
 def _refuse_row_of_totals(row: int, where: Callable[[int], str], name: str, axes: Mapping[str, Coded]) -> None:

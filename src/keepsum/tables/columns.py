@@ -8,6 +8,7 @@ when they are needed, each is validated in full, and equal texts share one objec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -47,8 +48,8 @@ def columnar_source(data: bytes, name: str) -> tuple[Source, Frame]:
 
     source = Source(
         names=tuple(types),
-        labels=cache(lambda column_name: coded(validated(column_name))),
-        counts=lambda column_name: _counts(validated(column_name)),
+        labels=cache(lambda column_name: coded(validated(column_name), column_name)),
+        counts=lambda column_name: _counts(validated(column_name), column_name),
         where=lambda row: f"row {row + 1}",
         whole=lambda column_name: types[column_name].is_integer(),
         height=rows,
@@ -168,15 +169,33 @@ def _column_types(schema: Any) -> dict[str, Any]:
     return {name: column_type for name, column_type in columns.items() if not INDEX.fullmatch(name)}
 
 
-def coded(column: Any) -> Coded:
+def values_of(series: Any, name: str) -> list[Any]:
+    """The values of a column of any data frame; refuses times that Python has not, because they would be cut off."""
+    import narwhals as nw
+
+    dtype, values = series.dtype, None
+    in_nanoseconds = isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns"
+    if not (in_nanoseconds and (series.dt.nanosecond() % 1000 != 0).any()):
+        with suppress(ValueError):  # without pandas Arrow does not cut them off
+            values = series.to_list()
+    if values is None:
+        raise DataError(f"Times in column {name!r} must be whole microseconds, but one is finer. Convert them to text.")
+    return list(values)
+
+
+def coded(column: Any, name: str = "") -> Coded:
     """An Arrow column as labels and codes, with None for a missing value."""
+    import narwhals as nw
     import pyarrow
     from pyarrow import types
+
+    def values_in(array: Any) -> list[Any]:
+        return values_of(nw.from_native(array, series_only=True), name)
 
     column = column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.chunked_array([column])
     is_encodable = _is_text(column.type) or types.is_dictionary(column.type) or types.is_integer(column.type)
     if not len(column) or not is_encodable:
-        return Coded.of(column.to_pylist())
+        return Coded.of(values_in(column))
     if not types.is_dictionary(column.type):  # values in the order of their first rows
         encoded = column.dictionary_encode().combine_chunks()
         values = encoded.dictionary.to_pylist()
@@ -184,7 +203,7 @@ def coded(column: Any) -> Coded:
             return Coded(values, encoded.indices.to_numpy())
     else:
         encoded = column.unify_dictionaries().combine_chunks()
-        values = encoded.dictionary.to_pylist()
+        values = values_in(pyarrow.chunked_array([encoded.dictionary]))
         if not encoded.null_count and None not in values and len(set(values)) == len(values):
             return Coded.from_codes(values, encoded.indices.to_numpy())
     different = Coded.of([*values, None])  # a forged dictionary has a value twice
@@ -192,12 +211,12 @@ def coded(column: Any) -> Coded:
     return Coded.from_codes(different.values, different.codes[codes])
 
 
-def _counts(column: Any) -> Any:
+def _counts(column: Any, name: str) -> Any:
     """Machine numbers as an array, anything else as a list."""
     from pyarrow import types
 
     is_machine = types.is_integer(column.type) or types.is_float64(column.type)
-    return column.to_numpy() if is_machine and not column.null_count else coded(column).to_list()
+    return column.to_numpy() if is_machine and not column.null_count else coded(column, name).to_list()
 
 
 def _need_pyarrow(name: str) -> None:

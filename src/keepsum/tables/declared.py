@@ -207,10 +207,10 @@ def _check_carry(carry: Any) -> dict[str, str | None]:
     """Columns to carry, each with its axis where that is declared."""
     if not isinstance(carry, Mapping):
         return dict.fromkeys(check_texts(carry, "Columns to carry"))
-    for name, axis in carry.items():
-        check_text(name, "A column to carry")
-        check_text(axis, "The axis of a column to carry")
-    return dict(carry)
+    return {
+        check_text(name, "A column to carry"): check_text(axis, "The axis of a column to carry")
+        for name, axis in carry.items()
+    }
 
 
 def _check_drop_rows(chosen: Any) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from keepsum._arguments import as_array, check_flag, check_within
+from keepsum._arguments import as_array, check_flag, check_within, plain_text
 from keepsum._arrays import IntArray
 from keepsum._text import shown_names, type_of
 from keepsum.errors import CategoriesFromDataWarning, DataError, InputError
@@ -21,7 +21,7 @@ from keepsum.tables.carried import Carried
 from keepsum.tables.carried import carry as carry_along
 from keepsum.tables.cells import arrange, check_declared, check_labels, refuse_many_rows
 from keepsum.tables.coded import Coded
-from keepsum.tables.columns import check_frame, coded
+from keepsum.tables.columns import check_frame, coded, values_of
 from keepsum.tables.counted import check_counted
 from keepsum.tables.counts import check_counts
 from keepsum.tables.declared import WITHIN_DIFFERS, Declared
@@ -70,6 +70,7 @@ class Table:
 
     def __post_init__(self) -> None:
         check_counted(self)
+        object.__setattr__(self, "count", plain_text(self.count))
         self.counts.setflags(write=False)
 
     @classmethod
@@ -221,7 +222,7 @@ def frame_source(frame: IntoDataFrame, declared: Declared) -> tuple[Source, Fram
     def counts(name: str) -> Any:
         series = data[name]
         is_machine = series.dtype in machine and not series.null_count()
-        return series.to_numpy() if is_machine else series.to_list()
+        return series.to_numpy() if is_machine else values_of(series, name)
 
     source = Source(
         names=tuple(data.columns),
@@ -254,8 +255,8 @@ def _labels(series: Any) -> Coded:
             arrow = series.to_arrow()
         except Exception:  # without pyarrow, or a column of objects that only looks like text
             return Coded.of(series.to_list())
-        return coded(arrow)
-    return Coded.of(series.to_list())
+        return coded(arrow, series.name)
+    return Coded.of(values_of(series, series.name))
 
 
 def _check_column_names(frame: Any) -> None:

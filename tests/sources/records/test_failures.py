@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import keepsum as ks
+from keepsum.sources.records.connecting import tables_at
 
 from .conftest import PLACES, connect, csv, fill, sqlite_file
 
@@ -95,6 +96,31 @@ def test_tables_of_databases(tmp_path, postgres):
         assert "no such table" in refused(source=source, table="nowhere")
     assert "no such table" in refused(source=postgres, table="nowhere.people")
     assert "Leave it out" in refused(source=csv(tmp_path), table="people")
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "postgres"])
+def test_a_table_is_opened_by_the_name_that_it_is_listed_by(tmp_path, request, kind):
+    """Names of tables and schemas may contain dots; of two with one name the one in a schema is meant, as in SQL."""
+    import duckdb
+
+    tables = ['"x.y"', 'census."p.q"', '"s.t".w', '"s.t"."u.v"', "two.z", '"two.z"']
+    drop = 'DROP TABLE IF EXISTS "x.y"; DROP TABLE IF EXISTS "two.z"; '
+    drop += "".join(f"DROP SCHEMA IF EXISTS {schema} CASCADE; " for schema in ("census", '"s.t"', "two"))
+    make = 'CREATE SCHEMA census; CREATE SCHEMA "s.t"; CREATE SCHEMA two; '
+    for k, table in enumerate(tables):
+        make += f"CREATE TABLE {table} AS SELECT 'a' AS place FROM generate_series(0, {k}); "  # noqa: S608
+    source = str(tmp_path / "few.duckdb") if kind == "duckdb" else request.getfixturevalue("postgres")
+    with duckdb.connect(source) if kind == "duckdb" else connect(source) as database:
+        database.execute(drop + make)
+    try:
+        names = ["x.y", "census.p.q", "s.t.w", "s.t.u.v", "two.z"]
+        assert set(names) <= set(tables_at(source))
+        for k, name in enumerate([*names, "main.two.z" if kind == "duckdb" else "public.two.z"]):
+            counted = ks.tabulate(source, by="place", domain={"place": ["a", "b"]}, table=name)
+            assert counted.counts.tolist() == [k + 1, 0]
+    finally:
+        with duckdb.connect(source) if kind == "duckdb" else connect(source) as database:
+            database.execute(drop)
 
 
 def test_the_tables_that_there_are(tmp_path, postgres):

@@ -21,7 +21,7 @@ from keepsum.sources.records.failures import attempt
 from keepsum.sources.records.files import find_files
 from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
 from keepsum.sources.records.sqlite_files import open_sqlite_file, sqlite_table
-from keepsum.sources.records.table_names import IN_SCHEMAS, IN_SQLITE, find_table
+from keepsum.sources.records.table_names import IN_SCHEMAS, IN_SQLITE, find_table, in_schemas
 
 SERVER = "The database"  # what it is called in a message
 READ_ONLY = "-c default_transaction_read_only=on -c client_min_messages=error"
@@ -100,7 +100,7 @@ def open_duckdb(path: Path, table: str | None) -> OpenRecords:
     def names() -> Any:
         return backend.con.execute(IN_SCHEMAS).fetchall()
 
-    return opened(backend, lambda: find_table(_in_schema(backend), table, names, name), "duckdb", name)
+    return opened(backend, lambda: find_table(in_schemas(backend), table, names, name), "duckdb", name)
 
 
 def _connected_duckdb(path: Path, name: str) -> Any:
@@ -122,7 +122,7 @@ def _postgres(address: PostgresAddress, table: str | None) -> OpenRecords:
         backend.con.rollback()  # what failed before
         return backend.con.execute(IN_SCHEMAS).fetchall()
 
-    return opened(backend, lambda: find_table(_in_schema(backend), table, names, SERVER), "postgres", SERVER)
+    return opened(backend, lambda: find_table(in_schemas(backend), table, names, SERVER), "postgres", SERVER)
 
 
 def _connected(address: PostgresAddress) -> Any:
@@ -157,13 +157,3 @@ def _check_password_file(address: PostgresAddress) -> None:
             "The password file must be a plain file that only its owner may read, but is not. Change its permissions: "
             "chmod 600."
         )
-
-
-def _in_schema(backend: Any) -> Callable[[str], Any]:
-    """Find a table by its name, with its schema if there is one: ``census.people``."""
-
-    def find(table: str) -> Any:
-        schema, _, inner = table.rpartition(".")
-        return backend.table(inner, database=schema or None)
-
-    return find

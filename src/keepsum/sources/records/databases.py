@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from keepsum._arguments import check_path
 from keepsum.errors import InputError
 
 POSTGRES = ("postgres", "postgresql")
@@ -72,6 +73,7 @@ def sqlite_path(address: str) -> str:
     path = unquote(address.split("://", 1)[1])
     if not path.startswith("/") or path == "/":
         raise InputError("The address of a SQLite database must be sqlite:/// and the path of a file.")
+    check_path(path[1:], "The file of a SQLite database")
     return path[1:]
 
 

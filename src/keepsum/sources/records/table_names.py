@@ -10,10 +10,12 @@ from keepsum.errors import DataError, InputError
 from keepsum.sources.records.failures import NO_SUCH_TABLE, attempt
 
 IN_SQLITE = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+_TABLES = "FROM information_schema.tables WHERE table_schema NOT IN ('information_schema', 'pg_catalog')"
 IN_SCHEMAS = (
     "SELECT CASE WHEN table_schema IN ('main', 'public') THEN table_name ELSE table_schema || '.' || table_name END "
-    "FROM information_schema.tables WHERE table_schema NOT IN ('information_schema', 'pg_catalog')"
+    f"{_TABLES}"
 )
+PLACES = f"SELECT table_catalog, table_schema, table_name {_TABLES}"
 
 
 def find_table(
@@ -28,6 +30,28 @@ def find_table(
         if NO_SUCH_TABLE not in str(error):
             raise
     raise DataError(f"{what} must be readable, but it {NO_SUCH_TABLE}. Check table={_among(names, what)}.")
+
+
+def in_schemas(backend: Any) -> Callable[[str], Any]:
+    """Find a table of DuckDB or Postgres by the name that it is listed by, or with its schema: ``census.people``.
+
+    Names of schemas and tables may contain dots, so a name is compared with those that there are. What the server knows
+    by another spelling, such as capital letters, is left to it.
+    """
+
+    def find(table: str) -> Any:
+        places = backend.con.execute(PLACES).fetchall()
+        with_schema = [place for place in places if f"{place[1]}.{place[2]}" == table]
+        found = with_schema or [place for place in places if place[1] in ("main", "public") and place[2] == table]
+        if len(found) > 1:
+            raise DataError(f"The name of a table must be that of one, got {given(table)}, which several have.")
+        if found:
+            ((catalog, schema, name),) = found
+            return backend.table(name, database=(catalog, schema))
+        schema, _, name = table.rpartition(".")
+        return backend.table(name, database=schema or None)
+
+    return find
 
 
 def _among(names: Callable[[], Sequence[tuple[str]]], what: str) -> str:
