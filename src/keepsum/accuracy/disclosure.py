@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,25 +43,12 @@ class Bounds:
     not_checked: int
 
 
-class ByPrograms(NamedTuple):
-    """Regions whose range linear programs give, and how many cells they have."""
-
-    regions: int
-    cells: int
-
-
-def cells_by_programs(structure: Structure) -> tuple[int, ByPrograms]:
-    """How many cells are in blocks too large to check, and what linear programs are solved for."""
-    too_large, regions, cells = 0, 0, 0
-    for block in structure.blocks:
-        size = int(structure.sizes[block.regions].sum())
-        if _is_two_way(block):
-            continue
-        if len(block.regions) > PROGRAM_LIMIT:
-            too_large += size
-        else:
-            regions, cells = regions + len(block.regions), cells + size
-    return too_large, ByPrograms(regions, cells)
+def blocks_by_programs(structure: Structure) -> tuple[int, list[tuple[int, int]]]:
+    """How many cells are in blocks too large to check; and of blocks that linear programs check, regions and cells."""
+    others = [block for block in structure.blocks if not _is_two_way(block)]
+    sizes = [(len(block.regions), int(structure.sizes[block.regions].sum())) for block in others]
+    too_large = sum(cells for regions, cells in sizes if regions > PROGRAM_LIMIT)
+    return too_large, [(regions, cells) for regions, cells in sizes if regions <= PROGRAM_LIMIT]
 
 
 def bounded_cells(
@@ -153,7 +139,7 @@ def _by_program(system: System, sums: IntArray, narrow: IntArray, sizes: IntArra
     targets = np.asarray(system.matrix @ sums)
     for j in range(len(sums)):
         floor = min(0.0, seen_low[j]) if sizes[j] > 1 else seen_low[j]
-        if seen_high[j] - floor >= narrow[j]:
+        if not narrow[j] or seen_high[j] - floor >= narrow[j]:  # no range is narrower than nothing
             continue
         for sign in (-1, 1):
             solution = _solve(system, targets, j, sign)

@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -101,6 +102,8 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
         "the number of cells": facts.table.cells == kept.size,
         "the order of categories": kept.domain is not None and order_is_as_recorded(facts.domain, kept.domain),
         "the records": _records_are_plausible(facts),
+        "the time of the release": _is_time(facts.released),
+        "the software": bool(facts.software.get("keepsum")),
         "the distances": _distances_agree(record.person, plan),
         "the per-person loss": _loss_follows(record.person, drawn),
         "the blocks": _forms_follow(record.blocks, plan.groups)
@@ -117,6 +120,15 @@ def contradictions(facts: ReleaseFacts, kept: Invariants, released: ReleasedTabl
 def unknown_methods(facts: ReleaseFacts) -> list[str]:
     """The methods that this version does not know: how exact they are cannot be checked."""
     return sorted({block.sampler.method for block in facts.guarantee.blocks} - KNOWN_METHODS.keys())
+
+
+def _is_time(released: str) -> bool:
+    """Whether a release has a day and a time that there are."""
+    try:
+        datetime.strptime(released, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return False
+    return True
 
 
 def _records_are_plausible(facts: ReleaseFacts) -> bool:
@@ -178,7 +190,16 @@ def _attribute_agrees(stated: AttributeRecord, attribute: AttributeDistance) -> 
         and all(0 <= given <= computed + room[0] and computed <= given + room[1] for given, computed in counts)
         and _optional_agrees(stated.any_value, attribute.any_value, unknown)
         and _optional_agrees(stated.other_value, attribute.other_value, unknown)
+        and _nearest_is_nearer(stated)
     )
+
+
+def _nearest_is_nearer(stated: AttributeRecord) -> bool:
+    """Whether the nearest other value is no farther than any value; under a focus, lengths alone do not tell."""
+    nearest, farthest_value = stated.other_value, stated.any_value
+    if nearest is None or farthest_value is None or nearest.focused:
+        return True
+    return nearest.length <= farthest_value.length
 
 
 def _optional_agrees(stated: DistanceRecord | None, computed: Distance | None, unknown: tuple[bool, bool]) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import msgspec
 
-from keepsum._arrays import IntArray
-from keepsum.accuracy.disclosure import Bounds, bounded_cells, cells_by_programs
+from keepsum.accuracy.disclosure import blocks_by_programs, bounded_cells
 from keepsum.accuracy.law import cell_law
 from keepsum.accuracy.levels import accuracy_by_level
 from keepsum.accuracy.margins import accuracy
@@ -22,6 +22,7 @@ from keepsum.tables.released import ReleasedTable
 
 TOLERANCE = 2  # by which the share of cells beyond a simulated margin may be off
 ROUNDING = 0.006  # relative, of a standard error, which is stated in three digits
+MOST_SUMS = 10**9  # bits that are shifted to find out which numbers are sums
 MOST_PROGRAMS = 300  # regions whose range is checked by linear programs, which take some seconds
 ERROR_TOLERANCE = 0.011  # relative, of a standard error of three digits
 
@@ -153,16 +154,30 @@ def _bounded_is_plausible(facts: ReleaseFacts, plan: CompiledPlan, released: Rel
     A solver may have given up on blocks that need one; then their cells were not checked.
     """
     stated, structure = facts.exposure, plan.structure
-    too_large, by_programs = cells_by_programs(structure)
-    if not too_large <= stated.not_checked <= too_large + by_programs.cells:
+    too_large, by_programs = blocks_by_programs(structure)
+    if not _is_sum(stated.not_checked - too_large, [cells for _, cells in by_programs]):
         return False
-    limit = 0 if by_programs.regions > MOST_PROGRAMS else MOST_PROGRAMS
+    limit = 0 if sum(regions for regions, _ in by_programs) > MOST_PROGRAMS else MOST_PROGRAMS
     possible = _possible_margins(facts, plan)
+    fewest = bounded_cells(structure, released.counts, possible.smallest.margins, limit)
+    given_up = sum(cells for _, cells in by_programs) if stated.not_checked > too_large else 0
+    if stated.bounded <= len(fewest.cells):
+        return len(fewest.cells) - given_up <= stated.bounded
+    most = bounded_cells(structure, released.counts, possible.largest.margins, limit)
+    return stated.bounded <= len(most.cells) + most.not_checked - too_large
 
-    def bounded(margins: IntArray) -> Bounds:
-        return bounded_cells(structure, released.counts, margins, limit)
 
-    fewest, most = bounded(possible.smallest.margins), bounded(possible.largest.margins)
-    given_up = by_programs.cells if stated.not_checked > too_large else 0
-    unknown = most.not_checked - too_large
-    return len(fewest.cells) - given_up <= stated.bounded <= len(most.cells) + unknown
+def _is_sum(number: int, sizes: Sequence[int]) -> bool:
+    """Whether a number is the sum of some of these sizes, none included; of very many, whether it is not too large.
+
+    >>> _is_sum(7, [4, 3, 3]), _is_sum(5, [4, 3, 3]), _is_sum(0, [])
+    (True, False, True)
+    """
+    if not 0 <= number <= sum(sizes):
+        return False
+    if len(sizes) * number > MOST_SUMS:
+        return True
+    sums = 1  # a bit for each sum
+    for size in sizes:
+        sums |= sums << size
+    return bool(sums >> number & 1)

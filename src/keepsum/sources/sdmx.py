@@ -110,6 +110,9 @@ def _structure(path: str | PathLike[str], columns: Sequence[str]) -> DataStructu
 def without_attributes(source: Source, attributes: Mapping[str, str]) -> Source:
     """The columns of a released table without its attributes, which must have these values in all rows."""
     present = [name for name in source.names if name in attributes]  # other formats than CSV have none
+    if present and len(present) < len(attributes):
+        missing = next(name for name in attributes if name not in present)
+        raise DataError(f"Attribute {missing!r} of the certificate must be a column of the table as the others are.")
     for name in present:
         if list(map(str, source.labels(name).values)) != [attributes[name]]:
             raise DataError(f"Attribute {name!r} must have the value in the certificate in every row, but has another.")
