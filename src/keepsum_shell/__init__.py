@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 
+from keepsum_shell.dumping import forbid_core_dumps
 from keepsum_shell.stopping import STOPPED, Stop
 
 LEAST_MEMORY = 600 * 10**6  # bytes of address space; with less, the libraries for plots and compilation do not load
@@ -18,6 +19,7 @@ ONE_THREAD_BELOW = 8 * 10**9  # bytes; below this OpenBLAS, which allocates memo
 
 def main() -> None:
     """Run ``keepsum``; the command line needs typer and rich, which the library does not."""
+    forbid_core_dumps()
     open_streams()
     stop = Stop()
     try:
