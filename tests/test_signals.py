@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from keepsum import _signals
 from keepsum._signals import held_back, interruptible, let_through
 
 
@@ -90,6 +91,53 @@ def test_foreign_code_is_not_waited_for_after_a_signal():
     try:
         with pytest.raises(KeyboardInterrupt):
             interruptible(step)
+    finally:
+        ended.set()
+
+
+def test_foreign_code_that_can_be_cancelled_has_ended_after_a_signal():
+    """Python 3.11 takes a thread for ended if a signal comes while it is joined."""
+    cancelled, steps = threading.Event(), []
+
+    def step():
+        os.kill(os.getpid(), signal.SIGINT)
+        cancelled.wait()
+        steps.append("ended")
+
+    with pytest.raises(KeyboardInterrupt):
+        interruptible(step, cancel=cancelled.set)
+    assert steps == ["ended"]
+
+
+def test_foreign_code_is_cancelled_until_it_listens():
+    """The first time may come before it has begun; being cancelled may itself fail."""
+    cancelled, attempts = threading.Event(), []
+
+    def cancel():
+        attempts.append(None)
+        if len(attempts) == 1:
+            raise OSError
+        if len(attempts) == 3:
+            cancelled.set()
+
+    def look():
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        interruptible(cancelled.wait, look, cancel)
+    assert len(attempts) == 3
+
+
+def test_foreign_code_that_cannot_be_cancelled_is_left_alone(monkeypatch):
+    monkeypatch.setattr(_signals, "CHANCES", 2)
+    ended = threading.Event()
+
+    def look():
+        raise LookupError
+
+    try:
+        with pytest.raises(LookupError):
+            interruptible(ended.wait, look, lambda: None)
     finally:
         ended.set()
 

@@ -18,7 +18,7 @@ def check_room(size: int, what: str, bytes_each: int) -> None:
         by_ulimit = free_under_limit is not None and needed > free_under_limit
         remedy = "raise the memory limit of this shell (ulimit -v)" if by_ulimit else "use a larger machine"
         raise DataError(
-            f"{what} must fit in memory: it needs about {_readable(needed)}, and {_readable(free)} is available. "
+            f"{what} must fit in memory: it needs about {readable(needed)}, and {readable(free)} is available. "
             f"Drop an axis, merge categories, or {remedy}."
         )
 
@@ -27,6 +27,16 @@ def available() -> int | None:
     """The bytes that this process can still allocate, as far as the system reports them."""
     limits = [limit for limit in (_machine(), _container(), _process()) if limit is not None]
     return min(limits) if limits else None
+
+
+def resident() -> int | None:
+    """The bytes that this process has in memory, if the system reports them."""
+    pages = _lines("/proc/self/statm")
+    if not pages:
+        return None
+    import resource
+
+    return int(pages[0].split()[1]) * resource.getpagesize()
 
 
 def limited() -> bool:
@@ -40,7 +50,7 @@ def ran_out() -> str:
     if free_under_limit is None:
         return "Memory ran out. Drop an axis, merge categories, or use a larger machine."
     return (
-        f"Memory ran out: {_readable(free_under_limit)} of what this shell allows is left. Raise its limit (ulimit -v)."
+        f"Memory ran out: {readable(free_under_limit)} of what this shell allows is left. Raise its limit (ulimit -v)."
     )
 
 
@@ -78,10 +88,10 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def _readable(size: int) -> str:
+def readable(size: int) -> str:
     """A number of bytes in a human-readable unit.
 
-    >>> _readable(2_500_000_000), _readable(40_000_000)
+    >>> readable(2_500_000_000), readable(40_000_000)
     ('2.5 GB', '40 MB')
     """
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{max(1, size // 10**6):,} MB"

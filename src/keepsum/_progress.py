@@ -21,6 +21,9 @@ class Watcher(Protocol):
     def done(self, fraction: float) -> None:
         """So much of the present stage is done."""
 
+    def check(self) -> None:
+        """Raise an error if the work is to be stopped."""
+
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 _reporter: ContextVar[Callable[[float], None] | None] = ContextVar("reporter", default=None)
@@ -46,6 +49,13 @@ def doing(stage: str) -> None:
     watcher = _watcher.get()
     if watcher is not None:
         watcher.doing(stage)
+
+
+def check() -> None:
+    """End here if whoever watches wants that."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher.check()
 
 
 @contextmanager

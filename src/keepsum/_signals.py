@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 WAIT = 0.1  # seconds between two chances to take notice of a signal
+CHANCES = 50  # to take notice of being cancelled
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 T = TypeVar("T")
@@ -53,27 +54,53 @@ def let_through() -> Iterator[None]:
         _defer(handlers, received)
 
 
-def interruptible(step: Callable[[], T]) -> T:
+def interruptible(
+    step: Callable[[], T], look: Callable[[], None] | None = None, cancel: Callable[[], None] | None = None
+) -> T:
     """The result of a step in foreign code that takes no notice of signals but lets other threads run.
 
-    It runs in a thread of its own, so that a signal ends the wait at once; the thread then ends with the process.
+    It runs in a thread of its own, so that a signal ends the wait at once, and so does whatever ``look`` raises, which
+    is called now and then. The step is then told to end by ``cancel``; without that, or if it does not listen, its
+    thread ends with the process.
     """
     results: list[T] = []
     failures: list[BaseException] = []
+    ended = threading.Event()  # a signal during Thread.join makes Python 3.11 take the thread for ended
 
     def run() -> None:
         try:
             results.append(step())
         except BaseException as failure:  # raised where the result is waited for
             failures.append(failure)
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(WAIT)
+    try:
+        thread.start()
+        while not ended.wait(WAIT):
+            if look is not None:
+                look()
+    except BaseException:
+        if cancel is not None and _cancelled(ended, cancel):
+            thread.join()
+            failures.clear()  # what was cancelled holds on to the library that it was cancelled in
+        raise
+    thread.join()
     if failures:
         raise failures[0]
     return results[0]
+
+
+def _cancelled(ended: threading.Event, cancel: Callable[[], None]) -> bool:
+    """Cancel a step, more than once: the first time may be before it has begun. Whether it has ended."""
+    for _ in range(CHANCES):
+        if ended.is_set():
+            break
+        with contextlib.suppress(Exception):
+            cancel()
+        ended.wait(WAIT)
+    return ended.is_set()
 
 
 def _defer(handlers: dict[int, _Handler], received: list[int]) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 
+from keepsum_shell.dumping import forbid_core_dumps
 from keepsum_shell.stopping import STOPPED, Stop
 from keepsum_shell.streams import keep_standard_output
 
@@ -19,6 +20,7 @@ ONE_THREAD_BELOW = 8 * 10**9  # bytes; below this OpenBLAS, which allocates memo
 
 def main() -> None:
     """Run ``keepsum``; the command line needs typer and rich, which the library does not."""
+    forbid_core_dumps()
     open_streams()
     keep_standard_output()
     stop = Stop()

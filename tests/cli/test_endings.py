@@ -262,6 +262,7 @@ def test_a_signal_while_the_library_is_loaded(monkeypatch, capsys):
             if name == "keepsum.cli.app":
                 signal.raise_signal(signal.SIGINT)
 
+    monkeypatch.setattr(keepsum_shell, "forbid_core_dumps", lambda: None)  # in the process of the tests
     monkeypatch.delitem(sys.modules, "keepsum.cli.app")
     monkeypatch.setattr(sys, "meta_path", [Loading(), *sys.meta_path])
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}

@@ -201,6 +201,9 @@ class Stages:
     doing: Callable[[str], None]
     done: Callable[[float], None]
 
+    def check(self) -> None:
+        """A command is stopped by signals."""
+
 
 def pairs_shown(step: Callable[[str], None]) -> Callable[[int, int], None]:
     """Show how many pairs of coupled chains have been run."""

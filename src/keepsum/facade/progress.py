@@ -71,6 +71,9 @@ class Bar:
             if self._progress is not None:
                 self._progress.update(self._progress.task_ids[0], completed=fraction)
 
+    def check(self) -> None:
+        """Nobody stops a draw but by a signal."""
+
     def close(self) -> None:
         """Take it off the screen, for good."""
         with self._lock, suppress(OSError, ValueError):

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import platform
 import select
 import signal
 import threading
@@ -23,7 +24,29 @@ def past_the_hooks():
     return ctypes.PyDLL(None).fork()
 
 
-FORKS = pytest.mark.parametrize("fork", [os.fork, past_the_hooks], ids=["os.fork", "fork in C"])
+CLONE = {"x86_64": 56, "aarch64": 220}  # the number of the system call
+NEW_USERS, NEW_IDS = 0x10000000, 0x20000000  # namespaces of users and of process ids
+
+
+def cloned(flags=0):
+    """A fork that not even the C library is told of."""
+    number = CLONE.get(platform.machine())
+    if number is None or platform.system() != "Linux":
+        pytest.skip("the number of Linux's clone is not known for this machine")
+    return ctypes.PyDLL(None, use_errno=True).syscall(number, flags | signal.SIGCHLD, 0, 0, 0, 0)
+
+
+def cloned_in_namespace():
+    """A child that is process 1 of a namespace of its own, as in a container."""
+    child = cloned(NEW_IDS)
+    if child < 0:
+        child = cloned(NEW_USERS | NEW_IDS)  # in which everyone is an administrator
+    if child < 0:
+        pytest.skip(f"the kernel refuses a namespace of process ids: {os.strerror(ctypes.get_errno())}")
+    return child
+
+
+FORKS = pytest.mark.parametrize("fork", [os.fork, past_the_hooks, cloned], ids=["os.fork", "fork in C", "clone"])
 
 
 def in_child(work, fork=os.fork):
@@ -153,6 +176,58 @@ def test_threads_that_find_out_about_a_fork_at_once_agree():
 
     before = forking.generation()
     assert in_child(work, past_the_hooks) == [1, 1]
+
+
+@pytest.mark.skipif(platform.system() != "Linux", reason="elsewhere a process is told apart by its id alone")
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("fork", [past_the_hooks, cloned], ids=["fork in C", "clone"])
+def test_a_child_with_the_process_id_of_its_parent_has_words_of_its_own(fork, seed, monkeypatch):
+    """An id is only a number: that of a parent that has ended is given away again."""
+    monkeypatch.setattr(os, "getpid", lambda: 4711)
+    source = ks.rng(seed=seed)
+    held = source.stream()
+    held.word()
+    child = in_child(lambda: [*words(held), *words(source.stream())], fork)
+    own = [*words(held), *words(source.stream())]
+    assert len({*own, *child}) == len(own) + len(child) == 32
+
+
+@pytest.mark.parametrize("sign", [None, forking.SystemRecord()], ids=["wiped memory", "what the system records"])
+@pytest.mark.parametrize("seed", [None, 5])
+def test_a_child_in_a_namespace_has_words_of_its_own(seed, sign, monkeypatch):
+    """Two containers, one inside the other, in each of which the process is number 1."""
+    if sign is not None:
+        monkeypatch.setattr(forking._LINEAGE, "sign", sign)
+        monkeypatch.setattr(forking._LINEAGE, "state", (sign.read(), forking._LINEAGE.state[1]))
+
+    def outer():
+        source = ks.rng(seed=seed)
+        held = source.stream()
+        held.word()
+        inner = in_child(lambda: [os.getpid(), *words(held), *words(source.stream())], cloned_in_namespace)
+        return [os.getpid(), *inner, *words(held), *words(source.stream())]
+
+    own_id, inner_id, *numbers = in_child(outer, cloned_in_namespace)
+    assert own_id == inner_id == 1
+    assert len(set(numbers)) == len(numbers) == 32
+
+
+def test_a_system_without_wiped_memory_records_processes(monkeypatch):
+    def refused(self):
+        raise OSError
+
+    monkeypatch.setattr(forking.WipedMemory, "__init__", refused)
+    assert isinstance(forking.best_sign(), forking.SystemRecord)
+
+
+def test_without_wiped_memory_a_fork_is_noticed_too(monkeypatch):
+    sign = forking.SystemRecord()
+    monkeypatch.setattr(forking._LINEAGE, "sign", sign)
+    monkeypatch.setattr(forking._LINEAGE, "state", (sign.read(), forking._LINEAGE.state[1]))
+    before = forking.generation()
+    assert in_child(lambda: [forking.generation() - before], past_the_hooks) == [1]
+    assert in_child(lambda: [forking.generation() - before]) == [1]
+    assert forking.generation() == before
 
 
 class Held:

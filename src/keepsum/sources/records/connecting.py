@@ -19,7 +19,7 @@ from keepsum.sources.records.databases import (
 )
 from keepsum.sources.records.failures import attempt
 from keepsum.sources.records.files import find_files
-from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
+from keepsum.sources.records.opened import OpenRecords, duckdb_settings, opened
 from keepsum.sources.records.sqlite_files import open_sqlite_file, sqlite_table
 from keepsum.sources.records.table_names import IN_SCHEMAS, IN_SQLITE, find_table, in_schemas
 
@@ -107,7 +107,7 @@ def _connected_duckdb(path: Path, name: str) -> Any:
     import ibis
 
     def connect() -> Any:
-        backend = ibis.duckdb.connect(path, read_only=True, **SETTINGS)
+        backend = ibis.duckdb.connect(path, read_only=True, **duckdb_settings())
         # A view in a database may name other files, or addresses: they are not opened.
         backend.con.execute("SET enable_external_access = false")
         return backend

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepsum.sources.records.failures import attempt
+from keepsum.sources.records.running import memory_setting, run_on
 
-# For DuckDB: no extension is downloaded or loaded, and nothing is written to disk.
-SETTINGS = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "temp_directory": "",
-    "preserve_insertion_order": "false",
-}
+
+def duckdb_settings() -> dict[str, str]:
+    """No extension is downloaded or loaded, nothing is written to disk, and some memory is left."""
+    return {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_community_extensions": "false",
+        "temp_directory": "",
+        "preserve_insertion_order": "false",
+        **memory_setting(),
+    }
 
 
 @dataclass(frozen=True)
@@ -50,4 +54,4 @@ def opened(backend: Any, find: Callable[[], Any], dialect: str, name: str) -> Op
     except BaseException:
         backend.disconnect()
         raise
-    return OpenRecords(records, dialect, name, backend.to_pyarrow, backend.disconnect)
+    return OpenRecords(records, dialect, name, run_on(backend, name), backend.disconnect)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from keepsum.sources.records.connecting import open_address, open_duckdb, open_s
 from keepsum.sources.records.databases import FORMS, is_address
 from keepsum.sources.records.failures import attempt
 from keepsum.sources.records.files import RecordFiles, escaped, find_files
-from keepsum.sources.records.opened import SETTINGS, OpenRecords, opened
+from keepsum.sources.records.opened import OpenRecords, duckdb_settings, opened
+from keepsum.sources.records.running import run_on
 from keepsum.sources.uploads import Upload
 
 FRAME = "The data frame"
@@ -53,8 +54,11 @@ def open_records(source: Any, table: str | None, columns: Sequence[str]) -> Iter
         if table is not None and not in_database:
             raise InputError("table= must name a table of a database, but the records are in none. Leave it out.")
         yield records
-    finally:
-        records.close()
+    except BaseException:
+        with suppress(Exception):  # a database that does not listen to being cancelled is still busy
+            records.close()
+        raise
+    records.close()
 
 
 def _is_list_of_paths(source: Any) -> bool:
@@ -70,7 +74,7 @@ def _memory() -> Any:
     """DuckDB in memory. It may not choose to hold the records instead of the labels that they are joined to."""
     import ibis
 
-    return ibis.duckdb.connect(**SETTINGS, disabled_optimizers="build_side_probe_side")
+    return ibis.duckdb.connect(**duckdb_settings(), disabled_optimizers="build_side_probe_side")
 
 
 # -- files and data frames --------------------------------------------------------------------------
@@ -172,6 +176,6 @@ def _expression(table: Any, columns: Sequence[str]) -> OpenRecords:
     name = "The ibis table"
     backend = attempt(lambda: table._find_backend(use_default=True), name)
     if backend.name in ("duckdb", "sqlite", "postgres"):
-        return OpenRecords(table, backend.name, name, backend.to_pyarrow, lambda: None)
+        return OpenRecords(table, backend.name, name, run_on(backend, name), lambda: None)
     kept = [column for column in dict.fromkeys(columns) if column in table.columns]
-    return _frame(attempt(lambda: backend.to_pyarrow(table.select(kept)), name) if kept else _no_columns(), columns)
+    return _frame(attempt(lambda: run_on(backend, name)(table.select(kept)), name) if kept else _no_columns(), columns)
