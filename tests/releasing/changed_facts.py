@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import keepsum as ks
+from keepsum.accuracy import simulation
 from keepsum.planning.selection import general as choosing_general
 from keepsum.planning.selection import overlapping as choosing
 from keepsum.releasing.checks import contradictions
@@ -98,6 +99,19 @@ def crossed():
     return ks.release(small_table((4, 3, 2)), keep=[[]], mechanism=mechanism)
 
 
+def conservative():
+    """Margins of error that are proved bounds, as those of tables that take long to simulate."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "MOST_EFFORT", 0)
+        mechanism = ks.Laplace(epsilon="1/2", focus={"a": "1/10", "b": "1/5"})
+        return ks.release(small_table((4, 3, 2)), keep=[[]], mechanism=mechanism)
+
+
+def spherical():
+    """l2 Laplace noise: all cells share one random scale."""
+    return ks.release(small_table((3, 4)), ["a", "b"], ks.Laplace(epsilon="1/3", norm="l2"))
+
+
 def solved():
     """A three-way table of narrow noise, which is drawn by solving for regions: layers are not split."""
     keep = [["a", "b"], ["a", "c"], ["b", "c"]]
@@ -119,8 +133,8 @@ def of_width():
 RELEASES = {
     made.__name__: made
     for made in (
-        simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes, solved, per_record,
-        of_width,
+        simulated, computed, focused, crossed, divided, gaussian, tight, chains, rounded, holes, conservative, solved,
+        per_record, of_width, spherical,
     )
 }  # fmt: skip
 

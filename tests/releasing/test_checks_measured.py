@@ -12,7 +12,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.accuracy import other_draws
-from keepsum.accuracy.other_draws import simulated_range
+from keepsum.accuracy.other_draws import possible_range, simulated_range
 from keepsum.accuracy.simulation import estimated_margin
 from keepsum.releasing import plausible_accuracy
 from keepsum.releasing.plausible_accuracy import least_margin
@@ -71,6 +71,7 @@ def as_regions(document):
 
 
 BOUND = {"level": 0.95, "typical_margin": 9, "simulated_draws": 0, "simulated_error": 0, "conservative": True}
+FEW_DRAWS = {"simulated_draws": 172, "simulated_error": 0}
 MEASURED = [
     ("simulated", at(*BLOCK, "sampler", "acceptance")(0.9)),
     ("holes", as_regions),
@@ -119,7 +120,14 @@ NONSENSE = [
     ("crossed", at("accuracy", "focused_margins", 1)(lambda old: old + 4)),
     ("crossed", at("accuracy", "focused_margins", 1)(lambda old: old - 3)),
     ("divided", at("accuracy", "focused_margins", 0)(2**53 - 1)),
+    ("conservative", at("accuracy", "typical_margin")(lambda old: 4 * old)),
+    ("conservative", at("accuracy", "focused_margins", 0)(lambda old: 4 * old)),
+    ("conservative", at("accuracy", "focused_margins", 0)(1)),
+    ("conservative", at("accuracy", "conservative")(False)),
     ("chains", at("accuracy", "typical_margin")(2**53 - 1)),
+    ("crossed", at("accuracy")(lambda old: old | FEW_DRAWS | {"focused_margins": [2**53 - 1, 7]})),
+    ("simulated", at("accuracy")(lambda old: old | FEW_DRAWS | {"typical_margin": 2**53 - 1})),
+    ("spherical", at("accuracy")(lambda old: old | FEW_DRAWS | {"typical_margin": 2**53 - 1})),
     ("chains", at("exposure", "not_checked")(1000)),
     ("simulated", at("exposure", "bounded")(lambda old: old + 3)),
     ("simulated", at("exposure", "not_checked")(1)),
@@ -274,3 +282,32 @@ def test_no_honest_simulation_is_refused(draws):
     margins = [estimated_margin(each, 0.9)[0] for each in noise]
     assert smallest <= min(margins) <= max(margins) <= largest
     assert largest - smallest <= 2
+
+
+@pytest.mark.parametrize(("draws", "times"), [(200, 12), pytest.param(2000, 2, marks=pytest.mark.audit)])
+def test_no_honest_simulation_of_focused_totals_is_refused(draws, times):
+    """Margins of the totals of each focus from 200 other simulations; the limit is so many times the smallest at most.
+
+    From 200 draws a margin may be the largest noise of all of them.
+    """
+    blocks = release_of("crossed").plan.blocks
+    noise = blocks.sample(200 * draws, ks.rng(seed=22)).reshape(200, draws, -1)
+    for totals, (smallest, largest) in zip(blocks.margins, simulated_range(blocks, 0.9, draws).focused, strict=True):
+        sums = [np.abs(noise[:, :, totals.labels == k].sum(axis=2)) for k in range(totals.height)]
+        margins = [
+            sorted(estimated_margin(each[run][:, None], 0.9)[0] for each in sums)[totals.height // 2]
+            for run in range(200)
+        ]
+        assert smallest <= min(margins) <= max(margins) <= largest
+        assert largest <= times * min(margins)
+
+
+@pytest.mark.parametrize("name", ["crossed", "spherical", "divided"])
+def test_no_draw_is_beyond_the_limits_without_draws(name):
+    """Largest noise of 100,000 draws: below what is said to be reached by none of them, and not far below."""
+    blocks = release_of(name).plan.blocks
+    noise, limits = blocks.sample(100_000, ks.rng(seed=23)), possible_range(blocks, 0.95, 100_000)
+    assert np.abs(noise).max() <= limits.typical[1] <= 10 * np.abs(noise).max()
+    for totals, (_, most) in zip(blocks.margins, limits.focused, strict=True):
+        largest = max(np.abs(noise[:, totals.labels == k].sum(axis=1)).max() for k in range(totals.height))
+        assert largest <= most <= 10 * largest

@@ -4,8 +4,10 @@ Another simulation of m draws saw a share of the noise beyond a margin that diff
 SURE (1 + n/m)^(1/2) of our standard errors at most, but for a chance of about 10^-9. So its margin is not one that too
 large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for.
 
-Where draws take too long to be made again, a margin is at most what none of them reach, but for a chance of 10^-9: the
-moments of the noise are at most those of free cells (``projected.py``).
+However few they are, and where draws take too long to be made again, a margin is at most what none of them is beyond,
+but for a chance of 10^-9: the moments of the noise are at most those of free cells (``projected.py``). l2 Laplace noise
+z on a lattice L of dimension d has E[exp(eps |z| / 2)] <= 2^d: the sum of exp(-eps |z| / 2) over L is that of
+exp(-eps |w|) over the 2^d cosets of L in L / 2, and L itself has the largest, as exp(-|x|) has a positive transform.
 """
 
 from __future__ import annotations
@@ -101,7 +103,12 @@ def _simulated_range(blocks: BlockSamplers, level: float, draws: int) -> MarginR
         return lambda law, each: (margin_range(law, each, draws)[end], 0.0)
 
     low, high = (level_margins(blocks, level, estimate=estimate(end)) for end in (0, 1))
-    focused = ((a.accuracy.typical, b.accuracy.typical) for a, b in zip(low, high, strict=True))
+    limits = possible_range(blocks, level, draws)
+    largest = np.minimum(largest, limits.largest.margins)
+    focused = (
+        (a.accuracy.typical, min(b.accuracy.typical, most))
+        for a, b, (_, most) in zip(low, high, limits.focused, strict=True)
+    )
     return MarginRange(replace(ours, margins=smallest), replace(ours, margins=largest), tuple(focused))
 
 
@@ -112,20 +119,22 @@ def possible_range(blocks: BlockSamplers, level: float, draws: int) -> MarginRan
     """
     weight = blocks.noise_structure.weight
     none, most = np.zeros(blocks.size, dtype=np.int64), np.empty(blocks.size, dtype=np.int64)
-    most.fill(_free_reach(blocks, 1, level, draws))
+    most.fill(_most(blocks, 1, level, draws))
     most[blocks.pinned] = 0
     focused = []
     for totals in blocks.margins:
         sizes = np.sort(np.bincount(totals.labels[totals.labels >= 0], minlength=totals.height))
-        focused.append((0, _free_reach(blocks, int(sizes[totals.height // 2]), level, draws)))
+        focused.append((0, _most(blocks, int(sizes[totals.height // 2]), level, draws)))
     return MarginRange(Accuracy(level, none, weight=weight), Accuracy(level, most, weight=weight), tuple(focused))
 
 
-def _free_reach(blocks: BlockSamplers, cells: int, level: float, draws: int) -> int:
+def _most(blocks: BlockSamplers, cells: int, level: float, draws: int) -> int:
     """A limit for margins of sums of so many cells: what no draw is beyond, or a few times a bound for free cells."""
     cell = free_cell(blocks.mechanism)
     if cell is None:
-        return UNLIMITED  # all cells of l2 Laplace noise share one scale
+        dimension = sum(group.dimension for group in blocks.groups)
+        reached = 2 * (dimension * math.log(2) + math.log(max(1, draws) / NEVER)) * float(blocks.mechanism.scale)
+        return math.ceil(math.sqrt(cells) * reached)
     piece = DominatedPiece(cell, np.ones(1), np.array([float(cells)]))
     bound = BoundLaw(1, [(piece, 1)], piece.variance)
     return bound.reach_but_for(NEVER / (draws * blocks.size)) if draws else LOOSE * bound.reach(level)
