@@ -236,15 +236,14 @@ def check_sums(file: Path, force: bool, release: Sequence[Path] = ()) -> None:
 
 def write_sums(file: Path, data: bytes, force: bool, release: Sequence[Path] = ()) -> None:
     """Write sums over a release, after another check: a release may have come there since the first one."""
-    with claimed_around(file):
+    with claimed_for([file.with_suffix(".certificate.json"), *certificates_around(file)], file):
         check_sums(file, force, release)
         write_file(file, data, force)
 
 
 @contextmanager
-def claimed_around(file: Path) -> Iterator[None]:
-    """Hold the lock of every release that a file of this name is, or would be taken for, a part of."""
-    certificates = [file.with_suffix(".certificate.json"), *certificates_around(file)]
+def claimed_for(certificates: Sequence[Path], file: Path) -> Iterator[None]:
+    """Hold the locks of the releases with these certificates, which a file would be taken for a part of."""
     folders = {path.parent.resolve() for path in certificates if path.name == "certificate.json"}
     # Where no lock can be made, no release can be made either.
     keys = [*certificates, *(folder for folder in folders if folder.name and os.access(folder.parent, os.W_OK))]

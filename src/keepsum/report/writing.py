@@ -14,7 +14,7 @@ from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
 from keepsum.releasing.certificate import Certificate
-from keepsum.releasing.destination import MARGINS, REGISTRY, REPORT, REVIEW, certificates_around, claimed_around
+from keepsum.releasing.destination import MARGINS, REGISTRY, REPORT, REVIEW, certificates_around, claimed_for
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
 from keepsum.report import registry, review
@@ -102,15 +102,14 @@ class ReportFiles:
 
     def check_not_of_another(self, path: Path) -> None:
         """Refuse a file that is, or would be taken for, a part of another release."""
-        if self._is_of_another(path):
+        if any(certificate.exists() for certificate in self.others(path)):
             raise InputError(OF_A_RELEASE.format(str(path)))
 
-    def _is_of_another(self, path: Path) -> bool:
-        if path.with_suffix(".certificate.json").exists():
-            return True
+    def others(self, path: Path) -> list[Path]:
+        """The certificates that another release has if a file is taken for a part of it, whether or not they exist."""
         own = self.certificate  # without one it may be any of those that are there
         around = [] if own is None else [file for file in certificates_around(path) if file.resolve() != own.resolve()]
-        return any(file.exists() for file in around)
+        return [path.with_suffix(".certificate.json"), *around]
 
 
 def report_html(release: Drawn, plan: CompiledPlan, level: float = LEVEL, names: Names | None = None) -> str:
@@ -135,7 +134,7 @@ def write_report(
     for path in contents:
         check_new(path, force)
     for path, data in reversed(list(contents.items())):
-        with claimed_around(path):
+        with claimed_for(files.others(path), path):
             files.check_not_of_another(path)  # again: a release may have come there since
             write_file(path, data, force)
     if files.certificate is not None and not _is_of(files.certificate, release):

@@ -127,7 +127,7 @@ class Table:
         ----------
         frame
             One row per nonzero cell; cells without a row are zero. A LazyFrame of polars is collected. Dates and times
-            are categories as text in ISO form.
+            are categories as text in ISO form; times must be whole microseconds.
         axes
             The columns that are axes. By default all but the count; a column of numbers, which may be another measure,
             must then be declared. Parents of nested axes are added.
