@@ -111,6 +111,17 @@ def test_a_release_is_verified_by_the_names_of_its_files(unsaved, tmp_path):
     assert not ks.verify(tmp_path / "empty.parquet", certificate)
 
 
+def test_no_release_among_the_files_of_another(unsaved, tmp_path):
+    """A second table would make the folder unusable."""
+    released = unsaved()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "certificate.json").write_text("{}")
+    with pytest.raises(ks.InputError, match="must not be among the files of another release"):
+        released.save(tmp_path / "out" / "table.parquet")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["certificate.json"]
+    released.save(tmp_path / "elsewhere")
+
+
 def test_an_existing_folder_is_never_overwritten(unsaved, tmp_path):
     first, second = unsaved(), unsaved()
     first.save(tmp_path / "out")
