@@ -37,6 +37,7 @@ specs = st.builds(
     ),
     axes=st.builds(
         Axes,
+        quote_formulas=st.booleans(),
         within=st.dictionaries(names, names, max_size=3),
         categories=st.dictionaries(
             names,

@@ -130,6 +130,9 @@ class Declaration:
     dense: Annotated[
         bool, option("--dense", help="Every combination of categories is a cell, although most have no row.")
     ] = False
+    quote_formulas: Annotated[
+        bool, option("--quote-formulas", help="Put an apostrophe before labels that a spreadsheet would run: =cmd().")
+    ] = False
     keep: Annotated[
         list[str] | None,
         option(
@@ -339,6 +342,7 @@ class Declaration:
                 within=within or None,
                 domain=self.domain,
                 dense=self.dense or None,
+                quote_formulas=self.quote_formulas or None,
                 categories=parse_categories(self.categories or [], {**(nesting or {}), **within}) or None,
             ),
             keep=Keep(

@@ -30,6 +30,7 @@ IN_SHELL = {
     "within=": "--within",
     "keep_order=True": "--keep-order",
     "dense=True": "--dense",
+    "quote_formulas=True": "--quote-formulas",
     "drop_rows=": "--drop-rows",
     "carry=": "--carry",
     "structure= and flags= must": "Options --structure and --flag must",

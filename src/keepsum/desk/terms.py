@@ -105,6 +105,7 @@ FIELDS = {
     "unit": "who a person is",
     "max_rows_per_unit": "the most records of one person",
     "dense": "that every combination of categories can occur",
+    "quote_formulas": "quoted formulas, in the shell",
     "keep_order": "the order of the rows",
     "sheet": "the sheet",
     "encoding": "the encoding",

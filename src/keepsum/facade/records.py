@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keepsum._arguments import check_text
+from keepsum._arguments import check_flag, check_text
 from keepsum.sources.records.counting import count_records
 from keepsum.sources.records.declaring import declare_cells
 from keepsum.tables.domain import Domain
-from keepsum.tables.table import Table
+from keepsum.tables.table import Table, quoted_table
 
 
 def tabulate(
@@ -24,6 +24,7 @@ def tabulate(
     max_rows_per_unit: int | None = None,
     table: str | None = None,
     count: str = "count",
+    quote_formulas: bool = False,
 ) -> Table:
     """Count records (one row per person, or several) into a table.
 
@@ -58,6 +59,8 @@ def tabulate(
         The table of a database: ``"people"`` or ``"census.people"``.
     count
         The name of the column of counts.
+    quote_formulas
+        Put an apostrophe before labels that a spreadsheet would run as formulas; see :func:`keepsum.read_table`.
 
     Examples
     --------
@@ -88,4 +91,6 @@ def tabulate(
         unit=unit,
         max_rows_per_unit=max_rows_per_unit,
     )
-    return count_records(source, cells, table, count)
+    quotes = check_flag(quote_formulas, "quote_formulas=")
+    counted = count_records(source, cells, table, count)
+    return quoted_table(counted) if quotes else counted

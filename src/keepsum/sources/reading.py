@@ -50,6 +50,7 @@ def read_table(
     encoding: str | None = None,
     structure: str | PathLike[str] | None = None,
     flags: Mapping[str, str] | None = None,
+    quote_formulas: bool = False,
 ) -> Table:
     r"""Read a table of counts from a file with named columns and one row per cell.
 
@@ -99,6 +100,9 @@ def read_table(
     flags
         The attributes of an SDMX-CSV file that a release has with one value for all counts, by default
         ``{"OBS_STATUS": "E", "CONF_STATUS": "F"}``: estimated, and free for publication.
+    quote_formulas
+        Put an apostrophe before labels that a spreadsheet would run as formulas, such as ``=cmd()``. The table then has
+        the quoted labels, and so have its release and the certificate.
 
     Examples
     --------
@@ -113,7 +117,7 @@ def read_table(
     """
     declared = Declared.checked(
         count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
-        keep_order=keep_order, dense=dense,
+        keep_order=keep_order, dense=dense, quote_formulas=quote_formulas,
     )  # fmt: skip
     return table_in(path, declared, FileForm.checked(sheet, encoding, structure, flags))
 

@@ -24,7 +24,7 @@ from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.source import DEFAULT_COUNT
-from keepsum.tables.table import Table
+from keepsum.tables.table import Table, quoted_table
 
 OF_RECORDS = ("bins", "missing", "unit", "max_rows_per_unit")
 
@@ -91,7 +91,7 @@ def table_of(spec: Spec, counted: bool = True, upload: Upload | None = None) -> 
     An ``upload`` is read instead of the file that the spec names.
     """
     if spec.records.by:
-        return _of_records(spec, counted, upload)
+        return _quoted(_of_records(spec, counted, upload), spec)
     source = spec.source
     given = [name for name in OF_RECORDS if asks(getattr(spec.records, name))]
     given += ["table"] if source.table is not None else []
@@ -115,7 +115,12 @@ def table_of(spec: Spec, counted: bool = True, upload: Upload | None = None) -> 
         raise InputError(
             "Option --keep-order requires a table. Leave it out: cells are in the order of the categories."
         )
-    return _empty(Domain(categories, spec.axes.within or None), source.count or DEFAULT_COUNT)
+    return _quoted(_empty(Domain(categories, spec.axes.within or None), source.count or DEFAULT_COUNT), spec)
+
+
+def _quoted(table: Table, spec: Spec) -> Table:
+    """A table over declared cells, with formulas among its labels quoted if that is asked for."""
+    return quoted_table(table) if spec.axes.quote_formulas else table
 
 
 def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None, upload: Upload | None) -> Table:
@@ -136,6 +141,7 @@ def _of_counts(spec: Spec, data: str, categories: dict[str, Any] | None, upload:
         wide=source.wide,
         keep_order=bool(source.keep_order),
         dense=bool(spec.axes.dense),
+        quote_formulas=bool(spec.axes.quote_formulas),
         named=named,
     )
     form = FileForm.checked(source.sheet, source.encoding, source.structure, source.flags or {})

@@ -110,6 +110,7 @@ def _axes(axes: Axes) -> Iterator[list[str]]:
         yield from _given("--within", joined(child, parent))
     yield from _given("--domain", axes.domain)
     yield from _flag("--dense", axes.dense)
+    yield from _flag("--quote-formulas", axes.quote_formulas)
     for axis, categories in (axes.categories or {}).items():
         for path, labels in by_parent(categories).items():
             yield from _given("--categories", pair(axis, labels, *path))

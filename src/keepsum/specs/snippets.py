@@ -43,11 +43,13 @@ def _table(spec: Spec) -> str:
         if records.bins:
             options["bins"] = {name: [str(edge) for edge in edges] for name, edges in records.bins.items()}
         options["table"] = source.table
+        options["quote_formulas"] = axes.quote_formulas
         return _call("ks.tabulate", [repr(source.data)], _said(options))
     options |= {"count": source.count, "axes": axes.names, "within": axes.within, "domain": domain or None}
     names = ("drop", "drop_rows", "carry", "wide", "keep_order", "sheet", "encoding", "structure", "flags")
     options |= {name: getattr(source, name) for name in names}
     options["dense"] = axes.dense
+    options["quote_formulas"] = axes.quote_formulas
     return _call("ks.read_table", [repr(source.data)], _said(options))
 
 

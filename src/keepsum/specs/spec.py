@@ -58,12 +58,14 @@ class Axes(Part, frozen=True):
     """The axes, their nesting and their categories.
 
     ``domain`` is a file of categories; those of a nested axis are a list per parent, or a list of [parent, label].
+    ``quote_formulas`` puts an apostrophe before labels that a spreadsheet would run.
     """
 
     names: list[str] | None = None
     within: dict[str, str] | None = None
     domain: str | None = None
     dense: bool | None = None
+    quote_formulas: bool | None = None
     categories: dict[str, list[Label | list[Label]] | dict[str, list[Label]]] | None = None
 
 

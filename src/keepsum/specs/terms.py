@@ -9,7 +9,7 @@ from typing import Any
 
 SECTIONS = {
     "source": ("count", "drop", "drop_rows", "carry", "wide", "keep_order", "sheet", "encoding", "structure", "flags"),
-    "axes": ("within", "dense"),
+    "axes": ("within", "dense", "quote_formulas"),
     "records": ("by", "bins", "missing", "unit", "max_rows_per_unit"),
     "mechanism": ("delta",),
     "output": ("accept_delta",),

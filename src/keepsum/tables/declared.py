@@ -40,6 +40,8 @@ class Declared:
         The axis whose categories are columns, and these; None for all columns that are nothing else.
     keep_order, dense
         Whether the order of the rows is public, and whether every combination of categories is a cell.
+    quote_formulas
+        Whether labels that a spreadsheet would run are quoted.
     named
         Columns that other declarations name, so that numbers in them are labels.
     """
@@ -54,6 +56,7 @@ class Declared:
     wide: tuple[str, list[str] | None] | None = None
     keep_order: bool = False
     dense: bool = False
+    quote_formulas: bool = False
     named: frozenset[str] = frozenset()
 
     @classmethod
@@ -70,6 +73,7 @@ class Declared:
         wide: Any = None,
         keep_order: Any = False,
         dense: Any = False,
+        quote_formulas: Any = False,
         named: Sequence[str] = (),
     ) -> Declared:
         """The declaration, if every argument is of a kind that can be used."""
@@ -92,6 +96,7 @@ class Declared:
             _check_wide(wide),
             check_flag(keep_order, "keep_order="),
             check_flag(dense, "dense="),
+            check_flag(quote_formulas, "quote_formulas="),
             frozenset(named),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -253,6 +253,14 @@ class Domain:
                 raise DomainError(f"A structural zero must match at least one cell; combination {number} matches none.")
             excluded |= matched
         return Domain.of(self._axes, np.union1d(self._impossible, self._positions(np.flatnonzero(excluded))))
+
+    def relabelled(self, translate: Callable[[Label], Label]) -> Domain:
+        """The same cells with other labels, which must be as different as before."""
+        axes: dict[str, Axis] = {}
+        for axis in self._axes:
+            parent = None if axis.parent is None else axes[axis.parent.name]
+            axes[axis.name] = Axis(axis.name, tuple(map(translate, axis.labels)), parent, axis.parent_codes)
+        return Domain.of(axes.values(), self._impossible)
 
     def closure(self, axes: Iterable[str]) -> tuple[str, ...]:
         """The given axes with the ancestors of nested ones, in the order of the domain."""

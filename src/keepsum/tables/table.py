@@ -27,6 +27,7 @@ from keepsum.tables.counts import check_counts
 from keepsum.tables.declared import WITHIN_DIFFERS, Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.eager import eager
+from keepsum.tables.formulas import check_names, quoted_categories, quoted_columns, quoted_domain, quoted_origin
 from keepsum.tables.frames import columns_of, frame_of
 from keepsum.tables.invariants import Invariants
 from keepsum.tables.labels import match_column_types
@@ -116,6 +117,7 @@ class Table:
         drop_rows: Mapping[str, Any] | None = None,
         carry: str | Sequence[str] | Mapping[str, str] = (),
         wide: str | Mapping[str, Sequence[str]] | None = None,
+        quote_formulas: bool = False,
     ) -> Table:
         """A table from a data frame (pandas, polars or pyarrow) with one row per cell.
 
@@ -136,12 +138,12 @@ class Table:
         domain
             The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are not
             declared are taken from the data, with a warning, because the list of them is published.
-        within, drop, drop_rows, keep_order, dense, carry, wide
+        within, drop, drop_rows, keep_order, dense, carry, wide, quote_formulas
             See :func:`keepsum.read_table`. A crosstab of pandas needs no arguments.
         """
         declared = Declared.checked(
             count, axes, within=within, domain=domain, drop=drop, drop_rows=drop_rows, carry=carry, wide=wide,
-            keep_order=keep_order, dense=dense,
+            keep_order=keep_order, dense=dense, quote_formulas=quote_formulas,
         )  # fmt: skip
         source, origin, declared = frame_source(frame, declared)
         return cls.from_source(source, declared, origin)
@@ -169,8 +171,12 @@ class Table:
         refuse_traps(columns, within, declared.declared_axes, declared.dense, declared.wide and declared.wide[0])
         refuse_near_labels(columns, within, declared.declared_axes)
         refuse_reversed_nesting(columns, within, declared.declared_axes)
-        cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
         others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
+        if declared.quote_formulas:
+            check_names([*columns, *others, count])
+            columns, others, domain = quoted_columns(columns), quoted_columns(others), quoted_categories(domain)
+            origin = quoted_origin(origin)
+        cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
         carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)
         if cells.taken:
             message = PUBLISHED_LIST.format(quoted(cells.taken))
@@ -202,6 +208,12 @@ class Table:
 
     def _repr_html_(self) -> str:
         return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. The counts are confidential and not shown.</p>"
+
+
+def quoted_table(table: Table) -> Table:
+    """A table over declared cells, with the labels quoted that a spreadsheet would run."""
+    check_names([*table.domain.axes, table.count])
+    return replace(table, domain=quoted_domain(table.domain))
 
 
 def frame_source(frame: IntoDataFrame, declared: Declared) -> tuple[Source, Frame, Declared]:
