@@ -52,7 +52,7 @@ def blocks_by_programs(structure: Structure) -> tuple[int, list[tuple[int, int]]
 
 
 def bounded_cells(
-    structure: Structure, counts: IntArray, margins: IntArray, program_limit: int = PROGRAM_LIMIT
+    structure: Structure, counts: IntArray, margins: IntArray, program_limit: int | None = None
 ) -> Bounds:
     """The cells that the kept totals bound more tightly than their margin of error, pinned cells excluded.
 
@@ -65,7 +65,7 @@ def bounded_cells(
     margins
         The margin of error of each cell.
     program_limit
-        Blocks of more regions are not checked, if that takes linear programs.
+        Blocks of more regions are not checked, if that takes linear programs; by default ``PROGRAM_LIMIT``.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def bounded_cells(
     not_checked = 0
     for block in structure.blocks:
         each = sums[block.regions], narrow[block.regions], structure.sizes[block.regions]
-        bounds = _block_range(block, *each, program_limit)
+        bounds = _block_range(block, *each, PROGRAM_LIMIT if program_limit is None else program_limit)
         if bounds is None:
             not_checked += int(structure.sizes[block.regions].sum())
         else:
