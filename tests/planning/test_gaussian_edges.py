@@ -54,7 +54,7 @@ def cost_of(totals: ks.Invariants):
     wide = ks.plan(totals, ks.Gaussian(sigma=20))  # exact without a pilot
     change = float(wide.smallest_change.value)
     return (
-        lambda sigma: part.width / max(gaussian.acceptance(part, sigma**2), gaussian.RAREST),
+        lambda sigma: part.width / max(gaussian.acceptance(part, sigma**2, gaussian.BUDGET), gaussian.RAREST),
         wide.geometry.dimension,
         change,
     )

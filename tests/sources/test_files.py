@@ -234,7 +234,7 @@ def test_zstd_without_pyarrow(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr(compressed, "_standard_zstd", lambda: None)
-    with pytest.raises(ks.InputError, match=r"Reading 'towns.dat' needs pyarrow.* or unpack the file\."):
+    with pytest.raises(ks.InputError, match=r"Reading 'towns.dat' needs pyarrow.* Unpack the file, or "):
         read(tmp_path, ZSTD)
 
 
