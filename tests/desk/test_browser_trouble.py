@@ -121,6 +121,8 @@ def test_a_page_that_is_closed_in_the_middle_of_a_release_finds_it_made(show, de
     go(page, "Release")
     page.locator("#go").click()
     assert begun.wait()
+    page.wait_for_selector("#progress")  # a page that is on its way cannot be loaded again
+    page.wait_for_load_state()
     page.reload()
     assert page.locator("h1").inner_text() == "Releasing"
     assert page.locator("#progress").is_visible()
