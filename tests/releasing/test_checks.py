@@ -236,6 +236,10 @@ FOLLOWS = [
     ("chains", at(*SAMPLING, "delta")(lambda old: str(float(old) * 1.005)), "the sampling"),
     ("simulated", at("accuracy", "simulated_draws")(0), "the accuracy"),
     ("simulated", at("postprocessing")([NONNEGATIVE, NONNEGATIVE]), "postprocessing"),
+    ("simulated", at("software")({"numpy": "2.0"}), "the software"),
+    ("simulated", at("software")({"keepsum": ""}), "the software"),
+    ("simulated", at(*FIRST, "other_value")({"length": 6, "exact": False}), "the distances"),
+    ("rounded", at("exposure", "not_checked")(1), "the exposed cells"),  # of a block all cells were checked, or none
 ]
 
 

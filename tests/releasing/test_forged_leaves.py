@@ -12,7 +12,7 @@ import pytest
 
 import keepsum as ks
 from releasing.changed_facts import small_table
-from releasing.forged_leaves import forgeries, passing
+from releasing.forged_leaves import forgeries, passing, write
 
 SAMPLES = Path(__file__).parents[1] / "certificates"
 SLOW = ("accuracy", "exposure")  # sections that are forged where everything else takes long to work out again
@@ -143,6 +143,15 @@ def test_every_leaf_is_forged(kind):
             yield ".".join(above)
 
     assert {where for where in leaves(document) if len(forged.get(where, ())) < 2} <= {"signature"}
+
+
+def test_attributes_are_all_columns_of_the_table(tmp_path):
+    folder = shutil.copytree(SAMPLES / "sdmx", tmp_path / "out")
+    document = json.loads((folder / "certificate.json").read_bytes())
+    document["table"]["attributes"]["DECIMALS"] = "0"
+    write(folder, document)
+    (failed,) = [check for check in ks.verify(folder).checks if not check.passed]
+    assert failed.words == "Attribute 'DECIMALS' of the certificate must be a column of the table as the others are."
 
 
 def test_what_was_asked_for_leaves_no_trace():

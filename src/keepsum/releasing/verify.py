@@ -118,8 +118,8 @@ def verify(
     -----
     Nothing is computed from a certificate whose signature is invalid, or missing where a key is given. A signature
     covers the canonical form (RFC 8785) of what is in the file, so that other programs may reformat it. What follows
-    from the declarations is recomputed; what was measured or simulated is checked for plausibility, margins of error
-    by simulating them again where that takes little time.
+    from the declarations is recomputed; what was measured or simulated must be within limits that can be computed,
+    margins of error within those of another simulation where that takes little time (at an error rate of about 1e-9).
     """
     return read_verified(table, certificate, totals, key, allow_seeded, patient)[0]
 
