@@ -9,14 +9,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO_STAMP := $(VENV)/.ready-for-demo
-EXTRAS := cli,excel,sql,web,report,accounting
+EXTRAS := cli,parquet,excel,sql,web,report,accounting
+NATIVE := src/keepsum/sampling/native
 SPARK_VENV := .venv-spark
 SPARK_STAMP := $(SPARK_VENV)/.ready
 # Tests that need an outside service skip without it; a service named here must be there (CI names them all).
 KEEPSUM_REQUIRE ?=
 export KEEPSUM_REQUIRE
 
-.PHONY: help setup setup-spark test audit audit-spark lint demo app examples bench bench-spark convergence paper clean services java
+.PHONY: help setup setup-spark kernels wheel test audit audit-spark lint demo app examples bench bench-spark convergence fibres paper clean services java
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +32,15 @@ $(DEMO_STAMP): pyproject.toml constraints.txt scripts/make-venv
 	@scripts/make-venv "$(PYTHON)" "$(VENV)"
 	@touch $@
 
+# The kernels in C are compiled by the installation. Each library carries a hash of its sources, which is compared here.
+kernels:  ## compile the kernels, if a file in C has changed since
+	@if [ -x $(BIN)/python ]; then $(BIN)/python $(NATIVE)/build.py; else "$(PYTHON)" $(NATIVE)/build.py; fi
+
+wheel: $(STAMP) kernels  ## make an sdist and a wheel of this platform, for every Python, into dist
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build
+	@ls dist
+
 setup-spark: $(SPARK_STAMP)  ## make .venv-spark with the extra spark and what its tests need
 
 $(SPARK_STAMP): pyproject.toml constraints.txt constraints-spark.txt scripts/make-venv
@@ -43,15 +53,15 @@ services:
 java:
 	@scripts/get-services java
 
-test: $(STAMP) services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
+test: $(STAMP) kernels services  ## run the tests, under 12 minutes of CPU (fetches Debian's chromium and postgresql first when run as root)
 	@echo "keepsum: running the tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "not audit" --durations=10 --durations-min=5
 
-audit: $(STAMP) services audit-spark  ## run the tests that take long: in Spark, large tables, full grids, the paper in little
+audit: $(STAMP) kernels services audit-spark  ## run the tests that take long: in Spark, large tables, full grids, the paper in little
 	@echo "keepsum: running the long tests"
 	@$(BIN)/python -m pytest -n 2 -q -m "audit" --durations=10 --durations-min=5
 
-audit-spark: $(SPARK_STAMP) java  ## run the tests in Spark, on clusters of this machine (fetches Debian's Java first when run as root)
+audit-spark: $(SPARK_STAMP) kernels java  ## run the tests in Spark, on clusters of this machine (fetches Debian's Java first when run as root)
 	@echo "keepsum: running the tests in Spark"
 	@$(SPARK_VENV)/bin/python -m pytest -q tests/spark --durations=10 --durations-min=5
 
@@ -61,29 +71,32 @@ lint: $(STAMP)  ## style (ruff) and types (mypy, strict)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-demo: $(DEMO_STAMP)  ## release a small table with its margins kept, verify it, and catch a change (a minute at first)
+demo: $(DEMO_STAMP) kernels  ## release a small table with its margins kept, verify it, and catch a change (half a minute at first)
 	@env -u PYTHONDONTWRITEBYTECODE PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo
 
-app: $(STAMP)  ## open the page in the browser: from a table to a verified release (Ctrl-C ends it)
+app: $(STAMP) kernels  ## open the page in the browser: from a table to a verified release (Ctrl-C ends it)
 	@$(BIN)/keepsum app
 
-examples: $(STAMP)  ## write the made-up files that the pages and every --help use, into examples/files
+examples: $(STAMP) kernels  ## write the made-up files that the pages and every --help use, into examples/files
 	@$(BIN)/python examples/files.py examples/files
 	@echo "keepsum: the files are in examples/files"
 
-bench: $(STAMP)  ## measure speed and memory against peers, under 12 minutes (QUICK=1 under 2), into benchmarks/out
+bench: $(STAMP) kernels  ## measure speed and memory against peers, under 12 minutes (QUICK=1 under 2), into benchmarks/out
 	@$(BIN)/python -m benchmarks.run
 
-bench-spark: $(SPARK_STAMP) java  ## measure releases through Spark, 10^7 and 10^8 cells, into benchmarks/out (CELLS=6,7 for less)
+bench-spark: $(SPARK_STAMP) kernels java  ## measure releases through Spark, 10^7 and 10^8 cells, into benchmarks/out (CELLS=6,7 for less)
 	@$(SPARK_VENV)/bin/python -m benchmarks.spark
 
-convergence: $(STAMP)  ## measure the convergence of the general sampler's chains (minutes; resumes if stopped)
+convergence: $(STAMP) kernels  ## measure the convergence of the general sampler's chains (minutes; resumes if stopped)
 	@$(BIN)/python -m benchmarks.convergence
 
-paper: $(STAMP)  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=file, DAS=file, OUT=folder)
+fibres: $(STAMP) kernels  ## compare 10,000 random fibres with what is stated of one person, into experiments/out/fibres.md (SEED=, FIBRES=)
+	@$(BIN)/python -m experiments.fibres
+
+paper: $(STAMP) kernels  ## reproduce the paper into experiments/out (QUICK=1, COUNTIES=file, DAS=file, OUT=folder)
 	@$(BIN)/python -m experiments.run
 
 clean:  ## remove .venv and everything generated
 	@echo "keepsum: removing .venv, .venv-spark and caches"
-	@rm -rf $(VENV) $(SPARK_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache examples/files dist build
+	@rm -rf $(VENV) $(SPARK_VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/out experiments/out/cache examples/files dist build $(NATIVE)/built
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

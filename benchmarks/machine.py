@@ -9,7 +9,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-LIBRARIES = ("numpy", "numba", "scipy", "python-flint", "cryptography", "opendp", "sympy")
+LIBRARIES = ("numpy", "scipy", "python-flint", "cryptography", "opendp", "sympy")
 REPO = Path(__file__).parents[1]
 
 

@@ -1,6 +1,7 @@
 """Figures in README and docs: each is that of the results file, and says which.
 
-In prose a figure is followed by a comment with its name, ``3,200<!-- figure: two-way/32x32/0.25/draws_per_second -->``.
+In prose a figure is followed by its name, ``3,200<!-- figure: two-way/32x32/0.25/draws_per_second -->``, and
+so is when and where it was measured, ``2026-11-18, ...<!-- measured: two-way/32x32/0.25/draws_per_second -->``.
 A table stands between ``<!-- NAME -->`` and ``<!-- end -->``, NAME one of ``TABLES``. ``python -m benchmarks.pages``
 writes both anew, and so does every command that measures; ``tests/test_figures.py`` fails if a page shows another
 figure, or one without a name.
@@ -17,6 +18,7 @@ from benchmarks import reporting, results, spark_page
 
 REPO = Path(__file__).parents[1]
 FIGURE = re.compile(r"(?P<shown>[\d.,]*\d(?:e-?\d+)?(?:%| (?:ns|µs|ms|s))?)<!-- figure: (?P<name>[^<>]+) -->")
+MEASURED = re.compile(r"\d{4}-\d\d-\d\d, [^<>()]+<!-- measured: (?P<name>[^<>]+) -->")
 TWO_WAY = ("20x20/2", "20x20/3", "32x32/0.25", "32x32/1", "32x32/3", "64x64/0.25", "64x64/1", "64x64/3",
            "128x128/0.25", "128x128/1")  # fmt: skip
 THREE_WAY, EPSILONS = ("3x3x3", "5x4x3", "100x3x3", "4x4x4", "20x4x4", "5x5x5", "6x6x6"), ("0.25", "1")
@@ -35,6 +37,7 @@ def pages() -> list[Path]:
 def filled(text: str, measured: Mapping[str, Any]) -> str:
     """A page with the figures and tables of the results file."""
     text = FIGURE.sub(lambda found: _figure(found, measured["figures"]), text)
+    text = MEASURED.sub(lambda found: _measured(found["name"], measured["figures"][found["name"]]), text)
     for name, table in TABLES.items():
         begin, end = f"<!-- {name} -->\n", "<!-- end -->"
         if begin in text:
@@ -47,6 +50,10 @@ def _figure(found: re.Match[str], figures: Mapping[str, Any]) -> str:
     if found["name"] not in figures:
         raise KeyError(f"No figure is called {found['name']}: run the command that measures it with WRITE=1.")
     return found[0].replace(found["shown"], results.shown(figures[found["name"]]), 1)
+
+
+def _measured(name: str, figure: Mapping[str, Any]) -> str:
+    return f"{figure['date']}, {figure['machine']}<!-- measured: {name} -->"
 
 
 def write_pages() -> None:

@@ -122,4 +122,4 @@ def _target(side: int) -> tuple[ks.Lattice, ks.Laplace, float]:
     """The lattice, the noise, and the scale of proposals: the best of eight for small tables, else few coordinates."""
     dimension = (side - 1) ** 2
     scale = math.exp(-0.5) if dimension <= 25 else 4 / dimension
-    return ks.Lattice(margins(side, side).coefficients), ks.Laplace(epsilon=EPSILON), scale
+    return ks.Lattice(margins(side, side).coefficients), ks.Laplace.per_unit(epsilon=EPSILON), scale

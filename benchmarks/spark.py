@@ -42,7 +42,7 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
 }
 EPSILON = Fraction(1, 2)
-MECHANISM = ks.Laplace(epsilon=EPSILON)
+MECHANISM = ks.Laplace.per_unit(epsilon=EPSILON)
 KEEP = [[], ["state"], ["county"]]
 AXES = ["state", "county", *OTHER]
 
@@ -111,7 +111,16 @@ def through_spark(cells: int, out: Path) -> dict[str, Any]:
 
 def _release(kss: Any, df: Any, counties: int, folder: str, name: str) -> None:
     domain, within = declared(counties)
-    released = kss.release(df, AXES, "n", KEEP, MECHANISM, domain, within, staging=f"{folder}/staging")
+    released = kss.release(
+        df,
+        axes=AXES,
+        count="n",
+        keep=KEEP,
+        mechanism=MECHANISM,
+        domain=domain,
+        within=within,
+        staging=f"{folder}/staging",
+    )
     released.save(f"{folder}/{name}")
 
 

@@ -105,6 +105,8 @@ def write_declarations(folder: Path) -> None:
         return f"{name} = {json.dumps(labels)}\n"
 
     (folder / "categories.toml").write_text(axis("county", COUNTIES) + axis("sex", SEXES), encoding="utf-8")
+    children = {"county": ["Alpha", "Beta", "Gamma", "Delta"], "education": ["Low", "Medium", "High", "Very High"]}
+    (folder / "children.toml").write_text("".join(axis(*item) for item in children.items()), encoding="utf-8")
     (folder / "visits.toml").write_text(axis("clinic", CLINICS) + axis("month", MONTHS), encoding="utf-8")
     nested = {state: [county for other, county, _ in PLACES if other == state] for state, _, _ in PLACES}
     (folder / "domain.toml").write_text(

@@ -96,7 +96,7 @@ def hierarchy(states: int, counties: int, tracts: int) -> sparse.csr_array:
 
 def level(name: str, kind: str) -> dict[str, Any]:
     """The exactness of a plan's sampling."""
-    return {"level": ks.plan(system(name), mechanism(kind, EPSILON)).guarantee.sampling}
+    return {"level": ks.plan(keep=system(name), mechanism=mechanism(kind, EPSILON)).guarantee.sampling}
 
 
 def _map(setting: Setting, section: Section) -> None:
@@ -151,7 +151,7 @@ def _tile(column: int, row: int, colour: str) -> Any:
 def by_race(state: str, rows: int, draws: int) -> dict[str, Any]:
     """The counties of a state by race with both margins kept: planned, drawn and checked."""
     table = races()[1][state]
-    plan = ks.plan(system(f"table {rows} 5"), ks.Laplace(epsilon=EPSILON))
+    plan = ks.plan(keep=system(f"table {rows} 5"), mechanism=ks.Laplace.per_unit(epsilon=EPSILON))
     noise = plan.sample(draws, rng=ks.rng(seed=f"race {state}")).reshape(draws, *table.shape)
     broken = np.abs(noise.sum(axis=1)).sum() + np.abs(noise.sum(axis=2)).sum()
     return {
@@ -195,7 +195,7 @@ def _county_by_race(setting: Setting, section: Section) -> None:
 def million(states: int, counties: int, tracts: int) -> dict[str, Any]:
     """A generated hierarchy: planned, drawn once, every total and the variance checked."""
     matrix = hierarchy(states, counties, tracts)
-    plan = ks.plan(ks.Invariants.matrix(matrix), ks.Laplace(epsilon=EPSILON))
+    plan = ks.plan(keep=ks.Invariants.matrix(matrix), mechanism=ks.Laplace.per_unit(epsilon=EPSILON))
     noise = plan.sample(rng=ks.rng(seed="million"))
     blocks = (noise.astype(float) ** 2).reshape(-1, tracts).mean(axis=1)  # counties are independent of each other
     law = plan.noise.variance(0)

@@ -97,7 +97,7 @@ def _topdown(setting: Setting, section: Section) -> None:
     released = ks.baselines.topdown_like(table.reshape(-1), keep, DAS_EPSILON, COUNTY_DRAWS, rng=rng)
     error = released.reshape(COUNTY_DRAWS, -1, 5).sum(axis=2) - population
     ours = (
-        ks.plan(keep, ks.Laplace(epsilon=DAS_EPSILON))
+        ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=DAS_EPSILON))
         .sample(COUNTY_DRAWS, rng=rng)
         .reshape(COUNTY_DRAWS, -1, 5)
         .sum(axis=2)

@@ -111,7 +111,7 @@ def shared(hierarchy: Hierarchy) -> ks.BudgetShares:
 def errors(hierarchy: Hierarchy, draws: int) -> dict[str, dict[str, Errors]]:
     """The errors of both, level by level, with the same epsilons."""
     keep = ks.Invariants.margins(hierarchy.domain, [[]])
-    plan = ks.plan(keep, shared(hierarchy).mechanism)
+    plan = ks.plan(keep=keep, mechanism=shared(hierarchy).mechanism)
     mechanism, rng = plan.mechanism.request(), ks.rng(seed=f"levels {hierarchy.name}")
     focus = {level.axes: level.weight for level in mechanism.focus}
     noise = plan.sample(draws, rng=rng)

@@ -52,7 +52,7 @@ class Counties:
         random = np.random.default_rng(1)
         covariate, population = random.normal(size=(2, domain.size))
         return cls(
-            ks.plan(ks.Invariants.margins(domain, [["state"]]), mechanism),
+            ks.plan(domain, keep=[["state"]], mechanism=mechanism),
             np.column_stack([np.ones(domain.size), covariate]),
             np.log(TYPICAL_COUNT) + SPREAD * population,
         )
@@ -114,7 +114,7 @@ HEAD = ["epsilon", "fit", "coverage", "bias", "standard deviation", "mean length
 
 def coverages(epsilon: str, number: int) -> list[Coverage]:
     """Every kind of fit at one epsilon."""
-    counties = Counties.under(ks.Laplace(epsilon=epsilon))
+    counties = Counties.under(ks.Laplace.per_unit(epsilon=epsilon))
     fits = [counties.fits(counts, released) for counts, released in counties.data_sets(number)]
     return [Coverage.of(epsilon, name, each) for name, each in zip(FITS, zip(*fits, strict=True), strict=True)]
 

@@ -42,32 +42,35 @@ def lattice(system: str) -> ks.Lattice:
 def mechanism(kind: str, epsilon: str, delta: str = "1e-6") -> Any:
     """A mechanism by name: l1, l2, gaussian (ours) or gaussian paper."""
     if kind in ("l1", "l2"):
-        return ks.Laplace(epsilon=epsilon, norm=kind)
+        return ks.Laplace.per_unit(epsilon=epsilon, norm=kind)
     calibration = "paper" if kind == "gaussian paper" else "zcdp"
-    return ks.Gaussian(epsilon=epsilon, delta=delta, calibration=calibration)
+    return ks.Gaussian.per_unit(epsilon=epsilon, delta=delta, calibration=calibration)
 
 
 def person_mechanism(system: str, kind: str, epsilon: str, delta: str) -> Any:
-    """A mechanism by name with this per-person epsilon (and delta), whatever the distance of one person.
+    """A mechanism by name with this epsilon (and delta) for the smallest change of one person, whatever its distance.
 
-    A Gaussian of epsilon and delta per unit has epsilon r and delta (e^(eps r) - 1)/(e^eps - 1) at distance r.
+    That is a move to another cell in the same totals, or among children an exchange of two. A Gaussian of epsilon and
+    delta per unit has epsilon r and delta (e^(eps r) - 1)/(e^eps - 1) at distance r.
     """
+    norm = "l1" if kind == "l1" else "l2"
+    smallest = ks.plan(keep=invariants(system), mechanism=ks.Laplace.per_unit(1, norm=norm)).smallest_change
+    unit = ks.Laplace(epsilon, norm=norm).resolve(smallest).epsilon
     if kind in ("l1", "l2"):
-        return ks.Laplace.per_person(epsilon, norm=kind)
-    unit = ks.plan(invariants(system), ks.Laplace.per_person(epsilon, norm="l2")).mechanism.epsilon
+        return ks.Laplace.per_unit(unit, norm=norm)
     share = math.expm1(float(unit)) / math.expm1(float(Fraction(epsilon)))
     calibration = "paper" if kind == "gaussian paper" else "zcdp"
-    return ks.Gaussian(epsilon=unit, delta=f"{0.9999 * float(delta) * share:.3e}", calibration=calibration)
+    return ks.Gaussian.per_unit(epsilon=unit, delta=f"{0.9999 * float(delta) * share:.3e}", calibration=calibration)
 
 
 def sizes(system: str, kind: str, epsilon: str, delta: str, draws: int, seed: str) -> dict[str, Any]:
     """The mean absolute noise of a cell at a per-person epsilon, and that epsilon per unit of distance."""
-    plan = ks.plan(invariants(system), person_mechanism(system, kind, epsilon, delta))
+    plan = ks.plan(keep=invariants(system), mechanism=person_mechanism(system, kind, epsilon, delta))
     noise = plan.sample(draws, rng=ks.rng(seed=seed))
     return {
         "size": np.abs(noise).mean(),
         "unit": float(plan.mechanism.epsilon),
-        "distance": plan.person_distance,
+        "distance": plan.smallest_change.value,
     }
 
 
@@ -100,7 +103,7 @@ def chain(
 
 def exact(system: str, kind: str, epsilon: str, draws: int, seed: str) -> dict[str, Any]:
     """Draws of the sampler of the plan, and the exactness of the plan."""
-    plan = ks.plan(invariants(system), mechanism(kind, epsilon))
+    plan = ks.plan(keep=invariants(system), mechanism=mechanism(kind, epsilon))
     drawn = plan.sample(draws, rng=ks.rng(seed=seed))
     return {"draws": drawn, "level": plan.guarantee.sampling, "sigma": float(plan.sigma or 0)}
 
@@ -116,12 +119,18 @@ def over_dispersed(
     """The paper's third experiment for one state: four chains from a wider target, R-hat, then thinned draws."""
     target_lattice, a = lattice(f"sum {cells}"), math.exp(log_a)
     over_dispersed_start = ks.mcmc.metropolis(
-        target_lattice, ks.Laplace(epsilon=wide), steps, a, thin=steps, chains=4, rng=ks.rng(seed=f"{seed} wide")
+        target_lattice,
+        ks.Laplace.per_unit(epsilon=wide),
+        steps,
+        a,
+        thin=steps,
+        chains=4,
+        rng=ks.rng(seed=f"{seed} wide"),
     )
     thinning = max(1, steps // 5_000)
     runs = ks.mcmc.metropolis(
         target_lattice,
-        ks.Laplace(epsilon=epsilon),
+        ks.Laplace.per_unit(epsilon=epsilon),
         steps,
         a,
         start=over_dispersed_start.state,
@@ -131,7 +140,7 @@ def over_dispersed(
     )
     more = ks.mcmc.metropolis(
         target_lattice,
-        ks.Laplace(epsilon=epsilon),
+        ks.Laplace.per_unit(epsilon=epsilon),
         draws * thin,
         a,
         start=runs.state[0],

@@ -38,7 +38,7 @@ def _tails(setting: Setting, section: Section) -> None:
         drawn = setting.cache.step(
             steps.exact, system="children", kind=kind, epsilon=EPSILON, draws=draws, seed=f"tails {kind}"
         )
-        plan = ks.plan(steps.invariants("children"), steps.mechanism(kind, EPSILON))
+        plan = ks.plan(keep=steps.invariants("children"), mechanism=steps.mechanism(kind, EPSILON))
         lengths = np.sort(np.linalg.norm(drawn["draws"].astype(float), axis=1))
         grid = np.linspace(valid_from(plan.mechanism, plan.geometry), 3 * lengths[-1], 200)
         bound = np.array([plan.tail_bound(t) for t in grid])
@@ -114,7 +114,7 @@ def _composition(section: Section) -> None:
         )
     )
     parameters = ((0.25, 1e-4), (0.3, 1e-4))
-    sigmas = [float(ks.Gaussian(epsilon=e, delta=d).sigma or 0) for e, d in parameters]
+    sigmas = [float(ks.Gaussian.per_unit(epsilon=e, delta=d).sigma or 0) for e, d in parameters]
     used = delta_used(sigmas, sum(e for e, _ in parameters), sum(d for _, d in parameters))
     section.claims.append(
         Claim(
@@ -150,7 +150,10 @@ def _sigma(section: Section) -> None:
     for name, system in SYSTEMS.items():
         keep = steps.invariants(system)
         widths = {
-            kind: float(ks.plan(keep, ks.Gaussian(epsilon=EPSILON, delta=DELTA, calibration=kind)).sigma or 0)
+            kind: float(
+                ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(epsilon=EPSILON, delta=DELTA, calibration=kind)).sigma
+                or 0
+            )
             for kind in ("paper", "zcdp", "tight")
         }
         factor = (widths["paper"] / widths["zcdp"]) ** 2

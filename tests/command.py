@@ -185,16 +185,15 @@ def leave(status: int) -> None:
 
 
 def import_everything() -> None:
-    """Whatever a command may need, numba's own tables too; nothing is drawn and no thread is started before a fork."""
+    """Whatever a command may need, nothing is drawn and no thread is started before a fork."""
     import importlib
     import pkgutil
 
-    from numba import njit
     from typer.main import get_command
 
     import keepsum
     from keepsum.cli import app
-    from keepsum.sampling.core import compiling, forking
+    from keepsum.sampling.core import forking, library
 
     for module in pkgutil.walk_packages(keepsum.__path__, "keepsum."):
         if not module.name.endswith("__main__"):
@@ -206,8 +205,7 @@ def import_everything() -> None:
         importlib.import_module(name)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("typer._adapters")  # what typer imports at its first option, where it does
-    njit(lambda: 0)()
-    compiling.text_of_kernels()  # read from the files of the package, and kept
+    library.library()
     with contextlib.redirect_stdout(io.StringIO()):  # no command prints to a terminal here
         program = get_command(app.build())
     app.build = lambda: program  # reading the options of every command takes longer than most commands

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,9 +21,11 @@ settings.load_profile("keepsum")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Compile the samplers before workers start, which would else all compile them at once."""
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        subprocess.run([sys.executable, HERE / "compiling.py"], check=False)
+    """Undo what a shell does in the background or under nohup: signals that are ignored stay so in every child."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    for number, handler in usual.items():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 EVERY = 5  # make test has one case in so many of a thinned test; the number stands here alone
@@ -55,7 +56,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def need() -> Callable[[str], None]:
     """need("chromium") skips the test, or fails it where KEEPSUM_REQUIRE says that chromium must be there."""
 
@@ -105,4 +106,4 @@ def circles() -> ks.Invariants:
 @pytest.fixture
 def released(children: ks.Table) -> ks.Release:
     """The children's table with both margins kept."""
-    return ks.release(children, keep=["county", "education", []], mechanism=ks.Laplace(epsilon=0.25))
+    return ks.release(children, keep=["county", "education", []], mechanism=ks.Laplace.per_unit(epsilon=0.25))

@@ -52,11 +52,7 @@ def replace(module: ModuleType, name: str, off: Callable[[Any, Any], Any]) -> No
 
 
 def become_another() -> None:
-    """Replace NumPy's functions; numba wants them as they are, and has seen them by then."""
-    from numba.core.registry import cpu_target
-
-    cpu_target.target_context.refresh()
-    cpu_target.typing_context.refresh()
+    """Replace NumPy's functions."""
 
     def last_digit(values: Any, sign: Any) -> Any:
         return np.where(np.isfinite(values) & (values != np.rint(values)), values * (1.0 + sign * UNIT), values)

@@ -4,7 +4,8 @@ Blocks say by their language what they are:
 
 - ``python``: run as it stands, all of a page in one namespace.
 - ``sh``: lines for a shell.
-- ``console``: commands after ``$``, each with all that it prints.
+- ``console``: commands after ``$``, each with all that it prints. Three dots, as a line or at the end of one, stand for
+  all up to the next line that is shown.
 - ``text``: what the Python block before it prints; or part of what the command before it prints.
 - ``toml``: a file, whose name is the comment in its first line.
 
@@ -119,6 +120,17 @@ def words(text: str) -> list[list[str]]:
     return [re.sub(r"-?\d[\d,.:TZ-]*", "#", line).split() for line in text.splitlines() if line.strip()]
 
 
+def shows(shown: str, printed: str, varies: bool) -> bool:
+    """Whether a page shows what was printed: all of it, but for what three dots stand for, and figures if they vary."""
+    if varies:
+        shown, printed = ("\n".join(" ".join(line) for line in words(text)) for text in (shown, printed))
+    pattern = ""
+    for line in shown.strip("\n").split("\n"):
+        left_out = r"(?: .*)?\n(?:.*\n)*" if line.endswith(" ...") else r"\n"
+        pattern += r"(?:.*\n)*" if line == "..." else re.escape(line.removesuffix(" ...")) + left_out
+    return re.fullmatch(pattern, printed.strip("\n") + "\n") is not None
+
+
 def commands_of(step: Step) -> Iterator[tuple[str, str]]:
     """The commands of a console, each with what it prints."""
     for part in re.split(r"^\$ ", step.text, flags=re.MULTILINE)[1:]:
@@ -181,10 +193,7 @@ class Reader:
         """Run commands, each of which prints what is shown, whether it succeeds or not."""
         for line, answer in commands_of(step):
             printed = self.run(line).stdout
-            if step.varies:
-                assert words(printed) == words(answer), f"$ {line}\n{printed}"
-            else:
-                assert printed.rstrip("\n") == answer.rstrip("\n")
+            assert shows(answer, printed, step.varies), f"$ {line}\n{printed}"
 
     def text(self, step: Step) -> None:
         """Compare what is shown with what was printed."""

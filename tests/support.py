@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,20 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "chromium": lambda: shutil.which("chromium") is not None,
     "postgres": lambda: postgres_programs() is not None,
     "java": lambda: shutil.which("java") is not None,
+    "cc": lambda: c_compiler() is not None,
 }
+
+
+def c_compiler() -> str | None:
+    """A C compiler that runs."""
+    return next((name for name in ("cc", "gcc", "clang") if _runs(name)), None)
+
+
+def _runs(name: str) -> bool:
+    try:
+        return subprocess.run([name, "--version"], capture_output=True, check=False, timeout=HANG).returncode == 0
+    except OSError:
+        return False
 
 
 def postgres_programs() -> Path | None:
@@ -57,9 +71,9 @@ def table_over(keep: ks.Invariants, seed: int = 1) -> ks.Table:
 
 CYCLE = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"]]
 # Totals for the samplers that are not exact: the totals, and l1 Laplace noise that they draw.
-ROUNDED = cycle(2, 3, 2, 3), ks.Laplace(epsilon=0.25)  # rejection from a mixture, about 1% accepted
-BY_MIXTURE = cycle(3, 3, 3, 3), ks.Laplace(epsilon=1)  # some hundred steps of a chain of mixture proposals
-BY_HEAT_BATH = cube_with_zeros(5), ks.Laplace(epsilon=1)  # some thousand sweeps of heat-bath moves
+ROUNDED = cycle(2, 3, 2, 3), ks.Laplace.per_unit(epsilon=0.25)  # rejection from a mixture, about 1% accepted
+BY_MIXTURE = cycle(3, 3, 3, 3), ks.Laplace.per_unit(epsilon=1)  # some hundred steps of a chain of mixture proposals
+BY_HEAT_BATH = cube_with_zeros(5), ks.Laplace.per_unit(epsilon=1)  # some thousand sweeps of heat-bath moves
 
 
 def missing_service(name: str, required: str) -> str | None:

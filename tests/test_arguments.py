@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable
 from fractions import Fraction
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -56,7 +57,7 @@ OPTIONS = """
     chains n p x length force total refined show_progress allow_seeded patient backend method first factor tolerance
     most index row cell path private max_rows_per_unit table source public sign_with certificate totals key
     encoding sheet structure ledger budget per_person simultaneous constant margin of cell_share
-    epsilon_per_person cell_weight
+    cell_weight
 """.split()  # noqa: SIM905
 
 
@@ -86,10 +87,12 @@ class Calls:
         frame.to_csv(file, index=False)
         table = ks.Table.from_frame(frame, count="n", domain=domain)
         keep = table.keep("a")
-        laplace, lattice = ks.Laplace(epsilon=1), ks.Lattice([[1, 1, 1]])
-        plan = ks.plan(keep, laplace)
+        laplace, lattice = ks.Laplace.per_unit(epsilon=1), ks.Lattice([[1, 1, 1]])
+        plan = ks.plan(keep=keep, mechanism=laplace)
         released = plan.release(table, rng=ks.rng(seed=1))
-        plan_l2 = ks.plan(ks.Invariants.subsets(3, [range(3)]), ks.Laplace(epsilon=1, norm="l2"))
+        plan_l2 = ks.plan(
+            keep=ks.Invariants.subsets(3, [range(3)]), mechanism=ks.Laplace.per_unit(epsilon=1, norm="l2")
+        )
         make_keys(folder / "key.pem", folder / "key.pub.pem")
         out = released.save(folder / "out.csv", sign_with=folder / "key.pem")
         times = ks.mcmc.MeetingTimes([12, 15, 20], lag=10)
@@ -97,8 +100,9 @@ class Calls:
         source = ks.rng(seed=1)
         numbers = ks.mcmc.Draws(source.stream())
         certificate = released.certificate.to_json()
-        ledger = ks.Ledger(folder / "ledger.db", budget=ks.Budget(10**6, "1e-6"))
-        datasets = ks.Ledger(folder / "datasets.db", budget=1)
+        ledger = ks.Ledger.create(folder / "ledger.db", budget=ks.Budget.per_unit(10**6, "1e-6"))
+        datasets = ks.Ledger.create(folder / "datasets.db", budget=1)
+        budgets = ks.Ledger.create(folder / "budgets.db", budget=1)
         numbered = count()
         self.all: list[tuple[Callable, dict]] = [
             (
@@ -151,37 +155,36 @@ class Calls:
             (keep.broken, {"a": table, "b": [1, 2, 3, 4]}),
             (ks.Lattice, {"A": [[1, 1]]}),
             (lattice.contains, {"z": [1, -1, 0]}),
-            (ks.Laplace, {"epsilon": 1, "norm": "l1", "focus": {"a": 1}}),
-            (ks.Laplace.per_person, {"epsilon": 1, "norm": "l1", "shares": {"a": 1}, "cell_share": 2}),
-            (ks.Gaussian, {"epsilon": 1, "delta": "1e-6", "calibration": "zcdp"}),
-            (lambda rho: ks.Gaussian(rho=rho), {"rho": 1}),
-            (lambda **named: ks.Gaussian(rho=1, **named), {"focus": {"a": 1}}),
-            (lambda **named: ks.Gaussian(rho=1, **named), {"shares": {"a": 1}, "cell_share": 2}),
-            (lambda **named: ks.Gaussian.per_person(rho=1, **named), {"shares": {"a": 1}, "cell_share": 2}),
+            (ks.Laplace.per_unit, {"epsilon": 1, "norm": "l1", "focus": {"a": 1}}),
+            (ks.Laplace, {"epsilon": 1, "norm": "l1", "focus": {"a": 1}, "cell_share": 2}),
+            (ks.Gaussian.per_unit, {"epsilon": 1, "delta": "1e-6", "calibration": "zcdp"}),
+            (lambda rho: ks.Gaussian.per_unit(rho=rho), {"rho": 1}),
+            (lambda **named: ks.Gaussian.per_unit(rho=1, **named), {"focus": {"a": 1}}),
+            (lambda **named: ks.Gaussian(rho=1, **named), {"focus": {"a": 1}, "cell_share": 2}),
             (lambda sigma: ks.Gaussian(sigma=sigma), {"sigma": 1}),
-            (ks.plan, {"invariants": keep, "mechanism": laplace, "max_rows_per_unit": 1}),
+            (ks.plan, {"table": table, "keep": ["a"], "mechanism": laplace, "max_rows_per_unit": 1}),
+            (ks.plan, {"keep": keep, "mechanism": laplace}),
             (plan.accuracy, {"level": 0.95, "simultaneous": False, "patient": False}),
             (plan.accuracy().to_frame, {"backend": "pandas"}),
             (
                 ks.accuracy_curve,
-                {"invariants": keep, "mechanism": laplace, "values": [1], "level": 0.95, "max_rows_per_unit": 1},
+                {"table": domain, "keep": "a", "mechanism": laplace, "values": [1], "level": 0.95}
+                | {"max_rows_per_unit": 1},
             ),
-            (ks.accuracy_curve(keep, laplace, [1]).to_frame, {"backend": "pandas"}),
+            (ks.accuracy_curve(keep=keep, mechanism=laplace, values=[1]).to_frame, {"backend": "pandas"}),
             (
                 ks.mechanism_for,
-                {"invariants": keep, "mechanism": laplace, "margin": 9, "level": 0.95, "of": "typical"}
+                {"table": domain, "keep": keep, "mechanism": laplace, "margin": 9, "level": 0.95, "of": "typical"}
                 | {"max_rows_per_unit": 1},
             ),
             (
                 ks.share_budget,
-                {"domain": domain, "levels": ["a"], "epsilon_per_person": 1, "weights": {"a": 2}, "cell_weight": 1}
+                {"table": domain, "levels": ["a"], "epsilon": 1, "weights": {"a": 2}, "cell_weight": 1}
                 | {"keep": [[]], "max_rows_per_unit": 1},
             ),
             (lambda axes: ks.share_budget(domain, [axes], 1), {"axes": ("a",)}),
             (ks.share_budget(domain, ["a"], 1).curve, {"level": 0}),
             (plan.certify, {"pairs": None, "confidence": 0.95, "threads": 1, "progress": None}),
-            (plan.with_convergence, {"shown": None}),
-            (plan.over, {"domain": domain}),
             (plan.release, {"table": table, "accept_pinned": (), "rng": source, "threads": 1}),
             (plan.sample, {"size": 2, "rng": source, "threads": 1}),
             (plan_l2.tail_bound, {"length": 20.0}),
@@ -206,6 +209,7 @@ class Calls:
                 {"path": folder / "sums.csv", "level": 0.95, "simultaneous": False, "force": True},
             ),
             (released.save, {"path": folder / "again.csv", "sign_with": None, "force": True}),
+            (released.to_html, {"level": 0.95}),
             (released.report, {"path": folder / "report.html", "level": 0.95, "force": True}),
             (lambda key: released.save(folder / "again.csv", sign_with=key, force=True), {"key": folder / "key.pem"}),
             (lambda path: ks.verify(path), {"path": out}),
@@ -219,12 +223,17 @@ class Calls:
             (read_private_key, {"path": folder / "key.pem"}),
             (read_public_key, {"path": folder / "key.pub.pem"}),
             (make_keys, {"private": folder / "k.pem", "public": folder / "k.pub.pem", "force": True}),
-            (ks.Budget, {"epsilon": 1, "delta": "1e-6", "per_person": False}),
-            (lambda rho: ks.Budget(rho=rho), {"rho": 1}),
-            (ks.Ledger, {"path": folder / "ledger.db", "budget": None}),
+            (ks.Budget, {"epsilon": 1, "delta": "1e-6"}),
+            (lambda rho: ks.Budget.per_unit(rho=rho), {"rho": 1}),
+            (ks.Ledger, {"store": ledger._store}),
+            (ks.Ledger.open, {"path": folder / "ledger.db"}),
             (
-                ks.Ledger,
-                {"path": folder / "other.db", "budget": 1, "dataset": "data", "domain": domain},
+                lambda path, **named: (
+                    ks.Ledger.create(path.with_name(f"{next(numbered)}.db"), **named)
+                    if isinstance(path, Path)
+                    else ks.Ledger.create(path, **named)
+                ),
+                {"path": folder / "new.db", "budget": 1, "dataset": "data", "domain": domain, "note": None},
             ),
             (ledger.standing, {"dataset": "data"}),
             (ledger.spends, {"dataset": "data"}),
@@ -235,12 +244,12 @@ class Calls:
                 ),
                 {"name": "more", "budget": 1, "domain": domain},
             ),
-            (ledger.set_budget, {"name": "data", "budget": 10**6}),
+            (budgets.set_budget, {"name": "data", "budget": 10**6}),
             (ledger.assess, {"plans": [plan], "dataset": "data"}),
             (lambda plan, dataset: charged(ledger, plan, dataset), {"plan": plan, "dataset": "data"}),
             (
                 lambda certificate, dataset, invariants: ledger.import_release(
-                    msgspec.structs.replace(certificate, released=f"{next(numbered) + 2000}-01-01T00:00:00Z")
+                    msgspec.structs.replace(certificate._record, released=f"{next(numbered) + 2000}-01-01T00:00:00Z")
                     if isinstance(certificate, Certificate)
                     else certificate,
                     dataset,
@@ -251,7 +260,10 @@ class Calls:
             (lambda against: ledger.check(against), {"against": []}),
             (lambda certificate: ledger.check([certificate]), {"certificate": released.certificate}),
             (partial(plan.release, table), {"ledger": ledger, "dataset": "data"}),
-            (partial(ks.release, table, ["a"], laplace), {"ledger": folder / "ledger.db", "dataset": "data"}),
+            (
+                partial(ks.release, table, keep=["a"], mechanism=laplace),
+                {"ledger": folder / "ledger.db", "dataset": "data"},
+            ),
             (ks.rng, {"seed": 1}),
             (source.below, {"n": 7}),
             (source.bernoulli, {"p": Fraction(1, 2)}),

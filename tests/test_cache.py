@@ -1,9 +1,8 @@
-import os
 import pwd
 
 import pytest
 
-from keepsum._cache import is_writable, user_cache
+from keepsum._cache import user_cache
 from keepsum.convergence.store import MeetingTimeStore
 
 
@@ -57,16 +56,3 @@ def test_damaged_meeting_times_are_not_read(monkeypatch, tmp_path):
     for text in (honest.replace("7, 7", "2, 7", 1), (path.parent / "that.json").read_text(), honest[:-1], "", "[]"):
         path.write_text(text)
         assert stores[0].read() == []
-
-
-def test_folders_that_can_be_written_to(monkeypatch, tmp_path):
-    assert is_writable(tmp_path / "new" / "folder")
-    (tmp_path / "file").write_text("in the way")
-    assert not is_writable(tmp_path / "file" / "folder")
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", full)
-    assert not is_writable(tmp_path)
-    assert os.listdir(tmp_path / "new") == ["folder"]  # noqa: PTH208

@@ -14,9 +14,38 @@ REPO = Path(__file__).parent.parent
 PACKAGE = Path(keepsum.__file__).parent
 
 
-def test_the_readme_has_a_short_example():
-    (example,) = [step for step in steps((REPO / "README.md").read_text(encoding="utf-8")) if step.kind == "python"]
-    assert len([line for line in example.text.splitlines() if line.strip()]) <= 12
+README = REPO / "README.md"
+
+
+def test_the_readme_is_short():
+    text = README.read_text(encoding="utf-8")
+    (example,) = [step for step in steps(text) if step.kind == "python"]
+    assert len([line for line in example.text.splitlines() if line.strip()]) <= 8
+    assert len(text.splitlines()) <= 120
+    commands = [line for step in steps(text) if step.kind == "console" for line in step.text.splitlines() if line]
+    assert len([line for line in commands if not line.startswith(("$", "..."))]) <= 6
+
+
+def test_the_table_of_the_readme_is_a_release():
+    """Counts before are the example's, those after come from a seed; the margin of error is what a plan states."""
+    text = README.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \|((?: -?\d+ → -?\d+ \|)+) \*\*(\d+)\*\* \|$", text, flags=re.MULTILINE)
+    cells = [[tuple(map(int, cell.split(" → "))) for cell in row.strip(" |").split(" | ")] for _, row, _ in rows]
+    table = keepsum.read_table(
+        REPO / "examples" / "children.csv",
+        count="n",
+        domain={"county": [row[0] for row in rows], "education": ["Low", "Medium", "High", "Very High"]},
+    )
+    plan = keepsum.plan(table, keep=["county", "education"], mechanism=keepsum.Laplace(epsilon=1))
+    released = plan.release(table, rng=keepsum.rng(seed=2026)).table
+    assert [before for row in cells for before, _ in row] == table.counts.tolist()
+    assert [after for row in cells for _, after in row] == released.counts.tolist()
+    assert [int(total) for *_, total in rows] == [sum(after for _, after in row) for row in cells]
+    (totals,) = re.findall(r"^\| total \|(.*)\|$", text, flags=re.MULTILINE)
+    by_education = [sum(before for before, _ in column) for column in zip(*cells, strict=True)]
+    assert [int(total) for total in re.findall(r"\*\*(\d+)\*\*", totals)] == [*by_education, sum(by_education)]
+    (margin,) = re.findall(r"within (±\d+) of the confidential one", text)
+    assert f"margin of error {margin} per cell" in str(plan.accuracy())
 
 
 def test_architecture_names_every_folder_and_fits_two_screens():
@@ -28,6 +57,14 @@ def test_architecture_names_every_folder_and_fits_two_screens():
     assert there - covered <= {".", "sampling"}
     assert named <= there
     assert max(len(folders.splitlines()), len(ideas.splitlines())) <= 60
+
+
+def test_a_docstring_names_files_that_there_are():
+    folders = [REPO / name for name in ("src", "tests", "benchmarks", "experiments", "docs", "scripts")]
+    there = [f"/{path.relative_to(REPO).as_posix()}" for folder in folders for path in folder.rglob("*.py")]
+    for path in PACKAGE.rglob("*.py"):
+        for name in re.findall(r"``([\w/.]+\.py)``", path.read_text(encoding="utf-8")):
+            assert any(file.endswith(f"/{name}") for file in there), (path.name, name)
 
 
 def verdicts() -> list[Claim]:
@@ -45,12 +82,16 @@ def test_pages_state_how_the_paper_came_out():
     assert counted in results
     of_paper, _, _ = counted.partition(" Of ")
     assert of_paper.startswith("Of the paper's 41 claims 37 agree")
+    read = {
+        name: " ".join((REPO / name).read_text(encoding="utf-8").split())
+        for name in ("README.md", "experiments/README.md", "docs/research.md")
+    }
     for name in ("README.md", "experiments/README.md"):
-        text = " ".join((REPO / name).read_text(encoding="utf-8").split())
-        assert of_paper.removesuffix(".").lower() in text.lower(), name
-        assert "reconstructed" in text, name
-        assert "counties of" in text, name
-        assert "one finding" in text, name
+        assert of_paper.removesuffix(".").lower() in read[name].lower(), name
+    for name in ("docs/research.md", "experiments/README.md"):
+        assert "reconstructed" in read[name], name
+        assert "counties of" in read[name], name
+    assert all("one finding" in text for text in read.values())
     disagreeing = [claim for claim in verdicts() if claim.verdict == "disagrees"]
     assert len(disagreeing) == 3
     assert all(claim.what.startswith("Gaussian σ² needs a factor") for claim in disagreeing)
@@ -63,7 +104,7 @@ def linked(page: Path) -> set[Path]:
 
 
 def test_every_page_is_reached_from_the_readme():
-    reached, ahead = set(), [REPO / "README.md"]
+    reached, ahead = set(), [README]
     while ahead:
         page = ahead.pop()
         if page.resolve() not in reached:
@@ -72,16 +113,14 @@ def test_every_page_is_reached_from_the_readme():
     assert {page.name for page in (REPO / "docs").glob("*.md") if page.resolve() not in reached} == set()
 
 
-def test_readme_tells_a_focus_with_its_price():
-    """What totals gain and what cells lose, as the page that is run prints it."""
-    page = (REPO / "docs" / "focus.md").read_text()
-    without, focused = (line.strip("[]").split(", ") for line in re.findall(r"^1/2 (\[.*\])$", page, re.MULTILINE)[:2])
-    words = " ".join((REPO / "README.md").read_text().split())
-    (state, county, cell), options = without, "`--focus state=0.1 --focus county=0.1`"
-    stated = (
-        f"standard deviation of {cell} in a cell, {county} in a county and {state} in the state; with {options} it is"
-    )
-    assert f"{stated} {focused[2]}, {focused[1]} and {focused[0]} at the same loss" in words
+def test_the_index_has_a_line_for_every_page():
+    index = REPO / "docs" / "index.md"
+    lines = re.findall(r"^- \[[^]]+\]\(([^)#]+)\): \S.*$", index.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    there = {page.name for page in (REPO / "docs").glob("*.md")} - {"index.md"}
+    assert sorted(name for name in lines if "/" not in name) == sorted(there)
+    outside = {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "experiments/README.md"}
+    assert {name.removeprefix("../") for name in lines if "/" in name} == outside
+    assert index.resolve() in linked(README)
 
 
 def test_links_of_documents_lead_somewhere():

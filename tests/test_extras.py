@@ -41,8 +41,8 @@ def test_one_sentence_for_all():
         "A plot needs matplotlib, which is not installed. Run in a clone of Keepsum: pip install '.[report]'"
     )
     assert two.startswith("A report needs a and b, which are not installed. Run in")
-    instead = _extras.missing("Reading 'a.csv.zst'", "cli", "pyarrow", instead="Unpack the file")
-    assert "not installed. Unpack the file, or run in a clone of Keepsum: pip install '.[cli]'" in instead
+    instead = _extras.missing("Reading 'a.csv.zst'", "parquet", "pyarrow", instead="Unpack the file")
+    assert "not installed. Unpack the file, or run in a clone of Keepsum: pip install '.[parquet]'" in instead
 
 
 def test_extras_are_those_of_the_project():

@@ -58,6 +58,10 @@ def test_another_figure_is_seen(measured):
     right = f"draws {results.shown(measured['figures'][name])}<!-- figure: {name} --> tables per second"
     assert pages.filled(right, measured) == right
     assert pages.filled(f"draws 3,800<!-- figure: {name} --> tables per second", measured) == right
+    where = f"2026-11-18, Neoverse-N1, 2 cores, Linux aarch64<!-- measured: {name} -->"
+    for other in (where, f"2020-01-01, a machine<!-- measured: {name} -->"):
+        date, machine = (measured["figures"][name][what] for what in ("date", "machine"))
+        assert pages.filled(f"({other})", measured) == f"({date}, {machine}<!-- measured: {name} -->)"
     with pytest.raises(KeyError, match="No figure is called two-way/3x3"):
         pages.filled("7<!-- figure: two-way/3x3 -->", measured)
 
@@ -118,7 +122,7 @@ CHEAP = [
 def test_plans_say_what_draws_take(name, measured):
     """Within the factor that `make bench` allows, of what it measured; no clock is read here."""
     totals, noise, _ = STATED[name]
-    stated = seconds_per_draw(ks.plan(totals(), noise).samplers)
+    stated = seconds_per_draw(ks.plan(keep=totals(), mechanism=noise).samplers)
     taken = measured["figures"][f"stated/{name}/seconds_per_draw"]["value"]
     assert stated is not None
     assert max(stated / taken, taken / stated) <= WITHIN

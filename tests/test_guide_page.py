@@ -45,7 +45,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.delenv("KEEPSUM_LEDGER", raising=False)
     shutil.copy(pictures.CHILDREN, "children.csv")
     (categories,) = blocks("toml")
-    Path("categories.toml").write_text(categories, encoding="utf-8")
+    Path("children.toml").write_text(categories, encoding="utf-8")
 
 
 @pytest.mark.usefixtures("files")
@@ -57,12 +57,16 @@ def test_the_lines_of_a_certificate_are_named_as_they_are_shown(capfd, monkeypat
         assert run([*command, *["--yes"] * (command[0] == "release")]) == 0, capfd.readouterr().err
     capfd.readouterr()
     assert run(commands[-1]) == 0
+    first = capfd.readouterr().out
+    assert run([*commands[-1], "--details"]) == 0
     shown = capfd.readouterr().out
     lines = PAGE.split("| line | what it tells you |")[1].split("\n\n")[0]
-    named = re.findall(r"`([\w -]+)`", lines)
-    assert len(named) == 12
-    for name in named:
-        assert name == "Warning" or re.search(rf"^{name} ", shown, flags=re.MULTILINE), name
+    for line in lines.splitlines()[2:]:
+        named = re.findall(r"`(\w[\w -]*)`", line)
+        for name in named:
+            assert name == "Warning" or re.search(rf"^{name} ", shown, flags=re.MULTILINE), name
+            assert name == "Warning" or bool(re.search(rf"^{name} ", first, flags=re.M)) == ("--details" not in line)
+    assert len(re.findall(r"`\w[\w -]*`", lines)) == 12
     assert "from the operating system" in shown
     assert "Sampling is exact" in shown
     for name in ("table.csv", "certificate.json", "report.html", "registry.json", "reviewer-questions.md"):
@@ -121,7 +125,7 @@ def test_margins_of_the_example():
 def test_margins_in_the_picture_of_the_noise():
     totals = pictures.children().keep("county", "education")
     names = ("l1 Laplace", "l2 Laplace", "Gaussian")
-    margins = [int(ks.plan(totals, one).accuracy().margins[0]) for one in pictures.mechanisms().values()]
+    margins = [int(ks.plan(keep=totals, mechanism=one).accuracy().margins[0]) for one in pictures.mechanisms().values()]
     assert ", ".join(f"{name} within ±{margin}" for name, margin in zip(names, margins, strict=True)) in FLAT
 
 
@@ -137,10 +141,10 @@ def test_gaussian_noise_is_the_smaller_one_from_6_tables_on():
     smaller = []
     for releases in (4, 5, 6, 7):
         gaussian, laplace = (
-            ks.Gaussian.per_person(rho=rho / releases),
-            ks.Laplace.per_person(epsilon=Fraction(1, releases)),
+            ks.Gaussian(rho=rho / releases),
+            ks.Laplace(epsilon=Fraction(1, releases)),
         )
-        variances = [ks.plan(totals, one).noise.variance(0) for one in (gaussian, laplace)]
+        variances = [ks.plan(keep=totals, mechanism=one).noise.variance(0) for one in (gaussian, laplace)]
         smaller.append(variances[0] < variances[1])
     assert smaller == [False, False, True, True]
     assert "it is the smaller noise from 6 tables on" in FLAT
@@ -150,7 +154,7 @@ def test_gaussian_noise_is_the_smaller_one_from_6_tables_on():
 def test_what_is_said_of_cells_that_totals_disclose(capfd):
     Path("counties.csv").write_text(COUNTIES)
     Path("schools.csv").write_text(SCHOOLS)
-    noise = ["--count", "n", "--per-person", "--epsilon", "1", "--output", "new/", "--yes"]
+    noise = ["--count", "n", "--epsilon", "1", "--output", "new/", "--yes"]
     assert run(["release", "counties.csv", "--within", "county:state", "--keep", "state", *noise]) == 2
     refused = capfd.readouterr().err
     assert run(["release", "schools.csv", "--keep", "school", *noise]) == 0
@@ -164,15 +168,15 @@ def test_what_is_said_of_cells_that_totals_disclose(capfd):
 @pytest.mark.usefixtures("files")
 def test_l2_laplace_may_be_smallest_where_few_cells_are_free(capfd):
     Path("counties.csv").write_text(COUNTIES)
-    common = ["plan", "counties.csv", "--count", "n", "--within", "county:state", "--keep", "state", "--per-person"]
-    assert run([*common, "--epsilon", "1"]) == 0
+    common = ["plan", "counties.csv", "--count", "n", "--within", "county:state", "--keep", "state"]
+    assert run([*common, "--epsilon", "1", "--details"]) == 0
     assert "smallest with l2 Laplace" in " ".join(capfd.readouterr().out.split())
 
 
 @pytest.mark.usefixtures("files")
 def test_a_large_epsilon_is_warned_of(capfd):
     Path("schools.csv").write_text(SCHOOLS)
-    common = ["release", "schools.csv", "--count", "n", "--keep", "school", "--per-person", "--output", "new/", "--yes"]
+    common = ["release", "schools.csv", "--count", "n", "--keep", "school", "--output", "new/", "--yes"]
     for epsilon, warned in ((f"{LARGE_EPSILON}", False), (f"{LARGE_EPSILON + 0.5}", True)):
         assert run([*common, "--epsilon", epsilon, "--force"]) == 0
         words = f"above {LARGE_EPSILON}: this gives little protection"
@@ -235,3 +239,23 @@ def test_links_lead_to_headings_that_exist():
     assert len(links) >= 15
     for file, anchor in links:
         assert anchor in anchors((DOCS / file).read_text(encoding="utf-8") if file else PAGE), f"{file}#{anchor}"
+
+
+def test_whom_a_limit_does_not_hold_against_is_told_by_the_line_of_one_person():
+    """Not by how many people change: with structural zeros it may be two, and others may still have to differ."""
+    domain = ks.Domain({name: [f"{name}0", f"{name}1"] for name in "abc"}).without(
+        {"a": "a0", "b": "b0", "c": "c1"}, {"a": "a0", "b": "b1", "c": "c0"}, {"a": "a1", "b": "b1", "c": "c1"}
+    )
+    plan = ks.plan(domain, keep=["a"], mechanism=ks.Laplace(epsilon=1))
+    said = " ".join(plan.explain().split())
+    assert "two people swap cells" in said
+    assert "not against somebody who knows the attributes of others" in said
+    assert "three or more" not in FLAT
+    assert "more than two people" not in FLAT
+    assert FLAT.count("the line `One person` does not say otherwise") == 1
+
+
+def test_the_sentences_beside_a_table_have_one_for_the_weak_reading():
+    sentences = FLAT.split("## Sentences to put beside the table")[1]
+    assert '"not against somebody who knows the attributes of others"' in sentences
+    assert "this holds if others may differ in any way: not against somebody who knows their attributes." in sentences

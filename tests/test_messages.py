@@ -49,11 +49,11 @@ def table() -> ks.Table:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda table: ks.release(table, keep=table.counts, mechanism=ks.Laplace(1)),
-        lambda table: ks.release(table, keep=[table.counts], mechanism=ks.Laplace(1)),
+        lambda table: ks.release(table, keep=table.counts, mechanism=ks.Laplace.per_unit(1)),
+        lambda table: ks.release(table, keep=[table.counts], mechanism=ks.Laplace.per_unit(1)),
         lambda table: ks.release(table, keep=[[]], mechanism=table.counts),
-        lambda table: ks.release(table, keep=[[]], mechanism=ks.Laplace(1), accept_pinned=table.counts),
-        lambda table: ks.release(table, keep=[[]], mechanism=ks.Laplace(1), accept_pinned=COUNTS[0]),
+        lambda table: ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(1), accept_pinned=table.counts),
+        lambda table: ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(1), accept_pinned=COUNTS[0]),
         lambda table: table.keep(*table.counts),
         lambda table: ks.Table.from_array(COUNTS, axes={"county": [*COUNTS, SECRET]}),
         lambda table: ks.Table.from_array(COUNTS, axes={"county": ["a", "b", "c"]}, count=COUNTS),
@@ -77,7 +77,7 @@ def test_accepted_cells_are_not_named_by_a_count():
     """A number among them may be a count, and its cell would tell which."""
     table = ks.Table.from_array([7, 5, 3, 2], axes={"county": ["Alpha", "Beta", "Gamma", "Delta"]})
     with pytest.raises(ks.InputError) as caught:
-        ks.release(table, keep=[[]], mechanism=ks.Laplace(1), accept_pinned=[3])
+        ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(1), accept_pinned=[3])
     assert "Delta" not in str(caught.value)
 
 
@@ -183,6 +183,6 @@ def test_labels_do_nothing_to_a_terminal(label):
     assert str(ks.CategoriesFromDataWarning(label)).isprintable()
     domain = ks.Domain({"county": [label, "Beta"], f"axis {label}": ["p", "q"]})
     table = ks.Table.from_array(np.ones((2, 2), dtype=int), axes=domain)
-    plan = ks.plan(table.keep("county"), ks.Laplace(1))
-    for text in (repr(domain), repr(table), repr(plan.invariants), *plan.explain().split("\n")):
+    plan = ks.plan(table, keep=["county"], mechanism=ks.Laplace.per_unit(1))
+    for text in (repr(domain), repr(table), repr(plan.invariants), *plan.explain(details=True).split("\n")):
         assert text.isprintable(), text

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from command import Commands
-from pages import PAGES, REPO, Reader, commands_of, make_targets, problems, steps, words
+from pages import PAGES, REPO, Reader, commands_of, make_targets, named, problems, shows, steps, words
 
 ELSEWHERE = {"docs/spark.md": "tests/spark/test_page.py"}  # with its own environment
 SLOW = ("docs/general.md", "docs/guide.md", "docs/mcmc.md")  # the guide searches for an epsilon
@@ -85,6 +86,28 @@ def test_pages_run_and_print_what_they_show(name, commands, files, tmp_path, mon
     Reader(files, tmp_path / "files", commands.shell).read((REPO / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_page_writes_over_a_file_of_the_examples(name, files):
+    """Pages are read one after the other in the same folder: the next one needs its files as they were."""
+    shown = [step for step in steps((REPO / name).read_text(encoding="utf-8")) if step.kind == "toml"]
+    there = {path.name for path in files.iterdir()}
+    assert not {named(step) for step in shown if step.why_not is None} & there
+    for step in shown:  # one that is shown is as it is
+        if named(step) in there:
+            assert tomllib.loads(step.text) == tomllib.loads((files / str(named(step))).read_text(encoding="utf-8"))
+
+
+def test_three_dots_stand_for_what_is_left_out_and_for_nothing_else():
+    printed = "one 1\ntwo and more\nthree\n"
+    for shown in ("one 1\n...", "...\nthree", "one ...\nthree", "one 1\ntwo ...\nthree", "one 1 ...", "...", printed):
+        assert shows(shown, printed, varies=False), shown
+    for shown in ("one 1", "three", "...\ntwo", "one 1\nthree", "two ...", "on ...", "one 2\n...", "...\none 1"):
+        assert not shows(shown, printed, varies=False), shown
+    assert shows("one 2\n...", printed, varies=True)
+    assert not shows("two 2\n...", printed, varies=True)
+    assert shows("", "", varies=True)
+
+
 def test_targets_of_make_exist():
     makefile = (REPO / "Makefile").read_text(encoding="utf-8")
     named = {target for page in PAGES for target in make_targets(page.read_text(encoding="utf-8"))}
@@ -93,9 +116,11 @@ def test_targets_of_make_exist():
         assert re.search(rf"^{target}:.*## ", makefile, flags=re.MULTILINE), target
 
 
-def test_the_demo_prints_what_the_readme_shows(commands, tmp_path):
-    """Every line of the demo is that of the README, but for the noise; the totals of both are right."""
-    (shown,) = [step for step in steps((REPO / "README.md").read_text(encoding="utf-8")) if step.kind == "console"]
+def test_the_demo_prints_what_its_page_shows(commands, tmp_path):
+    """Every line of the demo is that of docs/start.md, but for the noise; the totals of both are right."""
+    (shown,) = [
+        step for step in steps((REPO / "docs" / "start.md").read_text(encoding="utf-8")) if step.kind == "console"
+    ]
     demo = commands.shell(str(REPO / "examples" / "demo"), tmp_path)
     assert demo.returncode == 0
     assert words(demo.stdout) == words(shown.text)

@@ -1,5 +1,6 @@
 """The names that other code relies on, and what importing them costs."""
 
+import inspect
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 import keepsum as ks
 
 HEAVY = [
-    "numpy", "scipy", "numba", "llvmlite", "flint", "cryptography",
+    "numpy", "scipy", "flint", "cryptography",
     "pandas", "polars", "pyarrow", "narwhals", "matplotlib", "scipy.optimize", "scipy.stats", "ibis",
     "duckdb", "typer", "rich", "fastapi", "jinja2", "sympy", "dp_accounting", "pyspark",
 ]  # fmt: skip
@@ -27,7 +28,7 @@ def test_public_names_have_docstrings():
 
 ALONE = """
 import os, sys
-import numba, numpy, scipy.stats  # what all of them need, imported once
+import numpy, scipy.stats  # what all of them need, imported once
 for name in sys.argv[1:]:
     if not os.fork():
         names = {}
@@ -74,6 +75,37 @@ def test_types_are_checked_for_the_names_that_are_imported():
     checked = {alias.name: node.module for node in block.body for alias in node.names}
     assert checked == ks._HOME
     assert sorted(checked) == ks.__all__
+
+
+def test_every_error_and_warning_has_a_public_name():
+    """What is raised can be caught by its name; ``UndeclaredError`` is defined elsewhere."""
+    from keepsum import errors
+
+    raised = [name for name, value in vars(errors).items() if isinstance(value, type)]
+    assert {name for name in raised if issubclass(getattr(errors, name), (Exception, Warning))} <= set(ks.__all__)
+
+
+def named(call) -> list[str]:
+    return list(inspect.signature(call).parameters)
+
+
+def test_calls_that_do_alike_are_called_alike():
+    assert named(ks.read_table)[1:3] == named(ks.Table.from_frame)[1:3] == ["count", "axes"]
+    for call in (ks.plan, ks.release, ks.accuracy_curve, ks.mechanism_for):
+        assert named(call)[:3] == ["table", "keep", "mechanism"]
+    assert named(ks.share_budget)[:3] == ["table", "levels", "epsilon"]
+    for call in (ks.release, ks.Plan.release, ks.Plan.sample, ks.Plan.certify, ks.mcmc.metropolis):
+        assert inspect.signature(call).parameters["threads"].default is None
+    assert inspect.signature(ks.mcmc.meeting_times).parameters["threads"].default is None
+
+
+def test_the_package_runs_as_the_command():
+    run = [sys.executable, "-m", "keepsum"]
+    said = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True)
+    assert ks.__version__ in said.stdout
+    wrong = subprocess.run([*run, "nothing"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("keepsum: No such command 'nothing'.")
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

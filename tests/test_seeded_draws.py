@@ -3,7 +3,7 @@
 A change of the code that is not meant to change the noise must leave every hash as it is; one that is meant to writes
 them anew with ``KEEPSUM_GOLDEN=write``. The hashes of exact samplers hold on every processor: ``test_processors.py``
 draws them with other libraries' last digits, and docs/seeds.md says why they do not matter. Rounded and estimated
-samplers are tuned in floating-point numbers and sum them in the order that suits a processor: they are compared with
+samplers are tuned in floating-point numbers, by libraries that sum them as suits a processor: they are compared with
 ``KEEPSUM_GOLDEN=all`` only, on the machine that wrote them.
 """
 
@@ -49,58 +49,61 @@ STATES = ks.Invariants.margins(NESTED.domain, [])
 
 Laplace, Gaussian = ks.Laplace, ks.Gaussian
 PLANS: dict[str, tuple[ks.Invariants, object]] = {
-    "l1, nothing kept": (subsets(50), Laplace(epsilon=0.25)),
-    "l1, nothing kept, narrow": (subsets(50), Laplace(epsilon=20)),
-    "l1, nothing kept, third": (subsets(50), Laplace(epsilon="1/3")),
-    "l1, one sum": (subsets(50, range(50)), Laplace(epsilon=0.25)),
-    "l1, one sum of many": (subsets(3000, range(3000)), Laplace(epsilon="1e-3")),
-    "l1, hierarchy": (HIERARCHY, Laplace(epsilon=1)),
-    "l1, 2 x 2": (margins(2, 2), Laplace(epsilon=0.5)),
-    "l1, 2 x 2 x 5": (margins(2, 2, 5), Laplace(epsilon=0.5)),
-    "l1, 4 x 5": (margins(4, 5), Laplace(epsilon=1)),
-    "l1, 2 x 3 x 4": (margins(2, 3, 4), Laplace(epsilon=1)),
-    "l1, 60 x 3": (margins(60, 3), Laplace(epsilon=0.5)),
-    "l1, chain of sums": (CHAIN_OF_SUMS, Laplace(epsilon=0.5)),
-    "l1, circles": (CIRCLES, Laplace(epsilon=0.25)),
-    "l1, weights": (WEIGHTS, Laplace(epsilon=1)),
-    "l1, mixed": (MIXED, Laplace(epsilon=2)),
-    "l1, nested": (NESTED, Laplace(epsilon=1)),
-    "l1 per person, 4 x 5": (margins(4, 5), Laplace.per_person(epsilon=3)),
-    "l1, 12 x 12": (margins(12, 12), Laplace(epsilon=1)),
-    "l1, 9 x 9, wide": (margins(9, 9), Laplace(epsilon=0.25)),
-    "l1, 3 x 3 x 3": (margins(3, 3, 3), Laplace(epsilon=0.5)),
-    "l1, 2 x 4 x 4 x 4": (margins(2, 4, 4, 4), Laplace(epsilon=0.25)),
-    "l1, 4 x 4 x 4, narrow": (margins(4, 4, 4), Laplace(epsilon=6)),
-    "l1, 3 x 3 x 4": (margins(3, 3, 4), Laplace(epsilon=0.25)),
-    "l1, 4 x 4 x 4": (margins(4, 4, 4), Laplace(epsilon=1)),
-    "l1, 4 x 4 x 4, wide": (margins(4, 4, 4), Laplace(epsilon=0.25)),
-    "l1, 5 x 5 x 5": (margins(5, 5, 5), Laplace(epsilon=1)),
-    "l1, 12 x 12 x 3, narrow": (margins(12, 12, 3), Laplace(epsilon=3)),
-    "l2, nothing kept": (subsets(30), Laplace(epsilon=0.5, norm="l2")),
-    "l2, hierarchy": (HIERARCHY, Laplace(epsilon=1, norm="l2")),
-    "l2, 6 x 7": (margins(6, 7), Laplace(epsilon=1, norm="l2")),
-    "l2, mixed": (MIXED, Laplace(epsilon="1/3", norm="l2")),
-    "l2, circles": (CIRCLES, Laplace(epsilon=4, norm="l2")),
-    "l2 per person, 3 x 4": (margins(3, 4), Laplace.per_person(epsilon=1, norm="l2")),
+    "l1, nothing kept": (subsets(50), Laplace.per_unit(epsilon=0.25)),
+    "l1, nothing kept, narrow": (subsets(50), Laplace.per_unit(epsilon=20)),
+    "l1, nothing kept, third": (subsets(50), Laplace.per_unit(epsilon="1/3")),
+    "l1, one sum": (subsets(50, range(50)), Laplace.per_unit(epsilon=0.25)),
+    "l1, one sum of many": (subsets(3000, range(3000)), Laplace.per_unit(epsilon="1e-3")),
+    "l1, hierarchy": (HIERARCHY, Laplace.per_unit(epsilon=1)),
+    "l1, 2 x 2": (margins(2, 2), Laplace.per_unit(epsilon=0.5)),
+    "l1, 2 x 2 x 5": (margins(2, 2, 5), Laplace.per_unit(epsilon=0.5)),
+    "l1, 4 x 5": (margins(4, 5), Laplace.per_unit(epsilon=1)),
+    "l1, 2 x 3 x 4": (margins(2, 3, 4), Laplace.per_unit(epsilon=1)),
+    "l1, 60 x 3": (margins(60, 3), Laplace.per_unit(epsilon=0.5)),
+    "l1, chain of sums": (CHAIN_OF_SUMS, Laplace.per_unit(epsilon=0.5)),
+    "l1, circles": (CIRCLES, Laplace.per_unit(epsilon=0.25)),
+    "l1, weights": (WEIGHTS, Laplace.per_unit(epsilon=1)),
+    "l1, mixed": (MIXED, Laplace.per_unit(epsilon=2)),
+    "l1, nested": (NESTED, Laplace.per_unit(epsilon=1)),
+    "l1 per person, 4 x 5": (margins(4, 5), Laplace(epsilon=3)),
+    "l1, 12 x 12": (margins(12, 12), Laplace.per_unit(epsilon=1)),
+    "l1, 9 x 9, wide": (margins(9, 9), Laplace.per_unit(epsilon=0.25)),
+    "l1, 3 x 3 x 3": (margins(3, 3, 3), Laplace.per_unit(epsilon=0.5)),
+    "l1, 2 x 4 x 4 x 4": (margins(2, 4, 4, 4), Laplace.per_unit(epsilon=0.25)),
+    "l1, 4 x 4 x 4, narrow": (margins(4, 4, 4), Laplace.per_unit(epsilon=6)),
+    "l1, 3 x 3 x 4": (margins(3, 3, 4), Laplace.per_unit(epsilon=0.25)),
+    "l1, 4 x 4 x 4": (margins(4, 4, 4), Laplace.per_unit(epsilon=1)),
+    "l1, 4 x 4 x 4, wide": (margins(4, 4, 4), Laplace.per_unit(epsilon=0.25)),
+    "l1, 5 x 5 x 5": (margins(5, 5, 5), Laplace.per_unit(epsilon=1)),
+    "l1, 12 x 12 x 3, narrow": (margins(12, 12, 3), Laplace.per_unit(epsilon=3)),
+    "l2, nothing kept": (subsets(30), Laplace.per_unit(epsilon=0.5, norm="l2")),
+    "l2, hierarchy": (HIERARCHY, Laplace.per_unit(epsilon=1, norm="l2")),
+    "l2, 6 x 7": (margins(6, 7), Laplace.per_unit(epsilon=1, norm="l2")),
+    "l2, mixed": (MIXED, Laplace.per_unit(epsilon="1/3", norm="l2")),
+    "l2, circles": (CIRCLES, Laplace.per_unit(epsilon=4, norm="l2")),
+    "l2 per person, 3 x 4": (margins(3, 4), Laplace(epsilon=1, norm="l2")),
     "Gaussian, nothing kept": (subsets(50), Gaussian(sigma=3)),
     "Gaussian, nothing kept, wide": (subsets(50), Gaussian(sigma="12345.678")),
     "Gaussian, nothing kept, narrow": (subsets(50), Gaussian(sigma="0.3")),
-    "Gaussian, one sum": (subsets(50, range(50)), Gaussian(epsilon=0.5, delta="1e-6")),
-    "Gaussian, hierarchy": (HIERARCHY, Gaussian(rho="1/8")),
+    "Gaussian, one sum": (subsets(50, range(50)), Gaussian.per_unit(epsilon=0.5, delta="1e-6")),
+    "Gaussian, hierarchy": (HIERARCHY, Gaussian.per_unit(rho="1/8")),
     "Gaussian, 6 x 7": (margins(6, 7), Gaussian(sigma=2)),
     "Gaussian, 3 x 4 x 5": (margins(3, 4, 5), Gaussian(sigma="1.5")),
     "Gaussian, mixed": (MIXED, Gaussian(sigma=5)),
     "Gaussian, weights": (WEIGHTS, Gaussian(sigma=4)),
-    "Gaussian, nested": (NESTED, Gaussian(epsilon=1, delta="1e-9", calibration="tight")),
-    "Gaussian, the paper's": (margins(3, 3), Gaussian(epsilon="0.3", delta="1e-6", calibration="paper")),
-    "Gaussian per person, 3 x 4": (margins(3, 4), Gaussian.per_person(rho=1)),
+    "Gaussian, nested": (NESTED, Gaussian.per_unit(epsilon=1, delta="1e-9", calibration="tight")),
+    "Gaussian, the paper's": (margins(3, 3), Gaussian.per_unit(epsilon="0.3", delta="1e-6", calibration="paper")),
+    "Gaussian per person, 3 x 4": (margins(3, 4), Gaussian(rho=1)),
     "Gaussian, 20 x 20, narrow": (margins(20, 20), Gaussian(sigma="0.4")),
-    "l1, 20 x 20, labels": (margins(20, 20), Laplace(epsilon=2)),
-    "l1, focus, nested": (STATES, Laplace(epsilon=0.5, focus={"state": "0.1", "county": "0.2"})),
-    "l1, focus, crossed": (ks.Invariants.margins(FREE.domain, [["x0"]]), Laplace(epsilon=0.5, focus={"x1": "0.1"})),
-    "l1, focus on both margins": (FREE, Laplace(epsilon=0.5, focus={"x0": "0.1", "x1": "0.2"})),
-    "Gaussian, focus, nested": (STATES, Gaussian(rho="1/8", focus={"state": "1/20", "county": "1/50"})),
-    "Gaussian, focus on both margins": (FREE, Gaussian(rho="1/8", focus={"x0": "1/20", "x1": "1/50"})),
+    "l1, 20 x 20, labels": (margins(20, 20), Laplace.per_unit(epsilon=2)),
+    "l1, focus, nested": (STATES, Laplace.per_unit(epsilon=0.5, focus={"state": "0.1", "county": "0.2"})),
+    "l1, focus, crossed": (
+        ks.Invariants.margins(FREE.domain, [["x0"]]),
+        Laplace.per_unit(epsilon=0.5, focus={"x1": "0.1"}),
+    ),
+    "l1, focus on both margins": (FREE, Laplace.per_unit(epsilon=0.5, focus={"x0": "0.1", "x1": "0.2"})),
+    "Gaussian, focus, nested": (STATES, Gaussian.per_unit(rho="1/8", focus={"state": "1/20", "county": "1/50"})),
+    "Gaussian, focus on both margins": (FREE, Gaussian.per_unit(rho="1/8", focus={"x0": "1/20", "x1": "1/50"})),
     "Gaussian, 20 x 20, less narrow": (margins(20, 20), Gaussian(sigma="0.5")),
 }
 LATTICE = ks.Lattice(CHAIN_OF_SUMS.coefficients)
@@ -108,7 +111,7 @@ LATTICE = ks.Lattice(CHAIN_OF_SUMS.coefficients)
 
 def planned(name: str) -> tuple[str, bytes]:
     """How exactly a plan draws, and its draws from a seed, one after the other."""
-    plan = ks.plan(*PLANS[name])
+    plan = ks.plan(keep=PLANS[name][0], mechanism=PLANS[name][1])
     source = ks.rng(seed=name)
     exact = plan.guarantee.sampling == "exact"
     draws = [plan.sample(MANY if exact else FEW, rng=source), plan.sample(rng=source)]
@@ -136,8 +139,8 @@ DRAWS: dict[str, Callable[[], tuple[str, bytes]]] = {
     "columns split, regions": lambda: split([[1, 2, 3, 1, 1], [4, 1, 1, 30, 2], [1, 1, 5, 1, 2]], "1/2"),
     "columns split, structural zeros": lambda: split(1 - np.eye(7), "1/3"),
     "columns split, several tables": lambda: split(np.ones((4, 5)), "2", tables=3),
-    "the paper's chain, l1": lambda: metropolis(Laplace(epsilon=1)),
-    "the paper's chain, l2": lambda: metropolis(Laplace(epsilon=1, norm="l2")),
+    "the paper's chain, l1": lambda: metropolis(Laplace.per_unit(epsilon=1)),
+    "the paper's chain, l2": lambda: metropolis(Laplace.per_unit(epsilon=1, norm="l2")),
     "the paper's chain, Gaussian": lambda: metropolis(Gaussian(sigma=2)),
 }
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -213,16 +211,3 @@ def test_make_test_and_make_audit_run_everything_between_them():
 def test_ci_runs_lint_test_and_audit():
     steps = re.findall(r"^make (.*)$", (REPO / ".ci" / "run").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert [target for step in steps for target in step.split()] == ["lint", "test", "audit"]
-
-
-@pytest.mark.parametrize(("workers", "worker", "compiles"), [(2, False, 1), (2, True, 0), (None, False, 0)])
-def test_samplers_are_compiled_once_before_workers_start(monkeypatch, workers, worker, compiles):
-    """By the process that starts them; a single process compiles what it needs by itself."""
-    calls = []
-    config = SimpleNamespace(getoption=lambda name, default: workers, **({"workerinput": {}} if worker else {}))
-    monkeypatch.setattr("subprocess.run", lambda command, **_: calls.append(command))
-    own = importlib.util.spec_from_file_location("own_conftest", TESTS / "conftest.py")
-    module = importlib.util.module_from_spec(own)
-    own.loader.exec_module(module)
-    module.pytest_configure(config)
-    assert [Path(command[-1]).name for command in calls] == ["compiling.py"] * compiles

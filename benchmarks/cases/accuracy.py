@@ -21,7 +21,7 @@ QUERY_SECONDS = 0.1
 def margins_of_error(bench: Bench) -> None:
     """A plan works its margins out once: every round has a new one."""
     for name, cells in (("3,143 cells under 51 totals", 3_143), ("10^6 cells under 51 totals", 10**6)):
-        plan = ks.plan(groups(cells, 51), ks.Laplace(epsilon="1/4"))
+        plan = ks.plan(keep=groups(cells, 51), mechanism=ks.Laplace.per_unit(epsilon="1/4"))
         works = {"computed": Work(lambda plan=plan: again(plan).accuracy()), "loop": CALIBRATION}
         if cells < 10**5:
             works["simulated"] = Work(lambda plan=plan: simulated(plan))
@@ -39,10 +39,10 @@ def margins_of_error(bench: Bench) -> None:
 
 def queries(bench: Bench) -> None:
     """A sum over 10^5 of 10^6 cells, all counties, and all totals of a margin."""
-    large = ks.plan(groups(10**6, 51), ks.Laplace(epsilon="1/4"))
+    large = ks.plan(keep=groups(10**6, 51), mechanism=ks.Laplace.per_unit(epsilon="1/4"))
     some = np.zeros(large.size, dtype=np.int64)
     some[np.random.default_rng(1).choice(large.size, 10**5, replace=False)] = 1
-    counties = ks.plan(county_hierarchy(3143 * 4), ks.Laplace(epsilon="1/4"))
+    counties = ks.plan(keep=county_hierarchy(3143 * 4), mechanism=ks.Laplace.per_unit(epsilon="1/4"))
     kinds = counties.invariants.domain
     if kinds is None:
         raise AssertionError("the counties have names")
@@ -58,7 +58,7 @@ def queries(bench: Bench) -> None:
 def overlapping(bench: Bench) -> None:
     """Where totals overlap margins are simulated, once: with a release, not again for its reader."""
     for name, keep, limit in (("102 × 5", margins(102, 5), 1.0), ("50 × 50", margins(50, 50), 1.5)):
-        plan = ks.plan(keep, ks.Laplace(epsilon="1/4"))
+        plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon="1/4"))
         plan.sample(1, rng=ks.rng(seed=1))
         works = {"ours": Work(lambda plan=plan: again(plan).accuracy()), "loop": CALIBRATION}
         times = by_turns(works, bench.pick(5, 3))
@@ -67,9 +67,9 @@ def overlapping(bench: Bench) -> None:
 
 def again(plan: ks.Plan) -> ks.Plan:
     """The same plan and samplers, without the margins that were worked out."""
-    blocks = replace(plan.blocks)
+    blocks = replace(plan._record.blocks)
     blocks.__dict__["choices"] = plan.samplers
-    return replace(plan, blocks=blocks)
+    return ks.Plan(replace(plan._record, blocks=blocks))
 
 
 def simulated(plan: ks.Plan) -> None:

@@ -16,7 +16,7 @@ EPSILON, A = 0.25, math.exp(-1)
 
 def compiled(lattice: ks.Lattice, steps: int, a: float = A) -> Work:
     """One chain by the library; the unit is one step."""
-    laplace = ks.Laplace(epsilon=EPSILON)
+    laplace = ks.Laplace.per_unit(epsilon=EPSILON)
     return Work(
         lambda: ks.mcmc.metropolis(lattice, laplace, steps, a, thin=steps, rng=ks.rng(seed=1), threads=1), steps
     )
@@ -43,7 +43,7 @@ def plain_numpy(lattice: ks.Lattice, steps: int) -> Work:
 
 def coupled(lattice: ks.Lattice, pairs: int) -> Work:
     """Pairs until they meet, by Algorithm 2; the unit is one coupled step."""
-    laplace = ks.Laplace(epsilon=EPSILON)
+    laplace = ks.Laplace.per_unit(epsilon=EPSILON)
 
     def work() -> ks.mcmc.MeetingTimes:
         return ks.mcmc.meeting_times(lattice, laplace, A, lag=1, pairs=pairs, rng=ks.rng(seed=1), threads=1)

@@ -27,8 +27,8 @@ def focus(bench: Bench) -> None:
     keep = ks.Invariants.margins(domain, [[]])
     levels = {"state": "1/10", "county": "1/10"}
     for name, mechanism in {
-        "Laplace": ks.Laplace("0.3", focus=levels),
-        "Gaussian": ks.Gaussian(rho="0.03", focus=levels),
+        "Laplace": ks.Laplace.per_unit("0.3", focus=levels),
+        "Gaussian": ks.Gaussian.per_unit(rho="0.03", focus=levels),
     }.items():
         plan = made(keep, mechanism)
         works = {
@@ -50,7 +50,7 @@ def growth(bench: Bench) -> None:
     works = {"loop": CALIBRATION}
     for cells in (10**5, 10**6):
         domain = ks.Domain({"group": range(cells // 100), "cell": range(100)})
-        plan = made(ks.Invariants.margins(domain, [[]]), ks.Laplace("1/4", focus={"group": "1/10"}))
+        plan = made(ks.Invariants.margins(domain, [[]]), ks.Laplace.per_unit("1/4", focus={"group": "1/10"}))
         works[f"{cells:,} cells"] = Work(lambda plan=plan: plan.sample(1, rng=ks.rng(seed=1)))
     times = by_turns(works, bench.pick(5, 2))
     large, small, loop = times["1,000,000 cells"], times["100,000 cells"], times["loop"]
@@ -64,7 +64,7 @@ def crossed(bench: Bench) -> None:
     """A focused margin is one more row or column of a table with kept margins."""
     for name, (side, margins, levels) in CROSSED.items():
         domain = ks.Domain({"row": range(side), "column": range(side)})
-        plan = made(ks.Invariants.margins(domain, margins), ks.Laplace("1/2", focus=levels))
+        plan = made(ks.Invariants.margins(domain, margins), ks.Laplace.per_unit("1/2", focus=levels))
         works = {"draw": Work(lambda plan=plan: plan.sample(100, rng=ks.rng(seed=1)), 100), "loop": CALIBRATION}
         times = by_turns(works, bench.pick(5, 2))
         bench.figure(f"a draw of {name} / calibration loop", ratio(*times.values()), "×", at_most(0.005), times)
@@ -72,7 +72,7 @@ def crossed(bench: Bench) -> None:
 
 def made(keep: ks.Invariants, mechanism: ks.Laplace | ks.Gaussian) -> ks.Plan:
     """A plan with its samplers."""
-    plan = ks.plan(keep, mechanism)
+    plan = ks.plan(keep=keep, mechanism=mechanism)
     if not np.any(plan.sample(1, rng=ks.rng(seed=1))):
         raise AssertionError("there is noise")
     return plan

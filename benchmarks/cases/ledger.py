@@ -23,7 +23,7 @@ ENTRY_LOOPS, CHECK_LOOPS = 0.02, 3  # calibration loops, of about a second each
 
 def plan_of(epsilon: str) -> ks.Plan:
     domain = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
-    return ks.plan(ks.Invariants.margins(domain, [["county"]]), ks.Laplace(epsilon=epsilon))
+    return ks.plan(domain, keep=[["county"]], mechanism=ks.Laplace.per_unit(epsilon=epsilon))
 
 
 def charged(ledger: ks.Ledger, plan: ks.Plan) -> None:
@@ -42,9 +42,9 @@ def inserted(path: Path, content: str) -> None:
 
 def filled(path: Path, entries: int) -> None:
     """A ledger of so many entries, made at once: releases at a hundred different epsilons, and what became of them."""
-    ledger = ks.Ledger(path, budget=10**9)
+    ledger = ks.Ledger.create(path, budget=ks.Budget.per_unit(10**9))
     charged(ledger, plan_of("1/10"))
-    charge = charge_of(plan_of("1/10"), "data")
+    charge = charge_of(plan_of("1/10")._record, "data")
     last = Store(path).read()[-1]
     with Store(path).writing(last) as transaction:
         rows = []
@@ -62,7 +62,7 @@ def ledger(bench: Bench) -> None:
     """Entries are forced to disk by both, so that wall time is compared too."""
     with tempfile.TemporaryDirectory() as folder:
         path, plain = Path(folder, "ledger.db"), Path(folder, "plain.db")
-        kept, plan = ks.Ledger(path, budget=10**9), plan_of("1/10")
+        kept, plan = ks.Ledger.create(path, budget=ks.Budget.per_unit(10**9)), plan_of("1/10")
         charged(kept, plan)
         with closing(sqlite3.connect(plain)) as connection:
             connection.execute(ENTRIES)
@@ -73,7 +73,7 @@ def ledger(bench: Bench) -> None:
             "loop": CALIBRATION,
         }
         times = by_turns(works, bench.pick(15, 7))
-        assert kept.check().ok
+        assert kept.check().passed
         pair = {name: times[name] for name in ("keepsum", "plain inserts")}
         what = "a release charged and concluded"
         for clock in ("cpu", "wall"):
@@ -88,12 +88,12 @@ def long_ledger(bench: Bench, path: Path) -> None:
     """Opened, which checks the chain and adds everything up, and checked again from the start."""
     entries = bench.pick(ENTRIES_MANY, QUICK_ENTRIES)
     filled(path, entries)
-    opened = ks.Ledger(path)
+    opened = ks.Ledger.open(path)
     assert opened.head[0] >= entries
-    assert opened.check().ok
+    assert opened.check().passed
     plan = plan_of("1/10")
     works = {
-        "opened": Work(lambda: ks.Ledger(path).standing()),
+        "opened": Work(lambda: ks.Ledger.open(path).standing()),
         "checked": Work(lambda: opened.check()),
         "charged": Work(lambda: charged(opened, plan)),
         "loop": CALIBRATION,

@@ -7,10 +7,15 @@ is look-ups and arithmetic. The parts are also measured alone.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
+import subprocess
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-import numba
 import numpy as np
 
 import keepsum as ks
@@ -18,7 +23,10 @@ from benchmarks.measuring import Spread, Timing, Work, by_turns
 from benchmarks.peers import EPSILON, numpy_noise
 from benchmarks.registry import Bench, case
 from benchmarks.systems import groups
+from keepsum._arrays import IntArray
+from keepsum.sampling.core.kernel_arguments import Words
 from keepsum.sampling.core.rng import BUFFER_WORDS, Key, Rng, Stream
+from keepsum.sampling.native import build
 
 CELLS = 10**6
 KEYSTREAM, MEMORY, REST = "keystream", "fresh memory", "look-ups and arithmetic"
@@ -52,18 +60,34 @@ class UsedRng(Rng):
         return UsedStream(Key(bytes(32), seeded=True), 0, buffer_words)
 
 
-@numba.njit(nogil=True)
-def looked_up(words, table, out):  # type: ignore[no-untyped-def]
-    """Two look-ups per word and nothing else: what an ideal sampler with a table of 256 entries does."""
-    for i in range(len(words)):
-        out[2 * i] = table[words[i] & np.uint64(255)]
-        out[2 * i + 1] = table[words[i] >> np.uint64(56)]
+@lru_cache(maxsize=1)
+def compiled() -> Any:
+    """``look_up.c``, compiled as the kernels are for any processor."""
+    source = Path(__file__).parents[1] / "look_up.c"
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "look_up.so")
+        command = [
+            *(build.compiler() or build.zig()),
+            *build.FLAGS,
+            "-fvisibility=default",
+            str(source),
+            "-o",
+            str(library),
+        ]
+        subprocess.run(command, check=True)
+        return ctypes.CDLL(str(library)).looked_up
+
+
+def looked_up(words: Words, table: IntArray, out: IntArray) -> None:
+    """Two look-ups per word and nothing else."""
+    places = [ctypes.c_void_p(array.ctypes.data) for array in (words, table, out)]
+    compiled()(places[0], ctypes.c_int64(len(words)), *places[1:])
 
 
 @case(NAME)
 def nanoseconds(bench: Bench) -> None:
     for name, keep in (("51 totals", groups(CELLS, 51)), ("no total", ks.Invariants.subsets(CELLS, []))):
-        plan = ks.plan(keep, ks.Laplace(epsilon=EPSILON))
+        plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=EPSILON))
         (choice,) = plan.samplers
         out, rng, used = np.empty((1, plan.size), dtype=np.int64), ks.rng(), UsedRng(Key(bytes(32), seeded=True))
         works = {

@@ -16,7 +16,7 @@ from benchmarks.peers import EPSILON, numpy_noise, opendp_gaussian, opendp_lapla
 from benchmarks.registry import Bench, at_least, at_most, case
 from benchmarks.systems import groups, margins
 
-LAPLACE, SIGMA = ks.Laplace(epsilon=EPSILON), 10
+LAPLACE, SIGMA = ks.Laplace.per_unit(epsilon=EPSILON), 10
 MILLION = 10**6
 HASHED = bytes(2**24)
 FREE = 1.7  # a machine on which two threads that hash are less than this many times faster is too busy to judge threads
@@ -24,7 +24,7 @@ FREE = 1.7  # a machine on which two threads that hash are less than this many t
 
 def drawing(keep: ks.Invariants, mechanism: ks.Laplace | ks.Gaussian = LAPLACE, draws: int = 1) -> Work:
     """Drawing noise from a plan that is ready; the unit is one cell."""
-    plan = ks.plan(keep, mechanism)
+    plan = ks.plan(keep=keep, mechanism=mechanism)
     return Work(lambda: plan.sample(draws), draws * plan.size)
 
 
@@ -54,7 +54,7 @@ def two_threads(bench: Bench) -> None:
     """
     if (os.cpu_count() or 1) < 2:
         return
-    plan = ks.plan(groups(bench.pick(10**7, 3 * 10**6), 51), LAPLACE)
+    plan = ks.plan(keep=groups(bench.pick(10**7, 3 * 10**6), 51), mechanism=LAPLACE)
     works = {
         "one thread": Work(lambda: plan.sample(threads=1)),
         "two threads": Work(lambda: plan.sample(threads=2)),
@@ -100,7 +100,7 @@ def small(bench: Bench) -> None:
 @case("Gaussian and l2 Laplace noise")
 def gaussian(bench: Bench) -> None:
     """Times faster per cell than OpenDP's Gaussian noise without totals."""
-    noise, l2 = ks.Gaussian(sigma=SIGMA), ks.Laplace(epsilon=EPSILON, norm="l2")
+    noise, l2 = ks.Gaussian(sigma=SIGMA), ks.Laplace.per_unit(epsilon=EPSILON, norm="l2")
     works = {
         "51 totals over 10^6 cells, Gaussian": (drawing(groups(MILLION, 51), noise), 100),
         "4 × 4 margins, l2 Laplace": (drawing(margins(4, 4), l2, 2_000), 10),

@@ -43,7 +43,7 @@ def sparse(keep: ks.Invariants) -> IntArray:
     """A released table most of whose counts were 0."""
     random = np.random.default_rng(1)
     confidential = np.where(random.random(keep.size) < 0.05, random.integers(1, 20, keep.size), 0)
-    return np.asarray(confidential + ks.plan(keep, ks.Gaussian(sigma=4)).sample(rng=ks.rng(seed=1)))
+    return np.asarray(confidential + ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=4)).sample(rng=ks.rng(seed=1)))
 
 
 def ours(keep: ks.Invariants, counts: IntArray) -> Work:

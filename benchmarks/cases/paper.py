@@ -21,7 +21,7 @@ def paper(bench: Bench) -> None:
     """With the proposals that the paper's chain has in ``experiments``; a step is not a draw."""
     for system, targets in SYSTEMS.items():
         for target in targets:
-            plan = ks.plan(invariants(system), mechanism(target.norm, EPSILON))
+            plan = ks.plan(keep=invariants(system), mechanism=mechanism(target.norm, EPSILON))
             arguments = lattice(system), mechanism(target.norm, EPSILON), STEPS, math.exp(target.log_a)
             works = {
                 "ours": Work(lambda p=plan: p.sample(DRAWS), DRAWS),

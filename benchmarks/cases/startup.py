@@ -22,7 +22,7 @@ FIRST_CALL = [
     sys.executable,
     "-c",
     "import keepsum as ks; d = ks.Domain({'a': range(4), 'b': range(4)});"
-    "ks.plan(ks.Invariants.margins(d, [['a'], ['b']]), ks.Laplace(epsilon='0.25')).sample()",
+    "ks.plan(d, keep=['a', 'b'], mechanism=ks.Laplace.per_unit(epsilon='0.25')).sample()",
 ]
 RELEASE = [
     "release",
@@ -76,7 +76,7 @@ def new_processes(bench: Bench) -> None:
 
 @case("the first release ever")
 def first_release(bench: Bench) -> None:
-    """Nothing compiled: l1 Laplace, then Gaussian noise in another process."""
+    """Nothing in the cache: l1 Laplace, then Gaussian noise in another process."""
     rounds = []
     for _ in range(bench.pick(2, 1)):
         with fresh_copy() as environment, tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,11 @@ from benchmarks.systems import SYSTEMS, circles, county_hierarchy, groups, margi
 from keepsum.planning.durations import seconds_per_draw
 
 WITHIN = 2  # times as long, or as short, on the machine whose figures plans state
-L1, L2, GAUSSIAN = ks.Laplace(epsilon=EPSILON), ks.Laplace(epsilon=EPSILON, norm="l2"), ks.Gaussian(sigma=10)
+L1, L2, GAUSSIAN = (
+    ks.Laplace.per_unit(epsilon=EPSILON),
+    ks.Laplace.per_unit(epsilon=EPSILON, norm="l2"),
+    ks.Gaussian(sigma=10),
+)
 MILLION = 10**6
 Totals = Callable[[], ks.Invariants]
 
@@ -50,12 +54,12 @@ STATED: dict[str, tuple[Totals, ks.Laplace | ks.Gaussian, int]] = {
     "50 × 50, Gaussian": (lambda: margins(50, 50), GAUSSIAN, 100),
     "5 × 4 × 3": (lambda: margins(5, 4, 3), L1, 30),
     "10 × 10 × 10, Gaussian": (lambda: margins(10, 10, 10), GAUSSIAN, 200),
-    "focus on states and counties": (focused, ks.Laplace("0.3", focus=LEVELS), 3),
-    "focus on states and counties, Gaussian": (focused, ks.Gaussian(rho="0.03", focus=LEVELS), 3),
+    "focus on states and counties": (focused, ks.Laplace.per_unit("0.3", focus=LEVELS), 3),
+    "focus on states and counties, Gaussian": (focused, ks.Gaussian.per_unit(rho="0.03", focus=LEVELS), 3),
     "five weighted totals of 40 cells": (lambda: SYSTEMS["random 5 × 40"], L1, 500),
-    "3 × 3 × 3 × 3, cycle, ε = 1": (lambda: SYSTEMS["3 × 3 × 3 × 3, cycle"], ks.Laplace(epsilon=1), 10),
+    "3 × 3 × 3 × 3, cycle, ε = 1": (lambda: SYSTEMS["3 × 3 × 3 × 3, cycle"], ks.Laplace.per_unit(epsilon=1), 10),
     "5 × 5 × 5": (lambda: margins(5, 5, 5), L1, 1),
-    "5 × 5 × 5, ε = 1": (lambda: margins(5, 5, 5), ks.Laplace(epsilon=1), 1),
+    "5 × 5 × 5, ε = 1": (lambda: margins(5, 5, 5), ks.Laplace.per_unit(epsilon=1), 1),
 }
 
 
@@ -63,7 +67,7 @@ STATED: dict[str, tuple[Totals, ks.Laplace | ks.Gaussian, int]] = {
 def stated(bench: Bench) -> None:
     """How many times longer or shorter; one calibration loop stands for a second of the machine that they name."""
     for name, (totals, noise, draws) in STATED.items():
-        plan = ks.plan(totals(), noise)
+        plan = ks.plan(keep=totals(), mechanism=noise)
         seconds = seconds_per_draw(plan.samplers)
         assert seconds is not None
         works = {"measured": Work(lambda p=plan, n=draws: p.sample(n), draws), "loop": CALIBRATION}

@@ -28,7 +28,7 @@ THAN_CHAIN, THAN_PROJECTED = {4: 80, 5: 2_500}, {4: 1_000, 8: 500}
 
 def exact(keep: ks.Invariants, draws: int, epsilon: str = EPSILON) -> Work:
     """Draws from a table's plan, which must be exact; the unit is one draw."""
-    plan = ks.plan(keep, ks.Laplace(epsilon=epsilon))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=epsilon))
     assert plan.guarantee.sampling == "exact", plan.explain()
     return Work(lambda: plan.sample(draws), draws)
 
@@ -121,14 +121,17 @@ PLAN_LIMIT = 2
 def shapes(bench: Bench, squares: list[Point]) -> None:
     """Plans are timed once, as a user waits for them, with kernels that are compiled."""
     for keep in (margins(5, 5), margins(12, 3), regions(3)):
-        ks.plan(keep, ks.Laplace(epsilon=EPSILON)).sample(2)
+        ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=EPSILON)).sample(2)
     for name, (totals, epsilons, draws, allowed, quick) in SHAPES.items():
         if bench.quick and not quick:
             continue
         keep = totals()
         for epsilon in epsilons[: bench.pick(4, 1)]:
-            mechanism = ks.Laplace(epsilon=epsilon)
-            plans = {"ours": Work(lambda k=keep, m=mechanism: ks.plan(k, m).samplers), "loop": CALIBRATION}
+            mechanism = ks.Laplace.per_unit(epsilon=epsilon)
+            plans = {
+                "ours": Work(lambda k=keep, m=mechanism: ks.plan(keep=k, mechanism=m).samplers),
+                "loop": CALIBRATION,
+            }
             planning = by_turns(plans, 1, warm=False)
             works = {"ours": exact(keep, draws, epsilon), "NumPy": numpy_noise(keep.size)}
             times = by_turns({**works, "NumPy": Work(works["NumPy"].run)}, bench.pick(7, 5))
@@ -146,6 +149,6 @@ def shapes(bench: Bench, squares: list[Point]) -> None:
 
 def record_shape(bench: Bench, name: str, keep: ks.Invariants, mechanism: ks.Laplace, timing: Timing) -> None:
     """What pages show of a table: draws per second, and how many proposals a pilot accepts."""
-    (choice,) = ks.plan(keep, mechanism).samplers
+    (choice,) = ks.plan(keep=keep, mechanism=mechanism).samplers
     bench.record_rate(name, timing)
     bench.record(f"{name}/accepted", choice.acceptance or 1.0, "share")

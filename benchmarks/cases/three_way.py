@@ -18,7 +18,10 @@ def three_way(bench: Bench) -> None:
     """Only exact draws are timed; the rounds are few, because a draw takes many tries or few."""
     for shape, counts in SHAPES.items():
         for epsilon, draws in zip(("0.25", "1"), counts, strict=True):
-            plan, name = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon)), "x".join(map(str, shape))
+            plan, name = (
+                ks.plan(keep=margins(*shape), mechanism=ks.Laplace.per_unit(epsilon=epsilon)),
+                "x".join(map(str, shape)),
+            )
             (choice,) = plan.samplers
             record = f"three-way/{name}/{epsilon}"
             bench.record(f"{record}/method", str(choice.method), "method")

@@ -42,7 +42,7 @@ def release() -> ks.Release:
     return ks.release(
         children(),
         keep=["county", "education"],
-        mechanism=ks.Laplace.per_person(epsilon=1),
+        mechanism=ks.Laplace(epsilon=1),
         rng=ks.rng(seed=SEED),
     )
 
@@ -53,7 +53,7 @@ def release() -> ks.Release:
 def curve(values: list[str] | None = None) -> Figure:
     """What each epsilon buys, as `keepsum accuracy --plot` draws it."""
     totals = children().keep("county", "education")
-    return ks.accuracy_curve(totals, ks.Laplace.per_person(epsilon="0.598"), values).plot()
+    return ks.accuracy_curve(keep=totals, mechanism=ks.Laplace(epsilon="0.598"), values=values).plot()
 
 
 # -- the three kinds of noise -------------------------------------------------------------------------
@@ -62,9 +62,9 @@ def curve(values: list[str] | None = None) -> Figure:
 def mechanisms() -> dict[str, Any]:
     """Each kind of noise, at the same loss for one person."""
     return {
-        "l1 Laplace": ks.Laplace.per_person(epsilon=1),
-        "l2 Laplace": ks.Laplace.per_person(epsilon=1, norm="l2"),
-        "Gaussian (delta 0.000001)": ks.Gaussian.per_person(epsilon=1, delta="1e-6"),
+        "l1 Laplace": ks.Laplace(epsilon=1),
+        "l2 Laplace": ks.Laplace(epsilon=1, norm="l2"),
+        "Gaussian (delta 0.000001)": ks.Gaussian(epsilon=1, delta="1e-6"),
     }
 
 
@@ -73,7 +73,7 @@ def noise(draws: int = DRAWS) -> Figure:
     figure, panels = new(WIDTH, 6.4, rows=3, sharex=True, sharey=True)
     reach = 25
     for axes, (name, mechanism), colour in zip(panels[:, 0], mechanisms().items(), (BLUE, ORANGE, GREEN), strict=True):
-        plan = ks.plan(children().keep("county", "education"), mechanism)
+        plan = ks.plan(children(), keep=["county", "education"], mechanism=mechanism)
         values = plan.sample(draws, rng=ks.rng(seed=SEED))[:, 0]
         shares = [100 * float((values == z).mean()) for z in range(-reach, reach + 1)]
         margin = int(plan.accuracy().margins[0])
@@ -102,7 +102,7 @@ def districts() -> ks.Table:
 def sums(releases: int = RELEASES) -> Mapping[str, np.ndarray]:
     """Deaths of the rare cause over all districts, in many releases that keep the total of each district."""
     table = districts()
-    plan = ks.plan(table.keep("district"), ks.Laplace.per_person(epsilon=2))
+    plan = ks.plan(table, keep=["district"], mechanism=ks.Laplace(epsilon=2))
     found: dict[str, list[int]] = {"as drawn": [], "cut off at 0": [], "--nonnegative": []}
     for seed in range(releases):
         drawn = plan.release(table, rng=ks.rng(seed=seed))

@@ -4,7 +4,7 @@ Start here:
 
 >>> import keepsum as ks
 >>> table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
->>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_person(epsilon=1))
+>>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
 >>> release.marginal(["county"]).table.counts.tolist()  # kept exactly; the counts of release.table have noise
 [16, 30]
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DataError,
         DomainError,
         InputError,
+        InstallationError,
         KeepsumError,
         KeepsumWarning,
         LargeLossWarning,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         LedgerWarning,
         NoSamplerError,
         PlanError,
+        TooMuchWorkError,
     )
     from keepsum.facade import postprocess
     from keepsum.facade.functions import plan, release
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from keepsum.sampling.core.rng import Rng, rng
     from keepsum.sources.reading import read_table
     from keepsum.tables.domain import Domain
-    from keepsum.tables.findings import NoticedError
+    from keepsum.tables.findings import UndeclaredError
     from keepsum.tables.invariants import Invariants
     from keepsum.tables.table import Table
 
@@ -70,6 +72,7 @@ __all__ = [
     "DomainError",
     "Gaussian",
     "InputError",
+    "InstallationError",
     "Invariants",
     "KeepsumError",
     "KeepsumWarning",
@@ -81,12 +84,13 @@ __all__ = [
     "LedgerWarning",
     "Marginal",
     "NoSamplerError",
-    "NoticedError",
     "Plan",
     "PlanError",
     "Release",
     "Rng",
     "Table",
+    "TooMuchWorkError",
+    "UndeclaredError",
     "Verification",
     "accuracy_curve",
     "baselines",
@@ -113,6 +117,7 @@ _HOMES = {
         "DataError",
         "DomainError",
         "InputError",
+        "InstallationError",
         "KeepsumError",
         "KeepsumWarning",
         "LargeLossWarning",
@@ -120,6 +125,7 @@ _HOMES = {
         "LedgerWarning",
         "NoSamplerError",
         "PlanError",
+        "TooMuchWorkError",
     ),
     "keepsum.facade": ("postprocess",),
     "keepsum.facade.functions": ("plan", "release"),
@@ -138,7 +144,7 @@ _HOMES = {
     "keepsum.sampling.core.rng": ("Rng", "rng"),
     "keepsum.sources.reading": ("read_table",),
     "keepsum.tables.domain": ("Domain",),
-    "keepsum.tables.findings": ("NoticedError",),
+    "keepsum.tables.findings": ("UndeclaredError",),
     "keepsum.tables.invariants": ("Invariants",),
     "keepsum.tables.table": ("Table",),
 }

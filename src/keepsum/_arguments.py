@@ -47,7 +47,7 @@ def check_choice(value: Any, what: str, options: Iterable[str]) -> str:
     *others, last = options
     if not isinstance(value, str) or value not in (*others, last):
         raise InputError(f"{what} must be {', '.join(map(repr, others))} or {last!r}, got {given(value)}.")
-    return value
+    return plain_text(value)
 
 
 def check_flag(value: Any, what: str) -> bool:

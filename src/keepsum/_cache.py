@@ -1,4 +1,4 @@
-"""The cache folder for results that can be recomputed: kernels, meeting times of coupled chains, outcomes of pilots.
+"""The cache folder for results that can be recomputed: meeting times of coupled chains, outcomes of pilots.
 
 The cache is a convenience. Without a home folder, without write access or with a full disk everything still works,
 only slower.
@@ -29,16 +29,6 @@ def user_cache() -> Path | None:
     except RuntimeError:  # neither HOME nor an entry in the user database
         return None
     return folder if folder.is_absolute() else None  # older versions of platformdirs leave "~" in the path
-
-
-def is_writable(folder: Path) -> bool:
-    """Whether files can be created in a folder; the folder is created if it does not exist."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return os.access(folder, os.R_OK | os.X_OK)
-    except OSError:
-        return False
 
 
 class CacheFile:

@@ -1,4 +1,4 @@
-"""Objects that are copied and pickled without what they have worked out, which may hold compiled code."""
+"""Objects that are copied and pickled without what they have worked out, which may hold addresses of memory."""
 
 from __future__ import annotations
 

@@ -6,8 +6,9 @@
     ├── InputError (also a ValueError)    an argument is wrong
     │   ├── DomainError                   axes, categories, cells
     │   ├── DataError                     a row or a count of the data; never shows the count
-    │   │   └── NoticedError              labels that must be declared first (``tables/findings.py``)
+    │   │   └── UndeclaredError           labels that must be declared first (``tables/findings.py``)
     │   └── LedgerError                   the file of a ledger cannot be used
+    ├── InstallationError                 the package is not installed as it must be
     └── PlanError                         the totals and the mechanism do not allow a release
         ├── BudgetError                   a release costs more than is left of a budget
         ├── NoSamplerError                no sampler covers a block
@@ -49,6 +50,10 @@ class DataError(InputError):
 
 class LedgerError(InputError):
     """The file of a ledger cannot be used: it is missing, in use, read-only, foreign or damaged."""
+
+
+class InstallationError(KeepsumError):
+    """The compiled part of the package is missing, or does not belong to the rest."""
 
 
 class PlanError(KeepsumError):

@@ -13,10 +13,10 @@ KEEP = ks.Invariants.margins(ks.Domain({"a": ["x", "y"], "b": range(5)}), [["a"]
 
 
 def test_every_point_is_that_of_a_plan():
-    curve = ks.accuracy_curve(KEEP, ks.Laplace(epsilon="0.3"), level=0.9)
+    curve = ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon="0.3"), level=0.9)
     assert [point.value for point in curve.points] == around(Fraction(3, 10))[:-1]  # epsilon 20 for one person
     for point in curve.points:
-        plan = ks.plan(KEEP, ks.Laplace(point.value))
+        plan = ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(point.value))
         found = plan.accuracy(0.9)
         assert (point.typical, point.draws) == (found.typical, 0)
         assert (point.smallest, point.largest) == (found.margins.min(), found.margins.max())
@@ -25,8 +25,8 @@ def test_every_point_is_that_of_a_plan():
 
 
 def test_simulated_margins_say_so():
-    curve = ks.accuracy_curve(margins(3, 3), ks.Laplace(1), [1, "1/2"])
-    assert curve.draws == ks.plan(margins(3, 3), ks.Laplace(1)).accuracy().draws > 0
+    curve = ks.accuracy_curve(keep=margins(3, 3), mechanism=ks.Laplace.per_unit(1), values=[1, "1/2"])
+    assert curve.draws == ks.plan(keep=margins(3, 3), mechanism=ks.Laplace.per_unit(1)).accuracy().draws > 0
     assert repr(curve).startswith(f"AccuracyCurve(95% margins of error per cell, from {curve.draws:,} simulated draws")
 
 
@@ -43,8 +43,10 @@ def test_values_around_one(value):
 
 
 def test_the_table_marks_its_own_loss_and_those_that_protect_little():
-    lines = repr(ks.accuracy_curve(KEEP, ks.Laplace.per_person(epsilon=5), [20, 5, "0.5"])).splitlines()
-    low, own, high = (f"±{ks.plan(KEEP, ks.Laplace(e)).accuracy().typical}" for e in (0.125, 1.25, 5))
+    lines = repr(ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace(epsilon=5), values=[20, 5, "0.5"])).splitlines()
+    low, own, high = (
+        f"±{ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(e)).accuracy().typical}" for e in (0.125, 1.25, 5)
+    )
     assert lines == [
         "AccuracyCurve(95% margins of error per cell)",
         "  epsilon per person  typical  per unit of distance",
@@ -52,39 +54,39 @@ def test_the_table_marks_its_own_loss_and_those_that_protect_little():
         f"> 5                   {own:>7}  epsilon 1.25",
         f"  20                  {high:>7}  epsilon 5             little protection",
     ]
-    html = ks.accuracy_curve(KEEP, ks.Gaussian(1, "1e-6"))._repr_html_()
+    html = ks.accuracy_curve(keep=KEEP, mechanism=ks.Gaussian.per_unit(1, "1e-6"))._repr_html_()
     assert "epsilon 2, delta" in html
     assert "\n&gt; 1" in html
 
 
 def test_the_largest_margin_has_a_column_where_it_differs():
     keep = ks.Invariants.subsets(9, [[0, 1], [2, 3], [4, 5], [6, 7, 8]])
-    small, large = (ks.plan(keep, ks.Laplace(0.1)).accuracy().margins[cell] for cell in (0, 8))
-    assert repr(ks.accuracy_curve(keep, ks.Laplace(1), [0.1])).splitlines()[1:] == [
-        "  epsilon  typical  largest  smallest change",
-        f"  0.1      {f'±{small}':>7}  {f'±{large}':>7}  epsilon 0.2",
+    small, large = (ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(0.1)).accuracy().margins[cell] for cell in (0, 8))
+    assert repr(ks.accuracy_curve(keep=keep, mechanism=ks.Laplace.per_unit(1), values=[0.1])).splitlines()[1:] == [
+        "  epsilon  typical  largest  per unit of distance",
+        f"  0.1      {f'±{small}':>7}  {f'±{large}':>7}  epsilon 0.1",
     ]
 
 
 def test_what_protects_little_is_proposed_only_if_it_was_asked_for():
-    large = ks.accuracy_curve(KEEP, ks.Laplace(epsilon=5))
+    large = ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=5))
     assert [float(point.value) for point in large.points] == [0.2, 0.5, 1.0, 2.0, 5.0]
     assert large.points[-1].person.excess == "epsilon"
     assert repr(large).splitlines()[-1].split()[-4:] == ["epsilon", "20", "little", "protection"]
-    narrow = ks.accuracy_curve(KEEP, ks.Gaussian(sigma=3))
+    narrow = ks.accuracy_curve(keep=KEEP, mechanism=ks.Gaussian(sigma=3))
     assert [float(point.value) for point in narrow.points] == [2.0, 3.0, 5.0, 10.0, 20.0, 50.0]
 
 
 def test_cells_without_names_have_no_person():
-    curve = ks.accuracy_curve([[1, 1, 1]], ks.Gaussian(rho=1), [1])
-    assert curve.subject == "smallest change"
-    assert repr(curve).splitlines()[1].split("  ")[-1] == "smallest change"
-    assert list(curve.columns())[-1] == "smallest_change_rho"
+    curve = ks.accuracy_curve(keep=[[1, 1, 1]], mechanism=ks.Gaussian.per_unit(rho=1), values=[1])
+    assert curve.subject == "unit of distance"
+    assert repr(curve).splitlines()[1].split("  ")[-1] == "per unit of distance"
+    assert list(curve.to_dict())[-1] == "unit_of_distance_rho"
 
 
 @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
 def test_frames(backend):
-    curve = ks.accuracy_curve(KEEP, ks.Gaussian(1, "1e-6"), [0.5, 1])
+    curve = ks.accuracy_curve(keep=KEEP, mechanism=ks.Gaussian.per_unit(1, "1e-6"), values=[0.5, 1])
     frame = curve.to_frame(backend)
     columns = ["epsilon", "typical", "smallest", "largest", "draws", "per_unit", "person_epsilon", "person_delta"]
     assert list(getattr(frame, "column_names", None) or frame.columns) == columns
@@ -96,11 +98,13 @@ def test_frames(backend):
 
 
 def test_round_values_without_such_noise_are_left_out():
-    curve = ks.accuracy_curve(KEEP, ks.Gaussian(Fraction(1, 4), "1e-6", calibration="paper"))
+    curve = ks.accuracy_curve(keep=KEEP, mechanism=ks.Gaussian.per_unit(Fraction(1, 4), "1e-6", calibration="paper"))
     assert max(point.value for point in curve.points) == Fraction(1, 4)  # which must be below 1/e
     assert len(curve.points) == 5
     with pytest.raises(ks.InputError, match=r"Values must be such that there is this noise .* number 2 in their order"):
-        ks.accuracy_curve(KEEP, ks.Gaussian(Fraction(1, 4), "1e-6", calibration="paper"), [1, "0.1"])
+        ks.accuracy_curve(
+            keep=KEEP, mechanism=ks.Gaussian.per_unit(Fraction(1, 4), "1e-6", calibration="paper"), values=[1, "0.1"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_round_values_without_such_noise_are_left_out():
 )
 def test_bad_values(values, words):
     with pytest.raises(ks.InputError) as error:
-        ks.accuracy_curve(KEEP, ks.Laplace(1), values)
+        ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace.per_unit(1), values=values)
     assert str(error.value) == words
 
 
@@ -126,7 +130,7 @@ def words(axes):
 
 
 def test_the_picture_says_what_the_table_says(tmp_path):
-    curve = ks.accuracy_curve(KEEP, ks.Laplace.per_person(epsilon=2), [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50])
+    curve = ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace(epsilon=2), values=[0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50])
     figure = curve.plot()
     (axes,) = figure.axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
@@ -144,9 +148,9 @@ def test_the_picture_says_what_the_table_says(tmp_path):
     assert (tmp_path / "curve.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("mechanism", [ks.Gaussian(sigma=2), ks.Gaussian.per_person(rho="0.1")])
+@pytest.mark.parametrize("mechanism", [ks.Gaussian(sigma=2), ks.Gaussian(rho="0.1")])
 def test_pictures_of_other_parameters(mechanism):
-    figure = ks.accuracy_curve(margins(3, 4), mechanism).plot()
+    figure = ks.accuracy_curve(keep=margins(3, 4), mechanism=mechanism).plot()
     figure.draw_without_rendering()
     assert titles_inside(figure)
     assert "simulated draws or more" in figure.axes[0].get_xlabel()
@@ -154,9 +158,9 @@ def test_pictures_of_other_parameters(mechanism):
 
 def test_the_largest_margin_is_drawn_where_it_differs():
     keep = ks.Invariants.subsets(9, [[0, 1], [2, 3], [4, 5], [6, 7, 8]])
-    (axes,) = ks.accuracy_curve(keep, ks.Laplace(1), [0.1, 0.2]).plot().axes
+    (axes,) = ks.accuracy_curve(keep=keep, mechanism=ks.Laplace.per_unit(1), values=[0.1, 0.2]).plot().axes
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["largest", "typical"]
-    (axes,) = ks.accuracy_curve(KEEP, ks.Laplace(1), [0.1, 0.2]).plot().axes
+    (axes,) = ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace.per_unit(1), values=[0.1, 0.2]).plot().axes
     assert axes.get_legend() is None
     assert words(axes)[0] == "Margins of error against the privacy loss"  # epsilon 1 is not on it
 
@@ -164,4 +168,4 @@ def test_the_largest_margin_is_drawn_where_it_differs():
 def test_without_matplotlib_one_sentence_helps(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ks.InputError, match=r"pip install '\.\[report\]'"):
-        ks.accuracy_curve(KEEP, ks.Laplace(1), [1]).plot()
+        ks.accuracy_curve(keep=KEEP, mechanism=ks.Laplace.per_unit(1), values=[1]).plot()

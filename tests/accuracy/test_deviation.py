@@ -39,10 +39,10 @@ def test_the_standard_error_of_weighted_proposals():
 
 def test_an_exact_sampler_against_the_enumerated_noise():
     """Noise that keeps both margins of 2 × 2 cells is k in each, with P(k) proportional to exp(-4 epsilon |k|)."""
-    plan = ks.plan(margins(2, 2), ks.Laplace(epsilon="0.25"))
+    plan = ks.plan(keep=margins(2, 2), mechanism=ks.Laplace.per_unit(epsilon="0.25"))
     k = np.arange(-60, 61)
     true = math.sqrt(np.average(k**2, weights=np.exp(-abs(k))))
-    found = cell_deviation(plan.blocks, 0)
+    found = cell_deviation(plan._record.blocks, 0)
     assert 0 < found.error < 0.05
     assert abs(found.value - true) < 3 * found.error
 
@@ -53,7 +53,7 @@ def test_the_figure_of_a_chain_is_shown_to_what_its_proposals_support(monkeypatc
     Three standard errors are at most 1 in that digit, and rounding adds a half. Five of them are allowed here, which
     more are off by with a probability below 1e-6.
     """
-    blocks = ks.plan(*BY_MIXTURE).blocks
+    blocks = ks.plan(keep=BY_MIXTURE[0], mechanism=BY_MIXTURE[1])._record.blocks
     monkeypatch.setattr(deviation, "PROPOSING", 2 * 10**6)
     found = []
     for other in range(5):

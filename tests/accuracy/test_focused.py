@@ -25,7 +25,7 @@ COUNTIES = ks.Domain(
 
 
 def plan_of(domain, keep, focus, epsilon=1):
-    return ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(epsilon, focus=focus))
+    return ks.plan(domain, keep=keep, mechanism=ks.Laplace.per_unit(epsilon, focus=focus))
 
 
 @pytest.mark.parametrize(("domain", "keep", "focus"), CASES)
@@ -94,7 +94,7 @@ def test_other_sums_are_estimated_or_bounded_and_say_so():
 
 def test_moments_of_pieces_are_bounded():
     plan = plan_of(PLACES, [], {"state": "1/2"})
-    (piece,) = FocusedNoise.of(plan.blocks).pieces(plan.noise._weights({"state": "A"}))
+    (piece,) = FocusedNoise.of(plan._record.blocks).pieces(plan.noise._weights({"state": "A"}))
     places = np.arange(-400, 401)
     chances = np.exp(-np.abs(places) / 2) * np.convolve(np.exp(-np.abs(places)), np.exp(-np.abs(places)), mode="same")
     tilts = np.array([0.1, 0.5, 1.0, 0.97 * piece.largest_tilt])
@@ -123,12 +123,16 @@ def test_margins_of_cells_totals_and_all_at_once():
 
 def test_sums_of_a_margin_are_those_asked_alone():
     table = ks.Table(COUNTIES, np.zeros(COUNTIES.size, dtype=np.int64))
-    release = ks.release(table, [], ks.Laplace("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1))
+    release = ks.release(
+        table, keep=[], mechanism=ks.Laplace.per_unit("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1)
+    )
     counties, cells = release.marginal(["county"]), release.marginal(["cell"])
     assert counties.accuracy().margins[5] == release.noise.interval({"county": "c5"})[1]
     assert counties.deviations[5] ** 2 == pytest.approx(release.noise.variance({"county": "c5"}))
     assert cells.accuracy().basis == "exact"
-    kept = ks.release(table, [[]], ks.Laplace("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1)).marginal(["cell"])
+    kept = ks.release(
+        table, keep=[[]], mechanism=ks.Laplace.per_unit("0.3", focus={"county": "0.1"}), rng=ks.rng(seed=1)
+    ).marginal(["cell"])
     assert kept.accuracy().basis == "estimated"
     assert kept.deviations[3] ** 2 == pytest.approx(cells.deviations[3] ** 2, rel=0.2)
 
@@ -137,8 +141,8 @@ def test_sums_alike_under_a_focus_are_one_kind():
     counties = {"A": ["a", "b"], "B": ["c", "d"], "C": ["e", "f", "g"]}
     domain = ks.Domain({"state": list(counties), "county": counties}, within={"county": "state"})
     plan = plan_of(domain, [], {"state": "1/2"})
-    sums, focused = domain.marginal_index(("state",)), FocusedNoise.of(plan.blocks)
-    outside = SumPieces.find(plan.blocks.noise_structure, sums, 3)
+    sums, focused = domain.marginal_index(("state",)), FocusedNoise.of(plan._record.blocks)
+    outside = SumPieces.find(plan._record.blocks.noise_structure, sums, 3)
     pieces = outside.with_focused(focused.pieces_of_sums(sums, 3))
     assert pieces.focus_known
     assert pieces.of_sum.tolist() == [0, 0, 1]  # the third state has more cells
@@ -149,18 +153,18 @@ def test_sums_alike_under_a_focus_are_one_kind():
 def test_margins_of_totals_at_once_divide_what_may_go_wrong_where_nothing_is_simulated(monkeypatch):
     plan = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
     sums = COUNTIES.marginal_index(("cell",))
-    drawn = sum_accuracy(plan.blocks, sums, 20, 0.95, simultaneous=True)
+    drawn = sum_accuracy(plan._record.blocks, sums, 20, 0.95, simultaneous=True)
     assert drawn.basis == "estimated"
     monkeypatch.setattr(simulation, "MOST_EFFORT", 0)
     other = plan_of(COUNTIES, [[]], {"county": "0.1"}, "0.3")
-    bounded = sum_accuracy(other.blocks, sums, 20, 0.95, simultaneous=True)
+    bounded = sum_accuracy(other._record.blocks, sums, 20, 0.95, simultaneous=True)
     assert bounded.basis == "conservative"
     assert (bounded.margins >= drawn.margins).all()
 
 
 def test_shares_of_what_may_go_wrong_may_be_smaller_than_a_computed_law_under_a_focus_is_precise(monkeypatch):
     monkeypatch.setattr(simulation, "MOST_EFFORT", 0)
-    blocks = plan_of(COUNTIES, [], {"county": "0.1"}, "0.3").blocks
+    blocks = plan_of(COUNTIES, [], {"county": "0.1"}, "0.3")._record.blocks
     margins = [cell_accuracy(blocks, level, simultaneous=True) for level in (0.95, 1 - 1e-8)]
     assert [found.basis for found in margins] == ["conservative", "conservative"]
     assert 20 < margins[0].margins[0] < margins[1].margins[0] < 120
@@ -185,7 +189,7 @@ def test_chances_of_all_noise_where_a_focus_concerns_some_regions_only():
     """The total of county c is kept: its cells have noise, to which the focus adds nothing."""
     domain = ks.Domain({"county": ["a", "b", "c"], "sex": ["f", "m"]})
     kept = ks.Invariants.subsets(6, [[0, 1, 2, 3], [4, 5]]).over(domain)
-    noise = ks.plan(kept, ks.Laplace(1, focus={"county": "1/2"})).noise
+    noise = ks.plan(keep=kept, mechanism=ks.Laplace.per_unit(1, focus={"county": "1/2"})).noise
     a, b, c, d = (np.indices((31,) * 4) - 15).reshape(4, -1)
     vectors = np.stack([a, b, c, -a - b - c, d, -d], axis=1)
     assert np.exp(noise.log_pmf(vectors)).sum() == pytest.approx(1, abs=1e-5)
@@ -203,7 +207,7 @@ def test_totals_that_cross_are_simulated_and_kept_ones_have_no_noise(keep):
     """Variances of cells and totals against an enumeration of the law, within what so many draws allow."""
     domain = ks.Domain({"a": [0, 1], "b": [0, 1]})
     focus = {"b": "1/2"} if keep else {"a": "1/3", "b": "1/2"}
-    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(1, focus=focus))
+    plan = ks.plan(domain, keep=keep, mechanism=ks.Laplace.per_unit(1, focus=focus))
     weights = np.exp(plan.noise.log_pmf(BOX, constant=False))
     for query, vector in ((0, [1, 0, 0, 0]), ({"b": 1}, [0, 1, 0, 1]), ({"a": 0}, [1, 1, 0, 0])):
         law, true = plan.noise.law(query), float(weights @ (BOX @ vector) ** 2 / weights.sum())
@@ -217,14 +221,14 @@ def test_totals_that_cross_are_simulated_and_kept_ones_have_no_noise(keep):
     assert min(row.accuracy.margins.min() for row in found.levels) > 0
     assert plan.accuracy(simultaneous=True).margins.max() >= found.margins.max()
     totals = domain.marginal_index(("a",))
-    assert (sum_accuracy(plan.blocks, totals, 2, 0.9, False).margins > 0).all() == (not keep)
+    assert (sum_accuracy(plan._record.blocks, totals, 2, 0.9, False).margins > 0).all() == (not keep)
 
 
 @pytest.mark.parametrize(
     ("domain", "keep", "focus"), [*CASES, (PAIRS, [], {"county": 1, "sex": 1}), (PAIRS, [["sex"]], {"county": 1})]
 )
 def test_gaussian_queries_have_the_law_with_the_focus(domain, keep, focus):
-    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Gaussian(rho="1/10", focus=focus))
+    plan = ks.plan(domain, keep=keep, mechanism=ks.Gaussian.per_unit(rho="1/10", focus=focus))
     box = BOX[~(BOX @ plan.invariants.coefficients.toarray().T).any(axis=1)]
     exponent = 0.1 * (box**2).sum(axis=1)
     for level in plan.mechanism.focus:

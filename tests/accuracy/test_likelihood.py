@@ -19,9 +19,9 @@ TOTALS = {
 
 
 @pytest.mark.parametrize("kept", TOTALS.values(), ids=TOTALS.keys())
-@pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=2), ks.Gaussian(sigma="0.9")], ids=repr)
+@pytest.mark.parametrize("mechanism", [ks.Laplace.per_unit(epsilon=2), ks.Gaussian(sigma="0.9")], ids=repr)
 def test_probabilities_add_up_to_one(kept, mechanism):
-    plan = ks.plan(ks.Invariants.subsets(4, kept), mechanism)
+    plan = ks.plan(keep=ks.Invariants.subsets(4, kept), mechanism=mechanism)
     grid = np.array(list(itertools.product(range(-8, 9), repeat=4)))
     logs = plan.noise.log_pmf(grid)
     assert np.exp(logs).sum() == pytest.approx(1, abs=1e-5)
@@ -37,11 +37,15 @@ def test_probabilities_add_up_to_one(kept, mechanism):
 
 @pytest.mark.parametrize(
     ("mechanism", "length"),
-    [(ks.Laplace(epsilon=2), 4.0), (ks.Laplace(epsilon=2, norm="l2"), 2.0), (ks.Gaussian(sigma=2), 4.0)],
+    [
+        (ks.Laplace.per_unit(epsilon=2), 4.0),
+        (ks.Laplace.per_unit(epsilon=2, norm="l2"), 2.0),
+        (ks.Gaussian(sigma=2), 4.0),
+    ],
     ids=repr,
 )
 def test_up_to_the_constant_where_totals_overlap(children, mechanism, length):
-    plan = ks.plan(children.keep("county", "education"), mechanism)
+    plan = ks.plan(children, keep=["county", "education"], mechanism=mechanism)
     swap = np.zeros((4, 4), dtype=int)
     swap[:2, :2] = [[1, -1], [-1, 1]]
     weight = {"laplace-l1": -2 * 4, "laplace-l2": -2 * 2, "gaussian": -4 / 8}[plan.mechanism.kind]
@@ -53,6 +57,6 @@ def test_up_to_the_constant_where_totals_overlap(children, mechanism, length):
 
 @pytest.mark.parametrize("noise", [[1, 2], [0.5, 0, 0, 0], "text", None, np.zeros((2, 2, 4), dtype=int)], ids=repr)
 def test_wrong_noise(noise):
-    plan = ks.plan(ks.Invariants.subsets(4, [range(4)]), ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=ks.Invariants.subsets(4, [range(4)]), mechanism=ks.Laplace.per_unit(epsilon=1))
     with pytest.raises(ks.InputError, match="Noise must"):
         plan.noise.log_pmf(noise)

@@ -8,11 +8,11 @@ from keepsum.planning import durations
 
 
 def sums(size, epsilon):
-    return ks.plan(ks.Invariants.subsets(size, [range(size)]), ks.Laplace(epsilon=epsilon))
+    return ks.plan(keep=ks.Invariants.subsets(size, [range(size)]), mechanism=ks.Laplace.per_unit(epsilon=epsilon))
 
 
 def test_computed_margins_are_those_of_the_noise_law():
-    plan = ks.plan(ks.Invariants.subsets(9, [[0, 1, 2], [3]]), ks.Laplace(epsilon=0.25))
+    plan = ks.plan(keep=ks.Invariants.subsets(9, [[0, 1, 2], [3]]), mechanism=ks.Laplace.per_unit(epsilon=0.25))
     found = plan.accuracy(0.9)
     assert found.margins.tolist() == [0 if cell == 3 else plan.noise.interval(cell, 0.9)[1] for cell in range(9)]
     assert found.draws == 0
@@ -41,7 +41,7 @@ def test_a_margin_from_too_few_draws_would_be_seen():
 
 
 def test_overlapping_tables_hold_their_level(children):
-    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25))
+    plan = ks.plan(children, keep=["county", "education"], mechanism=ks.Laplace.per_unit(epsilon=0.25))
     found = plan.accuracy()
     assert found.draws == 4000
     assert len(set(found.margins.tolist())) == 1  # all cells of a table are alike
@@ -51,8 +51,10 @@ def test_overlapping_tables_hold_their_level(children):
 
 
 def test_regions_of_a_general_block_differ(circles):
-    found = ks.plan(circles, ks.Laplace(epsilon=0.25)).accuracy()
-    noise = np.abs(ks.plan(circles, ks.Laplace(epsilon=0.25)).sample(20_000, rng=ks.rng(seed=11)))
+    found = ks.plan(keep=circles, mechanism=ks.Laplace.per_unit(epsilon=0.25)).accuracy()
+    noise = np.abs(
+        ks.plan(keep=circles, mechanism=ks.Laplace.per_unit(epsilon=0.25)).sample(20_000, rng=ks.rng(seed=11))
+    )
     assert (noise <= found.margins).mean(axis=0).min() >= 0.95
     assert "simulated draws" in str(found)
     assert "simulated draws" in found._repr_html_()
@@ -69,7 +71,7 @@ def test_margins_are_simulated_once(children, monkeypatch):
     simulated = []
     real = simulation.simulate_into
     monkeypatch.setattr(simulation, "simulate_into", lambda *args: simulated.append(1) or real(*args))
-    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=1))
+    plan = ks.plan(children, keep=["county", "education"], mechanism=ks.Laplace.per_unit(epsilon=1))
     release = plan.release(children)
     release.accuracy()
     release.accuracy(0.9, simultaneous=True)
@@ -81,7 +83,7 @@ def test_margins_are_simulated_once(children, monkeypatch):
 
 def two_way(rows, columns):
     domain = ks.Domain({"a": list(map(str, range(rows))), "b": list(map(str, range(columns)))})
-    return ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon=1))
+    return ks.plan(domain, keep=[["a"], ["b"]], mechanism=ks.Laplace.per_unit(epsilon=1))
 
 
 def test_draws_are_as_many_as_take_half_a_second(monkeypatch):
@@ -101,14 +103,14 @@ def test_draws_are_as_many_as_take_half_a_second(monkeypatch):
 def test_a_slow_chain_is_not_simulated():
     domain = ks.Domain({axis: list("12345") for axis in "abc"})
     kept = ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])
-    plan = ks.plan(kept, ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=kept, mechanism=ks.Laplace.per_unit(epsilon=1))
     assert plan.samplers[0].chain is not None
     assert plan.accuracy().basis == "conservative"
 
 
 def test_the_error_of_simulated_margins_is_that_of_their_level(children):
     """Over many other simulations, the share beyond the margin strays by about the stated error."""
-    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon="1/4"))
+    plan = ks.plan(children, keep=["county", "education"], mechanism=ks.Laplace.per_unit(epsilon="1/4"))
     found = plan.accuracy(0.9)
     shares = (np.abs(plan.sample(50 * found.draws, rng=ks.rng(seed=12))) > found.margins).mean(axis=1)
     strays = shares.reshape(50, -1).mean(axis=1).std()
@@ -120,8 +122,8 @@ def test_the_error_of_simulated_margins_is_that_of_their_level(children):
 def test_bounds_where_simulating_takes_long(children, monkeypatch):
     monkeypatch.setattr(simulation, "MOST_EFFORT", 1)
     kept = children.keep("county", "education")
-    for mechanism in (ks.Laplace(epsilon="1/4"), ks.Gaussian(sigma=4)):
-        plan = ks.plan(kept, mechanism)
+    for mechanism in (ks.Laplace.per_unit(epsilon="1/4"), ks.Gaussian(sigma=4)):
+        plan = ks.plan(keep=kept, mechanism=mechanism)
         found = plan.accuracy()
         noise = np.abs(plan.sample(5_000, rng=ks.rng(seed=13)))
         assert (found.basis, found.draws, found.error) == ("conservative", 0, 0.0)
@@ -134,12 +136,12 @@ def test_bounds_where_simulating_takes_long(children, monkeypatch):
         release = plan.release(children)
         assert release.certificate.accuracy.conservative
         assert ks.Certificate.from_json(release.certificate.to_json()) == release.certificate
-    estimated = ks.plan(kept, ks.Laplace(epsilon="1/4", norm="l2")).accuracy()
+    estimated = ks.plan(keep=kept, mechanism=ks.Laplace.per_unit(epsilon="1/4", norm="l2")).accuracy()
     assert estimated.basis == "estimated"  # there is no bound
 
 
 def test_frames(children):
-    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=1))
+    plan = ks.plan(children, keep=["county", "education"], mechanism=ks.Laplace.per_unit(epsilon=1))
     found = plan.accuracy()
     for backend in ("pandas", "polars", "pyarrow"):
         frame = found.to_frame(backend)
@@ -149,17 +151,21 @@ def test_frames(children):
     assert found.to_frame("pandas")["margin"].tolist() == found.margins.tolist()
     with pytest.raises(ks.InputError, match="library must be named"):
         found.to_frame()
-    unnamed = ks.plan(ks.Invariants.subsets(3, [range(3)]), ks.Laplace(epsilon=1)).accuracy().to_frame("polars")
+    unnamed = (
+        ks.plan(keep=ks.Invariants.subsets(3, [range(3)]), mechanism=ks.Laplace.per_unit(epsilon=1))
+        .accuracy()
+        .to_frame("polars")
+    )
     assert unnamed.columns == ["cell", "margin"]
     clash = ks.Domain({"margin": ["x", "y"]})
-    named = ks.plan(ks.Invariants.margins(clash, [[]]), ks.Laplace(epsilon=1)).accuracy().to_frame("polars")
+    named = ks.plan(clash, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1)).accuracy().to_frame("polars")
     assert named.columns == ["margin", "margin_"]
 
 
 def test_a_release_as_a_frame_with_intervals(children):
     frame = children.to_frame("polars")
     table = ks.Table.from_frame(frame, axes=["county", "education"], count="count", domain=children.domain)
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=5))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=5))
     found = release.to_frame(level=0.9)  # of the caller's own kind
     assert found.columns == ["county", "education", "count", "count_low", "count_high"]
     for k in (0, 7, 15):

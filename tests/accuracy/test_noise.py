@@ -51,9 +51,11 @@ def agrees(law: ExactLaw, values: np.ndarray, chances: np.ndarray, error: float)
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("name", TOTALS)
-@pytest.mark.parametrize("mechanism", [ks.Laplace(2), ks.Laplace(3), ks.Gaussian(sigma="0.8")], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [ks.Laplace.per_unit(2), ks.Laplace.per_unit(3), ks.Gaussian(sigma="0.8")], ids=repr
+)
 def test_against_enumeration(name, mechanism):
-    plan = ks.plan(np.array(TOTALS[name]), mechanism)
+    plan = ks.plan(keep=np.array(TOTALS[name]), mechanism=mechanism)
     if isinstance(mechanism, ks.Laplace):
         points, chances = enumerated(
             TOTALS[name], lambda z: np.exp(-float(mechanism.epsilon) * np.abs(z).sum(axis=1)), 5
@@ -79,19 +81,21 @@ def test_against_enumeration(name, mechanism):
 
 
 def test_kept_totals_have_no_noise_and_shifts_by_them_change_nothing():
-    plan = ks.plan(ks.Invariants.subsets(6, [[0, 1, 2], [3, 4, 5]]), ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=ks.Invariants.subsets(6, [[0, 1, 2], [3, 4, 5]]), mechanism=ks.Laplace.per_unit(epsilon=1))
     assert plan.noise.interval([2, 2, 2, -7, -7, -7]) == (0, 0)
     assert plan.noise.variance([1, 1, 1, 1, 1, 1]) == 0
     assert plan.noise.variance([3, 2, 2, 5, 5, 5]) == pytest.approx(plan.noise.variance(0))
     margins = ks.plan(
-        ks.Invariants.margins(ks.Domain({"a": list("xyz"), "b": list("pqr")}), [["a"], ["b"]]), ks.Laplace(epsilon=1)
+        ks.Domain({"a": list("xyz"), "b": list("pqr")}),
+        keep=[["a"], ["b"]],
+        mechanism=ks.Laplace.per_unit(epsilon=1),
     )
     assert margins.noise.interval({"a": "x"}) == (0, 0)
     assert margins.noise.interval({"a": ["x", "y"], "b": ["p", "q", "r"]}) == (0, 0)
 
 
 def test_covariances():
-    plan = ks.plan(ks.Invariants.subsets(7, [range(5)]), ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=ks.Invariants.subsets(7, [range(5)]), mechanism=ks.Laplace.per_unit(epsilon=1))
     one = plan.noise.variance(0)
     assert plan.noise.covariance(0, 1) == pytest.approx(-one / 4)
     assert plan.noise.covariance(0, 0) == pytest.approx(one)
@@ -100,7 +104,7 @@ def test_covariances():
 
 
 def test_the_forms_of_a_query(children):
-    plan = ks.plan(children.keep([]), ks.Laplace(epsilon=1))
+    plan = ks.plan(children, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1))
     vector = np.zeros(16, dtype=int)
     vector[:4] = 1
     wanted = plan.noise.law(vector).reach(0.9)
@@ -127,7 +131,7 @@ def test_the_forms_of_a_query(children):
     ],
 )
 def test_wrong_queries(children, query, words):
-    plan = ks.plan(children.keep("county"), ks.Laplace(epsilon=1))
+    plan = ks.plan(children, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
     for ask in (plan.noise.variance, plan.noise.interval):
         with pytest.raises(ks.InputError, match=words) as caught:
             ask(query)
@@ -144,11 +148,11 @@ COVERED = {
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("mechanism", [ks.Laplace("1/4"), ks.Gaussian(sigma=3)], ids=repr)
+@pytest.mark.parametrize("mechanism", [ks.Laplace.per_unit("1/4"), ks.Gaussian(sigma=3)], ids=repr)
 @pytest.mark.parametrize("query", COVERED.values(), ids=COVERED.keys())
 def test_intervals_cover_their_level(mechanism, query):
     """95% of 20,000 draws: a binomial test at 1e-6, on both sides where the law is exact and the noise fine enough."""
-    plan = ks.plan(ks.Invariants.subsets(20, [range(8), range(8, 17)]), mechanism)
+    plan = ks.plan(keep=ks.Invariants.subsets(20, [range(8), range(8, 17)]), mechanism=mechanism)
     drawn = plan.sample(20_000, rng=ks.rng(seed=19)) @ np.array(query)
     law = plan.noise.law(query)
     low, high = plan.noise.interval(query, 0.95)
@@ -165,8 +169,8 @@ def test_intervals_under_overlapping_totals_cover_their_level(children):
     kept = children.keep("county", "education")
     query = {"county": ["Alpha", "Beta"], "education": ["Low", "High"]}
     cells = kept.domain.matching(query)
-    for mechanism in (ks.Laplace("1/2"), ks.Laplace("1/2", norm="l2"), ks.Gaussian(sigma=3)):
-        plan = ks.plan(kept, mechanism)
+    for mechanism in (ks.Laplace.per_unit("1/2"), ks.Laplace.per_unit("1/2", norm="l2"), ks.Gaussian(sigma=3)):
+        plan = ks.plan(keep=kept, mechanism=mechanism)
         law = plan.noise.law(query)
         drawn = plan.sample(8_000, rng=ks.rng(seed=2))[:, cells].sum(axis=1)
         low, high = plan.noise.interval(query, 0.9)
@@ -182,7 +186,7 @@ def test_intervals_under_overlapping_totals_cover_their_level(children):
 
 def test_a_bound_holds_and_is_not_absurd():
     """Where weights are too large for a grid."""
-    plan = ks.plan(ks.Invariants.subsets(30, [range(30)]), ks.Laplace("1/2"))
+    plan = ks.plan(keep=ks.Invariants.subsets(30, [range(30)]), mechanism=ks.Laplace.per_unit("1/2"))
     query = [1_000_003 * k + k**3 for k in range(30)]
     law = plan.noise.law(query)
     assert isinstance(law, BoundLaw)
@@ -195,7 +199,7 @@ def test_a_bound_holds_and_is_not_absurd():
 
 
 def test_intervals_of_a_release(children):
-    release = ks.release(children, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    release = ks.release(children, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
     low, high = release.interval({"county": "Alpha"})
     value = int(release.table.counts.reshape(4, 4)[0].sum())
     reach = release.noise.interval({"county": "Alpha"})[1]

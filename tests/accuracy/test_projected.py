@@ -36,14 +36,14 @@ def chances(name: str, mechanism: ks.Laplace | ks.Gaussian) -> np.ndarray:
     return weights / weights.sum()
 
 
-MECHANISMS = [ks.Laplace(epsilon=1), ks.Gaussian(sigma=1)]
+MECHANISMS = [ks.Laplace.per_unit(epsilon=1), ks.Gaussian(sigma=1)]
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.parametrize("query", QUERIES, ids=str)
 def test_moments_are_at_most_those_of_free_cells(name, mechanism, query):
-    plan = ks.plan(np.array(SYSTEMS[name]), mechanism)
+    plan = ks.plan(keep=np.array(SYSTEMS[name]), mechanism=mechanism)
     assert plan.structure.blocks
     found, values = chances(name, mechanism), POINTS[name] @ np.array(query)
     piece = dominated_piece(as_weights(query, plan.invariants), plan.structure, free_cell(plan.mechanism))
@@ -61,10 +61,10 @@ def test_moments_are_at_most_those_of_free_cells(name, mechanism, query):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_margins_by_bounds_hold(name, mechanism, level):
-    plan = ks.plan(np.array(SYSTEMS[name]), mechanism)
+    plan = ks.plan(keep=np.array(SYSTEMS[name]), mechanism=mechanism)
     found, points = chances(name, mechanism), np.abs(POINTS[name])
-    for cells in classes_of(plan.blocks):
-        bound = class_bound(plan.blocks, cells)
+    for cells in classes_of(plan._record.blocks):
+        bound = class_bound(plan._record.blocks, cells)
         assert bound.basis == "conservative"
         for cell in cells.cells.tolist():
             assert found[points[:, cell] <= bound.reach(level)].sum() >= level

@@ -26,11 +26,11 @@ def intervals(kept, mechanism, runs, ask):
 
 
 CASES = {
-    "nothing kept": ([], ks.Laplace(epsilon="0.2")),
-    "total kept": ([[]], ks.Laplace(epsilon="0.2")),
+    "nothing kept": ([], ks.Laplace.per_unit(epsilon="0.2")),
+    "total kept": ([[]], ks.Laplace.per_unit(epsilon="0.2")),
     "nothing kept, Gaussian": ([], ks.Gaussian(sigma=6)),
-    "counties kept": (["county"], ks.Laplace(epsilon="0.2")),
-    "both kept": (["county", "sex"], ks.Laplace(epsilon="0.2")),
+    "counties kept": (["county"], ks.Laplace.per_unit(epsilon="0.2")),
+    "both kept": (["county", "sex"], ks.Laplace.per_unit(epsilon="0.2")),
 }
 
 
@@ -70,7 +70,7 @@ def test_shares_and_differences_cover_their_level(kept, mechanism, runs):
 def test_an_interval_that_ignores_the_denominator_covers_less():
     found = intervals(
         [],
-        ks.Laplace(epsilon="0.1"),
+        ks.Laplace.per_unit(epsilon="0.1"),
         100,
         lambda release: (
             release.ratio({"county": "D"}, {"county": "E"}, 0.9),
@@ -105,7 +105,7 @@ def test_steps_are_shorter_than_the_box_and_hold_for_a_known_law():
 @pytest.mark.parametrize("true", [(12, 2), (3, 4), (0, 2)], ids=str)
 def test_ratios_of_small_counts_cover_in_the_enumerated_law(true):
     """Two independent cells, all noise that is likely at all: also where the denominator may be 0."""
-    plan = ks.plan(ks.Invariants.subsets(2, []), ks.Laplace(epsilon="0.7"))
+    plan = ks.plan(keep=ks.Invariants.subsets(2, []), mechanism=ks.Laplace.per_unit(epsilon="0.7"))
     exact = plan.noise.combined_reach(*(as_weights(cell, plan.invariants) for cell in (0, 1)))
     reach = cache(exact)
     sides = range(-13, 14)
@@ -130,7 +130,7 @@ def test_ratios_of_small_counts_cover_in_the_enumerated_law(true):
 
 def test_limits():
     table = ks.Table.from_array(COUNTS, axes=AXES)
-    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon="0.01"), rng=ks.rng(seed=1))
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon="0.01"), rng=ks.rng(seed=1))
     low, high = release.share({"county": "D", "sex": "f"}, {"county": "D"})
     assert (low, high) == (0.0, 1.0)  # noise far larger than the counts
     assert release.ratio({"county": "A"}, {"county": "B"}) == (2.0, 2.0)  # both kept

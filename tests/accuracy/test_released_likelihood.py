@@ -18,7 +18,7 @@ DOMAIN = ks.Domain(
     within={"county": "state"},
 )
 RATES = [[1, 2, 3, 1, 1, 0.5, 2], [4, 0.1, 2, 3, 0.7, 0.1, 0.1], [40, 11, 2, 0.03, 7, 3, 1]]
-MECHANISMS = [ks.Laplace(epsilon=1), ks.Gaussian(sigma="1.5")]
+MECHANISMS = [ks.Laplace.per_unit(epsilon=1), ks.Gaussian(sigma="1.5")]
 
 
 def poisson(rates):
@@ -36,12 +36,12 @@ def test_it_is_the_sum_over_all_tables(mechanism, rates):
     """With negative released counts, and a state whose total is 0; also with the cells in another order."""
     released = np.array([4, -1, 2, 3, 0, -2, 2])
     every = np.array([[*a, *b, *c] for a in tables(5, 3) for b in tables(3, 2) for c in tables(0, 2)])
-    noise = ks.plan(ks.Invariants.margins(DOMAIN, [["state"]]), mechanism).noise
+    noise = ks.plan(DOMAIN, keep=[["state"]], mechanism=mechanism).noise
     expected = special.logsumexp(noise.log_pmf(released - every) + stats.poisson.logpmf(every, rates).sum(axis=1))
     assert noise.log_likelihood(released, poisson(rates)) == pytest.approx(expected, abs=1e-10)
     shuffled = np.random.default_rng(1).permutation(7)
     groups = [np.flatnonzero(DOMAIN.codes("state")[shuffled] == state).tolist() for state in range(3)]
-    other = ks.plan(ks.Invariants.subsets(7, groups), mechanism).noise
+    other = ks.plan(keep=ks.Invariants.subsets(7, groups), mechanism=mechanism).noise
     found = other.log_likelihood(released[shuffled], poisson(np.array(rates)[shuffled]))
     assert found == pytest.approx(expected, abs=1e-10)
 
@@ -49,7 +49,7 @@ def test_it_is_the_sum_over_all_tables(mechanism, rates):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_cells_under_no_total_and_pinned_ones(mechanism):
     """A free cell is a sum of its own; a cell that the totals determine has the model's probability."""
-    noise = ks.plan(ks.Invariants.subsets(4, [[0, 1], [3]]), mechanism).noise
+    noise = ks.plan(keep=ks.Invariants.subsets(4, [[0, 1], [3]]), mechanism=mechanism).noise
     released, rates = np.array([6, -3, -4, 5]), [2.0, 1.5, 3.0, 4.0]
     every = np.array([[a, 3 - a, b, 5] for a in range(4) for b in range(80)])
     expected = special.logsumexp(noise.log_pmf(released - every) + stats.poisson.logpmf(every, rates).sum(axis=1))
@@ -60,7 +60,7 @@ def test_cells_under_no_total_and_pinned_ones(mechanism):
 
 def test_all_probabilities_add_up_to_one():
     """It is a probability of released counts, not a weight: over all of them the sum is that of the kept total."""
-    noise = ks.plan(ks.Invariants.subsets(2, [[0, 1]]), ks.Laplace(epsilon=1)).noise
+    noise = ks.plan(keep=ks.Invariants.subsets(2, [[0, 1]]), mechanism=ks.Laplace.per_unit(epsilon=1)).noise
     model = poisson([2.0, 3.0])
     total = sum(math.exp(noise.log_likelihood([first, 4 - first], model)) for first in range(-30, 35))
     assert total == pytest.approx(stats.poisson.pmf(4, 5), abs=1e-10)
@@ -95,7 +95,7 @@ def in_balls(released, rates, epsilon):
 def test_a_fixed_window_is_wrong_where_the_counts_differ_by_more(released, rates, fixed_is_wrong):
     """The page had a window of 120 at epsilon 0.25: with a model that far from the release it missed the sum."""
     epsilon = 0.25
-    noise = ks.plan(ks.Invariants.subsets(2, [[0, 1]]), ks.Laplace(epsilon="0.25")).noise
+    noise = ks.plan(keep=ks.Invariants.subsets(2, [[0, 1]]), mechanism=ks.Laplace.per_unit(epsilon="0.25")).noise
     constant = -math.log(math.tanh(epsilon))  # of noise (z, -z)
     expected = in_balls(released, rates, epsilon) - constant
     assert noise.log_likelihood(released, poisson(rates)) == pytest.approx(expected, abs=1e-9)
@@ -106,7 +106,7 @@ def test_a_fixed_window_is_wrong_where_the_counts_differ_by_more(released, rates
 @pytest.mark.parametrize("fall", [3.0, 20.0, 44.0])
 def test_the_first_window_does_not_matter(fall, monkeypatch):
     monkeypatch.setattr(released_likelihood, "FIRST_FALL", fall)
-    noise = ks.plan(ks.Invariants.subsets(4, [[0, 1, 2]]), ks.Laplace(epsilon="0.5")).noise
+    noise = ks.plan(keep=ks.Invariants.subsets(4, [[0, 1, 2]]), mechanism=ks.Laplace.per_unit(epsilon="0.5")).noise
     released, rates = np.array([30, -20, 4, 60]), [3.0, 9.0, 1.0, 2.0]
     every = np.array([[*y, last] for y in tables(14, 3) for last in range(200)])
     expected = special.logsumexp(noise.log_pmf(released - every) + stats.poisson.logpmf(every, rates).sum(axis=1))
@@ -115,7 +115,9 @@ def test_the_first_window_does_not_matter(fall, monkeypatch):
 
 def test_a_window_that_is_too_small_is_seen():
     """What a window is said to leave out is at least what it does leave out; none that is too small is taken."""
-    blocks = ks.plan(ks.Invariants.subsets(3, [[0, 1]]), ks.Laplace(epsilon="0.5")).blocks
+    blocks = ks.plan(
+        keep=ks.Invariants.subsets(3, [[0, 1]]), mechanism=ks.Laplace.per_unit(epsilon="0.5")
+    )._record.blocks
     released, model = np.array([40, -20, 60]), poisson([3.0, 9.0, 2.0])
     problem = released_likelihood._Problem.of(released, model, blocks)
     whole = problem.log_sum()
@@ -134,7 +136,7 @@ def test_a_window_that_is_too_small_is_seen():
 def test_many_counties_in_one_state():
     """Against a product of polynomials by plain convolution: angles must be enough for the sum of all noise."""
     size, reach = 200, 60
-    plan = ks.plan(ks.Invariants.subsets(size, [range(size)]), ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=ks.Invariants.subsets(size, [range(size)]), mechanism=ks.Laplace.per_unit(epsilon=1))
     random = np.random.default_rng(3)
     rates = random.uniform(50, 90, size)
     released = random.poisson(rates) + plan.sample(rng=ks.rng(seed=4))
@@ -153,7 +155,7 @@ def test_many_counties_in_one_state():
 @pytest.mark.parametrize("factor", [0.2, 3.0])
 def test_a_model_whose_totals_are_far_from_the_kept_ones(factor):
     """Given their total Poisson counts are multinomial: a common factor of all rates tells of the total alone."""
-    noise = ks.plan(ks.Invariants.subsets(30, [range(30)]), ks.Laplace(epsilon="0.5")).noise
+    noise = ks.plan(keep=ks.Invariants.subsets(30, [range(30)]), mechanism=ks.Laplace.per_unit(epsilon="0.5")).noise
     rates = np.random.default_rng(6).uniform(20, 60, 30)
     released = np.rint(rates).astype(int) + np.tile([3, -3], 15)
     near, far = (noise.log_likelihood(released, poisson(rates * times)) for times in (1, factor))
@@ -162,7 +164,7 @@ def test_a_model_whose_totals_are_far_from_the_kept_ones(factor):
 
 def test_models_need_not_be_poisson():
     """Binomial counts, which have a largest one, and a model that allows no counts with the total."""
-    noise = ks.plan(ks.Invariants.subsets(2, [[0, 1]]), ks.Gaussian(sigma=2)).noise
+    noise = ks.plan(keep=ks.Invariants.subsets(2, [[0, 1]]), mechanism=ks.Gaussian(sigma=2)).noise
     every = np.array([[a, 9 - a] for a in range(10)])
 
     def model(counts):
@@ -199,6 +201,6 @@ LINE = ks.Invariants.margins(ks.Domain({"a": range(2)}), [])
     ],
 )
 def test_what_cannot_be_computed_is_refused_in_a_sentence(totals, options, released, model, words):
-    plan = ks.plan(totals, ks.Laplace(epsilon=1, **options))
+    plan = ks.plan(keep=totals, mechanism=ks.Laplace.per_unit(epsilon=1, **options))
     with pytest.raises(ks.InputError, match=words):
         plan.noise.log_likelihood(released, model)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keepsum as ks
-from keepsum.accuracy import level_errors
+from keepsum.accuracy import level_errors, person_loss
 from keepsum.accuracy.level_errors import LevelErrors
 from keepsum.accuracy.share_search import Budget, ShareSearch
 
@@ -48,16 +48,18 @@ def measured(plan, axes):
 def test_errors_are_those_of_the_noise(case, parts):
     search = search_of(case)
     parts = parts[: len(search.budget.weights)]
-    plan = ks.plan(search.budget.invariants, search.budget.mechanism(tuple(100 * part for part in parts)))
+    plan = ks.plan(
+        keep=search.budget.invariants, mechanism=search.budget.mechanism(tuple(100 * part for part in parts))
+    )
     assert search.errors(parts) == pytest.approx(measured(plan, search.budget.axes), rel=1e-8, abs=1e-12)
 
 
 def test_errors_of_wide_noise_on_a_small_circle_would_be_wrong(monkeypatch):
     """The circle must be as wide as sums that matter are."""
-    plan = ks.plan(ks.Invariants.margins(TREE, []), ks.Laplace(1, focus={"state": 1, "county": 1}))
-    right = LevelErrors(plan.blocks.nested)([0.05, 0.1, 0.1])
+    plan = ks.plan(TREE, keep=[], mechanism=ks.Laplace.per_unit(1, focus={"state": 1, "county": 1}))
+    right = LevelErrors(plan._record.blocks.nested)([0.05, 0.1, 0.1])
     monkeypatch.setattr(level_errors, "BITS", 3)
-    assert LevelErrors(plan.blocks.nested)([0.05, 0.1, 0.1]) != pytest.approx(right, rel=1e-6)
+    assert LevelErrors(plan._record.blocks.nested)([0.05, 0.1, 0.1]) != pytest.approx(right, rel=1e-6)
 
 
 @pytest.mark.thinned
@@ -84,8 +86,8 @@ def test_no_other_shares_have_a_smaller_error(case, weights):
 def test_one_person_loses_exactly_what_was_asked_for(case, epsilon):
     domain, keep, axes = CASES[case]
     shared = ks.share_budget(domain, axes, epsilon, keep=keep)
-    plan = ks.plan(ks.Invariants.margins(domain, keep), shared.mechanism)
-    assert plan.mechanism.loss(plan.asked_distance).epsilon == Fraction(epsilon)
+    plan = ks.plan(domain, keep=keep, mechanism=shared.mechanism)
+    assert plan.mechanism.loss(plan._record.asked_distance).epsilon == Fraction(epsilon)
     assert plan.mechanism.cell_epsilon == shared.levels[-1].epsilon
     assert sum(level.share for level in shared.levels) == 1
     cells, *totals = measured(plan, axes)
@@ -99,20 +101,31 @@ def test_the_loss_of_a_person_is_that_of_a_plan_whatever_the_shares():
     for case, (domain, keep, axes) in CASES.items():
         search = search_of(case)
         for parts in product((1, 10, 300), repeat=1 + len(axes)):
-            request = ks.Laplace.per_person(1, shares=dict(zip(axes, parts[1:], strict=True)), cell_share=parts[0])
-            plan = ks.plan(ks.Invariants.margins(domain, keep), request)
+            request = ks.Laplace(1, focus=dict(zip(axes, parts[1:], strict=True)), cell_share=parts[0])
+            plan = ks.plan(domain, keep=keep, mechanism=request)
             assert search.epsilons(parts)[0] == plan.mechanism.cell_epsilon
 
 
-def test_changes_that_no_single_one_covers_are_looked_for_each_time():
-    """State A is kept. Moves within it change counties only; in others, which are free, moves change states too."""
+def test_totals_that_are_no_margins_have_one_bound_for_all_shares():
+    """State A is kept. What a change does to totals is bounded by its length, whatever the shares are."""
     kept = ks.Invariants.subsets(TREE.size, [np.flatnonzero(TREE.codes("state") == 0)]).over(TREE)
     axes = (("state",), ("county",))
     search = ShareSearch.of(Budget(kept, None, axes, Fraction(1), (Fraction(1),) * 3))
     for parts in [(1, 1, 1), (1, 50, 1), (1, 1, 50), (50, 1, 1), (3, 0, 2), (3, 0, 0)]:
         mechanism = search.budget.mechanism(tuple(10 * part for part in parts))
-        assert search.epsilons(parts)[0] == ks.plan(kept, mechanism).mechanism.cell_epsilon
-    assert not search._loss.complete
+        assert search.epsilons(parts)[0] == ks.plan(keep=kept, mechanism=mechanism).mechanism.cell_epsilon
+    assert search._loss.complete
+
+
+def test_changes_that_no_single_one_covers_are_looked_for_each_time():
+    """Two changes of an attribute, each the most in one level: no sum of shares is the largest throughout."""
+    assert not person_loss._complete([[(2, 2, 0)], [(2, 2, 0)], [(2, 0, 2)]])
+    assert person_loss._complete([[(2, 2, 0)], [(4, 2, 2)], [(2, 0, 2)]])
+    search = search_of("nothing kept")
+    shares = [(1, 1, 1), (1, 50, 1), (1, 1, 50), (50, 1, 1), (3, 0, 2)]
+    known = [search._loss(parts) for parts in shares]
+    search._loss.complete = False
+    assert [search._loss(parts) for parts in shares] == known
 
 
 def test_weights_move_shares():
@@ -133,7 +146,7 @@ def test_a_level_that_is_not_worth_an_epsilon_gets_none():
     assert list(shared.shares) == ["county"]
     assert [level.axes for level in shared.mechanism.focus] == [("county",)]
     alone = ks.share_budget(GRID, ["county"], 1, {"county": "1e-9"})
-    assert alone.mechanism == ks.Laplace.per_person(1)
+    assert alone.mechanism == ks.Laplace(1)
     assert alone.shares == {}
     assert alone.error == alone.without_focus
 
@@ -141,7 +154,7 @@ def test_a_level_that_is_not_worth_an_epsilon_gets_none():
 def test_several_records_per_person():
     one, three = (ks.share_budget(GRID, ["county"], 3, max_rows_per_unit=rows) for rows in (1, 3))
     assert three.levels[-1].epsilon < one.levels[-1].epsilon
-    plan = ks.plan(ks.Invariants.margins(GRID, []), three.mechanism, max_rows_per_unit=3)
+    plan = ks.plan(keep=ks.Invariants.margins(GRID, []), mechanism=three.mechanism, max_rows_per_unit=3)
     assert plan.mechanism.cell_epsilon == three.levels[-1].epsilon
 
 
@@ -166,14 +179,14 @@ def test_the_same_shares_every_time_and_in_any_form():
         (["county"], {"keep": ["cell"]}, "nested .* these cross"),
         ([()], {"weights": {ks.Invariants.subsets(TREE.size, [[0]]): 5}}, "among the levels"),
         (["county"], {"keep": ["state", "cell"]}, "overlap"),
-        (["state"], {"epsilon_per_person": "1e-5"}, "Choose another epsilon"),
-        (["state"], {"epsilon_per_person": 0}, "positive"),
+        (["state"], {"epsilon": "1e-5"}, "Choose another epsilon"),
+        (["state"], {"epsilon": 0}, "positive"),
         (["state"], {"cell_weight": 0}, "positive"),
     ],
 )
 def test_what_cannot_be_shared_is_refused(levels, arguments, words):
     with pytest.raises(ks.KeepsumError, match=words):
-        ks.share_budget(TREE, levels, **({"epsilon_per_person": 1} | arguments))
+        ks.share_budget(TREE, levels, **({"epsilon": 1} | arguments))
 
 
 def test_the_curve_and_its_picture():

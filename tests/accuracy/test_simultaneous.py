@@ -13,14 +13,14 @@ from keepsum.accuracy import simulation
 
 
 @pytest.mark.thinned
-@pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=2), ks.Gaussian(sigma=1)], ids=repr)
+@pytest.mark.parametrize("mechanism", [ks.Laplace.per_unit(epsilon=2), ks.Gaussian(sigma=1)], ids=repr)
 @pytest.mark.parametrize(
     "kept",
     [[[0, 1, 2]], pytest.param([[0, 1, 2, 3, 4]], marks=pytest.mark.audit), [[0, 1], [2, 3, 4]], []],
     ids=str,
 )
 def test_against_enumeration(mechanism, kept):
-    plan = ks.plan(ks.Invariants.subsets(5, kept), mechanism)
+    plan = ks.plan(keep=ks.Invariants.subsets(5, kept), mechanism=mechanism)
     grid = np.array(list(itertools.product(range(-6, 7), repeat=5)))
     for cells in kept:
         grid = grid[grid[:, cells].sum(axis=1) == 0]
@@ -44,10 +44,12 @@ COVERED = {
 
 
 @pytest.mark.parametrize("kept", COVERED.values(), ids=COVERED.keys())
-@pytest.mark.parametrize("mechanism", [ks.Laplace("1/2"), ks.Laplace("1/2", norm="l2"), ks.Gaussian(sigma=5)], ids=repr)
+@pytest.mark.parametrize(
+    "mechanism", [ks.Laplace.per_unit("1/2"), ks.Laplace.per_unit("1/2", norm="l2"), ks.Gaussian(sigma=5)], ids=repr
+)
 def test_they_cover_their_level(kept, mechanism):
     """95% of 10,000 draws, at an error rate of 1e-6; the margin of a single cell does not."""
-    plan = ks.plan(kept, mechanism)
+    plan = ks.plan(keep=kept, mechanism=mechanism)
     noise = np.abs(plan.sample(10_000, rng=ks.rng(seed=3)))
     found, each = plan.accuracy(simultaneous=True), plan.accuracy()
     assert stats.binom.cdf(int((noise <= found.margins).all(axis=1).sum()), len(noise), 0.95) > 1e-6
@@ -58,14 +60,14 @@ def test_they_cover_their_level(kept, mechanism):
 
 
 def test_wide_noise_and_blocks_that_take_long_are_divided(monkeypatch):
-    plan = ks.plan(ks.Invariants.subsets(50, [range(20)]), ks.Gaussian(sigma=20_000))
+    plan = ks.plan(keep=ks.Invariants.subsets(50, [range(20)]), mechanism=ks.Gaussian(sigma=20_000))
     found = plan.accuracy(simultaneous=True)
     noise = np.abs(plan.sample(3_000, rng=ks.rng(seed=4)))
     assert found.basis == "conservative"
     assert stats.binom.cdf(int((noise <= found.margins).all(axis=1).sum()), len(noise), 0.95) > 1e-6
     assert found.margins.max() < 1.3 * np.quantile(noise.max(axis=1), 0.95)
     monkeypatch.setattr(simulation, "MOST_EFFORT", 1)
-    plan = ks.plan(COVERED["two-way"], ks.Laplace(epsilon="1/2"))
+    plan = ks.plan(keep=COVERED["two-way"], mechanism=ks.Laplace.per_unit(epsilon="1/2"))
     bounded = plan.accuracy(simultaneous=True)
     assert (bounded.basis, bounded.draws) == ("conservative", 0)
     noise = np.abs(plan.sample(3_000, rng=ks.rng(seed=5)))
@@ -77,7 +79,7 @@ def test_many_regions_are_fast_and_alike():
     sizes = np.arange(2, 120)
     starts = np.concatenate([[0], np.cumsum(sizes)])
     kept = ks.Invariants.subsets(int(starts[-1]), [range(a, b) for a, b in itertools.pairwise(starts.tolist())])
-    plan = ks.plan(kept, ks.Laplace(epsilon="0.1"))
+    plan = ks.plan(keep=kept, mechanism=ks.Laplace.per_unit(epsilon="0.1"))
     found = plan.accuracy(simultaneous=True)
     noise = np.abs(plan.sample(2_000, rng=ks.rng(seed=6))).max(axis=1)
     assert stats.binom.cdf(int((noise <= found.margins[0]).sum()), len(noise), 0.95) > 1e-6

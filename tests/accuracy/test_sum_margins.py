@@ -23,17 +23,17 @@ KEPT = {
     "states and sexes": [["state"], ["sex"]],
 }
 AXES = [["sex"], ["county"], ["state"], ["state", "sex"], []]
-MECHANISMS = [ks.Laplace(epsilon="0.3"), ks.Gaussian(sigma=4), ks.Laplace(epsilon="0.3", norm="l2")]
+MECHANISMS = [ks.Laplace.per_unit(epsilon="0.3"), ks.Gaussian(sigma=4), ks.Laplace.per_unit(epsilon="0.3", norm="l2")]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
 def test_each_total_as_if_asked_alone(kept, mechanism):
-    plan = ks.plan(ks.Invariants.margins(DOMAIN, kept), mechanism)
+    plan = ks.plan(DOMAIN, keep=kept, mechanism=mechanism)
     for axes in AXES:
         index = DOMAIN.marginal_index(axes)
         count = int(index.max()) + 1
-        found = sum_accuracy(plan.blocks, index, count, 0.9, False)
+        found = sum_accuracy(plan._record.blocks, index, count, 0.9, False)
         alone = [plan.noise.interval((index == k).astype(int), 0.9)[1] for k in range(count)]
         assert found.margins.tolist() == alone
         assert (found.basis == "exact") == (found.draws == 0)
@@ -45,11 +45,11 @@ def test_each_total_as_if_asked_alone(kept, mechanism):
 @pytest.mark.parametrize("kept", [[["state"]], [["county"], ["sex"]], [["state"], ["sex"]]], ids=str)
 def test_simultaneous_margins_cover_all_totals(kept, mechanism):
     """95% of 4,000 draws at an error rate of 1e-6, which margins of single totals do not."""
-    plan = ks.plan(ks.Invariants.margins(DOMAIN, kept), mechanism)
+    plan = ks.plan(DOMAIN, keep=kept, mechanism=mechanism)
     index = DOMAIN.marginal_index(["county", "sex"])
     noise = plan.sample(4_000, rng=ks.rng(seed=2))
     drawn = np.stack([noise[:, index == k].sum(axis=1) for k in range(8)], axis=1)
-    both, each = (sum_accuracy(plan.blocks, index, 8, 0.95, simultaneous) for simultaneous in (True, False))
+    both, each = (sum_accuracy(plan._record.blocks, index, 8, 0.95, simultaneous) for simultaneous in (True, False))
     assert stats.binom.cdf(int((np.abs(drawn) <= both.margins).all(axis=1).sum()), 4_000, 0.95) > 1e-6
     if kept != [["county"], ["sex"]]:  # there the totals are the cells of a table of 4 x 2, and few of them independent
         assert stats.binom.cdf(int((np.abs(drawn) <= each.margins).all(axis=1).sum()), 4_000, 0.95) < 1e-6
@@ -61,34 +61,34 @@ def test_simultaneous_margins_cover_all_totals(kept, mechanism):
 def test_high_levels_may_be_divided_among_many_totals(focus):
     """Only the level itself must be one that a computed law is precise enough for, not its part for each total."""
     domain = ks.Domain({"a": list(map(str, range(200))), "b": ["x", "y"]})
-    plan = ks.plan(ks.Invariants.margins(domain, []), ks.Laplace(epsilon="1", **focus))
+    plan = ks.plan(domain, keep=[], mechanism=ks.Laplace.per_unit(epsilon="1", **focus))
     index = np.arange(400)
-    lower, higher = (sum_accuracy(plan.blocks, index, 400, level, True) for level in (1 - 1e-5, 1 - 1e-8))
+    lower, higher = (sum_accuracy(plan._record.blocks, index, 400, level, True) for level in (1 - 1e-5, 1 - 1e-8))
     assert higher.basis == "conservative"
     assert lower.margins.max() < higher.margins.min() < 2 * lower.margins.min()
     if not focus:
         ratio = np.exp(-1.0)
         assert (2 * ratio ** (higher.margins + 1.0) / (1 + ratio)).sum() <= 1e-8
     with pytest.raises(ks.InputError, match=r"Level must be at most 0\.999999996 for a computed law"):
-        sum_accuracy(plan.blocks, index, 400, 1 - 1e-9, True)
+        sum_accuracy(plan._record.blocks, index, 400, 1 - 1e-9, True)
 
 
 def test_bounds_where_simulating_takes_long(monkeypatch):
-    plan = ks.plan(*BY_MIXTURE)
+    plan = ks.plan(keep=BY_MIXTURE[0], mechanism=BY_MIXTURE[1])
     index = np.arange(plan.size) % 3
-    estimated = sum_accuracy(plan.blocks, index, 3, 0.9, False)
+    estimated = sum_accuracy(plan._record.blocks, index, 3, 0.9, False)
     monkeypatch.setattr(simulation, "MOST_EFFORT", 1)
-    bounded = sum_accuracy(plan.blocks, index, 3, 0.9, False)
+    bounded = sum_accuracy(plan._record.blocks, index, 3, 0.9, False)
     assert (estimated.basis, bounded.basis, bounded.draws) == ("estimated", "conservative", 0)
     assert (bounded.margins >= estimated.margins).all()
-    together = sum_accuracy(plan.blocks, np.zeros(plan.size, dtype=np.int64), 1, 0.9, False)
+    together = sum_accuracy(plan._record.blocks, np.zeros(plan.size, dtype=np.int64), 1, 0.9, False)
     assert together.margins.tolist() == [0]  # every margin keeps the grand total
-    jointly = sum_accuracy(plan.blocks, index, 3, 0.9, True)
+    jointly = sum_accuracy(plan._record.blocks, index, 3, 0.9, True)
     assert (jointly.margins >= bounded.margins).all()
 
 
 def test_a_release_with_intervals_of_its_margins(children):
-    release = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=3))
+    release = ks.release(children, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=3))
     margin = release.marginal(["education"])
     found = margin.accuracy(0.9)
     assert margin.accuracy(0.9) is found  # worked out once
@@ -109,20 +109,22 @@ def test_a_release_with_intervals_of_its_margins(children):
 def test_totals_that_hardly_ever_have_noise_cover_together(kept, epsilon):
     """Each has a margin of 0, and stays within it; all at once stay within 0 in fewer than 90% of 4,000 draws."""
     domain = ks.Domain({"a": range(8), "b": range(8)})
-    plan = ks.plan(ks.Invariants.margins(domain, kept), ks.Laplace(epsilon=epsilon))
+    plan = ks.plan(domain, keep=kept, mechanism=ks.Laplace.per_unit(epsilon=epsilon))
     noise = plan.sample(4_000, rng=ks.rng(seed=3))
-    each, both = (sum_accuracy(plan.blocks, np.arange(64), 64, 0.9, simultaneous) for simultaneous in (False, True))
+    each, both = (
+        sum_accuracy(plan._record.blocks, np.arange(64), 64, 0.9, simultaneous) for simultaneous in (False, True)
+    )
     assert not each.margins.any()
     covered = [int((np.abs(noise) <= found.margins).all(axis=1).sum()) for found in (each, both)]
     assert stats.binom.cdf(covered[0], 4_000, 0.9) < 1e-6 < stats.binom.cdf(covered[1], 4_000, 0.9)
 
 
 def test_simultaneous_margins_of_kept_totals_are_zero_and_exact():
-    plan = ks.plan(ks.Invariants.margins(DOMAIN, [["state"], ["sex"]]), ks.Laplace(epsilon=1))
-    found = sum_accuracy(plan.blocks, DOMAIN.marginal_index(["sex"]), 2, 0.9, True)
+    plan = ks.plan(DOMAIN, keep=[["state"], ["sex"]], mechanism=ks.Laplace.per_unit(epsilon=1))
+    found = sum_accuracy(plan._record.blocks, DOMAIN.marginal_index(["sex"]), 2, 0.9, True)
     assert found.margins.tolist() == [0, 0]
-    forced = ks.plan(ks.Invariants.margins(DOMAIN, [["state"]]), ks.Laplace(epsilon=1))
-    kept = sum_accuracy(forced.blocks, DOMAIN.marginal_index(["state"]), 2, 0.9, True)
+    forced = ks.plan(DOMAIN, keep=[["state"]], mechanism=ks.Laplace.per_unit(epsilon=1))
+    kept = sum_accuracy(forced._record.blocks, DOMAIN.marginal_index(["state"]), 2, 0.9, True)
     assert (kept.margins.tolist(), kept.basis) == ([0, 0], "exact")
 
 
@@ -138,10 +140,10 @@ def test_what_is_alike_is_worked_out_once(monkeypatch):
         monkeypatch.setattr(module, "canonical_piece", counted)
     counties = {"a": list(range(600)), "b": list(range(400))}
     domain = ks.Domain({"state": ["a", "b"], "county": counties, "age": range(10)}, within={"county": "state"})
-    plan = ks.plan(ks.Invariants.margins(domain, [["county"]]), ks.Laplace(epsilon=1))
+    plan = ks.plan(domain, keep=[["county"]], mechanism=ks.Laplace.per_unit(epsilon=1))
     ages, cells = domain.marginal_index(["age"]), np.arange(domain.size)
-    assert len(set(sum_accuracy(plan.blocks, cells, len(cells), 0.9, True).margins.tolist())) == 1
-    assert len(set(sum_accuracy(plan.blocks, ages, 10, 0.9, False).margins.tolist())) == 1
+    assert len(set(sum_accuracy(plan._record.blocks, cells, len(cells), 0.9, True).margins.tolist())) == 1
+    assert len(set(sum_accuracy(plan._record.blocks, ages, 10, 0.9, False).margins.tolist())) == 1
     assert plan.noise.interval({"age": [0, 1]}, 0.9) == plan.noise.interval({"age": [2, 3]}, 0.9)
     assert len(made) == 4
 
@@ -153,6 +155,6 @@ def test_noise_that_is_hardly_ever_there_has_margins_of_0(epsilon):
         {"state": ["a", "b"], "county": {"a": ["c", "d", "e"], "b": ["f", "g"]}, "sex": ["f", "m"]},
         within={"county": "state"},
     )
-    mechanism = ks.Laplace.per_person(epsilon, shares={"county": 1})
-    (level,) = ks.plan(ks.Invariants.margins(domain, ["state"]), mechanism).accuracy().levels
+    mechanism = ks.Laplace(epsilon, focus={"county": 1})
+    (level,) = ks.plan(domain, keep=["state"], mechanism=mechanism).accuracy().levels
     assert not level.accuracy.margins.any()

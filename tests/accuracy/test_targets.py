@@ -105,9 +105,13 @@ def enumerated_margin(kind: str, mechanism: ks.Laplace | ks.Gaussian, level: flo
 
 THREE = ks.Invariants.subsets(3, [range(3)])
 FAMILIES = {
-    "l1": ("l1", ks.Laplace(epsilon=1), lambda value: ks.Laplace(value)),
-    "epsilon and delta": ("gaussian", ks.Gaussian(1, "1e-5"), lambda value: ks.Gaussian(value, "1e-5")),
-    "rho": ("gaussian", ks.Gaussian(rho=1), lambda value: ks.Gaussian(rho=value)),
+    "l1": ("l1", ks.Laplace.per_unit(epsilon=1), lambda value: ks.Laplace.per_unit(value)),
+    "epsilon and delta": (
+        "gaussian",
+        ks.Gaussian.per_unit(1, "1e-5"),
+        lambda value: ks.Gaussian.per_unit(value, "1e-5"),
+    ),
+    "rho": ("gaussian", ks.Gaussian.per_unit(rho=1), lambda value: ks.Gaussian.per_unit(rho=value)),
     "sigma": ("gaussian", ks.Gaussian(sigma=1), lambda value: ks.Gaussian(sigma=value)),
 }
 
@@ -126,7 +130,7 @@ FAMILIES = {
 def test_the_answer_is_that_of_enumerated_laws(name, margin, level):
     """Every parameter of three digits around the answer, by enumeration: the least loss, and not a step more."""
     kind, mechanism, at = FAMILIES[name]
-    chosen = ks.mechanism_for(THREE, mechanism, margin, level=level)
+    chosen = ks.mechanism_for(keep=THREE, mechanism=mechanism, margin=margin, level=level)
     family = Family.of(chosen)
     place = place_of(family.value)
     near = [number_at(p) for p in range(place - 12, place + 13)]
@@ -139,20 +143,20 @@ def test_the_answer_is_that_of_enumerated_laws(name, margin, level):
 @pytest.mark.parametrize("margin", [3, 10])
 def test_simulated_margins_hold_in_the_enumerated_law(margin):
     """l2 Laplace margins are simulated with room for error: the answer holds, and costs little more than the least."""
-    chosen = ks.mechanism_for(THREE, ks.Laplace(1, "l2"), margin)
+    chosen = ks.mechanism_for(keep=THREE, mechanism=ks.Laplace.per_unit(1, "l2"), margin=margin)
     assert enumerated_margin("l2", chosen, 0.95) <= margin
-    assert ks.plan(THREE, chosen).accuracy().draws > 0
-    assert enumerated_margin("l2", ks.Laplace(chosen.epsilon * Fraction(8, 10), "l2"), 0.95) > margin
+    assert ks.plan(keep=THREE, mechanism=chosen).accuracy().draws > 0
+    assert enumerated_margin("l2", ks.Laplace.per_unit(chosen.epsilon * Fraction(8, 10), "l2"), 0.95) > margin
 
 
 CASES = {
-    "sums": (ks.Invariants.subsets(40, [range(10), range(10, 40)]), ks.Laplace(epsilon=1)),
-    "hierarchy per person": (margins(6, 5), ks.Gaussian.per_person(1, "1e-6")),
-    "two-way": (margins(6, 5), ks.Laplace(epsilon=1)),
-    "two-way per person": (margins(6, 5), ks.Laplace.per_person(epsilon=1)),
-    "two-way l2": (margins(6, 5), ks.Laplace(epsilon=1, norm="l2")),
-    "tight": (margins(6, 5), ks.Gaussian(1, "1e-6", calibration="tight")),
-    "paper": (THREE, ks.Gaussian(Fraction(1, 4), "1e-6", calibration="paper")),
+    "sums": (ks.Invariants.subsets(40, [range(10), range(10, 40)]), ks.Laplace.per_unit(epsilon=1)),
+    "hierarchy per person": (margins(6, 5), ks.Gaussian(1, "1e-6")),
+    "two-way": (margins(6, 5), ks.Laplace.per_unit(epsilon=1)),
+    "two-way per person": (margins(6, 5), ks.Laplace(epsilon=1)),
+    "two-way l2": (margins(6, 5), ks.Laplace.per_unit(epsilon=1, norm="l2")),
+    "tight": (margins(6, 5), ks.Gaussian.per_unit(1, "1e-6", calibration="tight")),
+    "paper": (THREE, ks.Gaussian.per_unit(Fraction(1, 4), "1e-6", calibration="paper")),
 }
 
 
@@ -171,10 +175,10 @@ def test_one_step_less_misses(name, of):
     margin = 900 if name == "paper" else 25
 
     def margin_of(request):
-        found = ks.plan(keep, request).accuracy()
+        found = ks.plan(keep=keep, mechanism=request).accuracy()
         return found.typical if of == "typical" else int(found.margins.max())
 
-    chosen = ks.mechanism_for(keep, mechanism, margin, of=of)
+    chosen = ks.mechanism_for(keep=keep, mechanism=mechanism, margin=margin, of=of)
     family = Family.of(chosen)
     assert family.at(family.value) == chosen
     assert margin_of(chosen) <= margin
@@ -184,10 +188,10 @@ def test_one_step_less_misses(name, of):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ks.Laplace(1),
-        ks.Gaussian.per_person(1, "1e-6"),
-        pytest.param(ks.Gaussian(1, "1e-6"), marks=pytest.mark.audit),
-        pytest.param(ks.Gaussian(rho=1), marks=pytest.mark.audit),
+        ks.Laplace.per_unit(1),
+        ks.Gaussian(1, "1e-6"),
+        pytest.param(ks.Gaussian.per_unit(1, "1e-6"), marks=pytest.mark.audit),
+        pytest.param(ks.Gaussian.per_unit(rho=1), marks=pytest.mark.audit),
     ],
 )
 def test_computed_margins_never_rise_with_the_loss(mechanism):
@@ -200,7 +204,7 @@ def test_computed_margins_never_rise_with_the_loss(mechanism):
 
 
 def test_candidates_share_what_does_not_depend_on_the_noise():
-    candidates = Candidates.of(margins(4, 3), ks.Laplace(1), None, 0.95)
+    candidates = Candidates.of(margins(4, 3), ks.Laplace.per_unit(1), None, 0.95)
     other = candidates.plan(Fraction(1, 2))
     assert other.structure is candidates.first.structure
     assert other.distances is candidates.first.distances
@@ -209,43 +213,45 @@ def test_candidates_share_what_does_not_depend_on_the_noise():
 
 
 def test_requests_keep_everything_but_the_parameter():
-    request = ks.Gaussian.per_person(1, "1e-6", calibration="tight", attributes=["a"], to="some other value")
+    request = ks.Gaussian(1, "1e-6", calibration="tight", attributes=["a"], to="some other value")
     assert repr(Family.of(request).at(Fraction(1, 3))) == repr(request).replace("epsilon=1", "epsilon=1/3")
-    request = ks.Laplace.per_person(1, "l2", attributes=["a"], to="some other value")
+    request = ks.Laplace(1, "l2", attributes=["a"], to="some other value")
     assert repr(Family.of(request).at(Fraction(1, 3))) == repr(request).replace("epsilon=1", "epsilon=1/3")
-    plan = ks.plan(THREE, ks.Gaussian(rho=2))
-    assert Family.of(plan.mechanism).at(Fraction(1)) == ks.Gaussian(rho=1)
+    plan = ks.plan(keep=THREE, mechanism=ks.Gaussian.per_unit(rho=2))
+    assert Family.of(plan.mechanism).at(Fraction(1)) == ks.Gaussian.per_unit(rho=1)
 
 
 def test_mostly_pinned_tables_have_no_typical_margin():
     keep = ks.Invariants.subsets(5, [[0], [1], [2], [3, 4]])
     with pytest.raises(ks.PlanError, match="typical margin of error is 0 at any epsilon, because the kept totals"):
-        ks.mechanism_for(keep, ks.Laplace(1), 10)
-    chosen = ks.mechanism_for(keep, ks.Laplace(1), 10, of="largest")
-    assert ks.plan(keep, chosen).accuracy().margins.tolist() == [0, 0, 0, 10, 10]
+        ks.mechanism_for(keep=keep, mechanism=ks.Laplace.per_unit(1), margin=10)
+    chosen = ks.mechanism_for(keep=keep, mechanism=ks.Laplace.per_unit(1), margin=10, of="largest")
+    assert ks.plan(keep=keep, mechanism=chosen).accuracy().margins.tolist() == [0, 0, 0, 10, 10]
 
 
 def test_out_of_reach():
     with pytest.raises(ks.PlanError, match=r"^No epsilon gives a margin of error of at most 1: .* needs delta < eps"):
-        ks.mechanism_for(THREE, ks.Gaussian(Fraction(1, 4), "1e-6", calibration="paper"), 1)
+        ks.mechanism_for(
+            keep=THREE, mechanism=ks.Gaussian.per_unit(Fraction(1, 4), "1e-6", calibration="paper"), margin=1
+        )
     with pytest.raises(ks.PlanError, match="determine every cell"):
-        ks.mechanism_for([[1, 0], [0, 1]], ks.Laplace(1), 1)
+        ks.mechanism_for(keep=[[1, 0], [0, 1]], mechanism=ks.Laplace.per_unit(1), margin=1)
 
 
 @pytest.mark.parametrize("margin", [0, -1, "10", 2.5, True, None, 10**10])
 def test_bad_margins(margin):
     with pytest.raises(ks.InputError, match="The margin must be a whole number from 1 to 1,000,000,000, got"):
-        ks.mechanism_for(THREE, ks.Laplace(1), margin)
+        ks.mechanism_for(keep=THREE, mechanism=ks.Laplace.per_unit(1), margin=margin)
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, -1, "95%", True, float("nan")])
 def test_bad_levels(level):
     with pytest.raises(ks.InputError, match="Level must lie between 0 and 1, got"):
-        ks.mechanism_for(THREE, ks.Laplace(1), 3, level=level)
+        ks.mechanism_for(keep=THREE, mechanism=ks.Laplace.per_unit(1), margin=3, level=level)
 
 
 def test_bad_choices():
     with pytest.raises(ks.InputError, match="of= must be 'typical' or 'largest', got 'smallest'"):
-        ks.mechanism_for(THREE, ks.Laplace(1), 3, of="smallest")
+        ks.mechanism_for(keep=THREE, mechanism=ks.Laplace.per_unit(1), margin=3, of="smallest")
     with pytest.raises(ks.InputError, match="The mechanism must be Laplace or Gaussian"):
-        ks.mechanism_for(THREE, ks.Laplace, 3)
+        ks.mechanism_for(keep=THREE, mechanism=ks.Laplace, margin=3)

@@ -27,7 +27,7 @@ def grid(*shape: int) -> ks.Table:
 
 def margins() -> ks.Release:
     """l1 Laplace noise with both margins and the grand total kept: exact rejection, simulated margins of error."""
-    return ks.release(grid(4, 5), keep=["age", "place", []], mechanism=ks.Laplace(epsilon=0.25))
+    return ks.release(grid(4, 5), keep=["age", "place", []], mechanism=ks.Laplace.per_unit(epsilon=0.25))
 
 
 def hierarchy() -> ks.Release:
@@ -37,7 +37,7 @@ def hierarchy() -> ks.Release:
         within={"county": "state"},
     )
     table = ks.Table.from_array([500, 80, 3, 0, 2, 60], axes=domain, count="people")
-    return ks.release(table, ["state", []], ks.Laplace.per_person(epsilon=1), accept_pinned=["state=DC, county=DC"])
+    return ks.release(table, keep=["state", []], mechanism=ks.Laplace(epsilon=1), accept_pinned=["state=DC, county=DC"])
 
 
 def focus() -> ks.Release:
@@ -48,52 +48,58 @@ def focus() -> ks.Release:
         within={"county": "state"},
     )  # fmt: skip
     table = ks.Table.from_array(counts(12), axes=domain, count="people")
-    mechanism = ks.Laplace.per_person(epsilon=1, shares={"state": 1, "county": 1}, cell_share=3)
-    return ks.release(table, [[]], mechanism)
+    mechanism = ks.Laplace(epsilon=1, focus={"state": 1, "county": 1}, cell_share=3)
+    return ks.release(table, keep=[[]], mechanism=mechanism)
 
 
 def crossed() -> ks.Release:
     """A focus on both margins of a table with the grand total kept, and margins of error that are simulated."""
-    return ks.release(grid(4, 3, 2), [[]], ks.Laplace(epsilon="0.5", focus={"age": "0.1", "place": "0.2"}))
+    return ks.release(
+        grid(4, 3, 2), keep=[[]], mechanism=ks.Laplace.per_unit(epsilon="0.5", focus={"age": "0.1", "place": "0.2"})
+    )
 
 
 def gaussian() -> ks.Release:
     """Gaussian noise for an epsilon and a delta, under two-way margins of a cube."""
     keep = [["age", "place"], ["age", "work"], ["place", "work"]]
-    return ks.release(grid(3, 3, 3), keep, ks.Gaussian(epsilon=0.5, delta="1e-6"))
+    return ks.release(grid(3, 3, 3), keep=keep, mechanism=ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6"))
 
 
 def tight() -> ks.Release:
     """Gaussian noise with a sigma that depends on the lattice."""
-    return ks.release(grid(4, 5), ["age", "place"], ks.Gaussian(epsilon=0.5, delta="1e-6", calibration="tight"))
+    return ks.release(
+        grid(4, 5),
+        keep=["age", "place"],
+        mechanism=ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6", calibration="tight"),
+    )
 
 
 def zcdp() -> ks.Release:
     """Gaussian noise for a rho, under one margin."""
-    return ks.release(grid(4, 5), ["age"], ks.Gaussian(rho="1/50"))
+    return ks.release(grid(4, 5), keep=["age"], mechanism=ks.Gaussian.per_unit(rho="1/50"))
 
 
 def l2_laplace() -> ks.Release:
     """l2 Laplace noise: one random width for all blocks."""
-    return ks.release(grid(4, 5), ["age", "place"], ks.Laplace(epsilon="1/3", norm="l2"))
+    return ks.release(grid(4, 5), keep=["age", "place"], mechanism=ks.Laplace.per_unit(epsilon="1/3", norm="l2"))
 
 
 def attributes() -> ks.Release:
-    """A loss per person for a change of one attribute to the nearest other value."""
-    mechanism = ks.Laplace.per_person(epsilon=1, attributes=["work"], to="some other value")
-    return ks.release(grid(3, 4, 2), [["age", "work"]], mechanism)
+    """A loss per person for a change of one attribute to some other value."""
+    mechanism = ks.Laplace(epsilon=1, attributes=["work"], to="some other value")
+    return ks.release(grid(3, 4, 2), keep=[["age", "work"]], mechanism=mechanism)
 
 
 def rounded() -> ks.Release:
     """Rejection in floating-point numbers."""
     keep = [["age", "place"], ["age", "work"], ["place", "work"]]
-    return ks.release(grid(4, 4, 4), keep, ks.Laplace(epsilon=1), accept_delta="0.001")
+    return ks.release(grid(4, 4, 4), keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1), accept_delta="0.001")
 
 
 def chains() -> ks.Release:
     """Coupled chains and what they showed, with an accepted delta."""
     keep = [["age", "place"], ["age", "work"], ["place", "work"]]
-    return ks.release(grid(4, 4, 4), keep, ks.Laplace(epsilon=0.5), accept_delta="0.99")
+    return ks.release(grid(4, 4, 4), keep=keep, mechanism=ks.Laplace.per_unit(epsilon=0.5), accept_delta="0.99")
 
 
 def invariants() -> ks.Release:
@@ -104,7 +110,9 @@ def invariants() -> ks.Release:
     table = ks.Table.from_array(values, axes=domain)
     files = ks.Invariants.subsets(11, [[0, 1, 2], [2, 3, 4]], ["young", "middle"])
     files += ks.Invariants.matrix([[0, 0, 0, 0, 0, 1, 2, 1, 0, 0, 0]], ["weighted"])
-    return ks.plan(table.keep("sex") + files.over(domain), ks.Laplace(epsilon=0.5)).release(table)
+    return ks.plan(keep=table.keep("sex") + files.over(domain), mechanism=ks.Laplace.per_unit(epsilon=0.5)).release(
+        table
+    )
 
 
 def signed() -> ks.Release:
@@ -114,7 +122,7 @@ def signed() -> ks.Release:
         file = Path(folder) / "people.csv"
         file.write_text("\n".join(["place,sex,people", *lines]) + "\n", encoding="utf-8")
         table = ks.read_table(file, count="people", domain={"sex": ["f", "m"]}, keep_order=True)
-    return ks.release(table, ["sex"], ks.Laplace(epsilon=0.5))
+    return ks.release(table, keep=["sex"], mechanism=ks.Laplace.per_unit(epsilon=0.5))
 
 
 def sparse() -> ks.Table:
@@ -126,19 +134,23 @@ def sparse() -> ks.Table:
 
 def nonnegative() -> ks.Release:
     """Without negative counts in l1, with both margins kept: the table is determined."""
-    return ks.postprocess.nonnegative(ks.release(sparse(), ["age", "place"], ks.Laplace(epsilon=0.5)))
+    return ks.postprocess.nonnegative(
+        ks.release(sparse(), keep=["age", "place"], mechanism=ks.Laplace.per_unit(epsilon=0.5))
+    )
 
 
 def nonnegative_l2() -> ks.Release:
     """Without negative counts in l2, under one margin."""
-    return ks.postprocess.nonnegative(ks.release(sparse(), ["age"], ks.Laplace(epsilon=0.5)), norm="l2")
+    return ks.postprocess.nonnegative(
+        ks.release(sparse(), keep=["age"], mechanism=ks.Laplace.per_unit(epsilon=0.5)), norm="l2"
+    )
 
 
 def nonnegative_overlapping() -> ks.Release:
     """Without negative counts under overlapping totals: only the distance is determined."""
     table = sparse()
     keep = ks.Invariants.subsets(42, [range(20), range(10, 30), [*range(25, 42), *range(5)]]).over(table.domain)
-    return ks.postprocess.nonnegative(ks.plan(keep, ks.Laplace(epsilon=0.5)).release(table))
+    return ks.postprocess.nonnegative(ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=0.5)).release(table))
 
 
 def records() -> ks.Release:
@@ -158,7 +170,7 @@ def records() -> ks.Release:
         unit="person",
         max_rows_per_unit=2,
     )
-    return ks.release(table, ["sex"], ks.Laplace.per_person(epsilon=2))
+    return ks.release(table, keep=["sex"], mechanism=ks.Laplace(epsilon=2))
 
 
 def records_alone() -> ks.Release:
@@ -166,7 +178,7 @@ def records_alone() -> ks.Release:
     people = pa.table({"sex": ["f", "m"] * 60, "race": ["a", "b", None] * 40})
     domain = {"sex": ["f", "m"], "race": ["a", "b", "unknown"]}
     table = ks.tabulate(people, ["sex", "race"], domain, missing={"race": "unknown"})
-    return ks.release(table, ["sex"], ks.Gaussian(rho="0.1"))
+    return ks.release(table, keep=["sex"], mechanism=ks.Gaussian.per_unit(rho="0.1"))
 
 
 def sdmx() -> ks.Release:
@@ -180,7 +192,7 @@ def sdmx() -> ks.Release:
         file.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
         domain = {"SEX": ["F", "M"], "AGE": ["Y0T14", "Y_GE15"]}
         table = ks.read_table(file, count="OBS_VALUE", domain=domain)
-    return ks.release(table, ["SEX"], ks.Laplace(epsilon=0.5))
+    return ks.release(table, keep=["SEX"], mechanism=ks.Laplace.per_unit(epsilon=0.5))
 
 
 SAMPLES = {

@@ -17,7 +17,7 @@ OTHER = "county,sex,n\n" + "".join(
     f"{county},{sex},{0 if k % 3 else 10**9}\n" for k, (county, sex) in enumerate(LABELS)
 )
 DOMAIN = 'county = ["A", "B", "C", "D", "E"]\nsex = ["f", "m"]\n'
-SPEC = """
+SPEC = """version = 1
 [source]
 data = "counts.csv"
 count = "n"
@@ -57,14 +57,14 @@ def failure(done) -> str:
 
 def test_margins_totals_and_losses(run):
     shown = words(run("accuracy", "counts.csv", "--count", "n", *BASE, "--epsilon", "0.25"))
-    plan = ks.plan(KEEP, ks.Laplace("0.25"))
+    plan = ks.plan(keep=KEEP, mechanism=ks.Laplace("0.25"))
     county = plan.noise.interval({"county": "A"})[1]
     assert (
         f"Each count {plan.accuracy()} Totals by county: typical ±{county}, the sum of 2 counts by sex: exact" in shown
     )
     assert "grand total: exact" in shown
-    assert "One person per-person epsilon 1 (l1 distance 4: two people swap cells)" in shown
-    assert f"> 0.25 ±{plan.accuracy().typical} epsilon 1 0.5 ±" in shown
+    assert "One person per-person epsilon 0.25 (l1 distance 4: two people exchange values)" in shown
+    assert f"> 0.25 ±{plan.accuracy().typical} epsilon 0.0625 0.5 ±" in shown
     assert "little protection" not in shown
     assert "Target" not in shown
 
@@ -80,23 +80,28 @@ def test_nothing_depends_on_a_count(run, tmp_path):
 def test_the_level(run):
     found = json.loads(run("accuracy", *BASE, "--epsilon", "0.25", "--level", "0.8", "--json").stdout)
     assert found["level"] == 0.8
-    assert found["margin_of_error"]["typical"] == ks.plan(KEEP, ks.Laplace("0.25")).accuracy(0.8).typical
+    assert found["margin_of_error"]["typical"] == ks.plan(keep=KEEP, mechanism=ks.Laplace("0.25")).accuracy(0.8).typical
 
 
 TARGETS = {
     "l1": ([], ks.Laplace(1), "--epsilon {}"),
     "l2": (["--norm", "l2"], ks.Laplace(1, "l2"), "--epsilon {} --norm l2"),
-    "per person": (["--per-person"], ks.Laplace.per_person(1), "--per-person --epsilon {}"),
+    "per unit": (["--per-unit"], ks.Laplace.per_unit(1), "--epsilon {} --per-unit"),
+    "rho per unit": (
+        ["--mechanism", "gaussian", "--per-unit"],
+        ks.Gaussian.per_unit(rho=1),
+        "--mechanism gaussian --rho {} --per-unit",
+    ),
     "gaussian": (
         ["--mechanism", "gaussian", "--delta", "1e-6"],
         ks.Gaussian(1, "1e-6"),
         "--mechanism gaussian --epsilon {} --delta 1e-6",
     ),
     "rho": (["--mechanism", "gaussian"], ks.Gaussian(rho=1), "--mechanism gaussian --rho {}"),
-    "rho per person": (
-        ["--mechanism", "gaussian", "--per-person", "--attributes", "county"],
-        ks.Gaussian.per_person(rho=1, attributes=["county"]),
-        "--mechanism gaussian --per-person --rho {} --attributes county",
+    "rho for an attribute": (
+        ["--mechanism", "gaussian", "--attributes", "county"],
+        ks.Gaussian(rho=1, attributes=["county"]),
+        "--mechanism gaussian --rho {} --attributes county",
     ),
 }
 
@@ -108,7 +113,7 @@ def test_what_it_finds_can_be_passed_on(run, name):
     options, mechanism, passed = TARGETS[name]
     done = run("accuracy", *BASE, *options, "--target-moe", "9", "--json")
     found = json.loads(done.stdout)
-    chosen = ks.mechanism_for(KEEP, mechanism, 9)
+    chosen = ks.mechanism_for(keep=KEEP, mechanism=mechanism, margin=9)
     value = found["target"][found["parameter"]]
     assert str(float(getattr(chosen, found["parameter"]))) == str(float(value))
     assert found["target"]["options"] == passed.format(value)
@@ -121,10 +126,11 @@ def test_what_it_finds_can_be_passed_on(run, name):
 @pytest.mark.audit
 def test_a_target_in_words(run):
     shown = words(run("accuracy", *BASE, "--target-moe", "9"))
-    value = float(ks.mechanism_for(KEEP, ks.Laplace(1), 9).epsilon)
+    value = float(ks.mechanism_for(keep=KEEP, mechanism=ks.Laplace(1), margin=9).epsilon)
     assert shown.startswith(
-        f"Target a typical 95% margin of error of at most ±9 per cell Epsilon {value}: the smallest of three digits "
-        f"that reaches it; at {round(value - 0.001, 3)} the margin is ±10 To use it pass --epsilon {value} to keepsum"
+        f"Target a typical 95% margin of error of at most ±9 per cell Epsilon {value} per person: the smallest of "
+        f"three digits that reaches it; at {round(value - 0.001, 3)} the margin is ±10 To use it pass --epsilon "
+        f"{value} to keepsum"
     )
     assert "simulated" not in shown
     simulated = words(run("accuracy", *BASE, "--keep", "county", "--target-moe", "9", "--target", "largest"))
@@ -134,9 +140,11 @@ def test_a_target_in_words(run):
     assert "Warning The per-person loss is epsilon" in little
     assert "this gives little protection" in little
     wide = words(run("accuracy", *BASE, "--target-moe", "1000000"))
-    margin = int(ks.plan(KEEP, ks.Laplace("1e-4")).accuracy().typical)
+    least = json.loads(run("accuracy", *BASE, "--target-moe", "1000000", "--json").stdout)["target"]["epsilon"]
+    margin = int(ks.plan(keep=KEEP, mechanism=ks.Laplace(least)).accuracy().typical)
     assert (
-        f"Epsilon 0.0001: the smallest of three digits at which noise can be drawn; its margin is ±{margin:,} To use it"
+        f"Epsilon {least} per person: the smallest of three digits at which noise can be drawn; its margin is "
+        f"±{margin:,} To use it"
     ) in wide
 
 
@@ -145,7 +153,7 @@ def test_a_spec(run, tmp_path):
     (tmp_path / "keepsum.toml").write_text(SPEC)
     assert "0.5 ±" in words(run("accuracy"))
     shown = words(run("accuracy", "--target-moe", "9"))
-    value = float(ks.mechanism_for(KEEP, ks.Laplace(1), 9).epsilon)
+    value = float(ks.mechanism_for(keep=KEEP, mechanism=ks.Laplace(1), margin=9).epsilon)
     assert f"set epsilon = {value} in [mechanism] of keepsum.toml, or pass --epsilon {value}" in shown
     shown = words(run("accuracy", "counts.csv", "--count", "n", *BASE, "--target-moe", "9"))
     assert f"pass --epsilon {value} to keepsum plan" in shown  # the options alone, as other commands take them
@@ -153,13 +161,37 @@ def test_a_spec(run, tmp_path):
     assert failure(run("accuracy")).startswith("keepsum.toml, line 13: Epsilon must be")
 
 
+PAIR = 'kind = "gaussian"\nepsilon = 1\ndelta = 1e-6'
+OVER_SPECS = {
+    "another mechanism": ("epsilon = 1", ["--mechanism", "gaussian", "--delta", "1e-6"]),
+    "Laplace noise": (PAIR, ["--mechanism", "laplace"]),
+    "another norm": ('epsilon = 1\nnorm = "l2"', ["--norm", "l1"]),
+    "an attribute": ("epsilon = 1", ["--attributes", "county"]),
+    "per unit": ("epsilon = 1\nper_unit = true", []),
+    "per unit over a person's": (PAIR, ["--per-unit", "--delta", "1e-7"]),
+}
+
+
+@pytest.mark.parametrize("name", OVER_SPECS)
+def test_what_it_finds_over_a_spec_can_be_passed_on(run, tmp_path, name):
+    """The options that it names make the noise that it shows, with the same spec."""
+    spec, options = OVER_SPECS[name]
+    (tmp_path / "keepsum.toml").write_text(SPEC.replace("epsilon = 0.5", spec))
+    found = json.loads(run("accuracy", *options, "--target-moe", "9", "--json").stdout)
+    passed = found["target"]["options"]
+    shown = words(run("accuracy", *options, "--target-moe", "9"))
+    assert f"pass {passed}" in shown
+    assert ("set epsilon" in shown) == (not options)  # what is written alone would be another noise
+    assert json.loads(run("plan", *passed.split(), "--json").stdout)["mechanism"] == found["mechanism"]
+
+
 def test_several_tables(run, tmp_path):
     tables = '\n[[table]]\nname = "one"\n\n[[table]]\nname = "two"\nmechanism.epsilon = 1\n'
     (tmp_path / "keepsum.toml").write_text(SPEC + tables)
     found = json.loads(run("accuracy", "--json").stdout)
     assert [(one["name"], one["mechanism"]) for one in found] == [
-        ("one", "Laplace(epsilon=0.5, norm='l1')"),
-        ("two", "Laplace(epsilon=1, norm='l1')"),
+        ("one", "Laplace.per_unit(epsilon=0.125, norm='l1')"),
+        ("two", "Laplace.per_unit(epsilon=0.25, norm='l1')"),
     ]
     assert "Release two" in words(run("accuracy"))
     problem = failure(run("accuracy", "--plot", "curve.png"))
@@ -174,7 +206,9 @@ def test_the_margin_of_every_cell(run, tmp_path):
     with (tmp_path / "margins.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["county"], row["sex"]) for row in rows] == LABELS
-    assert [int(row["margin"]) for row in rows] == ks.plan(KEEP, ks.Laplace("0.25")).accuracy().margins.tolist()
+    assert [int(row["margin"]) for row in rows] == ks.plan(
+        keep=KEEP, mechanism=ks.Laplace("0.25")
+    ).accuracy().margins.tolist()
     assert b"<svg" in (tmp_path / "curve.svg").read_bytes()
     problem = failure(run("accuracy", *BASE, "--epsilon", "0.25", "--margins", "margins.csv"))
     assert "'margins.csv' already exists" in problem

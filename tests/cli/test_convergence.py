@@ -1,6 +1,7 @@
 """``keepsum convergence``, and releases by chains, as a user runs them."""
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def domain(tmp_path):
     labels = {axis: [f"{axis}{k}" for k in range(3)] for axis in "abcd"}
     (tmp_path / "domain.toml").write_text("\n".join(f"{axis} = {json.dumps(own)}" for axis, own in labels.items()))
     keep = [word for margin in CYCLE for word in ("--keep", ",".join(margin))]
-    return ["--domain", "domain.toml", *keep, "--epsilon", "1"]
+    return ["--domain", "domain.toml", *keep, "--epsilon", "1", "--per-unit"]
 
 
 @pytest.mark.audit
@@ -49,6 +50,11 @@ def test_an_exact_plan_has_nothing_to_show(run, tmp_path):
     done = run(*EXACT)
     assert done.returncode == 0
     assert b"none: no block is drawn by a chain" in done.stdout
+    assert "One person per-person epsilon 0.25 (l1 distance 4: " in " ".join(done.stdout.decode().split())
+    found = json.loads(run(*EXACT, "--json").stdout)
+    assert found["person"].startswith("per-person epsilon 0.25 (")
+    assert found["per_unit"] == "epsilon 0.0625 per unit of l1 distance"
+    assert "guarantee" not in found
     done = run(*EXACT, "--output", "curve.png")
     assert done.returncode == 2
     assert b"Omit --output" in done.stderr
@@ -98,7 +104,10 @@ def test_a_release_by_chains(run, domain, tmp_path):
     done = run("release", "counts.csv", *domain, "--output", "out.csv", "--yes", "--accept-delta", "0.1")
     assert done.returncode == 0, done.stderr
     out = " ".join(done.stdout.decode().split())
-    assert "Some noise is drawn by chains, so the guarantee is estimated, not proved: per-person" in out
+    assert "One person no per-person loss is stated: how far a change of a or b or c or d reaches is not known" in out
+    chains = re.search(r"Some noise is drawn by chains, so the guarantee is estimated, not proved: (.*?) L?l2 ", out)[1]
+    assert chains.startswith("epsilon 1, plus delta ")
+    assert chains.endswith(" per unit of distance.")
     done = run("verify", "out.csv")
     assert done.returncode == 0, done.stdout
     assert b"from sampling" in done.stdout

@@ -16,7 +16,7 @@ COUNTS = "state,county,sex,n\n" + "".join(
     f"{state},{state}{k},{sex},{30 + 7 * k}\n" for state in "AB" for k in range(3) for sex in "fm"
 )
 TABLE = ["counts.csv", "--count", "n", "--within", "county:state"]
-SPEC = """
+SPEC = """version = 1
 [source]
 data = "counts.csv"
 count = "n"
@@ -29,6 +29,7 @@ total = true
 
 [mechanism]
 epsilon = "0.3"
+per_unit = true
 focus = { state = "0.1", county = "0.1" }
 
 [output]
@@ -44,7 +45,7 @@ def counts(tmp_path: Path) -> Path:
 
 
 def test_three_levels_are_released_shown_and_verified(run: Callable[..., Any], counts: Path) -> None:
-    options = ["--keep-total", "--epsilon", "1", "--per-person", "--focus", "state=1", "--focus", "county=1"]
+    options = ["--keep-total", "--epsilon", "1", "--focus", "state=1", "--focus", "county=1"]
     made = run("release", *TABLE, *options, "--cell-share", "3", "-o", "out/", "--yes")
     assert made.returncode == 0, made.stderr
     verified = run("verify", "out/")
@@ -63,7 +64,7 @@ def test_three_levels_are_released_shown_and_verified(run: Callable[..., Any], c
 
 def test_gaussian_noise_is_released_shown_and_verified(run: Callable[..., Any], counts: Path) -> None:
     """Counties cross the kept totals of sexes."""
-    noise = ["--keep", "sex", "--mechanism", "gaussian", "--rho", "0.03", "--focus", "county=0.02"]
+    noise = ["--keep", "sex", "--mechanism", "gaussian", "--rho", "0.03", "--focus", "county=0.02", "--per-unit"]
     made = run("release", *TABLE, *noise, "-o", "out/", "--yes")
     assert made.returncode == 0, made.stderr
     verified = run("verify", "out/")
@@ -74,7 +75,7 @@ def test_gaussian_noise_is_released_shown_and_verified(run: Callable[..., Any], 
     assert stated["mechanism"]["focus"] == [{"axes": ["county"], "rho": "1/50"}]
     refused = run("plan", *TABLE, *noise, "--cell-share", "2")
     assert refused.returncode == 2
-    assert b"Option --cell-share requires --focus, and --per-person or --epsilon" in refused.stderr
+    assert b"Option --cell-share must not be combined with --per-unit, because it is about the loss" in refused.stderr
     refused = run("plan", *TABLE, "--keep-total", "--mechanism", "gaussian", "--sigma", "3", "--focus", "county=1")
     assert b"Option --focus must be given with a loss, rho or epsilon and delta, got sigma." in refused.stderr
 
@@ -82,8 +83,11 @@ def test_gaussian_noise_is_released_shown_and_verified(run: Callable[..., Any], 
 @pytest.mark.parametrize(
     ("noise", "shown"),
     [
-        (["--epsilon", "1", "--delta", "1e-6", "--focus", "county=1", "--cell-share", "3"], "Gaussian(rho=0.0131"),
-        (["--per-person", "--rho", "1", "--focus", "county=1"], "Gaussian(rho=0.25, focus={'county': 0.25})"),
+        (
+            ["--epsilon", "1", "--delta", "1e-6", "--focus", "county=1", "--cell-share", "3"],
+            "Gaussian.per_unit(rho=0.00655083",
+        ),
+        (["--rho", "1", "--focus", "county=1"], "Gaussian.per_unit(rho=0.25, focus={'county': 0.25})"),
     ],
 )
 def test_a_loss_is_divided_in_gaussian_noise(run: Callable[..., Any], counts: Path, noise: Any, shown: str) -> None:
@@ -93,16 +97,16 @@ def test_a_loss_is_divided_in_gaussian_noise(run: Callable[..., Any], counts: Pa
         SPEC.replace('epsilon = "0.3"', 'kind = "gaussian"\nrho = "0.3"').replace('state = "0.1", ', "")
     )
     stated = json.loads(run("plan", "--json").stdout)["mechanism"]
-    assert stated == "Gaussian(rho=0.3, focus={'county': 0.1})"
+    assert stated == "Gaussian.per_unit(rho=0.3, focus={'county': 0.1})"
 
 
 def test_totals_that_cross_are_released_and_verified(run: Callable[..., Any], counts: Path) -> None:
-    options = ["--keep", "sex", "--epsilon", "0.3", "--focus", "county=0.1"]
+    options = ["--keep", "sex", "--epsilon", "0.3", "--focus", "county=0.1", "--per-unit"]
     made = run("release", *TABLE, *options, "-o", "out/", "--yes")
     assert made.returncode == 0, made.stderr
     verified = run("verify", "out/")
     assert verified.returncode == 0, verified.stdout
-    shown = b" ".join(run("show", "out/").stdout.split()).decode()
+    shown = b" ".join(run("show", "out/", "--details").stdout.split()).decode()
     assert "table with both margins focused or kept" in shown
     assert "exact, by splitting the columns" in shown
     assert "per total of county" in shown
@@ -111,18 +115,18 @@ def test_totals_that_cross_are_released_and_verified(run: Callable[..., Any], co
 def test_a_spec_means_the_same(run: Callable[..., Any], counts: Path) -> None:
     (counts.parent / "keepsum.toml").write_text(SPEC)
     by_spec = json.loads(run("plan", "--json").stdout)
-    options = ["--keep-total", "--epsilon", "0.3", "--focus", "state=0.1", "--focus", "county=0.1"]
+    options = ["--keep-total", "--epsilon", "0.3", "--focus", "state=0.1", "--focus", "county=0.1", "--per-unit"]
     assert json.loads(run("plan", *TABLE, *options, "--json").stdout) == by_spec
-    assert by_spec["mechanism"] == "Laplace(epsilon=0.3, norm='l1', focus={'state': 0.1, 'county': 0.1})"
+    assert by_spec["mechanism"] == "Laplace.per_unit(epsilon=0.3, norm='l1', focus={'state': 0.1, 'county': 0.1})"
     assert len(by_spec["person"]["within"]) == 2
-    other = json.loads(run("plan", "--focus", "county,sex=1/3", "--json").stdout)
-    assert other["mechanism"] == "Laplace(epsilon=0.3, norm='l1', focus={('county', 'sex'): 1/3})"
-    gaussian = run("plan", "--mechanism", "gaussian", "--rho", "0.1")
+    other = json.loads(run("plan", "--per-unit", "--focus", "county,sex=1/3", "--json").stdout)
+    assert other["mechanism"] == "Laplace.per_unit(epsilon=0.3, norm='l1', focus={('county', 'sex'): 1/3})"
+    gaussian = run("plan", "--mechanism", "gaussian", "--rho", "0.1", "--per-unit")
     assert gaussian.returncode == 0, gaussian.stderr
 
 
 def test_nothing_need_be_kept_under_a_focus(run: Callable[..., Any], counts: Path) -> None:
-    made = run("plan", *TABLE, "--epsilon", "0.3", "--focus", "county=0.1", "--focus", "=0.1", "--json")
+    made = run("plan", *TABLE, "--epsilon", "0.3", "--focus", "county=0.1", "--focus", "=0.1", "--per-unit", "--json")
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["mechanism"].endswith("focus={'county': 0.1, (): 0.1})")
 
@@ -131,7 +135,7 @@ def test_accuracy_has_a_row_for_each_focus(run: Callable[..., Any], counts: Path
     options = ["--keep-total", "--epsilon", "0.3", "--focus", "county,sex=0.1"]
     shown = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert "by state and county:" in shown
-    options = ["--keep-total", "--epsilon", "0.3", "--focus", "county=0.1"]
+    options = ["--keep-total", "--epsilon", "0.3", "--focus", "county=0.1", "--per-unit"]
     shown = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert re.search(
         "by state and county: typical ±[0-9]+, the sum of [0-9]+ counts, with epsilon 0.1 of its own", shown
@@ -139,7 +143,7 @@ def test_accuracy_has_a_row_for_each_focus(run: Callable[..., Any], counts: Path
     assert shown.count("of its own") == 1
     totals = json.loads(run("accuracy", *TABLE, *options, "--json").stdout)["totals"]
     assert [row["axes"] for row in totals if row.get("epsilon") == "0.1"] == [["state", "county"]]
-    options = ["--keep-total", "--per-person", "--focus", "county=1", "--cell-share", "2", "--target-moe", "10"]
+    options = ["--keep-total", "--focus", "county=1", "--cell-share", "2", "--target-moe", "10"]
     found = b" ".join(run("accuracy", *TABLE, *options).stdout.split()).decode()
     assert "--focus county=1 --cell-share 2" in found
 
@@ -149,7 +153,7 @@ WEIGHTS = ["--focus", "state=1", "--focus", "county=4", "--cell-share", "2"]
 
 
 def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[..., Any], counts: Path) -> None:
-    options = ["--per-person", "--epsilon", "1", *WEIGHTS]
+    options = ["--epsilon", "1", *WEIGHTS]
     found = json.loads(run("accuracy", *SHARE, *options, "--json").stdout)
     counties = {state: [f"{state}{k}" for k in range(3)] for state in "AB"}
     domain = ks.Domain({"state": ["A", "B"], "county": counties, "sex": ["f", "m"]}, within={"county": "state"})
@@ -167,18 +171,18 @@ def test_shares_with_the_least_error_are_found_and_can_be_used(run: Callable[...
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--epsilon", "1", *WEIGHTS[:4]], "Option --share-budget requires --epsilon with --per-person"),
-        (["--epsilon", "1", "--per-person"], "and a --focus for each level"),
-        (["--target-moe", "9", "--per-person", *WEIGHTS], "--share-budget must not be combined with --target-moe"),
+        (["--epsilon", "1", "--per-unit", *WEIGHTS[:4]], "Option --share-budget requires --epsilon without --per-unit"),
+        (["--epsilon", "1"], "and a --focus for each level"),
+        (["--target-moe", "9", *WEIGHTS], "--share-budget must not be combined with --target-moe"),
         (
-            ["--epsilon", "1", "--per-person", *WEIGHTS, "--mechanism", "gaussian", "--delta", "1e-6"],
+            ["--epsilon", "1", *WEIGHTS, "--mechanism", "gaussian", "--delta", "1e-6"],
             "Option --share-budget requires l1 Laplace noise. Leave out --mechanism gaussian.",
         ),
         (
-            ["--epsilon", "1", "--per-person", "--focus", "county=1", "--focus", "sex=1"],
+            ["--epsilon", "1", "--focus", "county=1", "--focus", "sex=1"],
             "and these cross, or overlap. Name fewer levels, keep fewer totals, or give shares of your own.",
         ),
-        (["--epsilon", "1", "--per-person", *WEIGHTS, "--to", "some other value"], "must not be combined"),
+        (["--epsilon", "1", *WEIGHTS, "--to", "some other value"], "must not be combined"),
     ],
 )
 def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, options: list[str], words: str) -> None:
@@ -192,8 +196,8 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--focus", "county"], "Option --focus must be AXIS=EPSILON such as county=0.1, got 'county'."),
-        (["--focus", "county="], "Option --focus must be AXIS=EPSILON such as county=0.1, got 'county='."),
+        (["--focus", "county"], "Option --focus must be AXIS=SHARE such as county=2, got 'county'."),
+        (["--focus", "county="], "Option --focus must be AXIS=SHARE such as county=2, got 'county='."),
         (["--focus", "county=0"], "The weight of totals of county in --focus must be a positive number, got '0'."),
         (["--focus", "town=1"], "An axis must be one of 'state', 'county', 'sex', got 'town'. Check the spelling."),
         (
@@ -208,7 +212,7 @@ def test_budgets_that_cannot_be_shared(run: Callable[..., Any], counts: Path, op
             ["--focus", "county=1", "--mechanism", "gaussian", "--delta", "1e-6", "--calibration", "paper"],
             "Calibration must be 'zcdp' where there is a focus, got 'paper'.",
         ),
-        (["--cell-share", "3"], "Option --cell-share requires --per-person and --focus"),
+        (["--cell-share", "3"], "Option --cell-share requires --focus, whose values are shares. Leave it out."),
         (["--focus", "county=1", "--keep", "county"], "the kept ones determine all totals of county."),
     ],
 )
@@ -223,9 +227,9 @@ def test_what_is_wrong_is_said_in_a_sentence(
 
 
 def test_a_target_needs_shares(run: Callable[..., Any], counts: Path) -> None:
-    made = run("accuracy", *TABLE, "--keep-total", "--target-moe", "10", "--focus", "county=0.1")
+    made = run("accuracy", *TABLE, "--keep-total", "--target-moe", "10", "--focus", "county=0.1", "--per-unit")
     assert made.returncode == 2
-    assert b"Option --target-moe requires --per-person where there is a --focus" in made.stderr
+    assert b"Option --per-unit must not be combined with --target-moe where there is a --focus" in made.stderr
 
 
 REGIONS = '[[total]]\nname = "north"\ncells = [{ county = ["A0", "B1"] }]\n'
@@ -233,7 +237,7 @@ REGIONS = '[[total]]\nname = "north"\ncells = [{ county = ["A0", "B1"] }]\n'
 
 def test_a_named_subset_is_focused_on_from_the_shell_and_from_a_spec(run: Callable[..., Any], counts: Path) -> None:
     (counts.parent / "regions.toml").write_text(REGIONS)
-    options = ["--keep-total", "--epsilon", "0.3", "--focus", "north=0.1", "--focus", "county=0.2"]
+    options = ["--keep-total", "--epsilon", "0.3", "--focus", "north=0.1", "--focus", "county=0.2", "--per-unit"]
     made = run("release", *TABLE, *options, "--focus-file", "regions.toml", "-o", "out/", "--yes")
     assert made.returncode == 0, made.stderr
     verified = run("verify", "out/")
@@ -251,7 +255,7 @@ def test_a_named_subset_is_focused_on_from_the_shell_and_from_a_spec(run: Callab
         spec.replace('epsilon = "0.3"', 'epsilon = "0.3"\nfocus_files = ["regions.toml"]')
     )
     assert json.loads(run("plan", "--json").stdout) == by_spec
-    gaussian = ["--keep", "sex", "--mechanism", "gaussian", "--rho", "0.1", "--focus", "north=0.1"]
+    gaussian = ["--keep", "sex", "--mechanism", "gaussian", "--rho", "0.1", "--focus", "north=0.1", "--per-unit"]
     shown = run("accuracy", *TABLE, *gaussian, "--focus-file", "regions.toml")
     assert shown.returncode == 0, shown.stderr
     assert b"total 'north': \xc2\xb1" in b" ".join(shown.stdout.split())
@@ -261,7 +265,7 @@ def test_a_named_subset_is_focused_on_from_the_shell_and_from_a_spec(run: Callab
 @pytest.mark.parametrize(
     ("regions", "options", "words"),
     [
-        (REGIONS, [], "Subsets must be in the focus by their names: pass --focus NAME=0.1, or leave them out."),
+        (REGIONS, [], "Subsets must be in the focus by their names: pass --focus NAME=1, or leave them out."),
         (REGIONS, ["--focus", "south=1"], "'south'"),
         (REGIONS.replace("north", "sex"), ["--focus", "sex=1"], "must have names of their own, got 'sex' twice."),
         (REGIONS + "weight = 2\n", ["--focus", "north=1"], "must be of subsets, without weights."),

@@ -8,7 +8,7 @@ import keepsum as ks
 
 TEXT = "place,n\n=A(),12\n-B,3\nplain,11\n"
 OPTIONS = ["--count", "n", "--keep-total", "--epsilon", "1", "--yes"]
-SPEC = """
+SPEC = """version = 1
 [source]
 data = "in.csv"
 count = "n"
@@ -54,7 +54,7 @@ def test_records_and_plans_without_data(run, folder):
     options = ["--keep-total", "--epsilon", "1", "--yes", "-o", "counted.csv"]
     assert run("release", "people.csv", *records, *options).returncode == 0
     assert places(folder / "counted.csv") == ["'=A()", "'-B"]
-    spec = """
+    spec = """version = 1
 [axes]
 quote_formulas = true
 categories = { place = ["=A()", "-B", "c"] }

@@ -32,6 +32,7 @@ def test_a_spec_by_options_runs(run: Callable[..., Any], here: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"Spec  keepsum.toml\nNext: keepsum plan")
     assert spec_in(here) == {
+        "version": 1,
         "source": {"data": "counts.csv", "count": "n"},
         "keep": {"margins": ["county"]},
         "mechanism": {"kind": "gaussian", "epsilon": 0.5, "delta": "1e-6"},

@@ -21,7 +21,7 @@ from keepsum.errors import InputError
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
 NESTED = "state,county,n\nIL,Cook,1\nIL,Kane,2\nWI,Lake,3\nWI,Dane,4\nWI,Total,7\n"
-END = ["total", "y", "1", "n", "n", "out/"]  # totals, per person, epsilon, categories, negative counts, output
+END = ["total", "1", "n", "n", "out/"]  # totals, epsilon, categories, negative counts, output
 
 
 @pytest.fixture
@@ -48,7 +48,6 @@ def test_answers_on_a_terminal(run: Callable[..., Any], answered: Callable[..., 
         "town",  # no axis
         "county",  # leaves no noise
         "state total",
-        "y",  # per person
         "-1",  # no epsilon
         "0.5",
         "y",  # the categories are public
@@ -69,17 +68,18 @@ def test_answers_on_a_terminal(run: Callable[..., Any], answered: Callable[..., 
     assert "Which totals are kept exactly? Axes: state, county, several with a blank between; total for the" in said
     assert "An axis must be one of 'state', 'county', got 'town'" in said
     assert "The kept totals determine every cell" in said
-    assert "privacy loss of one person?" in said
+    assert "Epsilon, the loss of one person" in said
     assert "Epsilon must be a positive number, got '-1'" in said
     assert "Output must be a file such as 'released.csv' or a folder such as 'out/', got 'y'" in said
     assert spec_in(here) == {
+        "version": 1,
         "source": {"data": "nested.csv", "count": "n", "drop_rows": {"county": ["Total"]}},
         "axes": {
             "within": {"county": "state"},
             "categories": {"state": ["IL", "WI"], "county": {"IL": ["Cook", "Kane"], "WI": ["Dane", "Lake"]}},
         },
         "keep": {"margins": ["state"], "total": True},
-        "mechanism": {"epsilon": 0.5, "per_person": True},
+        "mechanism": {"epsilon": 0.5},
         "output": {"path": "out/"},
     }
     assert run("release", "--yes").returncode == 0
@@ -105,7 +105,7 @@ def test_leaving_in_the_middle_writes_nothing(answered: Callable[..., Any], here
 def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., Any], here: Path) -> None:
     (here / "visits.csv").write_text("person,clinic,age\n1,North,3\n1,South,3\n2,North,40\n")
     answers = ["y", "clinic,town", "clinic,age", "", "North,North", "North,South", "", "bins 18,0", "bins 0,18,"]
-    answers += ["n", "", "", "maybe", "y", "clinic", "person", "some", "1", "", "", "", "n", "visits/"]
+    answers += ["n", "", "", "maybe", "y", "clinic", "person", "some", "1", "", "", "n", "visits/"]
     done = answered(answers, "visits.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
@@ -117,7 +117,7 @@ def test_records_and_persons(run: Callable[..., Any], answered: Callable[..., An
     assert "Which column identifies a person? (- if none does: the guarantee is then for one record" in said
     assert "The column of the unit must not be an axis" in said
     assert "At most how many records of each person are counted?" in said
-    assert "privacy loss of one person?" in said
+    assert "Epsilon, the loss of one person" in said
     written = spec_in(here)
     assert written["records"] == {
         "by": ["clinic", "age"], "bins": {"age": ["0", "18", ""]}, "unit": "person", "max_rows_per_unit": 1,
@@ -132,12 +132,12 @@ def test_nested_records_and_one_record_per_person(
     (here / "people.csv").write_text("county;state\nCook;IL\nLake;WI\n")
     (here / "states.toml").write_text('state = ["IL", "WI"]\n')
     answers = ["y", "county,state", "county:town", "county:state", "file none.toml", "file states.toml", ""]
-    answers += ["Cook,Lake", "Lake", "", "n", "state", "n", "state", "y", "", "1", "n", "people/"]
+    answers += ["Cook,Lake", "Lake", "", "n", "state", "n", "state", "y", "1", "n", "people/"]
     done = answered(answers, "people.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Categories of county in IL, with commas" in said
-    assert "Is epsilon to be the privacy loss of one person?" in said
+    assert "Epsilon, the loss of one person" in said
     assert spec_in(here)["records"] == {"by": ["county", "state"], "max_rows_per_unit": 1}
     assert "1 cell is determined by these totals, and would be published without noise: state=WI, county=Lake." in said
     assert spec_in(here)["output"] == {"path": "people/", "accept_pinned": ["state=WI, county=Lake"]}
@@ -157,7 +157,7 @@ def test_a_database(kind: str, run: Callable[..., Any], answered: Callable[..., 
     database.execute("INSERT INTO people VALUES ('A'), ('B')")
     database.commit()
     database.close()
-    done = answered(["peopl", "people", "town", "county", "A,B", "", "n", "total", "y", "1", "n", "out/"], "people.db")
+    done = answered(["peopl", "people", "town", "county", "A,B", "", "n", "total", "1", "n", "out/"], "people.db")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()
     assert "Which table of the database? (other, people)" in said
@@ -356,8 +356,10 @@ def test_answers_are_read_as_in_a_shell() -> None:
     for read, wrong in ((margins, 'a "b'), (margins, "a,"), (nestings, "a:b:c"), (split, "'")):
         with pytest.raises(InputError):
             read(wrong)
-    with pytest.raises(InputError, match="At least one total"):
+    with pytest.raises(InputError, match="Totals to keep must be named"):
         margins("")
+    assert margins("nothing") == ["--keep-nothing"]
+    assert margins("nothing", ["nothing"]) == ["--keep=nothing"]
     assert not are_showable(["a", "15"])
 
 
@@ -365,7 +367,7 @@ def test_one_problem_after_the_other_is_one_question_after_the_other(answered: C
     """A code, a row of totals with empty labels, and a nesting: each answer settles its own question alone."""
     rows = ["IL,Cook,17031,f,5", "IL,Cook,17031,m,6", "IL,Kane,17089,f,2", "WI,Dane,55025,f,1", "WI,Dane,55025,m,0"]
     (here / "coded.csv").write_text("\n".join(["state,county,fips,sex,n", *rows, "Total,Total,,,14", ""]))
-    answers = ["", "", "code", "county", "", "", "state", "y", "1", "n", "n", ""]
+    answers = ["", "", "code", "county", "", "", "state", "1", "n", "n", ""]
     done = answered(answers, "coded.csv")
     assert done.returncode == 0, done.stderr
     said = done.stderr.decode()

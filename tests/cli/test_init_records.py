@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDS = "state,county,sex,born,age\nIL,Cook,f,1999-01-02,20\nWI,,,2001-02-03,-1\n"
-END = ["n", "total", "y", "1", "n", "out/"]  # one record per person, totals, per person, epsilon, negative, output
+END = ["n", "total", "1", "n", "out/"]  # one record per person, totals, epsilon, negative, output
 
 
 def spec_in(folder: Path) -> dict[str, Any]:
@@ -83,10 +83,10 @@ def test_several_records_of_persons_whom_no_column_identifies(answered: Callable
     done = answered(["y", "-", "total", "1", "n", "out/"], *by)
     assert done.returncode == 0, done.stderr
     assert spec_in(tmp_path)["records"] == {"by": ["county"]}
-    assert b"privacy loss of one person" not in done.stderr
-    done = answered(["-", "person", "total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "2", "--force")
+    assert b"Epsilon, the loss of one record" in done.stderr
+    done = answered(["-", "person", "total", "1", "n", "out/"], *by, "--max-rows-per-unit", "2", "--force")
     assert done.returncode == 0, done.stderr
     assert spec_in(tmp_path)["records"] == {"by": ["county"], "unit": "person", "max_rows_per_unit": 2}
-    done = answered(["total", "y", "1", "n", "out/"], *by, "--max-rows-per-unit", "1", "--force")
+    done = answered(["total", "1", "n", "out/"], *by, "--max-rows-per-unit", "1", "--force")
     assert done.returncode == 0, done.stderr
     assert b"several records" not in done.stderr

@@ -54,7 +54,7 @@ def words(done: Any) -> str:
 
 def test_a_release_is_charged_and_its_certificate_names_the_entry(run, ledger, here):
     done = words(release(run, "r.csv", epsilon="0.65"))
-    assert "pop: this release costs epsilon 0.65 per unit of l1 distance, and leaves 0.35 of 1." in done
+    assert "pop: this release costs epsilon 0.65 per person, and leaves 0.35 of 1." in done
     assert "Ledger l.db, entry 4 of dataset 'pop'" in done
     charged = ks.Certificate.from_json((here / "r.certificate.json").read_bytes()).ledger
     entries = [json.loads(line) for line in run("ledger", "export", "l.db").stdout.splitlines()]
@@ -67,8 +67,8 @@ def test_a_release_is_charged_and_its_certificate_names_the_entry(run, ledger, h
 def test_what_does_not_fit_is_refused_with_what_would(run, ledger, here):
     assert release(run, "r.csv", epsilon="0.65").returncode == 0
     message = refused(release(run, "s.csv", epsilon="0.5"))
-    assert "0.35 of 1 left; this release needs 0.5 per unit of l1 distance" in message
-    assert "Epsilon 0.35 per unit of distance would fit" in message
+    assert "0.35 of 1 left; this release needs 0.5 per person" in message
+    assert "Epsilon 0.35 per person would fit" in message
     assert not (here / "s.csv").exists()
     assert release(run, "s.csv", epsilon="0.35").returncode == 0
     assert "0 of 1 left" in refused(release(run, "t.csv", epsilon="0.001"))
@@ -90,12 +90,12 @@ def test_show_says_what_is_left_for_whom_and_lists_every_release(run, ledger):
     assert release(run, "s.csv", keep="sex").returncode == 0
     shown = words(run("ledger", "show", "l.db"))
     for sentence in (
-        "epsilon 0.5 of 1 per unit of l1 distance spent by 2 releases, 0.5 left.",
+        "epsilon 0.5 of 1 per person spent by 2 releases, 0.5 left.",
         "agree on the kept totals of all of these releases",
-        "a change of county: epsilon 2, so that nothing is more than 7.39 times as likely as it would be otherwise",
-        "(l1 distance 4) a change of sex: epsilon 2",
+        "a change of county: epsilon 0.5, so that nothing is more than 1.65 times as likely as it would be otherwise",
+        "(l1 distance 4) a change of sex: epsilon 0.5",
         "3 county 2, sex 2: 4 cells; kept exactly: county",
-        "Laplace(epsilon=0.25, norm='l1') released",
+        "Laplace.per_unit(epsilon=0.0625, norm='l1') released",
     ):
         assert sentence in shown
     facts = json.loads(run("ledger", "show", "l.db", "--json").stdout)
@@ -167,7 +167,8 @@ def test_an_edited_entry_stops_everything(run, ledger, here):
 
 def test_the_environment_and_a_spec_name_a_ledger(run, ledger, here, monkeypatch):
     (here / "keepsum.toml").write_text(
-        '[source]\ndata = "counts.csv"\ncount = "n"\n[keep]\nmargins = ["county"]\n[mechanism]\nepsilon = 0.25\n'
+        'version = 1\n[source]\ndata = "counts.csv"\ncount = "n"\n[keep]\nmargins = ["county"]\n'
+        "[mechanism]\nepsilon = 0.25\n"
         '[output]\npath = "out/"\n[ledger]\npath = "l.db"\n'
     )
     assert "entry 4 of dataset 'pop'" in words(run("release", "--yes"))
@@ -181,7 +182,8 @@ def test_the_environment_and_a_spec_name_a_ledger(run, ledger, here, monkeypatch
 
 def test_several_tables_of_a_spec_must_fit_together(run, ledger, here):
     (here / "keepsum.toml").write_text(
-        '[source]\ndata = "counts.csv"\ncount = "n"\n[keep]\nmargins = ["county"]\n[ledger]\npath = "l.db"\n'
+        'version = 1\n[source]\ndata = "counts.csv"\ncount = "n"\n[keep]\nmargins = ["county"]\n'
+        '[ledger]\npath = "l.db"\n'
         '[[table]]\nname = "a"\nmechanism = { epsilon = 0.6 }\noutput = { path = "a.csv" }\n'
         '[[table]]\nname = "b"\nmechanism = { epsilon = 0.6 }\noutput = { path = "b.csv" }\n'
     )
@@ -197,7 +199,7 @@ def test_releases_made_before_are_imported_once(run, ledger, here):
     assert "epsilon 0.75 of 1" in words(run("ledger", "import", "l.db", "old.csv"))
     assert "in the ledger already" in refused(run("ledger", "import", "l.db", "old.csv"))
     assert run(*plain, "older.csv", "--epsilon", "0.875").returncode == 0
-    assert "epsilon 1.625 of 1 per unit of l1 distance spent by 2 releases, 0.625 too much, 0 left." in words(
+    assert "epsilon 1.625 of 1 per person spent by 2 releases, 0.625 too much, 0 left." in words(
         run("ledger", "import", "l.db", "older.csv")
     )
     assert "imported" in words(run("ledger", "show", "l.db"))
@@ -207,7 +209,7 @@ def test_a_budget_is_changed_by_an_entry(run, ledger):
     assert release(run, "r.csv", epsilon="0.9").returncode == 0
     assert "epsilon 0.9 of 2" in words(run("ledger", "budget", "l.db", "--budget", "2"))
     assert release(run, "s.csv", epsilon="0.9").returncode == 0
-    assert "1.8 of 0.5 per unit of l1 distance spent by 2 releases, 1.3 too much, 0 left" in words(
+    assert "1.8 of 0.5 per person spent by 2 releases, 1.3 too much, 0 left" in words(
         run("ledger", "budget", "l.db", "--budget", "0.5")
     )
     contents = [json.loads(line)["content"] for line in run("ledger", "export", "l.db").stdout.splitlines()]
@@ -215,22 +217,51 @@ def test_a_budget_is_changed_by_an_entry(run, ledger):
 
 
 def test_a_changed_budget_stays_per_person_and_its_history_is_shown(run, here):
-    budget = ["--budget", "2", "--budget-delta", "1e-6", "--per-person", "--note", "the board, 1 March"]
+    budget = ["--budget", "2", "--budget-delta", "1e-6", "--note", "the board, 1 March"]
     assert run("ledger", "init", "l.db", "--dataset", "pop", *budget).returncode == 0
     assert "Budget epsilon 3, delta 1e-6 per person" in words(run("ledger", "budget", "l.db", "--budget", "3"))
-    assert "Budget epsilon 3, delta 1e-6 per unit" in words(run("ledger", "budget", "l.db", "--per-unit"))
+    message = refused(run("ledger", "budget", "l.db", "--per-unit"))  # 3 of one person is not 3 per unit
+    assert "Option --per-unit must be given with --budget or --budget-rho, because the unit changes." in message
+    message = refused(run("ledger", "budget", "l.db", "--per-unit", "--budget", "2"))  # nor is its delta
+    assert "Option --per-unit must be given with --budget-delta, because the unit changes." in message
+    changed = words(run("ledger", "budget", "l.db", "--per-unit", "--budget", "2", "--budget-delta", "1e-7"))
+    assert "Budget epsilon 2, delta 1e-7 per unit" in changed
+    for number in ("--budget", "--budget-delta"):  # as help has it, one person's
+        message = refused(run("ledger", "budget", "l.db", number, "1e-8"))
+        assert "must be given with --per-unit or --per-person, because the one so far is per unit of" in message
+    again = words(run("ledger", "budget", "l.db", "--budget", "1", "--per-unit"))
+    assert "Budget epsilon 1, delta 1e-7 per unit" in again
+    assert "--per-person must be given with --budget" in refused(run("ledger", "budget", "l.db", "--per-person"))
     shown = words(run("ledger", "show", "l.db"))
     assert "before: epsilon 2, delta 1e-6 per person, from" in shown
     assert "(the board, 1 March)" in shown
     facts = json.loads(run("ledger", "show", "l.db", "--json").stdout)["datasets"][0]
-    assert [budget["per_person"] for budget in facts["budgets"]] == [True, True, False]
+    assert [budget["per_person"] for budget in facts["budgets"]] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("unit", ["--per-person", "--per-unit"])
+def test_why_nothing_is_stated_of_one_person_names_options(run, here, unit):
+    """Records without a bound per person; a budget per unit of distance is not told to become one."""
+    (here / "people.csv").write_text("county,sex\nA,f\nA,m\nB,f\n")
+    counted = ["--by", "county,sex", "--categories", "county=A,B", "--categories", "sex=f,m", "--keep-total"]
+    made = run("release", "people.csv", *counted, "--epsilon", "0.5", "-o", "old.csv", "--yes")
+    assert made.returncode == 0, made.stderr
+    budget = ["--budget", "1", *(["--per-unit"] if unit == "--per-unit" else [])]
+    assert run("ledger", "init", "l.db", "--dataset", "pop", *budget).returncode == 0
+    said = [words(run("ledger", *command)) for command in (["import", "l.db", "old.csv"], ["show", "l.db"])]
+    said.append(words(run("ledger", "show", "l.db", "--json")))
+    assert not [argument for argument in ("unit=", "with per_unit") if argument in " ".join(said)]
+    for shown in said[1:]:
+        assert "Count with --unit and --max-rows-per-unit, with --max-rows-per-unit 1 alone if every record" in shown
+        assert ("or use a budget per unit of distance, with --per-unit." in shown) == (unit == "--per-person")
+        assert ("not stated: the loss of one person must be for" in shown) == (unit == "--per-unit")
 
 
 def test_a_forged_release_is_not_imported(run, ledger, here):
     plain = ["release", "counts.csv", "--count", "n", "--keep", "county", "--epsilon", "0.75", "--yes", "-o"]
     assert run(*plain, "old.csv").returncode == 0
     certificate = here / "old.certificate.json"
-    certificate.write_text(certificate.read_text().replace('"3/4"', '"1/100"'))
+    certificate.write_text(certificate.read_text().replace('"3/16"', '"1/400"'))
     assert "must verify to be imported" in refused(run("ledger", "import", "l.db", "old.csv"))
     assert "0.01 of 1" in words(run("ledger", "import", "l.db", "old.csv", "--unverified"))
     assert "imported, not verified" in words(run("ledger", "show", "l.db"))
@@ -281,8 +312,8 @@ def test_a_seed_is_shown(run, ledger):
 def test_a_damaged_ledger_can_be_exported(run, ledger, here):
     assert release(run, "r.csv").returncode == 0
     data = ledger.read_bytes()
-    assert data.count(b'"1/4"') > 0
-    ledger.write_bytes(data.replace(b'"1/4"', b'"1/9"'))
+    assert data.count(b'"1/16"') > 0
+    ledger.write_bytes(data.replace(b'"1/16"', b'"1/19"'))
     done = run("ledger", "export", "l.db")
     assert done.returncode == 1
     assert b"the chain is broken at entry 4" in done.stderr
@@ -384,7 +415,7 @@ def test_a_ledger_is_readable_by_its_owner_only(ledger):
 
 def test_a_plan_says_what_it_would_cost(run, ledger):
     plan = ["plan", "counts.csv", "--count", "n", "--keep", "county", "--ledger", "l.db"]
-    assert "pop: this release costs epsilon 0.25 per unit of l1 distance, and leaves 0.75 of 1." in words(
+    assert "pop: this release costs epsilon 0.25 per person, and leaves 0.75 of 1." in words(
         run(*plan, "--epsilon", "0.25")
     )
     before = ledger.read_bytes()

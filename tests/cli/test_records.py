@@ -47,7 +47,7 @@ def test_a_release_is_that_of_python(run, folder, file, unit):
         missing={"race": "unknown"},
         **({"unit": "who", "max_rows_per_unit": 1} if unit else {}),
     )
-    same = ks.release(table, ["place"], ks.Laplace(1), rng=ks.rng(seed="7"))
+    same = ks.release(table, keep=["place"], mechanism=ks.Laplace(1), rng=ks.rng(seed="7"))
     certificate = ks.Certificate.from_json((folder / "out" / "certificate.json").read_bytes())
     assert certificate.table.sha256 == same.certificate.table.sha256
     assert certificate.records == same.certificate.records
@@ -60,15 +60,34 @@ def test_a_plan_reads_nothing(run, folder):
     plan = json.loads(done.stdout)
     assert plan["cells"] == 18
     assert any("records" in sentence for sentence in plan["warnings"])
+    assert plan["unit"] == "person"
     assert b"per-record" in run("plan", *BY, *NOISE).stdout
 
 
-@pytest.mark.parametrize("command", ["plan", "convergence"])
-def test_a_plan_per_person_needs_to_know_how_many_records_a_person_has(run, folder, command):
-    refused = run(command, *BY, *NOISE, "--per-person")
-    assert refused.returncode == 2
-    assert b"or ask for a loss per unit of distance, without --per-person." in refused.stderr
-    assert run(command, *BY, *NOISE, "--per-person", "--max-rows-per-unit", "1").returncode == 0
+UNIT_IS_A_RECORD = b"Unit            one record, not one person: epsilon is the loss of one record"
+
+
+def test_without_a_bound_per_person_the_first_line_says_that_the_unit_is_a_record(run, folder):
+    released = run("release", "people.csv", *BY, *NOISE, "-o", "out/", "--yes")
+    for done in (run("plan", *BY, *NOISE), run("accuracy", *BY, *NOISE), released, run("show", "out/")):
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(UNIT_IS_A_RECORD)
+        assert b"per-record epsilon 1 " in b" ".join(done.stdout.split())
+    assert json.loads(run("plan", *BY, *NOISE, "--json").stdout)["unit"] == "record"
+    found = json.loads(run("accuracy", *BY, *NOISE, "--json").stdout)
+    assert (found["unit"], found["per_person"]) == ("record", False)
+    assert found["person"].startswith("per-record epsilon 1 ")
+    found = json.loads(run("accuracy", *BY, *NOISE, *UNIT, "--json").stdout)
+    assert (found["unit"], found["per_person"]) == ("person", True)
+    for bounded in (UNIT, ["--max-rows-per-unit", "1"]):
+        done = run("plan", *BY, *NOISE, *bounded)
+        assert b"Unit  " not in done.stdout
+        assert b"per-person epsilon 1 " in b" ".join(done.stdout.split())
+    (folder / "keepsum.toml").write_text(
+        "version = 1\nsource.data = 'people.csv'\nrecords.by = ['place']\naxes.categories.place = ['x', 'y']\n"
+        "keep.total = true\nmechanism.epsilon = 1\noutput.path = 'again/'\n"
+    )
+    assert run("release", "--yes").stdout.startswith(UNIT_IS_A_RECORD)
 
 
 @pytest.mark.thinned
@@ -100,7 +119,6 @@ def test_a_plan_per_person_needs_to_know_how_many_records_a_person_has(run, fold
         (["host=here password=Alice8675309", *BY], "such as sqlite:///people.db"),
         (["people.csv", *BY, "--unit", "who"], "--unit and --max-rows-per-unit must be given together"),
         (["people.csv", *BY, "--max-rows-per-unit", "2"], "--unit and --max-rows-per-unit must be given together"),
-        (["people.csv", *BY, "--per-person"], "with --max-rows-per-unit 1 alone if every record is of another person"),
         (["people.csv", *BY, "--bins", "age"], "--bins must be such as age=0,18,65,"),
         (["people.csv", "--by", "place,who", "--categories", "place=x,y"], "with --bins"),
         (["people.csv", "--by", "place", "--categories", "place=x"], "--categories or --domain"),

@@ -18,7 +18,7 @@ from keepsum.report.review import as_markdown
 from keepsum.report.writing import ReportFiles
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
-RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25", "--yes", "-o"]
+RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "1", "--yes", "-o"]
 
 
 MADE = ("report.html", "registry.json", "reviewer-questions.md")
@@ -247,7 +247,7 @@ def test_a_page_without_room_for_all_cells_has_the_margins_beside_it(tmp_path):
 @pytest.mark.usefixtures("inside")
 def test_python_writes_it_too(tmp_path, released):
     path = released.report(tmp_path / "report.html")
-    assert path.read_text() == released.report()
+    assert path.read_text() == released.to_html()
     with pytest.raises(ks.InputError, match="already exists"):
         released.report(path)
     assert released.report(path, level=0.5, force=True) == path

@@ -9,9 +9,8 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.cli.screen import COMPILING, error, pairs_shown, progress, show, show_checks, show_json, shown
+from keepsum.cli.screen import error, pairs_shown, progress, show, show_checks, show_json, shown
 from keepsum.convergence.observe import observe
-from keepsum.sampling.core import compiling
 from support import BY_MIXTURE
 
 FORGED = "a\nok      signature           valid, by the given key\x1b[1A\u202e\x9b2J\u2028[bold]:warning:"
@@ -81,7 +80,7 @@ def test_json_has_no_character_that_does_something(lines_of):
 
 def test_verify_prints_a_line_for_each_check(tmp_path, lines_of):
     table = ks.Table.from_array([[5, 6], [7, 8]], axes={"county": [FORGED, "b"], "sex": ["f", "m"]})
-    path = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.25)).save(tmp_path / "out.csv")
+    path = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=0.25)).save(tmp_path / "out.csv")
     certificate = tmp_path / "out.certificate.json"
     data = json.loads(certificate.read_bytes())
     data["kept"]["parts"][0]["totals"][0]["value"] += 1
@@ -118,28 +117,11 @@ def test_stages_of_the_library_are_shown_on_a_terminal_and_nowhere_else(monkeypa
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr("keepsum.convergence.observe.WEIGHTS", 100)  # how many are examined is shown, whatever it is
-    chain = ks.plan(*BY_MIXTURE).samplers[0].chain
+    chain = ks.plan(keep=BY_MIXTURE[0], mechanism=BY_MIXTURE[1]).samplers[0].chain
     with contextlib.redirect_stderr(stream), progress() as step:
         observe(chain, 1, 20, add=lambda _: pairs_shown(step)(20, 20))
-        ks.plan(*BY_MIXTURE).sample(2)
+        ks.plan(keep=BY_MIXTURE[0], mechanism=BY_MIXTURE[1]).sample(2)
     stages = ("running coupled chains: 20 of 20 pairs", "examining the weights of", "drawing the noise: 100%")
     places = [stream.getvalue().find(stage) for stage in stages]
     assert (places == sorted(places) and -1 not in places) == stream.isatty()
     assert bool(stream.getvalue()) == stream.isatty()
-
-
-def two_more(number):
-    return number + 2
-
-
-@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
-def test_compilation_is_announced_on_a_terminal_and_nowhere_else(monkeypatch, stream):
-    monkeypatch.setattr(compiling, "cache_folders", lambda: ())
-    monkeypatch.setenv("TERM", "xterm")
-    with contextlib.redirect_stderr(stream), progress() as step:
-        step("drawing the noise")
-        assert compiling.kernel(two_more)(1) == 3
-    text = stream.getvalue()
-    assert (f"{COMPILING}: 0 of 1 functions" in text) == stream.isatty()
-    assert bool(text) == stream.isatty()
-    assert compiling._Watch.tell is None

@@ -10,7 +10,7 @@ import keepsum as ks
 from keepsum.cli import app
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
-RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25", "-y", "-o"]
+RELEASE = ["release", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "1", "-y", "-o"]
 
 
 @pytest.mark.parametrize(("output", "named"), [("out/", "out/"), ("out/", "out/certificate.json"), ("o.csv", "o.csv")])
@@ -20,13 +20,19 @@ def test_a_certificate_in_plain_words(run, output, named):
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().splitlines()
     titles = [line.split("  ")[0] for line in lines if not line.startswith(" ")]
-    assert titles[:5] == ["Released", "Table", "In plain words", "Kept exactly", "Noise"]
+    assert titles[:6] == ["Released", "Table", "Kept exactly", "One person", "Accuracy", "In plain words"]
+    assert "per unit of" not in done.stdout.decode()
+    more = run("show", named, "--details").stdout.decode()
+    for title in ("Noise", "Blocks", "Guarantee", "Software", "SHA-256"):
+        assert f"\n{title} " in more
+        assert title not in titles
+    assert "epsilon 0.25 per unit of l1 distance" in more
     assert titles[-2:] == ["Not verified", "Warning"]
     text = " ".join(done.stdout.decode().split())
     for words in (
         "county 4, education 4: 16 cells, counts in 'n'",
         "4 totals of county 4 totals, published exactly; whatever follows from them is not protected",
-        "per-person epsilon 1 (l1 distance 4: two people swap cells)",
+        "per-person epsilon 1 (l1 distance 4: two people exchange values)",
         "Only the certificate was read. Run keepsum verify to check it and its table.",
         "The loss is not tracked in a ledger.",
     ):
@@ -99,7 +105,7 @@ def test_a_margin_of_a_saved_release(run, tmp_path):
     done = run("marginal", "out/", "--axes", "education", "-o", "education.csv")
     assert (done.returncode, done.stderr) == (0, b"")
     assert "Each total is a sum of 4 released counts" in done.stdout.decode()
-    expected = ks.read_release(tmp_path / "out").marginal(["education"]).table.columns()
+    expected = ks.read_release(tmp_path / "out").marginal(["education"]).table.to_dict()
     rows = [line.split(",") for line in (tmp_path / "education.csv").read_text().splitlines()]
     assert rows[0] == ["education", "n"]
     assert [[label, str(n)] for label, n in zip(*expected.values(), strict=True)] == rows[1:]

@@ -12,7 +12,7 @@ import pytest
 from keepsum.sources.locking import BUSY, claimed
 
 COUNTS = "county,sex,n\n" + "".join(f"{county},{sex},{7 * k}\n" for k, county in enumerate("ABC") for sex in "fm")
-SPEC = """
+SPEC = """version = 1
 [source]
 data = "counts.csv"
 count = "n"
@@ -28,11 +28,8 @@ path = "out/"
 """
 OPTIONS = ["counts.csv", "--count", "n", "--keep", "county", "--epsilon", "0.5"]
 PEOPLE = "person,county,sex,age\n1,A,f,3\n1,A,f,4\n2,B,m,40\n3,B,f,80\n"
-TOGETHER = (
-    "Together Where the 2 tables are about the same people, their losses add up. 2 releases together: {} distance. "
-    "This holds between datasets that agree on the kept totals of all of these releases"
-)
-SEVERAL = """
+TOGETHER = "Together Where the 2 tables are about the same people, their losses add up. {}"
+SEVERAL = """version = 1
 [source]
 data = "people.csv"
 
@@ -97,7 +94,7 @@ def test_options_override_the_spec(run: Callable[..., Any], here: Path) -> None:
     done = run("release", "--epsilon", "2", "--keep", "sex", "-o", "released.csv", "--yes", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert result["guarantee"]["words"].startswith("epsilon 2 per unit")
+    assert result["guarantee"]["per_unit"].startswith("epsilon 0.5 per unit")
     assert result["kept"] == "2 totals of sex"
     assert not (here / "out").exists()
 
@@ -132,7 +129,7 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
     assert done.returncode == 0, done.stderr
     words = done.stdout.decode()
     assert words.index("Release         county by sex") < words.index("Release         age")
-    assert TOGETHER.format("epsilon 3 per unit of l1") in " ".join(words.split())
+    assert TOGETHER.format("For one person they are epsilon 1, epsilon 2, and") in " ".join(words.split())
     for place in ("county_sex/", "age.csv"):
         assert run("verify", place).returncode == 0
     again = run("marginal", "county_sex/", "--axes", "sex", "-o", "again.csv")
@@ -140,31 +137,38 @@ def test_several_tables_and_a_marginal(run: Callable[..., Any], here: Path) -> N
     assert (here / "sex.csv").read_bytes() == (here / "again.csv").read_bytes()
     facts = certificate(here / "age.certificate.json")
     assert facts["records"] == {"unit": "person", "max_rows_per_unit": 2}
-    assert facts["mechanism"]["parameters"]["epsilon"] == "2"
+    assert facts["mechanism"]["parameters"]["epsilon"] == "1/2"
 
 
 @pytest.mark.parametrize(("second", "norm"), [("", "l2"), ('records.by = ["county"]', "l1")], ids=["same", "other"])
 def test_a_plan_of_several_tables_states_their_total(
     run: Callable[..., Any], here: Path, second: str, norm: str
 ) -> None:
-    """Per unit of l2 distance only where all noise is of that norm and all tables have the same cells."""
+    """That of one person where all tables have the same cells; else per unit of distance, and each person's loss."""
     common = SEVERAL.split("[[table]]")[0].replace("epsilon = 1", "kind = 'gaussian'\nrho = 0.25")
     common = common.replace("[records]", "[records]\nby = ['county', 'sex']")
     tables = f"[[table]]\nname = 'a'\noutput.path = 'a/'\n[[table]]\nname = 'b'\noutput.path = 'b/'\n{second}\n"
     (here / "keepsum.toml").write_text(common + tables)
     done = run("plan")
     assert done.returncode == 0, done.stderr
-    square = f"rho 0.5 (zCDP) at {norm} distance 1, growing with the square of the {norm}"
     words = " ".join(done.stdout.decode().split())
-    assert TOGETHER.format(square) in words
-    assert ("Distance is measured in l1" in words) == (norm == "l1")
+    if norm == "l2":
+        same = (
+            "2 releases together: at most rho 0.5 (zCDP) for one person, with the kept totals of all of them the same."
+        )
+        assert TOGETHER.format(same) in words
+        return
+    each = "For one person they are rho 0.25 (zCDP), rho 0.25 (zCDP), and together may be more than the sum"
+    assert TOGETHER.format(each) in words
+    assert "growing with the square of the l1 distance" in words
+    assert "Distance is measured in l1" in words
 
 
 def test_one_of_several_tables(run: Callable[..., Any], here: Path) -> None:
     (here / "keepsum.toml").write_text(SEVERAL)
     done = run("release", "--only", "age", "--epsilon", "3", "--yes", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["guarantee"]["words"].startswith("epsilon 3 ")
+    assert json.loads(done.stdout)["guarantee"]["person"].startswith("per-person epsilon 3 ")
     assert not (here / "county_sex").exists()
     for arguments, words in [
         (["release", "--epsilon", "3", "--yes"], b"must be used with --only NAME"),

@@ -15,7 +15,7 @@ from keepsum.cli import app
 
 COUNTS = "state,sex,n\n" + "".join(f"{state},{sex},{7 + k}\n" for k, state in enumerate(("IL", "WI")) for sex in "fm")
 PEOPLE = "person,sex\n" + "".join(f"{k},{'fm'[k % 2]}\n" for k in range(5))
-SPEC = """
+SPEC = """version = 1
 [source]
 data = "counts.csv"
 count = "n"
@@ -92,7 +92,8 @@ def test_the_folder_of_a_spec_is_no_pattern(run: Callable[..., Any], here: Path)
     for folder, rows in (("proj[1]", PEOPLE), ("proj1", PEOPLE + "9,f\n")):
         (here / folder / "p").mkdir(parents=True)
         (here / folder / "p" / "a.csv").write_text(rows)
-    spec = "source.data = 'p/*.csv'\nrecords.by = ['sex']\naxes.categories.sex = ['f', 'm']\nkeep.total = true\n"
+    spec = "version = 1\nsource.data = 'p/*.csv'\nrecords.by = ['sex']\naxes.categories.sex = ['f', 'm']\n"
+    spec += "keep.total = true\n"
     (here / "proj[1]" / "keepsum.toml").write_text(spec + "mechanism.epsilon = 1\noutput.path = 'r.csv'\n")
     done = run("release", "--spec", "proj[1]/keepsum.toml", "--yes")
     assert done.returncode == 0, done.stderr
@@ -105,7 +106,9 @@ def test_a_database_is_looked_for_in_the_folder_of_the_spec(run: Callable[..., A
         with sqlite3.connect(here / name) as database:
             database.execute("create table t (sex text)")
             database.executemany("insert into t values (?)", [("f",)] * rows)
-    spec = "source = { data = 'sqlite:///people.db', table = 't' }\nrecords.by = ['sex']\nkeep.total = true\n"
+    spec = (
+        "version = 1\nsource = { data = 'sqlite:///people.db', table = 't' }\nrecords.by = ['sex']\nkeep.total = true\n"
+    )
     spec += "axes.categories.sex = ['f', 'm']\nmechanism.epsilon = 1\noutput.path = 'r.csv'\n"
     (here / "db" / "keepsum.toml").write_text(spec)
     done = run("release", "--spec", "db/keepsum.toml", "--yes")
@@ -130,7 +133,7 @@ def test_a_spec_with_a_password_is_refused_by_every_command(address: str, run: C
 
 
 def test_a_key_that_looks_like_a_message_is_an_unknown_key(run: Callable[..., Any], here: Path) -> None:
-    (here / "keepsum.toml").write_text('"a` - at `$.nope.x" = 1\n')
+    (here / "keepsum.toml").write_text('version = 1\n"a` - at `$.nope.x" = 1\n')
     assert "must not have a key" in refused(run, "plan")
 
 
@@ -192,14 +195,14 @@ def test_a_release_whose_sums_failed_is_told_with_the_way_to_them(
 WITH_TOTALS = "county,sex,n\nA,f,1\nA,m,2\nB,f,3\nB,m,4\nTotal,f,4\nTotal,m,6\n"
 REST = '[keep]\nmargins = ["county"]\n[mechanism]\nepsilon = 0.5\n'
 IN_KEYS = {
-    "a label to drop that is not there": ('count = "n"\ndrop_rows = { county = "Totl" }', 4, "has no label 'Totl'"),
-    "a column to drop rows by": ('count = "n"\ndrop_rows = { cnty = "Total" }', 4, "got 'cnty'"),
-    "rows of totals": ('count = "n"', 1, 'Leave them out with source.drop_rows = { county = "Total" }, or declare the'),
-    "an encoding that is none": ('count = "n"\nencoding = "utf99"', 4, "source.encoding must be the name of an"),
-    "an encoding that it is not in": ('count = "n"\nencoding = "utf-16"', 4, "Leave out source.encoding."),
-    "a sheet of no workbook": ('count = "n"\nsheet = "x"', 4, "Leave out source.sheet."),
-    "another count": ('count = "m"', 3, "Name it with source.count."),
-    "no count": ("", 1, "Set source.count."),
+    "a label to drop that is not there": ('count = "n"\ndrop_rows = { county = "Totl" }', 5, "has no label 'Totl'"),
+    "a column to drop rows by": ('count = "n"\ndrop_rows = { cnty = "Total" }', 5, "got 'cnty'"),
+    "rows of totals": ('count = "n"', 2, 'Leave them out with source.drop_rows = { county = "Total" }, or declare the'),
+    "an encoding that is none": ('count = "n"\nencoding = "utf99"', 5, "source.encoding must be the name of an"),
+    "an encoding that it is not in": ('count = "n"\nencoding = "utf-16"', 5, "Leave out source.encoding."),
+    "a sheet of no workbook": ('count = "n"\nsheet = "x"', 5, "Leave out source.sheet."),
+    "another count": ('count = "m"', 4, "Name it with source.count."),
+    "no count": ("", 2, "Set source.count."),
 }
 
 
@@ -209,7 +212,7 @@ def test_errors_name_keys_of_the_spec_and_the_line(
     keys: str, line: int, words: str, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     (tmp_path / "counts.csv").write_text(WITH_TOTALS)
-    (tmp_path / "keepsum.toml").write_text(f'[source]\ndata = "counts.csv"\n{keys}\n{REST}')
+    (tmp_path / "keepsum.toml").write_text(f'version = 1\n[source]\ndata = "counts.csv"\n{keys}\n{REST}')
     message = refused(run, "plan")
     assert f"keepsum.toml, line {line}: " in message
     assert words in message
@@ -218,7 +221,7 @@ def test_errors_name_keys_of_the_spec_and_the_line(
 
 def test_errors_of_options_name_options(run: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "counts.csv").write_text(WITH_TOTALS)
-    (tmp_path / "keepsum.toml").write_text(f'[source]\ndata = "counts.csv"\ncount = "n"\n{REST}')
+    (tmp_path / "keepsum.toml").write_text(f'version = 1\n[source]\ndata = "counts.csv"\ncount = "n"\n{REST}')
     message = refused(run, "plan", "--encoding", "utf-16")
     assert "Leave out --encoding." in message
     assert "source." not in message

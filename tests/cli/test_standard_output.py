@@ -23,7 +23,7 @@ def test_the_table_and_nothing_else(run, folder):
     assert done.returncode == 0
     certificate = ks.Certificate.from_json((folder / "r.certificate.json").read_bytes())
     assert hashlib.sha256(done.stdout).hexdigest() == certificate.table.sha256
-    for words in (b"Guarantee ", b"Released     to standard output", b"Certificate  r.certificate.json"):
+    for words in (b"One person ", b"Released     to standard output", b"Certificate  r.certificate.json"):
         assert words in done.stderr
     (folder / "r.csv").write_bytes(done.stdout)
     assert run("verify", "r.csv").returncode == 0
@@ -213,7 +213,7 @@ def test_a_reader_who_leaves_before_the_draw(folder, monkeypatch):
     monkeypatch.setattr(preparing, "check_free", lambda *_: None)  # the first look sees a reader
     status, _, complaints = forked(release(*TO_STREAM), folder, stdout="broken")
     assert status == 2
-    assert "Guarantee " in complaints
+    assert "One person " in complaints
     assert "Standard output must be read by somebody" in complaints
     assert names(folder) == set()
 

@@ -13,7 +13,7 @@ from keepsum.facade import marginal as facade
 from keepsum.report import writing
 from keepsum.sources.locking import claimed
 
-SPEC = """
+SPEC = """version = 1
 [source]
 data = "counts.csv"
 count = "n"
@@ -34,7 +34,7 @@ output = "place/table.csv"
 OPTIONS = ["--count", "n", "--keep", "county", "--epsilon", "1"]
 MARGINAL = ["marginal", "first.csv", "--axes", "county", "-o", "place/table.csv"]
 COMMANDS = {
-    "marginal": (MARGINAL, (facade.Marginal, "as_file")),
+    "marginal": (MARGINAL, (facade, "file_of")),
     "a spec": (["release", "--yes"], (facade, "marginal_of")),
     "accuracy": (["accuracy", "counts.csv", *OPTIONS, "--margins", "place/table.csv"], (Result, "margins_table")),
     "a report": (["report", "first.csv", "--margins", "place/table.csv"], (writing, "written")),
@@ -44,7 +44,7 @@ COMMANDS = {
 @pytest.fixture(scope="module")
 def release() -> ks.Release:
     table = ks.Table.from_array([[5, 6, 7], [8, 9, 10]], axes={"county": ["A", "B"], "age": ["0-17", "18-64", "65+"]})
-    return ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+    return ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_sums_are_written_under_the_lock_of_a_release(inside, here, command, loc
 
 def test_from_python(here, monkeypatch, release):
     margin = release.marginal(["county"])
-    before(monkeypatch, facade.Marginal, "as_file", lambda: release.save(f"{here}/place/"))
+    before(monkeypatch, facade, "file_of", lambda: release.save(f"{here}/place/"))
     with pytest.raises(ks.InputError, match="must not replace a file of a release"):
         margin.save(here / "place" / "table.csv", force=True)
     assert ks.verify(here / "place")

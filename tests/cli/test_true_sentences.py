@@ -16,11 +16,15 @@ from command import KEEPSUM
 from keepsum.cli.terms import in_shell_terms, sections_in_shell_terms
 from keepsum.planning.selection import general, overlapping
 from keepsum.releasing.compare import compare, exact_instead
-from support import BY_MIXTURE
 
 CHILDREN = Path(__file__).parents[2] / "examples" / "children.csv"
 PLAN = ["plan", CHILDREN, "--count", "n", "--keep", "county", "--epsilon", "0.25"]
 RELEASE = ["release", *PLAN[1:]]
+AXES = ks.Domain({axis: [f"{axis}{k}" for k in range(3)] for axis in "abcd"})
+BY_CHAINS = (
+    ks.Invariants.margins(AXES, [[axis] for axis in AXES.axes]),
+    ks.Laplace.per_unit(epsilon=1),
+)  # person at distance 4
 
 
 def sentence(done) -> str:
@@ -58,9 +62,9 @@ def test_an_error_comes_without_the_warnings_before_it(run):
 
 
 def test_an_epsilon_out_of_range_is_told_with_the_range(run):
-    done = run(*RELEASE[:-1], "100", "-o", "out.csv", "-y")
+    done = run(*RELEASE[:-1], "1000", "-o", "out.csv", "-y")
     assert sentence(done).startswith(
-        "Epsilon per unit of distance must be from 0.0001 to 50 for l1 Laplace noise, got 100."
+        "Epsilon per unit of distance must be from 0.0001 to 50 for l1 Laplace noise, got 250."
     )
 
 
@@ -97,6 +101,14 @@ def test_a_read_only_folder_is_refused_and_stays(run, tmp_path):
     assert sentence(run(*RELEASE, "-o", "out/", "-y")) == words
     assert stat.S_IMODE(folder.stat().st_mode) == 0o555
     assert not list(folder.iterdir())
+
+
+def test_a_folder_of_somebody_else_is_refused_with_the_way_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    table = ks.Table.from_array([[5, 1], [2, 9]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
+    with pytest.raises(ks.InputError, match=r"must be writable, but it is not\. Choose another folder\."):
+        release.save(tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o770])
@@ -165,17 +177,19 @@ def test_a_field_of_a_certificate_is_named_and_no_pattern_is_shown(run, tmp_path
 
 
 def test_python_names_calls_and_the_shell_names_options():
-    plan = ks.plan(*BY_MIXTURE)
-    python = plan.explain()
+    plan = ks.plan(keep=BY_CHAINS[0], mechanism=BY_CHAINS[1])
+    python = plan.explain(details=True)
     assert "--" not in python
     assert "plan.certify()" in python
-    sections = sections_in_shell_terms([("Guarantee", [plan.guarantee.sampling_words]), ("Other noise", compare(plan))])
+    sections = sections_in_shell_terms(
+        [("Guarantee", [plan.guarantee.sampling_words]), ("Other noise", compare(plan._record))]
+    )
     shell = " ".join(line for _, lines in sections for line in lines)
     assert "ks." not in shell
     assert "plan.certify" not in shell
     assert "keepsum convergence measures it" in shell
-    assert "l2 Laplace with --per-person --epsilon 4 --norm l2 " in shell
-    assert "Gaussian with --mechanism gaussian --per-person --epsilon 4 --delta 1e-6 " in shell
+    assert "l2 Laplace with --epsilon 4 --norm l2 " in shell
+    assert "Gaussian with --mechanism gaussian --epsilon 4 --delta 1e-6 " in shell
 
 
 def test_labels_are_not_translated():
@@ -189,19 +203,19 @@ def test_labels_are_not_translated():
 
 
 def test_a_call_that_is_none_stays_as_it_is():
-    assert in_shell_terms("ks.Laplace.per_person(epsilon)") == "ks.Laplace.per_person(epsilon)"
+    assert in_shell_terms("ks.Laplace(epsilon)") == "ks.Laplace(epsilon)"
 
 
 @pytest.mark.audit
 def test_what_is_exact_comes_before_what_is_to_be_accepted(monkeypatch):
     monkeypatch.setattr("keepsum.convergence.observe.WEIGHTS", 100)  # the sentence is about any figure
-    keep, mechanism = BY_MIXTURE
-    plan = ks.plan(keep, mechanism).certify(pairs=500)
+    keep, mechanism = BY_CHAINS
+    plan = ks.plan(keep=keep, mechanism=mechanism).certify(pairs=500)
     table = ks.Table(keep.domain, keep.coefficients.toarray().sum(axis=0) * 0 + 5, "n")
     with pytest.raises(ks.PlanError) as error:
         plan.release(table)
     words = str(error.value)
-    assert 0 < words.index("ks.Laplace.per_person(") < words.index("accept_delta=")
+    assert 0 < words.index("ks.Laplace(") < words.index("accept_delta=")
     shell = in_shell_terms(words)
     assert 0 < shell.index("--norm l2") < shell.index("--accept-delta ")
 
@@ -219,7 +233,7 @@ def test_a_table_that_no_sampler_covers_names_what_is_exact(no_sampler, monkeypa
     """Before its factor, gigabytes for a large table, is laid out only to find that it is too large."""
     monkeypatch.setattr(general, "slabs_of", lambda system: pytest.fail("it was laid out"))
     with pytest.raises(ks.NoSamplerError) as refused:
-        ks.release(no_sampler, ["county", "age", "sex"], ks.Laplace(epsilon="0.2"))
+        ks.release(no_sampler, keep=["county", "age", "sex"], mechanism=ks.Laplace.per_unit(epsilon="0.2"))
     words = str(refused.value)
     assert words.startswith("No sampler for 100 regions under 17 overlapping totals")
     assert "the block is too large for a chain. Exact at the same per-person epsilon: l2 Laplace with ks.Lap" in words
@@ -227,12 +241,12 @@ def test_a_table_that_no_sampler_covers_names_what_is_exact(no_sampler, monkeypa
 
 def test_where_no_noise_is_exact_two_margins_are(no_sampler):
     def plan(*keep):
-        return ks.plan(no_sampler.keep(*keep), ks.Laplace(epsilon="0.2"))
+        return ks.plan(keep=no_sampler.keep(*keep), mechanism=ks.Laplace.per_unit(epsilon="0.2"))
 
     words = (
         "No other noise is exact under these totals. Two margins usually are: keep two of these, or join some of them."
     )
-    assert exact_instead(plan("county", "age", "sex"), []) == [words]
+    assert exact_instead(plan("county", "age", "sex")._record, []) == [words]
     for keep in (["county", "age"], [["county", "sex"], "age"]):
         assert plan(*keep).guarantee.sampling == "exact"
 

@@ -48,10 +48,10 @@ def planned(run, tmp_path):
 
 
 def assert_split(keep: ks.Invariants, form: str, blocks: int, shown: dict) -> None:
-    plan = ks.plan(keep, ks.Laplace(epsilon="0.25"))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace(epsilon="0.25"))
     assert [choice.method for choice in plan.samplers] == ["column_splitting"]
     assert plan.guarantee.sampling == shown["sampling"] == "exact"
-    assert plan.guarantee.words == shown["guarantee"]
+    assert plan.guarantee.words == shown["per_unit"]
     assert [(block["form"], block["blocks"]) for block in shown["blocks"]] == [(form, blocks)]
     assert shown["blocks"][0]["sampler"].startswith("exact, by splitting the columns")
     noise = plan.sample(100, rng=ks.rng(seed=1))
@@ -76,11 +76,11 @@ def test_rows_that_are_scaled(planned, tmp_path):
 def test_three_margins_kept_separately_are_no_two_way_table(planned):
     """County, age and sex totals are three partitions: the general sampler, and what is exact instead."""
     keep = ks.Invariants.margins(DOMAIN, [["county"], ["age"], ["sex"]])
-    plan = ks.plan(keep, ks.Laplace(epsilon="0.25"))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace(epsilon="0.25"))
     assert [choice.method for choice in plan.samplers] == ["mixture_rejection"]
     shown = planned("--keep", "county", "--keep", "age", "--keep", "sex")
     assert plan.guarantee.sampling == shown["sampling"] == "rounded"
     assert [block["form"] for block in shown["blocks"]] == ["48 regions under 12 overlapping totals"]
-    text = " ".join(plan.explain().split())
-    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(1, norm='l2') " in text
-    assert ", or Gaussian with ks.Gaussian.per_person(1, delta=1e-6) " in text
+    text = " ".join(plan.explain(details=True).split())
+    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace(0.25, norm='l2') " in text
+    assert ", or Gaussian with ks.Gaussian(0.25, delta=1e-6) " in text

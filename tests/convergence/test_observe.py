@@ -39,7 +39,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def plan(table):
-    return ks.plan(table.keep(*CYCLE), ks.Laplace(epsilon=1))
+    return ks.plan(keep=table.keep(*CYCLE), mechanism=ks.Laplace.per_unit(epsilon=1))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def fresh(plan):
 def test_before_and_after(fresh):
     assert fresh.guarantee.sampling == "estimated"
     assert fresh.convergence is None
-    assert "not yet measured" in fresh.explain()
+    assert "not yet measured" in fresh.explain(details=True)
     calls = []
     shown = fresh.certify(pairs=1_000, progress=lambda done, total: calls.append((done, total)))
     found = shown.convergence
@@ -76,7 +76,7 @@ def test_before_and_after(fresh):
     assert type(shown) is ks.Plan
     assert shown.samplers is fresh.samplers
     assert found.error == SamplingError(group.upper, group.extrapolated, 0.95, 1_000)
-    assert "from 1,000 pairs of coupled chains" in " ".join(shown.explain().split())
+    assert "from 1,000 pairs of coupled chains" in " ".join(shown.explain(details=True).split())
     assert "BlockConvergence(" in repr(found)
     assert "1,000 pairs; total variation at most" in repr(found)
 
@@ -155,7 +155,7 @@ def test_wrong_arguments(fresh, arguments, words):
 
 
 def test_exact_plans_have_nothing_to_show(children):
-    plan = ks.plan(children.keep("county"), ks.Laplace(epsilon=0.25))
+    plan = ks.plan(children, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=0.25))
     found = plan.certify().convergence
     assert found.chains == ()
     assert found.error.distance == 0
@@ -166,13 +166,15 @@ def test_exact_plans_have_nothing_to_show(children):
 def test_limits_of_several_chains_hold_together():
     """Two tables of different forms: each limit at half the error, and their sum is the plan's."""
     first, second = cycle(2, 3, 2, 3).coefficients, cycle(2, 2, 3, 3).coefficients
-    plan = ks.plan(ks.Invariants.matrix(block_diag((first, second)).toarray()), ks.Laplace(epsilon=1))
+    plan = ks.plan(
+        keep=ks.Invariants.matrix(block_diag((first, second)).toarray()), mechanism=ks.Laplace.per_unit(epsilon=1)
+    )
     found = plan.certify(pairs=300).convergence
     assert [group.confidence for group in found.chains] == [0.975, 0.975]
     assert found.confidence == 0.95
     assert found.error.distance == pytest.approx(sum(group.upper for group in found.chains))
     with pytest.raises(ks.InputError, match="of this plan's chains"):
-        plan.with_convergence(Convergence((found.groups[0], None), 0.0, 0.95))
+        plan._record.with_convergence(Convergence((found.groups[0], None), 0.0, 0.95))
 
 
 @pytest.mark.audit
@@ -180,7 +182,7 @@ def test_at_large_epsilon_the_cheaper_chain_is_taken():
     """A cube under all two-way margins: mixture proposals are seldom accepted, heat-bath moves meet sooner."""
     keep, _ = BY_HEAT_BATH
     for epsilon, words in (("0.25", "steps of a chain of mixture proposals"), ("1", "sweeps of heat-bath moves")):
-        (choice,) = ks.plan(keep, ks.Laplace(epsilon=epsilon)).samplers
+        (choice,) = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=epsilon)).samplers
         assert words in describe_choice(choice)
 
 
@@ -202,7 +204,7 @@ def test_a_release_by_chains_is_certified_recorded_and_verified(certified, table
     assert warning.endswith(". l2 Laplace and Gaussian noise are exact under nearly all totals.")
     shown = out.certificate._repr_html_()
     assert " from sampling (95% confidence limit; " in shown
-    assert " extrapolated), between any two tables with the same kept totals" in shown
+    assert " extrapolated) per unit of distance." in shown
     path = out.save(tmp_path / "out.csv")
     assert ks.verify(path), ks.verify(path)
     again = ks.Certificate.from_json((tmp_path / "out.certificate.json").read_bytes()).plan()
@@ -213,13 +215,14 @@ def test_a_delta_from_sampling_must_be_accepted(certified, table):
     """A limit of 0.02 is nothing to publish unasked; the sentence names it, says what it is, and what is exact."""
     plan = certified
     delta = plan.guarantee.sampling_delta(plan.person)
+    assert plan.person is None  # four margins in a cycle: what one person needs is not known
     assert delta > Fraction(1, 10**6)
     with pytest.raises(ks.PlanError) as refused:
         plan.release(table)
     words = str(refused.value)
-    assert f"Sampling adds delta {three_digits_up(float(delta))} per person" in words
+    assert f"Sampling adds delta {three_digits_up(float(delta))} per unit of distance" in words
     assert "a confidence limit from coupled chains, not a proved bound" in words
-    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in words
+    assert "l2 Laplace and Gaussian noise are exact under nearly all totals." in words
     with pytest.raises(ks.PlanError, match="accept_delta="):
         plan.release(table, accept_delta=delta / 2)
     assert plan.release(table, accept_delta=delta).certificate.guarantee.sampling.exactness == "estimated"
@@ -233,24 +236,24 @@ def test_a_delta_from_sampling_must_be_accepted(certified, table):
 def test_what_cannot_be_accepted_is_refused_before_it_is_measured(fresh, table, monkeypatch):
     """The limit from pairs that all meet in time is known beforehand; no measured one is below it."""
     monkeypatch.setattr(observing, "DEFAULT_PAIRS", 500)
-    assert 0 < fresh.smallest_error.distance <= fresh.certify().convergence.error.distance
+    assert 0 < fresh._record.smallest_error.distance <= fresh.certify().convergence.error.distance
     monkeypatch.setattr(observing, "observe", lambda *arguments: pytest.fail("it was measured"))
-    least = replace(fresh.guarantee, error=fresh.smallest_error).sampling_delta(fresh.person)
+    least = replace(fresh.guarantee, error=fresh._record.smallest_error).sampling_delta(fresh.person)
     for accepted in (None, "1e-6", least / 2):
         with pytest.raises(ks.PlanError) as refused:
             fresh.release(table, accept_delta=accepted)
         words = str(refused.value)
         assert f"will not be below {three_digits_up(float(least))}; it was not measured." in words
-        assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in words
+        assert "l2 Laplace and Gaussian noise are exact under nearly all totals." in words
         assert words.endswith("measure it by plan.certify() and accept it with accept_delta=DELTA.")
     with pytest.raises(pytest.fail.Exception, match="it was measured"):
         fresh.release(table, accept_delta="0.99")
 
 
 def test_the_plan_names_what_is_exact_and_says_what_is_proved(certified):
-    text = " ".join(certified.explain().split())
+    text = " ".join(certified.explain(details=True).split())
     assert "The loss is proved for the target; the confidence limit and the extrapolation are not." in text
-    assert "Exact at the same per-person epsilon: l2 Laplace with ks.Laplace.per_person(4, norm='l2') " in text
+    assert "no per-person loss is stated: how far a change of a or b or c or d reaches is not known" in text
 
 
 def test_a_release_certifies_what_is_not_certified(fresh, table, monkeypatch):
@@ -263,7 +266,7 @@ def test_a_plan_recalls_only_what_is_about_its_chains(fresh):
     """A chain of which nothing was shown would count as exact."""
     for groups in ((), (None,)):
         with pytest.raises(ks.InputError, match="of this plan's chains"):
-            fresh.with_convergence(Convergence(groups, 0.0, 0.95))
+            fresh._record.with_convergence(Convergence(groups, 0.0, 0.95))
 
 
 def test_rounding_is_in_every_figure(certified, table, tmp_path):
@@ -309,7 +312,7 @@ def test_the_cap_is_part_of_what_is_kept_pairs_for(plan):
 
 @pytest.mark.audit
 def test_too_few_steps_are_predicted(table):
-    plan = ks.plan(table.keep(*CYCLE), ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=table.keep(*CYCLE), mechanism=ks.Laplace.per_unit(epsilon=1))
     (choice,) = plan.samplers
     assert choice.chain.predicted_distance(20_000) < 1e-6
     choice.chain.steps = 0  # the first candidate alone, which is meant to be within 0.05
@@ -320,16 +323,16 @@ def test_too_few_steps_are_predicted(table):
 def test_the_plan_of_anonymous_cells_keeps_what_it_knows(table):
     """A plan without names takes those of the table; nothing is worked out again."""
     keep = ks.Invariants.matrix(table.keep(*CYCLE).coefficients)
-    plan = ks.plan(keep, ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1))
     plan = plan.certify(pairs=250)
-    named = plan.over(table.domain)
+    named = plan._record.over(table.domain)
     assert named.samplers is plan.samplers
     assert named.convergence is plan.convergence
 
 
 def test_rounded_plans_state_their_rounding(table, tmp_path, monkeypatch):
     monkeypatch.setattr(choosing_general, "BOUNDED", 600)
-    out = ks.release(table, keep=CYCLE, mechanism=ks.Laplace(epsilon=0.25))
+    out = ks.release(table, keep=CYCLE, mechanism=ks.Laplace.per_unit(epsilon=0.25))
     record = out.certificate.guarantee
     assert record.sampling.exactness == "rounded"
     assert 0 < record.blocks[0].total_variation < 1e-6

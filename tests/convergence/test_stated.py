@@ -38,10 +38,10 @@ def test_blocks_add_up():
 
 def test_what_sampling_adds_to_delta():
     """(1 + e^(eps r)) times the distance, rounded up; checked against the definition by brute force."""
-    laplace = ks.Laplace(epsilon=0.25)
+    laplace = ks.Laplace.per_unit(epsilon=0.25)
     assert added_delta(1e-3, laplace, 1.0) == Fraction("0.00229")
     assert added_delta(1e-3, laplace, 4.0) == Fraction("0.00372")
-    assert added_delta(0.3, ks.Laplace(epsilon=3), 4.0) == 1
+    assert added_delta(0.3, ks.Laplace.per_unit(epsilon=3), 4.0) == 1
     assert added_delta(1e-3, ks.Gaussian(sigma=2), 4.0) == Fraction("0.001")
     for distance in (1, 2, 5, 30):
         per_unit = float(added_delta(1e-3, laplace, 1.0))
@@ -62,24 +62,24 @@ def test_the_folded_delta_holds_for_a_sampler_that_is_off():
     place = np.argmax(np.where(worst, other, 0))
     other[place] -= d
     loss = float((bad - math.exp(epsilon * shift) * other)[worst].sum())
-    stated = float(added_delta(d, ks.Laplace(epsilon=epsilon).resolve(), shift))
+    stated = float(added_delta(d, ks.Laplace.per_unit(epsilon=epsilon).resolve(), shift))
     assert d < loss <= stated
 
 
 def test_words_say_what_was_observed_and_what_was_not():
     person = Distance("l1", 4)
     error = SamplingError(0.0009, 2e-9, 0.95, 4_000)
-    words = str(Guarantee(ks.Laplace(epsilon=1).resolve(), person, "estimated", error))
+    words = str(Guarantee(ks.Laplace.per_unit(epsilon=1).resolve(), person, "estimated", error))
     assert words == (
+        "per-person epsilon 4, plus delta 0.0501 from sampling (95% confidence limit; 1.12e-7 extrapolated); "
         "epsilon 1 per unit of l1 distance, plus delta 0.00335 from sampling (95% confidence limit; 7.44e-9 "
-        "extrapolated); per-person epsilon 4, plus delta 0.0501 from sampling (95% confidence limit; 1.12e-7 "
         "extrapolated); estimated"
     )
-    large = Guarantee(ks.Laplace(epsilon=3).resolve(), person, "estimated", error)
+    large = Guarantee(ks.Laplace.per_unit(epsilon=3).resolve(), person, "estimated", error)
     assert "delta 1 (no guarantee) from sampling" in large.person_words
     bare = Guarantee(ks.Gaussian(sigma="0.4").resolve(), Distance("l2", 4), "estimated", error)
     assert "up to total variation 0.0009 from sampling" in bare.words
-    rounded = Guarantee(ks.Laplace(epsilon=1).resolve(), person, "rounded", SamplingError(1e-10))
+    rounded = Guarantee(ks.Laplace.per_unit(epsilon=1).resolve(), person, "rounded", SamplingError(1e-10))
     assert "delta 3.72e-10 from sampling" in rounded.words
     assert three_digits_up(1.5) == "1"
 

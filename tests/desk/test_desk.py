@@ -58,7 +58,7 @@ def test_a_bomb_is_refused_in_a_sentence(monkeypatch):
 def test_the_end_waits_for_a_release_that_is_being_drawn(monkeypatch, tmp_path):
     import threading
 
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=10)
     browser, desk = opened(ledger=str(tmp_path / "ledger.db"))
     browser.form("/example", {"name": "children"})
     browser.page("/release")
@@ -79,7 +79,7 @@ def test_the_end_waits_for_a_release_that_is_being_drawn(monkeypatch, tmp_path):
 def test_a_release_that_fails_after_it_was_charged_says_so(monkeypatch, tmp_path):
     from keepsum.releasing.release import Prepared
 
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=10)
     browser, _ = opened(ledger=str(tmp_path / "ledger.db"))
     browser.form("/example", {"name": "children"})
 
@@ -160,15 +160,59 @@ def test_records_are_counted_by_what_is_declared():
     assert "must" in re.findall('class="said">(.*?)<', page)[0]
 
 
-def test_a_loss_per_person_needs_to_know_whose_the_records_are():
+def test_without_a_bound_per_person_epsilon_is_the_loss_of_one_record():
     browser, desk = opened()
     browser.form("/example", {"name": "people"})
     browser.form("/table", {"rows": "records", "role-0": "out", "role-1": "axis", "role-2": "axis", "role-3": "axis"})
     page = browser.page("/privacy")
-    assert "A loss per person must count a person&#39;s records" in page
-    browser.form("/fix", {"number": "0"}, "privacy")
-    assert desk.draft.spec.mechanism.per_person is None
-    assert "A loss per person" not in browser.page("/privacy")
+    assert "Epsilon, the privacy loss of one record<" in page
+    assert "for one record: epsilon 1" in page
+    assert "one record, not one person: epsilon is the loss of one record" in browser.page("/release")
+    assert "one record, not one person" in browser.page("/preview")
+    browser.form("/example", {"name": "people"})
+    assert "Epsilon, the privacy loss of one person<" in browser.page("/privacy")
+    assert desk.draft.spec.mechanism.per_unit is None
+
+
+def test_nothing_need_be_kept():
+    """A person is then at distance 2, and that is what epsilon is for; one more or fewer is a detail."""
+    browser, desk = opened()
+    browser.form("/example", {"name": "children"})
+    page = browser.form("/keep", {"nothing": "1", "margin": ["0"], "total": "1"}, "keep")
+    assert (desk.draft.spec.keep.nothing, desk.draft.spec.keep.margins, desk.draft.spec.keep.total) == (
+        True,
+        None,
+        None,
+    )
+    assert 'name="nothing" value="1" id="nothing" checked' in page
+    assert "trouble" not in page
+    assert "for one person: epsilon 1" in browser.page("/privacy")
+    assert "One person more or fewer in a cell under no total: epsilon 0.5" in browser.page("/preview")
+    assert "--keep-nothing --epsilon 1" in browser.page("/release")
+    assert "Released" in release(browser)
+    assert released_files(browser)["certificate.json"]
+    browser.form("/keep", {"nothing": "1", "total": "1"}, "keep")  # a total is ticked, too
+    assert (desk.draft.spec.keep.nothing, desk.draft.spec.keep.total) == (None, True)
+
+
+def test_the_loss_per_unit_of_distance_is_under_details():
+    browser, desk = opened()
+    browser.form("/example", {"name": "children"})
+    page = browser.page("/privacy")
+    assert "<details><summary>Details: whose loss epsilon is</summary>" in page
+    assert "Epsilon, the privacy loss of one person<" in page
+    page = browser.form("/privacy", {"epsilon": "0.25", "reading": "unit", "kind": "laplace"})
+    assert desk.draft.spec.mechanism.per_unit is True
+    assert "Epsilon, the privacy loss per unit of distance<" in page
+    assert "<details open><summary>Details: whose loss epsilon is</summary>" in page
+    assert "for one person: epsilon 1" in page
+    copies = browser.page("/release")
+    for same in ("--per-unit", "ks.Laplace.per_unit(", "per_unit = true"):
+        assert same in copies
+    preview = browser.page("/preview")
+    first, _, details = preview.partition("<summary>Details: formulas")
+    assert "per unit of l1 distance" not in first
+    assert "per unit of l1 distance" in details
 
 
 @pytest.mark.audit
@@ -230,7 +274,7 @@ def test_a_change_from_another_tab_is_told():
 
 
 def test_a_double_click_releases_once(tmp_path):
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=10)
     browser, desk = opened(ledger=str(tmp_path / "ledger.db"))
     browser.form("/example", {"name": "children"})
     page = browser.page("/release")
@@ -247,11 +291,11 @@ def test_a_double_click_releases_once(tmp_path):
     assert desk.finished is first
     browser.form("/release", {})
     assert len(ledger.spends()) == 2
-    assert "0.5 of 10" in browser.page("/privacy")
+    assert "epsilon 2 of 10 per person" in browser.page("/privacy")
 
 
 def test_a_budget_that_is_spent_is_told_before_the_release(tmp_path):
-    ks.Ledger(tmp_path / "ledger.db", budget="0.1")
+    ks.Ledger.create(tmp_path / "ledger.db", budget="0.1")
     browser, _ = opened(ledger=str(tmp_path / "ledger.db"))
     browser.form("/example", {"name": "children"})
     page = browser.page("/release")
@@ -312,7 +356,7 @@ def test_a_folder_that_cannot_be_is_a_sentence_on_the_page(tmp_path, monkeypatch
     browser, _ = opened()
     browser.form("/example", {"name": "children"})
     table = ks.Table.from_array([5, 6], axes={"sex": ["f", "m"]})
-    drawn = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1)).drawn()
+    drawn = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1))._record
     done = Finished(drawn, None, None, None, 0, files={"table.csv": b""})
     monkeypatch.setattr(Desk, "finished", property(lambda _: done))
     page = browser.form("/save", {"folder": folder})

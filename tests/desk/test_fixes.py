@@ -78,7 +78,7 @@ def test_a_large_loss_has_its_fix_as_a_button():
     assert "Make epsilon 1 the loss of one person" in page
     page = browser.form("/fix", {"number": "0"}, "privacy")
     assert "little protection" not in page
-    assert (desk.draft.spec.mechanism.epsilon, desk.draft.spec.mechanism.per_person) == ("1", True)
+    assert (desk.draft.spec.mechanism.epsilon, desk.draft.spec.mechanism.per_unit) == ("1", None)
 
 
 @pytest.mark.audit

@@ -16,7 +16,7 @@ from keepsum.releasing.release import Prepared
 @pytest.fixture
 def charged(tmp_path):
     """A browser at the last step, its desk, and the ledger."""
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=100)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=100)
     browser, desk = opened(ledger=str(tmp_path / "ledger.db"))
     browser.form("/example", {"name": "children"})
     browser.page("/release")
@@ -90,7 +90,7 @@ def test_a_charge_by_somebody_else_is_not_ours(charged, monkeypatch):
 
     def other(*_):
         table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["a", "b"], "sex": ["f", "m"]})
-        ks.plan(table.keep("county"), ks.Laplace(epsilon=1)).release(table, ledger=ledger)
+        ks.plan(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1)).release(table, ledger=ledger)
         raise ks.LedgerError("The ledger must be readable.")
 
     monkeypatch.setattr(finished, "draw_charged", other)

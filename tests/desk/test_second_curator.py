@@ -46,7 +46,9 @@ def test_a_missing_number_of_records_is_marked_and_said_well():
 
 
 def test_a_mechanism_is_shown_as_it_is_and_sentences_begin_with_a_capital():
-    assert in_page_terms("By Laplace(epsilon=0.5, norm='l1').") == "By Laplace(epsilon=0.5, norm='l1')."
+    assert (
+        in_page_terms("By Laplace.per_unit(epsilon=0.5, norm='l1').") == "By Laplace.per_unit(epsilon=0.5, norm='l1')."
+    )
     assert in_page_terms("It is so. epsilon= is wrong.") == "It is so. Epsilon is wrong."
 
 

@@ -12,11 +12,11 @@ DOMAIN = ks.Domain(
     {"state": ["A", "B"], "county": {"A": ["p", "q"], "B": ["r", "s", "t"]}, "sex": ["f", "m"]}, {"county": "state"}
 )
 NOISE = {
-    "nested": ([["county"]], ks.Laplace(1)),
-    "two-way": ([["county"], ["sex"]], ks.Laplace(1)),
-    "Gaussian": ([["county"], ["sex"]], ks.Gaussian(rho=1)),
-    "l2 Laplace": ([["state"]], ks.Laplace(1, "l2")),
-    "focus": ([[]], ks.Laplace(1, focus={"county": 1})),
+    "nested": ([["county"]], ks.Laplace.per_unit(1)),
+    "two-way": ([["county"], ["sex"]], ks.Laplace.per_unit(1)),
+    "Gaussian": ([["county"], ["sex"]], ks.Gaussian.per_unit(rho=1)),
+    "l2 Laplace": ([["state"]], ks.Laplace.per_unit(1, "l2")),
+    "focus": ([[]], ks.Laplace.per_unit(1, focus={"county": 1})),
 }
 WAYS = {"pickle": lambda it: pickle.loads(pickle.dumps(it)), "deepcopy": copy.deepcopy, "copy": copy.copy}  # noqa: S301
 
@@ -26,12 +26,12 @@ WAYS = {"pickle": lambda it: pickle.loads(pickle.dumps(it)), "deepcopy": copy.de
 @pytest.mark.parametrize("kind", NOISE)
 def test_a_used_plan(kind, way):
     kept, mechanism = NOISE[kind]
-    plan = ks.plan(ks.Invariants.margins(DOMAIN, kept), mechanism)
+    plan = ks.plan(DOMAIN, keep=kept, mechanism=mechanism)
     margins, variance = plan.accuracy().margins, plan.noise.variance({"sex": "f"})
     drawn = plan.sample(3, ks.rng(seed=19))
     other = WAYS[way](plan)
     assert (type(other), repr(other), other.guarantee) == (ks.Plan, repr(plan), plan.guarantee)
-    assert other.explain() == plan.explain()
+    assert other.explain(details=True) == plan.explain(details=True)
     np.testing.assert_array_equal(other.sample(3, ks.rng(seed=19)), drawn)
     np.testing.assert_array_equal(other.accuracy().margins, margins)
     assert other.noise.variance({"sex": "f"}) == variance
@@ -41,7 +41,7 @@ def test_a_used_plan(kind, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_used_release(way):
     table = ks.Table.from_array(range(10), axes=DOMAIN)
-    release = ks.release(table, keep=["state"], mechanism=ks.Laplace(1), rng=ks.rng(seed=19))
+    release = ks.release(table, keep=["state"], mechanism=ks.Laplace.per_unit(1), rng=ks.rng(seed=19))
     interval = release.interval({"sex": "f"})
     other = WAYS[way](release)
     assert other.certificate == release.certificate
@@ -50,5 +50,5 @@ def test_a_used_release(way):
 
 
 def test_the_law_of_the_noise_says_what_it_is():
-    plan = ks.plan(ks.Invariants.margins(DOMAIN, [["state"]]), ks.Gaussian(rho="0.5"))
+    plan = ks.plan(DOMAIN, keep=[["state"]], mechanism=ks.Gaussian.per_unit(rho="0.5"))
     assert repr(plan.noise) == f"Noise(10 cells, {plan.mechanism!r})"

@@ -16,7 +16,7 @@ TABLE = ks.Table(DOMAIN, np.arange(5, 15), "n")
 
 @pytest.fixture(scope="module")
 def release() -> ks.Release:
-    return ks.release(TABLE, keep=[["state", "sex"]], mechanism=ks.Laplace(epsilon=0.2), rng=ks.rng(seed=1))
+    return ks.release(TABLE, keep=[["state", "sex"]], mechanism=ks.Laplace.per_unit(epsilon=0.2), rng=ks.rng(seed=1))
 
 
 @pytest.mark.parametrize("axes", [["state"], ["county"], ["sex"], ["county", "sex"], "sex", ["sex", "state"]])
@@ -34,15 +34,15 @@ def test_totals_are_sums_of_released_counts(release, axes):
 def test_the_grand_total(release):
     margin = release.marginal([])
     assert (margin.axes, margin.cells.tolist(), margin.kept) == ((), [10], True)
-    assert margin.table.columns() == {"total": ["grand total"], "n": [95]}
+    assert margin.table.to_dict() == {"total": ["grand total"], "n": [95]}
     assert repr(margin).startswith("Marginal(the grand total. These totals are kept exactly")
     assert repr(margin).endswith(")\ntotal         n\ngrand total  95")
 
 
 def test_the_grand_total_of_a_count_called_total():
     table = ks.Table(DOMAIN, np.arange(5, 15), "total")
-    released = ks.release(table, keep=["state"], mechanism=ks.Laplace(epsilon=1))
-    assert released.marginal([]).table.columns() == {"margin": ["grand total"], "total": [95]}
+    released = ks.release(table, keep=["state"], mechanism=ks.Laplace.per_unit(epsilon=1))
+    assert released.marginal([]).table.to_dict() == {"margin": ["grand total"], "total": [95]}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_totals_that_follow_from_others_are_kept():
     """No margin, but subsets whose sums are the margin: the rank says so."""
     sexes = [np.flatnonzero(DOMAIN.codes("sex") == code) for code in (0, 1)]
     keep = ks.Invariants.subsets(10, sexes).over(DOMAIN)
-    released = ks.release(TABLE, keep=keep, mechanism=ks.Laplace(epsilon=1))
+    released = ks.release(TABLE, keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1))
     assert released.marginal(["sex"]).kept
     assert released.marginal([]).kept
     assert not released.marginal(["state"]).kept
@@ -76,21 +76,23 @@ def test_the_note_says_how_many_counts_and_how_much_noise(release):
         "Each total is a sum of 2 released counts, so its noise is usually larger than that of a count: "
         f"a typical 95% margin of error of ±{typical}."
     )
-    ragged = ks.release(TABLE, keep=["sex"], mechanism=ks.Laplace(epsilon=1)).marginal(["state"])
+    ragged = ks.release(TABLE, keep=["sex"], mechanism=ks.Laplace.per_unit(epsilon=1)).marginal(["state"])
     assert "a sum of 4 to 6 released counts" in ragged.note
 
 
 def test_structural_zeros_are_not_summed():
     domain = ks.Domain({"sex": ["f", "m"], "pregnant": ["no", "yes"]}).without({"sex": "m", "pregnant": "yes"})
     table = ks.Table(domain, np.array([3, 4, 5]), "n")
-    margin = ks.release(table, keep=["sex"], mechanism=ks.Laplace(epsilon=1), accept_pinned="all").marginal(["sex"])
+    margin = ks.release(table, keep=["sex"], mechanism=ks.Laplace.per_unit(epsilon=1), accept_pinned="all").marginal(
+        ["sex"]
+    )
     assert (margin.cells.tolist(), margin.table.counts.tolist()) == ([2, 1], [7, 5])
 
 
 def test_the_frame_is_of_the_callers_kind():
     frame = pl.DataFrame({"county": ["x", "x", "y", "y"], "age": [1, 2, 1, 2], "n": [3, 4, 5, 6]})
     table = ks.Table.from_frame(frame, axes=["county", "age"], count="n", domain={"county": ["x", "y"], "age": [1, 2]})
-    released = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+    released = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
     assert released.marginal(["county"]).to_frame().to_dict(as_series=False) == {"county": ["x", "y"], "n": [7, 11]}
     assert isinstance(released.marginal([]).to_frame("pandas"), pd.DataFrame)
 
@@ -107,7 +109,7 @@ def test_frames_with_intervals_have_the_labels_of_frames_without(release, backen
 
 def test_totals_beyond_64_bits_are_refused():
     table = ks.Table(DOMAIN, np.full(10, 2**61), "n")
-    released = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+    released = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
     with pytest.raises(ks.DataError, match="must fit in 64 bits"):
         released.marginal([])
 
@@ -123,13 +125,13 @@ def test_a_saved_release_reads_back(release, tmp_path, name):
     again = ks.read_release(f"{tmp_path}/{name}", allow_seeded=True)
     assert again.table.counts.tolist() == release.table.counts.tolist()
     assert again.certificate == release.certificate
-    assert again.plan.explain() == release.plan.explain()
-    assert again.marginal(["county"]).table.columns() == release.marginal(["county"]).table.columns()
+    assert again.plan.explain(details=True) == release.plan.explain(details=True)
+    assert again.marginal(["county"]).table.to_dict() == release.marginal(["county"]).table.to_dict()
 
 
 def test_a_saved_release_with_a_file_of_invariants(tmp_path):
     keep = ks.Invariants.subsets(10, [[0, 1, 5]], names=["some"]).over(DOMAIN)
-    path = ks.release(TABLE, keep=keep, mechanism=ks.Laplace(epsilon=1)).save(tmp_path / "out.csv")
+    path = ks.release(TABLE, keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1)).save(tmp_path / "out.csv")
     assert ks.read_release(path).plan.invariants.names == ("some",)
     (tmp_path / "out.invariants.json").unlink()
     with pytest.raises(ks.InputError, match="needs its file of invariants"):
@@ -153,7 +155,7 @@ def test_a_table_that_was_changed_is_refused(release, tmp_path):
 
 def test_a_certificate_of_another_release_is_refused(release, tmp_path):
     path = release.save(tmp_path / "a.csv")
-    other = ks.release(TABLE, keep=["state"], mechanism=ks.Laplace(epsilon=1)).save(tmp_path / "b.csv")
+    other = ks.release(TABLE, keep=["state"], mechanism=ks.Laplace.per_unit(epsilon=1)).save(tmp_path / "b.csv")
     assert (
         ks.read_release(path, tmp_path / "a.certificate.json", allow_seeded=True).table.counts.tolist()
         == release.table.counts.tolist()
@@ -164,7 +166,7 @@ def test_a_certificate_of_another_release_is_refused(release, tmp_path):
 
 def test_a_margin_of_a_table_without_negative_counts_is_of_the_unbiased_one(tmp_path):
     table = ks.Table.from_array([[0, 0, 1], [0, 30, 0]], axes={"county": ["A", "B"], "age": ["x", "y", "z"]})
-    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.5), rng=ks.rng(seed=3))
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=0.5), rng=ks.rng(seed=3))
     without = ks.postprocess.nonnegative(release)
     assert without.table.counts.tolist() != release.table.counts.tolist()
     without.save(tmp_path / "out.csv")

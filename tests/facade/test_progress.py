@@ -57,9 +57,11 @@ def impatient(monkeypatch):
 
 @pytest.mark.thinned
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=1), ks.Gaussian(sigma=3), ks.Laplace(epsilon=1, norm="l2")])
+@pytest.mark.parametrize(
+    "mechanism", [ks.Laplace.per_unit(epsilon=1), ks.Gaussian(sigma=3), ks.Laplace.per_unit(epsilon=1, norm="l2")]
+)
 def test_all_draws_are_reported_and_the_noise_is_the_same(mechanism, threads):
-    plan, watched = ks.plan(KEEP, mechanism), Watched()
+    plan, watched = ks.plan(keep=KEEP, mechanism=mechanism), Watched()
     with watched_by(watched):
         noise = plan.sample(20_000, rng=ks.rng(seed=1), threads=threads)
     assert np.array_equal(noise, plan.sample(20_000, rng=ks.rng(seed=1)))
@@ -74,14 +76,14 @@ def test_all_draws_are_reported_and_the_noise_is_the_same(mechanism, threads):
 def test_a_long_draw_is_shown_on_a_terminal(impatient):
     screen = Terminal()
     with contextlib.redirect_stderr(screen):
-        ks.plan(KEEP, ks.Laplace(epsilon=1)).sample(20_000)
+        ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=1)).sample(20_000)
     assert "keepsum: drawing the noise" in screen.getvalue()
 
 
 def test_nothing_is_shown_in_a_pipe(impatient):
     pipe = io.StringIO()
     with contextlib.redirect_stderr(pipe):
-        ks.plan(KEEP, ks.Laplace(epsilon=1)).sample(20_000)
+        ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=1)).sample(20_000)
     assert pipe.getvalue() == ""
 
 
@@ -96,20 +98,20 @@ def test_nothing_is_shown_without_rich(impatient, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_rich)
     screen = Terminal()
     with contextlib.redirect_stderr(screen):
-        ks.plan(KEEP, ks.Laplace(epsilon=1)).sample(20_000)
+        ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=1)).sample(20_000)
     assert screen.getvalue() == ""
 
 
 def test_a_short_draw_starts_no_timer(monkeypatch):
     monkeypatch.setattr(progress, "Timer", lambda *_: pytest.fail("a timer"))
     with contextlib.redirect_stderr(Terminal()):
-        ks.plan(KEEP, ks.Laplace(epsilon=1)).sample(10)
+        ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=1)).sample(10)
 
 
 def test_whoever_watches_already_is_not_disturbed(impatient):
     screen, watched = Terminal(), Watched()
     with contextlib.redirect_stderr(screen), watched_by(watched):
-        ks.plan(KEEP, ks.Laplace(epsilon=1)).sample(20_000)
+        ks.plan(keep=KEEP, mechanism=ks.Laplace.per_unit(epsilon=1)).sample(20_000)
     assert screen.getvalue() == ""
     assert watched.fractions
 
@@ -152,7 +154,7 @@ def test_a_portion_of_a_portion():
 def test_sampling_brings_no_rich():
     code = (
         "import sys, keepsum as ks\n"
-        "ks.plan([[1, 1, 1]], ks.Laplace(epsilon=1)).sample(1000)\n"
+        "ks.plan(keep=[[1, 1, 1]], mechanism=ks.Laplace.per_unit(epsilon=1)).sample(1000)\n"
         "print('rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -143,7 +143,7 @@ def saved_in_every_form(folder: Path) -> dict[str, tuple[Path, ks.Release]]:
     made = {}
     for name, table in tables.items():
         keep = [[]] if name == "visits.csv" else ["county"]
-        release = ks.release(table, keep=keep, mechanism=ks.Laplace(epsilon="0.5"), rng=ks.rng(seed=7))
+        release = ks.release(table, keep=keep, mechanism=ks.Laplace.per_unit(epsilon="0.5"), rng=ks.rng(seed=7))
         place = folder / "public" / name.replace(".", "-") / name
         place.parent.mkdir()
         made[name] = release.save(place), release
@@ -179,7 +179,7 @@ def test_a_frame_with_intervals_has_the_rows_of_the_plain_one(tmp_path):
     table = ks.read_table(
         tmp_path / "counts.csv", count="n", carry=["code"], keep_order=True, domain={"place": ["B", "M", "Z"]}
     )
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
     plain, wider = release.to_frame("polars"), release.to_frame("polars", level=0.9)
     assert wider.columns == ["n", "n_low", "n_high", "place", "code"]
     assert wider.select(plain.columns).equals(plain)
@@ -190,7 +190,7 @@ def test_a_frame_with_intervals_has_the_rows_of_the_plain_one(tmp_path):
 
 def test_a_column_of_the_name_of_an_end_is_left_alone():
     table = ks.Table.from_array([3, 4], axes={"n_low": ["x", "y"]}, count="n")
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
     assert release.to_frame("polars", level=0.9).columns == ["n_low", "n", "n_low_", "n_high"]
 
 
@@ -227,7 +227,7 @@ def test_the_table_in_a_folder_stands_for_its_release(tmp_path, name):
 def test_simultaneous_intervals_of_queries():
     """Those of cells are those of a frame, all others follow from them, and kept totals are exact."""
     table = ks.Table.from_array([[50, 60, 70], [80, 90, 99]], axes={"place": ["a", "b"], "age": list("xyz")})
-    release = ks.release(table, keep=["place"], mechanism=ks.Laplace(1), rng=ks.rng(seed=19))
+    release = ks.release(table, keep=["place"], mechanism=ks.Laplace.per_unit(1), rng=ks.rng(seed=19))
     frame = release.to_frame("pandas", level=0.9, simultaneous=True)
     cells = [release.interval(cell, 0.9, simultaneous=True) for cell in range(6)]
     assert cells == list(zip(frame["count_low"], frame["count_high"], strict=True))

@@ -211,6 +211,6 @@ def test_weights_that_would_take_minutes_are_refused():
     """A forged certificate may hold any totals: 60 dense ones of 62 bits took 40 seconds, 80 minutes."""
     A = np.random.default_rng(0).integers(-(2**61), 2**61, size=(60, 120))
     with pytest.raises(ks.InputError, match="60 totals with weights of 61 bits would take minutes"):
-        ks.plan(ks.Invariants.matrix(A), ks.Laplace(epsilon=1))
+        ks.plan(keep=ks.Invariants.matrix(A), mechanism=ks.Laplace.per_unit(epsilon=1))
     few = A[:3, :8]
     assert len(decompose(ks.Invariants.matrix(few).coefficients).blocks[0].system.basis) == 5

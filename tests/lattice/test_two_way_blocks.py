@@ -135,8 +135,8 @@ def test_totals_are_recognised_once(totals, monkeypatch):
     """Whether or not they are a table, and for all the mechanisms that a plan is compared with."""
     seen = []
     monkeypatch.setattr(structure_module, "recognise_two_way", lambda m: (seen.append(m), recognise_two_way(m))[1])
-    plan = ks.plan(totals, ks.Laplace(epsilon=1))
-    assert "Other noise" in plan.explain()
+    plan = ks.plan(keep=totals, mechanism=ks.Laplace.per_unit(epsilon=1))
+    assert "Other noise" in plan.explain(details=True)
     assert len(seen) == len(plan.structure.blocks) == 1
 
 

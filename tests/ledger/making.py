@@ -16,11 +16,11 @@ from keepsum.sampling.core.rng import Stream
 DOMAIN = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
 TABLE = ks.Table.from_array([[15, 1], [20, 10]], axes=DOMAIN)
 ROWS, COLUMNS = ks.Invariants.margins(DOMAIN, [["county"]]), ks.Invariants.margins(DOMAIN, [["sex"]])
-TENTH = ks.plan(ROWS, ks.Laplace(epsilon="1/10"))
+TENTH = ks.plan(keep=ROWS, mechanism=ks.Laplace.per_unit(epsilon="1/10"))
 
 
 def laplace(epsilon: str | float | Fraction, kept: ks.Invariants = ROWS, norm: str = "l1") -> ks.Plan:
-    return ks.plan(kept, ks.Laplace(epsilon=epsilon, norm=norm))
+    return ks.plan(keep=kept, mechanism=ks.Laplace.per_unit(epsilon=epsilon, norm=norm))
 
 
 def charge(ledger: ks.Ledger, plan: ks.Plan = TENTH, dataset: str | None = None) -> int:
@@ -30,9 +30,9 @@ def charge(ledger: ks.Ledger, plan: ks.Plan = TENTH, dataset: str | None = None)
     return receipt.record.entry
 
 
-def made(path: Path, releases: int = 3, budget: object = 1) -> ks.Ledger:
+def made(path: Path, releases: int = 3, budget: int = 1) -> ks.Ledger:
     """A ledger of so many releases: entries 1 and 2 declare, 3 is a table, and each release has two more."""
-    ledger = ks.Ledger(path, budget=budget)
+    ledger = ks.Ledger.create(path, budget=ks.Budget.per_unit(budget))
     for _ in range(releases):
         TENTH.release(TABLE, ledger=ledger)
     return ledger

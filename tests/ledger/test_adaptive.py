@@ -27,7 +27,7 @@ Allows = Callable[[Total], bool]
 
 def by_the_budget(total: Total) -> bool:
     """What a ledger asks, where the first release had Gaussian noise."""
-    budget = Budget(EPSILON, DELTA)
+    budget = Budget.per_unit(EPSILON, DELTA)
     return budget.allows(budget.spent(total, UNIT, gaussian=True))
 
 

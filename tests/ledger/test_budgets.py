@@ -3,6 +3,8 @@
 import re
 from fractions import Fraction
 
+import msgspec
+import numpy as np
 import pytest
 
 import keepsum as ks
@@ -12,7 +14,8 @@ from keepsum.accounting.total import Total
 from keepsum.ledger.assessment import Charge, charge_of
 from keepsum.ledger.assessment import assess as assess_charge
 from keepsum.ledger.budget import UNIT
-from keepsum.ledger.entries import CostRecord
+from keepsum.ledger.entries import BudgetRecord, CostRecord
+from keepsum.ledger.showing import dataset_topics
 from keepsum.privacy.calibration import rounded_up
 from keepsum.sampling.core.balls import ball
 from ledger.making import COLUMNS, ROWS, TABLE, charge, laplace
@@ -27,20 +30,21 @@ def open_ledger(tmp_path):
     """A new ledger with this budget."""
     made = []
 
-    def make(*arguments, **options) -> ks.Ledger:
-        made.append(ks.Ledger(tmp_path / f"{len(made)}.db", budget=ks.Budget(*arguments, **options)))
+    def make(*arguments, per_person=False, **options) -> ks.Ledger:
+        budget = (ks.Budget if per_person else ks.Budget.per_unit)(*arguments, **options)
+        made.append(ks.Ledger.create(tmp_path / f"{len(made)}.db", budget=budget))
         return made[-1]
 
     return make
 
 
 def gaussian(rho) -> ks.Plan:
-    return ks.plan(ROWS, ks.Gaussian(rho=rho))
+    return ks.plan(keep=ROWS, mechanism=ks.Gaussian.per_unit(rho=rho))
 
 
 def inexact(ledger: ks.Ledger, error: Fraction, epsilon: Fraction | None = None, rho: Fraction | None = None):
     """The assessment of a release whose sampling has this error."""
-    known = charge_of(laplace(1), "data")
+    known = charge_of(laplace(1)._record, "data")
     cost = CostRecord.of(Cost("l1" if rho is None else "l2", epsilon, rho, error=error, sampling="rounded"))
     return assess_charge(ledger.dataset(), Charge(known.table, known.mechanism, cost))
 
@@ -144,12 +148,12 @@ def test_a_path_that_an_adaptive_attacker_takes_is_refused(open_ledger):
 def test_what_is_spent_beyond_a_lowered_budget_is_stated_in_full(open_ledger):
     ledger = open_ledger(10, delta="1/100")
     error = Fraction(1, 10**9)
-    loss = ks.Budget("1/10", delta="1e-8").spent(
+    loss = ks.Budget.per_unit("1/10", delta="1e-8").spent(
         Total.of(Cost("l1", Fraction(5), error=error, sampling="rounded")), UNIT
     )
     assert loss.epsilon == 5
     assert loss.delta >= Fraction(148, 10**9)  # (1 + e^5) times the error
-    assert not ks.Budget("1/10", delta="1e-8").allows(loss)
+    assert not ks.Budget.per_unit("1/10", delta="1e-8").allows(loss)
     assert ledger.standing().left == 10
 
 
@@ -181,8 +185,12 @@ def test_totals_may_break_a_budget_per_person_by_themselves(open_ledger):
     """Little noise is added, but one person is farther away, for all that was released before."""
     ledger = open_ledger(2, per_person=True)
     charge(ledger, laplace(1, ks.Invariants.margins(ROWS.domain, [[]])))
-    with pytest.raises(ks.BudgetError, match=r"0 of 2 left; this release needs 2\.4 per person\. Nothing would fit"):
+    with pytest.raises(ks.BudgetError, match=r"0 of 2 left; this release needs 2\.4 per person\.") as caught:
         charge(ledger, laplace("1/10"))
+    assert str(caught.value).endswith(
+        "For one person its certificate states epsilon 0.4, and the ledger charges 2.4, because under the kept totals "
+        "of all releases together one person's change does more than under its own. Nothing would fit."
+    )
 
 
 # -- sampling that is not exact --------------------------------------------------------------------------------------
@@ -240,13 +248,13 @@ def test_a_refusal_says_what_is_left_and_what_would_fit(open_ledger):
     check_message(caught.value)
 
 
-@pytest.mark.parametrize("request_of", [ks.Laplace.per_person, lambda loss: ks.Gaussian.per_person(rho=loss)])
+@pytest.mark.parametrize("request_of", [ks.Laplace, lambda loss: ks.Gaussian(rho=loss)])
 def test_a_loss_requested_per_person_is_told_what_would_fit_per_person(open_ledger, request_of):
-    ledger = open_ledger(1) if request_of == ks.Laplace.per_person else open_ledger(rho=1)
+    ledger = open_ledger(1) if request_of == ks.Laplace else open_ledger(rho=1)
     with pytest.raises(ks.BudgetError) as caught:
-        charge(ledger, ks.plan(ROWS, request_of(20)))
+        charge(ledger, ks.plan(keep=ROWS, mechanism=request_of(20)))
     (fitting,) = re.findall(r"(?:Epsilon|Rho) (\S+) per person would fit\.$", str(caught.value))
-    charge(ledger, ks.plan(ROWS, request_of(fitting)))
+    charge(ledger, ks.plan(keep=ROWS, mechanism=request_of(fitting)))
     assert Fraction(fitting) > 1  # one person changes more than one count
 
 
@@ -295,13 +303,13 @@ def test_budgets_are_raised_and_lowered(open_ledger):
     charge(ledger, laplace(1))
     with pytest.raises(ks.BudgetError):
         charge(ledger, laplace("1/2"))
-    ledger.set_budget("data", 2)
+    ledger.set_budget("data", ks.Budget.per_unit(2))
     charge(ledger, laplace("1/2"))
-    ledger.set_budget("data", "1/2")
+    ledger.set_budget("data", ks.Budget.per_unit("1/2"))
     assert (ledger.standing().left, ledger.standing().spent.epsilon) == (0, Fraction(3, 2))
     refuse_any(ledger, r"0 of 0\.5 left; this release needs 1e-12")
     assert str(ledger.standing()).startswith("epsilon 1.5 of 0.5 per unit")
-    reopened = ks.Ledger(ledger.path)
+    reopened = ks.Ledger.open(ledger.path)
     assert reopened.standing() == ledger.standing()
     assert sum('"entry":"budget"' in entry["content"] for entry in ledger.export()) == 2
 
@@ -309,12 +317,12 @@ def test_budgets_are_raised_and_lowered(open_ledger):
 def test_a_currency_that_cannot_state_what_was_spent_leaves_nothing(open_ledger):
     ledger = open_ledger(1, delta=DELTA)
     charge(ledger, gaussian("1/100"))
-    ledger.set_budget("data", 1)
+    ledger.set_budget("data", ks.Budget.per_unit(1))
     assert ledger.standing().spent is None
     assert ledger.standing().left == 0
     assert "what was spent cannot be stated in it, so nothing is left. Gaussian noise must" in str(ledger.standing())
     refuse_any(ledger, "with a delta or in rho")
-    ledger.set_budget("data", ks.Budget(rho=1))
+    ledger.set_budget("data", ks.Budget.per_unit(rho=1))
     assert ledger.standing().spent.rho == Fraction(1, 100)
 
 
@@ -328,7 +336,6 @@ def test_a_currency_that_cannot_state_what_was_spent_leaves_nothing(open_ledger)
         {"epsilon": float("nan")},
         {"epsilon": 1, "delta": 1},
         {"epsilon": 1, "delta": "1e-301"},
-        {"epsilon": 1, "per_person": 1},
         {"rho": "1e-13"},
     ],
 )
@@ -336,17 +343,62 @@ def test_budgets_that_are_none(arguments):
     with pytest.raises(ks.InputError) as caught:
         ks.Budget(**arguments)
     check_message(caught.value)
+    with pytest.raises(ks.InputError):
+        ks.Budget.per_unit(**arguments)
 
 
 def test_a_ledger_keeps_budgets_to_the_digit(open_ledger):
     for budget in (
-        ks.Budget("1/3", delta="1/7"),
-        ks.Budget(rho="1/3", per_person=True),
-        ks.Budget("1e-12", "1e-300"),
-        ks.Budget(Fraction(10**900 + 1, 10**900)),
-        ks.Budget(0.1),
+        ks.Budget.per_unit("1/3", delta="1/7"),
+        ks.Budget(rho="1/3"),
+        ks.Budget.per_unit("1e-12", "1e-300"),
+        ks.Budget.per_unit(Fraction(10**900 + 1, 10**900)),
+        ks.Budget.per_unit(0.1),
     ):
-        ledger = open_ledger(budget.epsilon, budget.delta, budget.rho, budget.per_person)
-        assert ks.Ledger(ledger.path).standing().budget == budget
+        ledger = open_ledger(budget.epsilon, budget.delta, budget.rho, per_person=budget.per_person)
+        assert ks.Ledger.open(ledger.path).standing().budget == budget
         assert hash(budget) == hash(ledger.standing().budget)
     assert TABLE.domain == ROWS.domain
+
+
+def test_a_budget_is_per_person_unless_it_says_otherwise(open_ledger, tmp_path):
+    assert (repr(ks.Budget(1)), str(ks.Budget(1))) == ("Budget(epsilon=1)", "epsilon 1 per person")
+    assert repr(ks.Budget.per_unit(rho=1)) == "Budget.per_unit(rho=1)"
+    number = ks.Ledger.create(tmp_path / "number.db", budget=1)
+    assert number.standing().budget == ks.Budget(1)
+    charge(number, ks.plan(keep=ROWS, mechanism=ks.Laplace("3/4")))  # what is typed is what is spent
+    assert str(number.standing()) == "epsilon 0.75 of 1 per person spent by 1 release, 0.25 left."
+
+
+def test_budgets_of_existing_ledgers_keep_their_unit(open_ledger):
+    """Ledgers of earlier versions say per_person or nothing; a number never changes what a budget is per."""
+    old = msgspec.json.decode(b'{"epsilon":"1"}', type=BudgetRecord)
+    assert old.budget() == ks.Budget.per_unit(1)
+    assert msgspec.json.decode(b'{"epsilon":"1","per_person":true}', type=BudgetRecord).budget() == ks.Budget(1)
+    ledger = open_ledger(1)
+    with pytest.raises(ks.InputError, match=r"must say what it is per, .* Pass ks\.Budget\.per_unit\(") as caught:
+        ledger.set_budget("data", 2)
+    check_message(caught.value)
+    ledger.set_budget("data", ks.Budget(2))
+    ledger.set_budget("data", 3)  # per person now
+    assert [decided.budget for decided in ledger.dataset().budgets] == [
+        ks.Budget.per_unit(1),
+        ks.Budget(2),
+        ks.Budget(3),
+    ]
+
+
+def test_a_ledger_says_against_whom_a_loss_per_person_does_not_hold(tmp_path):
+    axes = {name: [f"{name}0", f"{name}1"] for name in "abcd"}
+    keep = ks.Invariants.margins(ks.Domain(axes), [["a", "b"], ["b", "c"], ["c", "d"]])
+    budget = ks.Budget(epsilon=20)
+    ledger = ks.Ledger.create(tmp_path / "chain.db", budget, dataset="chain", domain=keep.domain)
+    plan, weak = (
+        ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon="1/2")),
+        "; not against somebody who knows the attributes of others",
+    )
+    plan.release(ks.Table.from_array(np.full(16, 20), keep.domain), ledger=ledger)
+    said = {line[len("a change of ")]: weak in line for line in dict(dataset_topics(ledger.dataset()))["One person"]}
+    assert said == {"a": False, "b": True, "c": True, "d": False}  # two exchange a, or d, and others keep all else
+    assert str(ledger.standing()).endswith(f"left{weak}.")
+    assert ledger.assess(plan)[0].lines[0].endswith(f"of 20{weak}.")

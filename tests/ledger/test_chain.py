@@ -27,7 +27,7 @@ def path(original, tmp_path):
 def refused(path, problem: str) -> None:
     """No way to open, check or charge the file works, and the file stays as it is."""
     before = path.read_bytes()
-    for way in (lambda: ks.Ledger(path), lambda: ks.Ledger(path, budget=1), lambda: TENTH.release(TABLE, ledger=path)):
+    for way in (lambda: ks.Ledger.open(path), lambda: TENTH.release(TABLE, ledger=path)):
         with pytest.raises(ks.LedgerError, match=problem) as caught:
             way()
         assert caught.value.__context__ is None
@@ -115,8 +115,8 @@ def test_a_cut_end_is_sound_in_itself(path):
     """Only certificates show it: ``test_against_certificates.py``."""
     with tampered(path) as connection:
         connection.execute("DELETE FROM entries WHERE number > 7")
-    ledger = ks.Ledger(path)
-    assert ledger.check().ok
+    ledger = ks.Ledger.open(path)
+    assert ledger.check().passed
     assert len(ledger.spends()) == 2
 
 
@@ -181,7 +181,7 @@ def copied(source, target) -> None:
 
 
 def test_a_file_replaced_by_an_older_copy_while_it_is_open(original, path, tmp_path):
-    ledger = ks.Ledger(path)
+    ledger = ks.Ledger.open(path)
     charge(ledger)
     copied(original, path)
     for way in (
@@ -189,8 +189,8 @@ def test_a_file_replaced_by_an_older_copy_while_it_is_open(original, path, tmp_p
         lambda: ledger.head,
         lambda: charge(ledger),
         lambda: TENTH.release(TABLE, ledger=ledger),
-        lambda: ledger.set_budget("data", 2),
-        lambda: ledger.add_dataset("more", 2),
+        lambda: ledger.set_budget("data", ks.Budget.per_unit(2)),
+        lambda: ledger.add_dataset("more", ks.Budget.per_unit(2)),
     ):
         with pytest.raises(ks.LedgerError, match=r"replaced or changed while it was in use: entry 11 is no longer"):
             way()
@@ -198,17 +198,17 @@ def test_a_file_replaced_by_an_older_copy_while_it_is_open(original, path, tmp_p
         "Entry 11 is no longer what it was when the ledger was opened: it was replaced.",
     )
     assert path.read_bytes() == original.read_bytes()
-    assert ks.Ledger(path).check().ok
+    assert ks.Ledger.open(path).check().passed
 
 
 def test_a_file_replaced_by_another_ledger_while_it_is_open(path, tmp_path):
-    ledger = ks.Ledger(path)
+    ledger = ks.Ledger.open(path)
     other = tmp_path / "other.db"
     made(other, releases=5)
     other.replace(path)
     with pytest.raises(ks.LedgerError, match="replaced or changed while it was in use"):
         charge(ledger)
-    assert not ledger.check().ok
+    assert not ledger.check().passed
     path.unlink()
     with pytest.raises(ks.LedgerError, match="does not exist"):
         charge(ledger)
@@ -217,7 +217,7 @@ def test_a_file_replaced_by_another_ledger_while_it_is_open(path, tmp_path):
 
 def test_an_earlier_entry_changed_while_it_is_open(path):
     """What is known stays as it was read; a check reads all of it."""
-    ledger = ks.Ledger(path)
+    ledger = ks.Ledger.open(path)
     with tampered(path) as connection:
         connection.execute("UPDATE entries SET time = 'x' WHERE number = 4")
     assert ledger.standing().spent.epsilon * 10 == 3
@@ -226,15 +226,15 @@ def test_an_earlier_entry_changed_while_it_is_open(path):
 
 
 def test_what_others_add_is_seen(path):
-    first, second = ks.Ledger(path), ks.Ledger(path)
+    first, second = ks.Ledger.open(path), ks.Ledger.open(path)
     for turn in range(4):
         charge(first if turn % 2 else second)
         assert first.head == second.head
         assert first.standing() == second.standing()
-    first.set_budget("data", 5)
-    first.add_dataset("more", 2)
+    first.set_budget("data", ks.Budget.per_unit(5))
+    first.add_dataset("more", ks.Budget.per_unit(2))
     assert second.datasets == ("data", "more")
-    assert second.standing("data").budget == ks.Budget(5)
+    assert second.standing("data").budget == ks.Budget.per_unit(5)
 
 
 def test_every_hash_covers_every_field_and_all_before():

@@ -30,13 +30,13 @@ COUNTY = ks.Domain({"county": ["Alpha", "Beta"]})
 
 
 def opened(tmp_path, budget: ks.Budget, domain: ks.Domain | None = None) -> ks.Ledger:
-    return ks.Ledger(tmp_path / f"{len(list(tmp_path.iterdir()))}.db", budget=budget, domain=domain)
+    return ks.Ledger.create(tmp_path / f"{len(list(tmp_path.iterdir()))}.db", budget=budget, domain=domain)
 
 
 def charged(tmp_path, *plans: ks.Plan, domain: ks.Domain | None = None, **budget) -> ks.Ledger:
     """The same releases charged to a budget per unit, and to one per person."""
     options = budget or {"epsilon": 100}
-    ledgers = [opened(tmp_path, ks.Budget(**options, per_person=each), domain) for each in (False, True)]
+    ledgers = [opened(tmp_path, kind(**options), domain) for kind in (ks.Budget.per_unit, ks.Budget)]
     for ledger in ledgers:
         for plan in plans:
             charge(ledger, plan)
@@ -82,7 +82,10 @@ def test_a_third_release_of_either(tmp_path):
 @pytest.mark.parametrize("delta", ["1e-3", "1e-6"])
 def test_laplace_and_gaussian_noise_at_a_delta(tmp_path, delta):
     """The hockey-stick divergence at the epsilon that the ledger states is at most its delta."""
-    plans = ks.plan(COLUMNS, ks.Gaussian(sigma=2)), laplace(1)  # the first decides that all is counted as zCDP
+    plans = (
+        ks.plan(keep=COLUMNS, mechanism=ks.Gaussian(sigma=2)),
+        laplace(1),
+    )  # the first decides that all is counted as zCDP
     unit, person = charged(tmp_path, *plans, epsilon=100, delta=delta)
     first, second = outputs(ROWS_KEPT, l1_laplace(1), SWAP, 24), outputs(COLUMNS_KEPT, gaussian(2), SWAP, 26)
     pair = together(grouped(first), grouped(second))
@@ -91,7 +94,7 @@ def test_laplace_and_gaussian_noise_at_a_delta(tmp_path, delta):
 
 
 def test_laplace_and_gaussian_noise_in_rho(tmp_path):
-    unit, person = charged(tmp_path, laplace(1), ks.plan(COLUMNS, ks.Gaussian(sigma=2)), rho=100)
+    unit, person = charged(tmp_path, laplace(1), ks.plan(keep=COLUMNS, mechanism=ks.Gaussian(sigma=2)), rho=100)
     first, second = outputs(ROWS_KEPT, l1_laplace(1), SWAP, 24), outputs(COLUMNS_KEPT, gaussian(2), SWAP, 26)
     pair = together(grouped(first), grouped(second))
     assert unit.spent.rho == Fraction(1, 2) + Fraction(1, 8)
@@ -101,7 +104,7 @@ def test_laplace_and_gaussian_noise_in_rho(tmp_path):
 
 
 def test_gaussian_noise_alone_is_per_unit_of_l2(tmp_path):
-    plans = [ks.plan(kept, ks.Gaussian(sigma=2)) for kept in (ROWS, COLUMNS)]
+    plans = [ks.plan(keep=kept, mechanism=ks.Gaussian(sigma=2)) for kept in (ROWS, COLUMNS)]
     _, person = charged(tmp_path, *plans, rho=100)
     assert (person.distance.norm, person.distance.length) == ("l2", 4)
     assert person.spent.rho == 4 * 2 * Fraction(1, 8)
@@ -159,17 +162,20 @@ def test_merged_tables_of_l1_noise(tmp_path):
 
 
 def test_one_merged_table_of_l2_noise(tmp_path):
-    """A person's distance is between datasets: three people at different places are at l2 distance 1.73 (squared: 3).
+    """A person's distance is between datasets: four people at different places are at l2 distance 2.
 
-    In the table released they are at (2, -1), squared 5. A loss of 1.73 epsilon would be too little.
+    With the number of people kept, two leave the second county, for the first and the third. In the table released they
+    are at (1, -2, 1), squared 6. A loss of 2 epsilon would be too little.
     """
-    weighted = laplace(1, ks.Invariants.matrix([[1, 2]]).over(COUNTY), norm="l2")  # two people here for one there
+    counties, sexes = ["Alpha", "Beta", "Gamma"], ["f", "m"]
+    kept = ks.Invariants.matrix([[1, 2, 3]]).over(ks.Domain({"county": counties}))
+    weighted = laplace(1, kept, norm="l2")
     _, apart = charged(tmp_path, weighted)
-    _, lifted = charged(tmp_path, weighted, domain=DOMAIN)
-    assert (apart.distance.norm, apart.distance.length) == ("l2", 5)
-    assert (lifted.distance.norm, lifted.distance.length) == ("l1", 3)
-    real = largest_log_ratio(outputs([[2, -1]], l2_laplace(1), [2, -1], 40))
-    assert real == pytest.approx(math.sqrt(5))
+    _, lifted = charged(tmp_path, weighted, domain=ks.Domain({"county": counties, "sex": sexes}))
+    assert (apart.distance.norm, apart.distance.length) == ("l2", 6)
+    assert (lifted.distance.norm, lifted.distance.length) == ("l1", 4)
+    real = largest_log_ratio(outputs([[1, -2, 1]], l2_laplace(1), [1, -2, 1], 40))
+    assert real == pytest.approx(math.sqrt(6))
     assert real <= float(apart.spent.epsilon) <= float(lifted.spent.epsilon)
 
 

@@ -17,7 +17,7 @@ from test_arguments import check_message
 
 def until_full(path: Path) -> tuple[int, str]:
     """Release until that fails: how often it went well, and the sentence. Nothing is drawn by the last one."""
-    ledger = ks.Ledger(path)
+    ledger = ks.Ledger.open(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ks.LedgerWarning)  # the first that finds no room may be an outcome
         for count in range(200):
@@ -37,7 +37,7 @@ def same(path: Path, entries: list, data: bytes) -> None:
     assert [p.name for p in path.parent.iterdir()] == ["ledger.db"]
     TENTH.release(TABLE, ledger=path)
     assert links_of(path)[: len(entries)] == entries
-    assert ks.Ledger(path).check().ok
+    assert ks.Ledger.open(path).check().passed
 
 
 def test_a_full_disk(tmp_path, monkeypatch):
@@ -59,7 +59,9 @@ def test_a_full_disk(tmp_path, monkeypatch):
         entries, data = links_of(path), path.read_bytes()
         for way in (
             lambda: TENTH.release(TABLE, ledger=path, rng=Undrawn()),
-            lambda: ks.Ledger(path).add_dataset("a" * 200, 1, ks.Domain({"a": [f"{k:0100}" for k in range(50)]})),
+            lambda: ks.Ledger.open(path).add_dataset(
+                "a" * 200, ks.Budget.per_unit(1), ks.Domain({"a": [f"{k:0100}" for k in range(50)]})
+            ),
         ):
             with pytest.raises(ks.LedgerError, match="the disk is full"):
                 way()
@@ -93,11 +95,11 @@ def test_a_file_that_cannot_grow(tmp_path):
 
 def test_a_ledger_that_cannot_be_created(tmp_path):
     path = tmp_path / "ledger.db"
-    outcome = Fork(limited(lambda: ks.Ledger(path, budget=1), 5000), tmp_path).wait()
+    outcome = Fork(limited(lambda: ks.Ledger.create(path, budget=ks.Budget.per_unit(1)), 5000), tmp_path).wait()
     assert outcome.error is not None
     assert outcome.error.startswith("LedgerError: Output")
     assert list(tmp_path.iterdir()) == []
-    ks.Ledger(path, budget=1)
+    ks.Ledger.create(path, budget=ks.Budget.per_unit(1))
 
 
 def test_a_creator_that_is_killed_leaves_a_whole_ledger_or_none(tmp_path):
@@ -105,14 +107,15 @@ def test_a_creator_that_is_killed_leaves_a_whole_ledger_or_none(tmp_path):
     seen = []
 
     def work() -> None:
-        ks.Ledger(path, budget=1)
+        ks.Ledger.create(path, budget=ks.Budget.per_unit(1))
 
     for moment in changes_of(work, tmp_path):
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()
         Fork(work, tmp_path, moment, kill).wait()
         seen.append(path.exists())
-        assert ks.Ledger(path, budget=1).check().entries == 2  # beside whatever the other left
+        made = ks.Ledger.open(path) if seen[-1] else ks.Ledger.create(path, budget=1)  # beside whatever the other left
+        assert made.check().entries == 2
     assert seen == sorted(seen)
     assert len(set(seen)) == 2
 
@@ -121,14 +124,15 @@ def test_a_disk_that_fails_once_while_a_ledger_is_created(tmp_path):
     path = tmp_path / "ledger.db"
 
     def work() -> None:
-        ks.Ledger(path, budget=1)
+        ks.Ledger.create(path, budget=ks.Budget.per_unit(1))
 
     for moment in range(1, len(operations_of(work, tmp_path)) + 1):
         path.unlink(missing_ok=True)
         outcome = Fork(work, tmp_path, moment, fail).wait()
         assert outcome.error is None or outcome.error.startswith("LedgerError: "), outcome.error
         assert outcome.error is not None or path.exists()
-        assert ks.Ledger(path, budget=1).check().entries == 2
+        made = ks.Ledger.open(path) if path.exists() else ks.Ledger.create(path, budget=1)
+        assert made.check().entries == 2
 
 
 def half_written(path: Path, entries: int) -> bytes:
@@ -159,7 +163,7 @@ def test_what_a_killed_writer_left_is_rolled_back(tmp_path, entries):
     assert half_written(path, entries) != data
     TENTH.release(TABLE, ledger=path)
     assert links_of(path)[: len(before)] == before
-    assert ks.Ledger(path).check().ok
+    assert ks.Ledger.open(path).check().passed
     assert len(ledger.spends()) == 4
 
 
@@ -170,6 +174,6 @@ def test_a_ledger_in_use_is_waited_for_and_then_given_up(tmp_path, monkeypatch):
     with Store(path).writing(links_of(path)[-1]):
         assert ledger.standing().spent.epsilon * 10 == 3  # who only reads waits for nobody
         with pytest.raises(ks.LedgerError, match=r"in use by another process. Try again") as caught:
-            TENTH.release(TABLE, ledger=ks.Ledger(path), rng=Undrawn())
+            TENTH.release(TABLE, ledger=ks.Ledger.open(path), rng=Undrawn())
         check_message(caught.value)
     assert len(ledger.spends()) == 3

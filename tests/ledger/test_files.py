@@ -36,11 +36,10 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}
 
 
-def refused(path, problem: str, creates: bool = False) -> None:
+def refused(path, problem: str) -> None:
     """No way of using the file works, no noise is drawn, and nothing on disk changes."""
     before = contents(path.parent) if path.parent.is_dir() else {}
-    ways = [lambda: ks.Ledger(path), lambda: TENTH.release(TABLE, ledger=path, rng=Undrawn())]
-    ways += [] if creates else [lambda: ks.Ledger(path, budget=1)]
+    ways = [lambda: ks.Ledger.open(path), lambda: TENTH.release(TABLE, ledger=path, rng=Undrawn())]
     for way in ways:
         with pytest.raises(ks.LedgerError, match=problem) as caught:
             way()
@@ -49,14 +48,14 @@ def refused(path, problem: str, creates: bool = False) -> None:
 
 
 def test_a_missing_file(tmp_path):
-    refused(tmp_path / "none.db", r"'.*/none.db' does not exist. Create it", creates=True)
-    refused(tmp_path / "none" / "ledger.db", "does not exist", creates=True)
+    refused(tmp_path / "none.db", r"'.*/none.db' does not exist. Create it")
+    refused(tmp_path / "none" / "ledger.db", "does not exist")
     with pytest.raises(ks.LedgerError, match="must be in an existing folder") as caught:
-        ks.Ledger(tmp_path / "none" / "ledger.db", budget=1)
+        ks.Ledger.create(tmp_path / "none" / "ledger.db", budget=ks.Budget.per_unit(1))
     check_message(caught.value)
-    refused(tmp_path / ("a" * 5000), "does not exist", creates=True)
+    refused(tmp_path / ("a" * 5000), "does not exist")
     with pytest.raises(ks.LedgerError, match="name too long"):
-        ks.Ledger(tmp_path / ("a" * 5000), budget=1)
+        ks.Ledger.create(tmp_path / ("a" * 5000), budget=ks.Budget.per_unit(1))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -65,13 +64,27 @@ def test_a_name_that_leads_nowhere(tmp_path):
     refused(tmp_path / "ledger.db", "must be readable and writable, with its folder, but it is not")
 
 
+def test_a_new_ledger_replaces_nothing(original, path, tmp_path):
+    with pytest.raises(ks.LedgerError, match=r"must be new, but there is such a file\. Open it with ks\.Ledger\.open"):
+        ks.Ledger.create(path, budget=1)
+    assert path.read_bytes() == original.read_bytes()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ks.LedgerError, match="must be a file, but it is a folder"):
+        ks.Ledger.create(tmp_path / "folder", budget=1)
+    for wrong in (str(path), path, None):
+        with pytest.raises(
+            ks.InputError, match=r"ks\.Ledger\.create\(path, budget=\.\.\.\) or ks\.Ledger\.open\(path\)"
+        ):
+            type(ks.Ledger.open(path))(wrong)
+
+
 def test_a_folder(tmp_path):
     (tmp_path / "ledger.db").mkdir()
     refused(tmp_path / "ledger.db", "must be a file, but it is a folder")
     file = tmp_path / "file"
     file.write_bytes(b"")
     with pytest.raises(ks.LedgerError):
-        ks.Ledger(file / "ledger.db", budget=1)
+        ks.Ledger.create(file / "ledger.db", budget=ks.Budget.per_unit(1))
 
 
 FOREIGN = {
@@ -157,12 +170,12 @@ def test_bytes_changed_at_random(path, original, seed):
         data[start : start + length] = random_bytes.randbytes(len(data[start : start + length]))
         path.write_bytes(data)
         try:
-            ledger = ks.Ledger(path)
+            ledger = ks.Ledger.open(path)
             assert [tuple(row.values()) for row in ledger.export()] == [
                 (link.number, link.time, link.content, link.previous, link.hash) for link in entries
             ]
             charge(ledger)
-            assert ks.Ledger(path).check().ok
+            assert ks.Ledger.open(path).check().passed
         except ks.LedgerError as error:
             check_message(error)
             found += 1
@@ -174,7 +187,7 @@ def test_bytes_changed_at_random(path, original, seed):
 def test_names_that_a_uri_would_take_apart(tmp_path):
     for name in ("a?mode=ro", "100%25#x", "ü b.db", "file:x", ":memory:"):
         charge(made(tmp_path / name, releases=1))
-        assert len(ks.Ledger(tmp_path / name).spends()) == 2
+        assert len(ks.Ledger.open(tmp_path / name).spends()) == 2
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
     assert len(list(tmp_path.iterdir())) == 5
 
@@ -182,9 +195,9 @@ def test_names_that_a_uri_would_take_apart(tmp_path):
 def test_a_relative_name_and_a_link_are_the_same_file(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.db").symlink_to("ledger.db")
-    charge(ks.Ledger("ledger.db"))
-    charge(ks.Ledger("link.db"))
-    assert len(ks.Ledger(path).spends()) == 10
+    charge(ks.Ledger.open("ledger.db"))
+    charge(ks.Ledger.open("link.db"))
+    assert len(ks.Ledger.open(path).spends()) == 10
 
 
 # -- what the user may not do ----------------------------------------------------------------------------------------
@@ -241,13 +254,13 @@ def test_read_only_files_and_folders(place, original, file, folder):
 
     def work() -> list[str]:
         name = "ledger.db"
-        ledger = ks.Ledger(name)
-        assert ledger.check().ok
+        ledger = ks.Ledger.open(name)
+        assert ledger.check().passed
         return [
             tried(lambda: TENTH.release(TABLE, ledger=name, rng=Undrawn())),
             tried(lambda: charge(ledger)),
-            tried(lambda: ledger.set_budget("data", 2)),
-            tried(lambda: ks.Ledger(name, budget=2, dataset="more")),
+            tried(lambda: ledger.set_budget("data", ks.Budget.per_unit(2))),
+            tried(lambda: ledger.add_dataset("more", ks.Budget.per_unit(2))),
         ]
 
     assert set(as_nobody(work, place)) == {"Ledger 'ledger.db' must be writable, with its folder, but it is read-only."}
@@ -259,18 +272,22 @@ def test_read_only_files_and_folders(place, original, file, folder):
 def test_files_and_folders_that_cannot_be_read(place):
     given(place / "ledger.db", 0o000)
     given(place, 0o755)
-    ways = [lambda: ks.Ledger("ledger.db"), lambda: ks.Ledger("ledger.db", budget=1)]
-    assert set(as_nobody(lambda: [tried(way) for way in ways], place)) == {
+    assert set(as_nobody(lambda: [tried(lambda: ks.Ledger.open("ledger.db"))], place)) == {
         "Ledger 'ledger.db' must be readable and writable, with its folder, but it is not."
     }
     inner = place / "inner"
     inner.mkdir()
     given(inner, 0o000, owner=False)
-    ways = [lambda: ks.Ledger("inner/ledger.db"), lambda: ks.Ledger("inner/ledger.db", budget=1)]
+    ways = [
+        lambda: ks.Ledger.open("inner/ledger.db"),
+        lambda: ks.Ledger.create("inner/ledger.db", budget=ks.Budget.per_unit(1)),
+    ]
     said = as_nobody(lambda: [tried(way) for way in ways], place)
     assert "done" not in said
     inner.chmod(0o555)
-    (said,) = as_nobody(lambda: [tried(lambda: ks.Ledger("inner/ledger.db", budget=1))], place)
+    (said,) = as_nobody(
+        lambda: [tried(lambda: ks.Ledger.create("inner/ledger.db", budget=ks.Budget.per_unit(1)))], place
+    )
     assert "must be writable" in said
     inner.chmod(0o755)
     assert list(inner.iterdir()) == []
@@ -283,8 +300,8 @@ def test_what_is_left_of_another_ledger_is_not_written_into_a_new_one(path):
         left = Path(f"{path}{ending}")
         left.write_bytes(b"left")
         with pytest.raises(ks.LedgerError, match=f"'ledger.db{ending}' is left of another") as caught:
-            ks.Ledger(path, budget=1)
+            ks.Ledger.create(path, budget=ks.Budget.per_unit(1))
         check_message(caught.value)
         assert contents(path.parent) == {left.name: b"left"}
         left.unlink()
-    ks.Ledger(path, budget=1)
+    ks.Ledger.create(path, budget=ks.Budget.per_unit(1))

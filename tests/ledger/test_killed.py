@@ -30,9 +30,7 @@ Acknowledged = set[tuple[int, str]]
 class Told(ks.Ledger):
     """A ledger that tells the parent of each charge as soon as it may be relied on."""
 
-    def __init__(self, path: Path, pipe: int) -> None:
-        super().__init__(path)
-        self.pipe = pipe
+    pipe = -1
 
     def tell(self, record: LedgerRecord) -> None:
         os.write(self.pipe, f"{record.entry} {record.head}\n".encode())
@@ -46,7 +44,8 @@ class Told(ks.Ledger):
 
 def releasing(path: Path, folder: Path, pipe: int, name: str) -> None:
     """Charge, draw and save, over and over."""
-    ledger = Told(path, pipe)
+    ledger = Told.open(path)
+    ledger.pipe = pipe
     for number in range(10**6):
         TENTH.release(TABLE, ledger=ledger).save(f"{folder}/{name}-{number}/")
 
@@ -91,8 +90,8 @@ def busy(rounds: int) -> None:
 
 def sound(path: Path, folder: Path, acknowledged: Acknowledged) -> tuple[int, int]:
     """Check all that must hold; how many charges and releases there are."""
-    ledger = ks.Ledger(path)
-    assert ledger.check().ok
+    ledger = ks.Ledger.open(path)
+    assert ledger.check().passed
     spends = {(spend.number, spend.hash): spend for spend in ledger.spends()}
     assert acknowledged <= spends.keys(), "a charge is lost"
     certificates = []
@@ -108,7 +107,7 @@ def sound(path: Path, folder: Path, acknowledged: Acknowledged) -> tuple[int, in
         assert (charged.entry, charged.head) in spends, "a release is not charged"
         assert spends[charged.entry, charged.head].sha256 == certificate.table.sha256
     assert len({certificate.ledger.entry for certificate in certificates}) == len(certificates)
-    assert ledger.check(against=certificates).ok
+    assert ledger.check(against=certificates).passed
     return len(spends), len(certificates)
 
 
@@ -124,7 +123,7 @@ def rounds_of(count: int, path: Path, folder: Path, seed: int) -> None:
             acknowledged |= worker.killed()
         if number % 10 == 0 or number == count - 1:
             spends, released = sound(path, folder, acknowledged)
-            charge(ks.Ledger(path))  # and it goes on
+            charge(ks.Ledger.open(path))  # and it goes on
     assert spends > count
     assert released > count // 4
 
@@ -133,7 +132,7 @@ def rounds_of(count: int, path: Path, folder: Path, seed: int) -> None:
 def place(tmp_path):
     path, folder = tmp_path / "ledger.db", tmp_path / "releases"
     folder.mkdir()
-    ks.Ledger(path, budget=10**6)
+    ks.Ledger.create(path, budget=ks.Budget.per_unit(10**6))
     TENTH.release(TABLE, ledger=path).save(f"{folder}/first/")  # everything is imported and compiled
     assert sound(path, folder, set()) == (1, 1)
     return path, folder
@@ -155,7 +154,7 @@ class Early(Told):
 
     @contextlib.contextmanager
     def charged(self, plan, dataset=None) -> Iterator[Receipt]:
-        last, spend = links_of(self.path)[-1], charge_of(plan, "data")
+        last, spend = links_of(self.path)[-1], charge_of(plan._record, "data")
         content = encoded(SpendEntry(dataset="data", table=3, mechanism=spend.mechanism, cost=spend.cost))
         link = Link.after(last, "2026-01-31T12:00:00Z", content)
         (assessment,) = self.assess(plan)
@@ -174,10 +173,10 @@ def test_a_wrong_order_would_be_caught(place, knows, problem):
     here, there = os.pipe()
 
     def work(pipe: int) -> None:
-        ledger = Early(path, pipe)
-        ledger.never = here
+        ledger = Early.open(path)
+        ledger.pipe, ledger.never = pipe, here
         with ledger.charged(TENTH) as receipt:
-            ready = ks.plan(TABLE.keep("county"), ks.Laplace(epsilon="1/10"))
+            ready = ks.plan(TABLE, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon="1/10"))
             drawn = prepared(ready).draw(None, 1, receipt.record)
             released(drawn, ready).save(f"{folder}/early/")
             ledger.tell(receipt.record)
@@ -194,8 +193,8 @@ def test_a_wrong_order_would_be_caught(place, knows, problem):
 def prepared(plan: ks.Plan):
     from keepsum.releasing.release import prepare
 
-    return prepare(plan, TABLE)
+    return prepare(plan._record, TABLE)
 
 
 def released(drawn, plan: ks.Plan) -> ks.Release:
-    return ks.Release.of(drawn, plan)
+    return ks.Release(drawn, plan)

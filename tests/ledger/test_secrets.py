@@ -26,11 +26,11 @@ def spellings(number: int) -> list[bytes]:
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(rho=5), domain=DOMAIN)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(rho=5), domain=DOMAIN)
     weighted = ks.Invariants.matrix([[1, 0, 0, 3]], names=["weighted"]).over(DOMAIN)
     for kept in (TABLE.keep("county"), weighted):
-        ks.plan(kept, ks.Laplace("1/10")).release(TABLE, ledger=ledger)
-    ks.plan(TABLE.keep("county"), ks.Gaussian(rho="1/100")).release(TABLE, ledger=ledger)
+        ks.plan(keep=kept, mechanism=ks.Laplace.per_unit("1/10")).release(TABLE, ledger=ledger)
+    ks.plan(TABLE, keep=["county"], mechanism=ks.Gaussian.per_unit(rho="1/100")).release(TABLE, ledger=ledger)
     imported = laplace("1/9", TABLE.keep("county")).release(TABLE)
     ledger.import_release(imported.certificate)
     assert str(sum(COUNTS[0])) in imported.certificate.to_json().decode()  # where kept totals are

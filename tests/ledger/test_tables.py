@@ -5,7 +5,8 @@ from fractions import Fraction
 import pytest
 
 import keepsum as ks
-from keepsum.ledger.assessment import NO_DOMAIN, UNCHECKED
+from keepsum.ledger.assessment import UNCHECKED
+from keepsum.ledger.person import NO_DOMAIN
 from ledger.making import COLUMNS, DOMAIN, ROWS, TABLE, Undrawn, charge, laplace
 from test_arguments import check_message
 
@@ -24,12 +25,12 @@ def grand(domain: ks.Domain, **options) -> ks.Plan:
 
 @pytest.fixture
 def ledger(tmp_path):
-    return ks.Ledger(tmp_path / "ledger.db", budget=10)
+    return ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(10))
 
 
 @pytest.fixture
 def declared(tmp_path):
-    return ks.Ledger(tmp_path / "declared.db", budget=10, domain=DOMAIN)
+    return ks.Ledger.create(tmp_path / "declared.db", budget=ks.Budget.per_unit(10), domain=DOMAIN)
 
 
 def refused(ledger, plan, problem, kind=ks.PlanError) -> str:
@@ -68,7 +69,7 @@ def test_plans_that_are_only_looked_at_leave_nothing_behind(ledger):
 
 
 def test_distances_of_plans_that_are_only_looked_at(tmp_path):
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(10, per_person=True))
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget(10))
     empty = laplace(TENTH, ks.Invariants.margins(DOMAIN, [[]]))
     for first, second, length in ((empty, laplace(TENTH), 4), (laplace(TENTH, COLUMNS), laplace(TENTH), 4)):
         assert [each.after.distance.length for each in ledger.assess([first, second])][-1] == length
@@ -107,7 +108,7 @@ def test_totals_that_show_the_cells_of_an_earlier_table(declared):
 def test_a_cell_of_the_dataset_that_no_table_has(tmp_path):
     """A total of everybody and a total of all but one cell: that cell is in neither table, and known exactly."""
     dataset = ks.Domain({"state": ["s", "t"], "county": {"s": ["1", "2"], "t": ["3", "4"]}}, {"county": "state"})
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10, domain=dataset)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(10), domain=dataset)
     some = ks.Domain({"state": ["s", "t"], "county": {"s": ["2"], "t": ["3", "4"]}}, {"county": "state"})
     charge(ledger, grand(ks.Domain({"state": ["s", "t"]})))
     said = refused(ledger, grand(some), "determine 1 cell of the dataset exactly")
@@ -170,13 +171,13 @@ def test_with_a_domain_everything_is_checked(declared):
 
 
 def test_a_budget_per_person_needs_cells_that_can_be_put_together(tmp_path):
-    budget = ks.Budget(10, per_person=True)
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=budget)
+    budget = ks.Budget(10)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=budget)
     charge(ledger, laplace(TENTH))
     with pytest.raises(ks.BudgetError) as caught:
         charge(ledger, grand(COUNTY))
     assert str(caught.value) == NO_DOMAIN
-    declared = ks.Ledger(tmp_path / "declared.db", budget=budget, domain=DOMAIN)
+    declared = ks.Ledger.create(tmp_path / "declared.db", budget=budget, domain=DOMAIN)
     charge(declared, grand(COUNTY))
     charge(declared, grand(SEX))
     assert declared.standing().distance.length == 2
@@ -187,12 +188,12 @@ def test_records_of_other_units_have_no_common_person(tmp_path):
     import pandas as pd
 
     frame = pd.DataFrame({"county": ["Alpha", "Beta"] * 3, "person": [1, 2, 3, 4, 1, 2], "flat": [1, 1, 1, 2, 2, 2]})
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(10, per_person=True))
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget(10))
 
     def counted(unit: str | None, most: int | None):
         bound = {} if unit is None else {"unit": unit, "max_rows_per_unit": most}
         table = ks.tabulate(frame, by="county", domain={"county": ["Alpha", "Beta"]}, **bound)
-        return ks.release(table, [[]], ks.Laplace(TENTH), ledger=ledger)
+        return ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(TENTH), ledger=ledger)
 
     counted("person", 2)
     assert ledger.standing().spent.epsilon == 2 * 2 * TENTH
@@ -219,24 +220,24 @@ def test_rows_kept_and_not_kept_are_tables_apart(ledger):
 @pytest.mark.audit
 def test_further_totals_give_no_budget_back(tmp_path):
     """They may make the longest changes impossible, so that one person is nearer; what was spent stays spent."""
-    domain = ks.Domain({"x": list("abcde")})
-    table = ks.Table.from_array([100, 200, 300, 400, 500], axes=domain)
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=ks.Budget(4, per_person=True))
+    domain = ks.Domain({"x": list("abcdef")})
+    table = ks.Table.from_array([100, 200, 300, 400, 500, 600], axes=domain)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget("3.5"))
 
     def released(epsilon: str, *sums: list[int]) -> Fraction:
-        kept = ks.Invariants.subsets(5, sums).over(domain)
-        ks.plan(kept, ks.Laplace(epsilon)).release(table, ledger=ledger)
+        kept = ks.Invariants.subsets(6, sums).over(domain)
+        ks.plan(keep=kept, mechanism=ks.Laplace.per_unit(epsilon)).release(table, ledger=ledger)
         return ledger.standing().spent.epsilon
 
-    first = released("1/2", [0, 1, 2, 3], [1, 3, 4], [2, 3])
-    assert first == Fraction(7, 2)
-    assert released("1/100", [0, 3]) == 7 * Fraction(51, 100)
+    # From b and f to c and e, which is 4, and from a to d, which is 2: from one of these to one of those at most 6.
+    assert released("1/2", [4, 5], [1, 4], [2, 5]) == Fraction(6, 2)
+    assert released("1/100", [0, 3, 4]) == 6 * Fraction(51, 100)  # e is fixed now, and only a and d can change: 2
     with pytest.raises(ks.BudgetError, match="per person"):
-        released("3/20", [0, 3])
+        released("3/20", [0, 3, 4])
 
 
 def test_many_long_quotients_do_not_make_a_ledger_useless(tmp_path):
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=1)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(1))
     for k in range(8):
         charge(ledger, laplace(Fraction(1, 10**950 + 2 * k + 1) + Fraction(1, 100)))
-    assert str(ks.Ledger(ledger.path).standing()).startswith("epsilon 0.08")
+    assert str(ks.Ledger.open(ledger.path).standing()).startswith("epsilon 0.08")

@@ -24,7 +24,9 @@ REPO = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def draws():
-    return ks.plan(invariants("circles"), ks.Laplace(epsilon=0.25)).sample(2_000, rng=ks.rng(seed=5))
+    return ks.plan(keep=invariants("circles"), mechanism=ks.Laplace.per_unit(epsilon=0.25)).sample(
+        2_000, rng=ks.rng(seed=5)
+    )
 
 
 def test_a_bias_is_seen(draws):
@@ -36,15 +38,21 @@ def test_a_bias_is_seen(draws):
 
 
 def test_another_law_is_seen(draws):
-    other = ks.plan(invariants("circles"), ks.Laplace(epsilon=0.25)).sample(2_000, rng=ks.rng(seed=6))
-    wider = ks.plan(invariants("circles"), ks.Laplace(epsilon=0.15)).sample(2_000, rng=ks.rng(seed=6))
+    other = ks.plan(keep=invariants("circles"), mechanism=ks.Laplace.per_unit(epsilon=0.25)).sample(
+        2_000, rng=ks.rng(seed=6)
+    )
+    wider = ks.plan(keep=invariants("circles"), mechanism=ks.Laplace.per_unit(epsilon=0.15)).sample(
+        2_000, rng=ks.rng(seed=6)
+    )
     assert same_law(draws, other) >= RATE
     assert same_law(draws, wider) < RATE
 
 
 def test_a_trend_is_seen():
     population = np.geomspace(1e3, 1e6, 50)
-    noise = ks.plan(ks.Invariants.subsets(50, [range(50)]), ks.Laplace(epsilon=0.2)).sample(rng=ks.rng(seed=1))
+    noise = ks.plan(keep=ks.Invariants.subsets(50, [range(50)]), mechanism=ks.Laplace.per_unit(epsilon=0.2)).sample(
+        rng=ks.rng(seed=1)
+    )
     assert bias_test(noise, population)[1] > RATE
     trend = noise - 10 * np.log10(population)
     assert bias_test(trend, population)[0] == pytest.approx(bias_test(noise, population)[0] - 10)
@@ -103,7 +111,7 @@ def test_the_map_shows_what_is_not_exact():
 
 def test_too_narrow_a_gaussian_is_seen():
     """The enumeration of composition: enough at our sigma, not at a quarter of it."""
-    sigmas = [float(ks.Gaussian(epsilon=0.25, delta=1e-4).sigma)] * 2
+    sigmas = [float(ks.Gaussian.per_unit(epsilon=0.25, delta=1e-4).sigma)] * 2
     assert delta_used(sigmas, 0.5, 2e-4) <= 1
     assert delta_used([sigma / 4 for sigma in sigmas], 0.5, 2e-4) > 1
 
@@ -127,9 +135,11 @@ def test_section_tables():
 @pytest.mark.parametrize(("system", "l1", "l2"), [("children", 4, 2), ("circles", 2, 2**0.5), ("sum 102", 2, 2**0.5)])
 def test_mechanisms_are_compared_at_one_loss_for_one_person(system, l1, l2, kind):
     """Epsilon per unit times that person's distance in the mechanism's own norm; delta likewise."""
-    plan = ks.plan(invariants(system), person_mechanism(system, kind, accuracy.PERSON_EPSILON, accuracy.DELTA))
+    plan = ks.plan(
+        keep=invariants(system), mechanism=person_mechanism(system, kind, accuracy.PERSON_EPSILON, accuracy.DELTA)
+    )
     unit, distance = float(plan.mechanism.epsilon), l1 if kind == "l1" else l2
-    assert plan.person_distance == pytest.approx(distance)
+    assert plan.smallest_change.value == pytest.approx(distance)
     assert unit * distance == pytest.approx(float(accuracy.PERSON_EPSILON), rel=1e-9)
     if kind.startswith("gaussian"):
         delta = float(plan.mechanism.delta) * np.expm1(unit * distance) / np.expm1(unit)

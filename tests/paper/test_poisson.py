@@ -19,7 +19,7 @@ REPO = Path(__file__).parents[2]
 
 
 def test_the_usual_fit_solves_its_equations():
-    counties = Counties.under(ks.Laplace(epsilon="0.25"))
+    counties = Counties.under(ks.Laplace.per_unit(epsilon="0.25"))
     ((counts, released),) = counties.data_sets(1)
     for data in (counts, released):
         fit = fit_without_noise(data, counties.covariates, counties.offset)
@@ -36,7 +36,7 @@ def test_the_usual_fit_solves_its_equations():
 
 def test_without_noise_the_likelihood_is_the_usual_one():
     """At an epsilon of 20 there is none, so both fits and their standard errors agree."""
-    counties = Counties.under(ks.Laplace(epsilon=20))
+    counties = Counties.under(ks.Laplace.per_unit(epsilon=20))
     ((counts, released),) = counties.data_sets(1)
     assert (counts == released).all()
     *_, exact = counties.fits(counts, released)
@@ -59,7 +59,10 @@ def test_so_many_data_sets_tell_right_from_wrong_for_nearly_any_draws():
 @pytest.mark.audit
 def test_the_likelihood_covers_and_what_ignores_the_noise_does_not():
     """Nominal 95% intervals hold the slope; the same fit with the wrong noise is rejected, too."""
-    counties, small = Counties.under(ks.Laplace(epsilon="0.25")), Counties.under(ks.Laplace(epsilon=2))
+    counties, small = (
+        Counties.under(ks.Laplace.per_unit(epsilon="0.25")),
+        Counties.under(ks.Laplace.per_unit(epsilon=2)),
+    )
     data = counties.data_sets(TRIED)
     fits = dict(zip(FITS, zip(*(counties.fits(*counts) for counts in data), strict=True), strict=True))
     x, offset = small.covariates, small.offset
@@ -105,7 +108,7 @@ def test_the_page_shows_the_published_figures():
     assert f"At ε = 0.25 it holds the slope in {by_name[naive]['coverage']} of all data sets" in words
     times = float(by_name[whole]["mean length"]) / float(by_name[ours]["mean length"])
     assert f"{times:.1f} times as long as those of the likelihood at ε = 0.25" in words
-    counties = Counties.under(ks.Laplace(epsilon=1))
+    counties = Counties.under(ks.Laplace.per_unit(epsilon=1))
     rates = np.exp(counties.offset + counties.covariates @ [0, SLOPE])
     low, middle, high = rates.min(), np.median(rates), rates.max()
     assert f"expected counts from {low:.1f} to {high:.0f} with a median of {middle:.1f}, true slope {SLOPE}" in words

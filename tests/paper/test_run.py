@@ -62,7 +62,8 @@ def test_committed_results_are_of_a_full_run():
     assert "(437 counties, five states; no census file was given)" in page
 
 
-def test_readme_shows_figures_that_are_there():
-    shown = re.findall(r"\((experiments/out/[\w-]+\.png)\)", (REPO / "README.md").read_text(encoding="utf-8"))
-    assert len(shown) >= 2
+def test_the_page_for_researchers_shows_figures_that_are_there():
+    page = (REPO / "docs" / "research.md").read_text(encoding="utf-8")
+    shown = re.findall(r"\(\.\./(experiments/out/[\w-]+\.png)\)", page)
+    assert len(shown) >= 3
     assert all((REPO / name).exists() for name in shown)

@@ -17,32 +17,32 @@ def test_every_method_has_a_figure():
 
 def test_a_chain_takes_longer_than_an_exact_sampler():
     keep, mechanism = BY_MIXTURE
-    chain = seconds_per_draw(ks.plan(keep, mechanism).samplers)
-    exact = seconds_per_draw(ks.plan(keep, ks.Gaussian(sigma=2)).samplers)
+    chain = seconds_per_draw(ks.plan(keep=keep, mechanism=mechanism).samplers)
+    exact = seconds_per_draw(ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=2)).samplers)
     assert chain > 1000 * exact
 
 
 def test_groups_that_are_drawn_together_are_counted_once():
     keep = ks.Invariants.subsets(8, [[0, 1, 2], [2, 3, 4], [5, 6]])
-    plan = ks.plan(keep, ks.Laplace(epsilon=1, norm="l2"))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1, norm="l2"))
     assert len(plan.samplers) > 1
     assert seconds_per_draw(plan.samplers) == seconds_per_draw(plan.samplers[:1])
 
 
 def test_a_plan_says_it_and_its_certificate_does_not(children, monkeypatch):
-    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25))
-    assert "one draw takes about 3 µs (estimate, one core)" in plan.explain()
+    plan = ks.plan(children, keep=["county", "education"], mechanism=ks.Laplace.per_unit(epsilon=0.25))
+    assert "one draw takes about 3 µs (estimate, one core)" in plan.explain(details=True)
     before = plan.release(children, rng=ks.rng(seed=1)).certificate
     monkeypatch.setitem(durations.NANOSECONDS_PER_CELL, "column_splitting", 10**9)
-    assert "one draw takes about 2 min" in plan.explain()
+    assert "one draw takes about 2 min" in plan.explain(details=True)
     after = plan.release(children, rng=ks.rng(seed=1)).certificate
     assert (before.guarantee, before.accuracy, before.software) == (after.guarantee, after.accuracy, after.software)
 
 
 def test_without_a_sampler_nothing_is_said():
-    plan = ks.plan(ks.Invariants.subsets(4, [range(4)]), ks.Laplace(epsilon=100))
+    plan = ks.plan(keep=ks.Invariants.subsets(4, [range(4)]), mechanism=ks.Laplace.per_unit(epsilon=100))
     assert seconds_per_draw(plan.samplers) is None
-    assert "one draw" not in plan.explain()
+    assert "one draw" not in plan.explain(details=True)
 
 
 @pytest.mark.parametrize(

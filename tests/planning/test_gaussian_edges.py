@@ -51,7 +51,7 @@ def cost_of(totals: ks.Invariants):
     _, sizes = block_cells(structure, [block])
     part = gaussian.overlap_part(block.system, sizes, 1)
     assert part is not None
-    wide = ks.plan(totals, ks.Gaussian(sigma=20))  # exact without a pilot
+    wide = ks.plan(keep=totals, mechanism=ks.Gaussian(sigma=20))  # exact without a pilot
     change = float(wide.smallest_change.value)
     return (
         lambda sigma: part.width / max(gaussian.acceptance(part, sigma**2, gaussian.BUDGET), gaussian.RAREST),
@@ -80,9 +80,9 @@ def test_the_lines_of_the_page(row):
 def test_what_the_page_says_of_narrow_noise_is_what_plans_do():
     """Two lines as whole plans, not as costs."""
     for row, sigma in (("20 × 20, one-way", "1"), ("10 × 10 × 10, two-way", "1.42"), ("10 × 10, one-way", "0.5")):
-        (choice,) = ks.plan(table_of(row), ks.Gaussian(sigma=sigma)).samplers
+        (choice,) = ks.plan(keep=table_of(row), mechanism=ks.Gaussian(sigma=sigma)).samplers
         assert (choice.method, choice.exactness) == ("conditional_cells", "exact")
-    (choice,) = ks.plan(table_of("10 × 10 × 10, two-way"), ks.Gaussian(sigma="0.6")).samplers
+    (choice,) = ks.plan(keep=table_of("10 × 10 × 10, two-way"), mechanism=ks.Gaussian(sigma="0.6")).samplers
     assert choice.sampler is None or choice.exactness == "estimated"
     assert [reason.kind for reason in choice.reasons][:1] == ["rarely_accepted"]
 
@@ -101,13 +101,13 @@ def test_totals_that_do_not_overlap():
 
 def test_blocks_of_too_many_dimensions_are_refused_at_every_sigma():
     totals = margins((15, 15, 15), 1)
-    dimension = ks.plan(totals, ks.Laplace(epsilon=1)).geometry.dimension
+    dimension = ks.plan(keep=totals, mechanism=ks.Laplace.per_unit(epsilon=1)).geometry.dimension
     assert dimension > LARGEST_DIMENSION
     assert f"at most {LARGEST_DIMENSION:,} dimensions" in WORDS
     assert f"15 categories each have {dimension:,}" in WORDS
-    for mechanism in (ks.Gaussian(sigma=20), ks.Laplace(epsilon="0.1", norm="l2")):
+    for mechanism in (ks.Gaussian(sigma=20), ks.Laplace.per_unit(epsilon="0.1", norm="l2")):
         with pytest.raises(ks.NoSamplerError, match="too many totals overlap"):
-            ks.plan(totals, mechanism).sample()
+            ks.plan(keep=totals, mechanism=mechanism).sample()
 
 
 def test_l2_laplace_noise_is_exact_or_refused():
@@ -116,14 +116,14 @@ def test_l2_laplace_noise_is_exact_or_refused():
     assert f"m = {dimension:,}, from ε = 160 on" in WORDS
     for epsilon, refused in (("1", False), ("60", False), ("200", True)):
         assert (float(epsilon) > math.sqrt(dimension)) == refused
-        (choice,) = ks.plan(totals, ks.Laplace(epsilon=epsilon, norm="l2")).samplers
+        (choice,) = ks.plan(keep=totals, mechanism=ks.Laplace.per_unit(epsilon=epsilon, norm="l2")).samplers
         assert (choice.sampler is None, choice.exactness) == (refused, "exact")
 
 
 def test_with_a_focus_noise_is_exact_or_refused():
     domain = ks.Domain({"a": range(20), "b": range(20)})
     for rho, refused in (("0.1", False), ("2.5", True)):
-        mechanism = ks.Gaussian(rho=rho, focus={"b": rho})
-        choices = ks.plan(ks.Invariants.margins(domain, [["a"]]), mechanism).samplers
+        mechanism = ks.Gaussian.per_unit(rho=rho, focus={"b": rho})
+        choices = ks.plan(domain, keep=[["a"]], mechanism=mechanism).samplers
         assert any(choice.sampler is None for choice in choices) == refused
         assert {choice.exactness for choice in choices} == {"exact"}

@@ -41,13 +41,13 @@ def facts(plan):
     for choice in plan.samplers:
         names = {field.name for field in fields(choice)} - {"sampler", "cells", "chain"}
         chain = choice.chain
-        run = () if chain is None else (chain.fingerprint(), chain.steps, chain.lag, chain.rounding, chain.mean_square)
+        run = () if chain is None else (chain.fingerprint(), chain.steps, chain.lag, chain.rounding)
         stated.append(({name: getattr(choice, name) for name in names}, choice.cells.tolist(), run))
-    return stated, plan.explain()
+    return stated, plan.explain(details=True)
 
 
 def planned(case):
-    return ks.plan(*case)
+    return ks.plan(keep=case[0], mechanism=case[1])
 
 
 def no_pilot(*_):
@@ -83,7 +83,7 @@ def test_an_entry_has_no_label(folder):
         axes = zip("abcd", (2, 3, 2, 3), strict=True)
         domain = ks.Domain({axis: [f"{prefix}{k}" for k in range(n)] for axis, n in axes})
         keep = ks.Invariants.margins(domain, [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"]])
-        assert ks.plan(keep, ROUNDED[1]).samplers[0].method == "mixture_rejection"
+        assert ks.plan(keep=keep, mechanism=ROUNDED[1]).samplers[0].method == "mixture_rejection"
     (entry,) = folder.iterdir()
     assert not any(word in entry.read_text() for word in ("secret", "other"))
 
@@ -124,7 +124,7 @@ def test_an_entry_for_a_block_that_is_drawn_exactly_is_dropped(folder):
     _, _, store = block_store(epsilon="1/2", keep=keep)
     store.write(Outcome("mixture_chain", (), 0.1, 1.1, -3.5, 40, 7), LIMITS)
     assert store.has_entry
-    (choice,) = ks.plan(keep, ks.Laplace(epsilon="0.5")).samplers
+    (choice,) = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon="0.5")).samplers
     assert choice.exactness == "exact"
     assert not store.has_entry
 

@@ -23,8 +23,8 @@ DOMAINS = {
     "one category": ks.Domain({"a": list("abc"), "one": ["1"]}),
 }
 MECHANISMS = {
-    "laplace": ks.Laplace(epsilon=0.5),
-    "per person": ks.Laplace.per_person(epsilon=1),
+    "laplace": ks.Laplace.per_unit(epsilon=0.5),
+    "per person": ks.Laplace(epsilon=1),
     "gaussian": ks.Gaussian(sigma=3),
 }
 
@@ -75,9 +75,9 @@ def test_the_same_with_a_focus_that_is_nested(name, per_person):
     domain, compared = DOMAINS[name], 0
     first, second = domain.axes[:2]
     for focus in ({first: 0.2}, {(first,): 0.2, (first, second): 0.1}, {second: 0.3}, {(): 0.1}):
-        mechanism = ks.Laplace(epsilon=0.5, focus=focus)
+        mechanism = ks.Laplace.per_unit(epsilon=0.5, focus=focus)
         if per_person:
-            mechanism = ks.Laplace.per_person(epsilon=2, shares=dict.fromkeys(focus, 1), cell_share=2)
+            mechanism = ks.Laplace(epsilon=2, focus=dict.fromkeys(focus, 1), cell_share=2)
         for keep in [[], *([margin] for margin in margins(domain))]:
             alone, grouped = (facts(domain, keep, mechanism, in_groups) for in_groups in (False, True))
             if "Plan it cell by cell" not in grouped:
@@ -88,10 +88,9 @@ def test_the_same_with_a_focus_that_is_nested(name, per_person):
 
 @pytest.mark.parametrize("most", [1, 30])
 def test_the_same_where_there_are_too_many_pairs_to_compare(monkeypatch, most):
-    """Then a bound is stated, and exact where a move of one person attains it."""
-    for module in ("distances", "focused_changes"):
-        monkeypatch.setattr(f"keepsum.planning.{module}.MOST_WORK", most)
-    domain, mechanism = DOMAINS["places and people"], ks.Laplace(epsilon=0.5, focus={"county": 0.2})
+    """Then a bound is stated on the smallest change; that of one person is as it was."""
+    monkeypatch.setattr("keepsum.planning.focused_changes.MOST_WORK", most)
+    domain, mechanism = DOMAINS["places and people"], ks.Laplace.per_unit(epsilon=0.5, focus={"county": 0.2})
     for keep in ([], [["state"]], [[]]):
         assert facts(domain, keep, mechanism, False) == facts(domain, keep, mechanism, True), keep
 
@@ -114,7 +113,9 @@ def test_what_cannot_be_in_groups_is_refused(monkeypatch):
     with pytest.raises(ks.PlanError, match="names"):
         Quotient.of(ks.Invariants.subsets(3, [[0]]))
     with pytest.raises(ks.PlanError, match="nested with the kept ones"):
-        compile_plan(ks.Invariants.margins(domain, [["a"]]), ks.Laplace(epsilon=1, focus={"b": 1}), in_groups=True)
+        compile_plan(
+            ks.Invariants.margins(domain, [["a"]]), ks.Laplace.per_unit(epsilon=1, focus={"b": 1}), in_groups=True
+        )
     monkeypatch.setattr(quotient, "MOST_GROUPS", 8)
     with pytest.raises(ks.PlanError, match="at most 8 groups, got 9"):
         Quotient.of(ks.Invariants.margins(domain, [["a", "b"]]))
@@ -126,7 +127,7 @@ def test_a_table_of_many_cells_is_planned_from_its_groups():
     with pytest.raises(ks.DomainError, match="at most 2,147,483,647 cells, got 10,267,500,000"):
         ks.Domain(categories)
     domain = ks.Domain.of(make_axes(categories, None), most=10**11)
-    plan = compile_plan(ks.Invariants.margins(domain, [["place"]]), ks.Laplace(epsilon=1), in_groups=True)
+    plan = compile_plan(ks.Invariants.margins(domain, [["place"]]), ks.Laplace.per_unit(epsilon=1), in_groups=True)
     assert plan.person_distance == 4
     assert plan.size == domain.size == 3000 * 1850**2
     assert accuracy_by_level(plan.blocks, 0.95).typical == 3

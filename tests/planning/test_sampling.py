@@ -34,7 +34,7 @@ EXACT = {
 @pytest.mark.parametrize("name", EXACT)
 def test_noise_keeps_every_total(name):
     keep = EXACT[name]
-    plan = ks.plan(keep, ks.Laplace(epsilon=0.5))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=0.5))
     noise = plan.sample(200, rng=ks.rng(seed=1))
     assert noise.dtype == np.int64
     assert noise.shape == (200, keep.size)
@@ -47,7 +47,7 @@ def test_noise_keeps_every_total(name):
 
 @pytest.mark.parametrize("name", EXACT)
 def test_threads_do_not_change_the_noise(name):
-    plan = ks.plan(EXACT[name], ks.Laplace(epsilon=0.5))
+    plan = ks.plan(keep=EXACT[name], mechanism=ks.Laplace.per_unit(epsilon=0.5))
     one, three = (plan.sample(50, rng=ks.rng(seed=2), threads=threads) for threads in (1, 3))
     assert np.array_equal(one, three)
     assert not np.array_equal(plan.sample(50), plan.sample(50))
@@ -58,14 +58,14 @@ def test_many_tasks_and_threads_agree():
     sizes = [2, 3, 40, 70_000, 5, 90_000]
     starts = np.cumsum([0, *sizes])
     keep = ks.Invariants.subsets(int(starts[-1]), [range(a, b) for a, b in pairwise(starts)])
-    plan = ks.plan(keep, ks.Laplace(epsilon=0.25))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=0.25))
     one, two = (plan.sample(2, rng=ks.rng(seed=3), threads=threads) for threads in (1, 2))
     assert np.array_equal(one, two)
     assert not (keep.coefficients @ one.T).any()
 
 
 def test_one_draw_is_a_vector(children):
-    plan = ks.plan(children.keep("county", "education"), ks.Laplace(epsilon=0.25))
+    plan = ks.plan(children, keep=["county", "education"], mechanism=ks.Laplace.per_unit(epsilon=0.25))
     assert plan.sample(rng=ks.rng(seed=1)).shape == (16,)
     assert plan.sample(0).shape == (0, 16)
 
@@ -73,10 +73,12 @@ def test_one_draw_is_a_vector(children):
 def test_interleaved_tables_have_the_law_of_one_table():
     """Cells scattered over the domain: the two tables of the interleaved domain against a table by itself."""
     keep = EXACT["interleaved tables"]
-    plan = ks.plan(keep, ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1))
     noise = plan.sample(40_000, rng=ks.rng(seed=5)).reshape(-1, 3, 2, 4)
     alone = ks.plan(
-        ks.Invariants.margins(ks.Domain({"a": [1, 2, 3], "b": [1, 2, 3, 4]}), [["a"], ["b"]]), ks.Laplace(epsilon=1)
+        ks.Domain({"a": [1, 2, 3], "b": [1, 2, 3, 4]}),
+        keep=[["a"], ["b"]],
+        mechanism=ks.Laplace.per_unit(epsilon=1),
     ).sample(40_000, rng=ks.rng(seed=6))
     lengths = [np.abs(noise[:, :, s]).sum(axis=(1, 2)) for s in (0, 1)] + [np.abs(alone).sum(axis=1)]
     errors = [length.std() / np.sqrt(len(length)) for length in lengths]
@@ -87,25 +89,33 @@ def test_interleaved_tables_have_the_law_of_one_table():
 
 @pytest.mark.parametrize(
     "mechanism",
-    [ks.Laplace(epsilon="1e-5"), ks.Laplace(epsilon=51), ks.Gaussian(sigma="1e-3"), ks.Gaussian(sigma="1e9")],
+    [
+        ks.Laplace.per_unit(epsilon="1e-5"),
+        ks.Laplace.per_unit(epsilon=51),
+        ks.Gaussian(sigma="1e-3"),
+        ks.Gaussian(sigma="1e9"),
+    ],
 )
 def test_mechanisms_without_samplers_say_so(mechanism):
-    plan = ks.plan(EXACT["hierarchy"], mechanism)
+    plan = ks.plan(keep=EXACT["hierarchy"].over(ks.Domain({"a": list(range(7))})), mechanism=mechanism)
     with pytest.raises(ks.NoSamplerError, match=r"^(Epsilon per unit of distance|Sigma) must be from ") as error:
         plan.sample()
     assert "cells" not in str(error.value)  # their number is not what is wrong
-    assert "no sampler: " in plan.explain()
+    assert "no sampler: " in plan.explain(details=True)
     assert ("l2 Laplace or Gaussian noise" in str(error.value)) == isinstance(mechanism, ks.Laplace)
-    wide = mechanism in (ks.Laplace(epsilon="1e-5"), ks.Gaussian(sigma="1e9"))  # narrow noise protects little anyway
-    assert ("l2 Laplace with ks.Laplace.per_person(" in " ".join(plan.explain().split())) == wide
+    wide = mechanism in (
+        ks.Laplace.per_unit(epsilon="1e-5"),
+        ks.Gaussian(sigma="1e9"),
+    )  # narrow noise protects little anyway
+    assert ("l2 Laplace with ks.Laplace(" in " ".join(plan.explain(details=True).split())) == wide
 
 
 @pytest.mark.audit
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ks.Laplace(0.5),
-        *(pytest.param(m, marks=pytest.mark.audit) for m in (ks.Laplace(0.5, "l2"), ks.Gaussian(sigma=2))),
+        ks.Laplace.per_unit(0.5),
+        *(pytest.param(m, marks=pytest.mark.audit) for m in (ks.Laplace.per_unit(0.5, "l2"), ks.Gaussian(sigma=2))),
     ],
     ids=repr,
 )
@@ -114,7 +124,7 @@ def test_totals_that_only_changes_beyond_64_bits_keep(mechanism):
     source = np.random.default_rng(1)
     keep = ks.Invariants.matrix(source.integers(2**61, 2**62, size=(3, 5)))
     with pytest.raises(ks.PlanError, match="leave only changes of a cell beyond 64-bit integers"):
-        ks.plan(keep, mechanism).sample()
+        ks.plan(keep=keep, mechanism=mechanism).sample()
 
 
 @pytest.mark.audit
@@ -127,8 +137,8 @@ def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain(sigma, words
     At 0.4 log weights have a standard deviation of 6: no number of steps would do.
     """
     keep = margins(20, 20)
-    plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
-    assert words in plan.explain()
+    plan = ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=sigma))
+    assert words in plan.explain(details=True)
     assert plan.guarantee.sampling == "estimated"
     assert keep.holds(np.zeros(400, dtype=int), plan.sample(rng=ks.rng(seed=1)))
 
@@ -136,20 +146,22 @@ def test_noise_too_narrow_for_the_exact_sampler_is_drawn_by_a_chain(sigma, words
 def test_narrow_noise_beyond_the_budget_is_drawn_by_a_chain(monkeypatch):
     """The same on a small table, as if nothing could be spent on an exact draw."""
     keep = margins(5, 5)
-    assert ks.plan(keep, ks.Gaussian(sigma="0.5")).guarantee.sampling == "exact"
+    assert ks.plan(keep=keep, mechanism=ks.Gaussian(sigma="0.5")).guarantee.sampling == "exact"
     monkeypatch.setattr("keepsum.planning.selection.gaussian.BUDGET", 1)
-    plan = ks.plan(keep, ks.Gaussian(sigma="0.5"))
-    assert "steps of a chain of lattice Gaussians" in plan.explain()
+    plan = ks.plan(keep=keep, mechanism=ks.Gaussian(sigma="0.5"))
+    assert "steps of a chain of lattice Gaussians" in plan.explain(details=True)
     assert plan.guarantee.sampling == "estimated"
     assert keep.holds(np.zeros(25, dtype=int), plan.sample(rng=ks.rng(seed=1)))
 
 
 @pytest.mark.parametrize(
-    "mechanism", [ks.Laplace(epsilon=45, norm="l2"), ks.Gaussian(sigma="0.2"), ks.Gaussian(sigma="0.7")], ids=repr
+    "mechanism",
+    [ks.Laplace.per_unit(epsilon=45, norm="l2"), ks.Gaussian(sigma="0.2"), ks.Gaussian(sigma="0.7")],
+    ids=repr,
 )
 def test_other_narrow_noise_is_drawn_exactly(mechanism):
     """l2 Laplace noise has no such trouble, and narrower or wider Gaussian noise none either."""
-    plan = ks.plan(margins(20, 20), mechanism)
+    plan = ks.plan(keep=margins(20, 20), mechanism=mechanism)
     assert plan.invariants.holds(np.zeros(400, dtype=int), plan.sample())
     assert plan.guarantee.sampling == "exact"
 
@@ -158,24 +170,24 @@ def test_other_narrow_noise_is_drawn_exactly(mechanism):
 @pytest.mark.parametrize("limit", ["LAYERS_SETTLED", "LAYERS_WEIGHTS", "LAYERS_PROPOSAL", "LAYERS_KEPT"])
 def test_three_way_tables_that_take_too_long_are_left_to_others(monkeypatch, limit):
     monkeypatch.setattr(overlapping, limit, 100)
-    (choice,) = ks.plan(EXACT["three-way table"], ks.Laplace(0.5)).samplers
+    (choice,) = ks.plan(keep=EXACT["three-way table"], mechanism=ks.Laplace.per_unit(0.5)).samplers
     assert choice.method != "layer_splitting"
 
 
 @pytest.mark.parametrize(
     ("name", "mechanism", "methods"),
     [
-        ("a total and free cells", ks.Laplace(0.5), ["independent_cells", "part_by_part"]),
+        ("a total and free cells", ks.Laplace.per_unit(0.5), ["independent_cells", "part_by_part"]),
         ("a total and free cells", ks.Gaussian(sigma=2), ["independent_cells", "conditional_cells"]),
-        ("a total and free cells", ks.Laplace(0.5, "l2"), ["conditional_cells", "conditional_cells"]),
-        ("overlap", ks.Laplace(0.5), ["solved_regions"]),
-        ("interleaved tables", ks.Laplace(0.5), ["column_splitting"]),
-        ("three-way table", ks.Laplace(0.5), ["layer_splitting"]),
+        ("a total and free cells", ks.Laplace.per_unit(0.5, "l2"), ["conditional_cells", "conditional_cells"]),
+        ("overlap", ks.Laplace.per_unit(0.5), ["solved_regions"]),
+        ("interleaved tables", ks.Laplace.per_unit(0.5), ["column_splitting"]),
+        ("three-way table", ks.Laplace.per_unit(0.5), ["layer_splitting"]),
     ],
 )
 def test_a_choice_is_data(name, mechanism, methods):
     """What draws each group, and how often proposals are accepted, without a sentence."""
-    choices = ks.plan(EXACT[name], mechanism).samplers
+    choices = ks.plan(keep=EXACT[name], mechanism=mechanism).samplers
     assert [choice.method for choice in choices] == methods
     for choice in choices:
         assert (choice.exactness, choice.rounding, choice.reasons) == ("exact", 0.0, ())
@@ -187,12 +199,12 @@ def test_a_choice_is_data(name, mechanism, methods):
 @pytest.mark.parametrize(
     ("name", "mechanism", "reason"),
     [
-        ("hierarchy", ks.Laplace(51), Reason("epsilon_out_of_range", lowest="1/10000", highest="50")),
+        ("hierarchy", ks.Laplace.per_unit(51), Reason("epsilon_out_of_range", lowest="1/10000", highest="50")),
         ("hierarchy", ks.Gaussian(sigma="1e-3"), Reason("sigma_out_of_range", lowest="1/50", highest="100000000")),
     ],
 )
 def test_reasons_are_data(name, mechanism, reason):
-    for choice in ks.plan(EXACT[name], mechanism).samplers:
+    for choice in ks.plan(keep=EXACT[name], mechanism=mechanism).samplers:
         assert (choice.method, choice.sampler, choice.reasons) == (None, None, (reason,))
 
 
@@ -200,7 +212,7 @@ def test_a_block_without_a_sampler_leaves_none_for_the_others(monkeypatch):
     """l2 Laplace noise is drawn for all blocks together: the others say that it is not them."""
     monkeypatch.setattr("keepsum.planning.selection.common_scale.overlap_part", lambda *_: None)
     keep = ks.Invariants.subsets(7, [[0, 1, 2, 3], [2, 3, 4, 5]])
-    choices = ks.plan(keep, ks.Laplace(1, "l2")).samplers
+    choices = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(1, "l2")).samplers
     assert [choice.reasons for choice in choices] == [(Reason("another_block"),), (Reason("too_many_totals"),)]
 
 
@@ -226,8 +238,8 @@ def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words, monkeyp
     """No sampler is made that would fill the memory or never end; the plan says why."""
     for name, value in (("LONGER_PILOTS", (10**6,)), ("LABELLINGS", (Labelling(),)), ("WIDE", 10**6)):
         monkeypatch.setattr(f"keepsum.planning.selection.splitting.{name}", value)  # plain tables, and a short pilot
-    plan = ks.plan(margins(*shape), ks.Laplace(epsilon=epsilon))
-    assert words in " ".join(plan.explain().split())
+    plan = ks.plan(keep=margins(*shape), mechanism=ks.Laplace.per_unit(epsilon=epsilon))
+    assert words in " ".join(plan.explain(details=True).split())
     assert plan.guarantee.sampling == "no sampler"
     with pytest.raises(ks.NoSamplerError, match=r"l2 Laplace and Gaussian noise are exact under nearly all totals\."):
         plan.sample()
@@ -244,7 +256,7 @@ def test_blocks_that_would_not_fit_are_left_alone(shape, epsilon, words, monkeyp
 )
 def test_blocks_beyond_the_exact_samplers_go_to_the_general_ones(shape, epsilon, guarantee):
     keep = margins(*shape)
-    plan = ks.plan(keep, ks.Laplace(epsilon=epsilon))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=epsilon))
     assert plan.guarantee.sampling == guarantee
     (choice,) = plan.samplers
     assert [reason.kind for reason in choice.reasons] in (
@@ -276,12 +288,12 @@ def test_blocks_beyond_the_exact_samplers_go_to_the_general_ones(shape, epsilon,
 )
 def test_bad_arguments(arguments, words):
     with pytest.raises(ks.InputError, match=words):
-        ks.plan(EXACT["one total"], ks.Laplace(epsilon=1)).sample(**arguments)
+        ks.plan(keep=EXACT["one total"], mechanism=ks.Laplace.per_unit(epsilon=1)).sample(**arguments)
 
 
 def test_variance_and_interval():
     """By simulation: 200,000 draws of a cell of each kind."""
-    plan = ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=0.5))
+    plan = ks.plan(keep=EXACT["a total and free cells"], mechanism=ks.Laplace.per_unit(epsilon=0.5))
     noise = plan.sample(200_000, rng=ks.rng(seed=7))
     for cell in (0, 1):
         squares = noise[:, cell].astype(float) ** 2
@@ -298,7 +310,7 @@ def test_variance_and_interval():
 
 def test_noise_by_name_and_of_pinned_cells():
     domain = ks.Domain({"state": ["a", "b"], "county": {"a": [1, 2, 3], "b": [4]}}, {"county": "state"})
-    plan = ks.plan(ks.Invariants.margins(domain, [["state"]]), ks.Laplace(epsilon=0.25))
+    plan = ks.plan(domain, keep=[["state"]], mechanism=ks.Laplace.per_unit(epsilon=0.25))
     assert plan.noise.variance({"state": "a", "county": 2}) == plan.noise.variance(1) > 0
     assert plan.noise.variance({"state": "b", "county": 4}) == 0
     assert plan.noise.interval(3) == (0, 0)
@@ -316,17 +328,17 @@ def test_noise_by_name_and_of_pinned_cells():
 )
 def test_bad_questions_about_noise(question, words):
     with pytest.raises(ks.InputError, match=words):
-        question(ks.plan(EXACT["a total and free cells"], ks.Laplace(epsilon=1)).noise)
+        question(ks.plan(keep=EXACT["a total and free cells"], mechanism=ks.Laplace.per_unit(epsilon=1)).noise)
 
 
 def test_noise_that_is_not_known_exactly(children):
     kept = children.keep("county", "education")
     for mechanism, basis in (
-        (ks.Laplace(epsilon=1), "estimated"),
-        (ks.Laplace(epsilon=1, norm="l2"), "estimated"),
+        (ks.Laplace.per_unit(epsilon=1), "estimated"),
+        (ks.Laplace.per_unit(epsilon=1, norm="l2"), "estimated"),
         (ks.Gaussian(sigma=2), "estimated"),
     ):
-        plan = ks.plan(kept, mechanism)
+        plan = ks.plan(keep=kept, mechanism=mechanism)
         assert plan.noise.law(0).basis == basis
         with pytest.raises(ks.InputError, match=f"this one is {basis}"):
             plan.noise.pmf(0, 0)
@@ -337,7 +349,7 @@ def test_noise_that_is_not_known_exactly(children):
 def test_gaussian_laws_of_cells(size, sigma):
     """Variance and interval of a free cell and of a cell under a sum, against draws."""
     keep = ks.Invariants.subsets(size + 1, [range(1, size + 1)])
-    plan = ks.plan(keep, ks.Gaussian(sigma=sigma))
+    plan = ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=sigma))
     noise = plan.sample(100_000, rng=ks.rng(seed=5)).astype(float)
     for cell in (0, size):
         squares = noise[:, cell] ** 2
@@ -351,8 +363,10 @@ def test_gaussian_laws_of_cells(size, sigma):
 @pytest.mark.parametrize("epsilon", [0.01, pytest.param(0.0001, marks=pytest.mark.audit)])
 def test_wide_laws_of_large_regions(epsilon):
     """Where the characteristic function is too narrow for a grid, against the limit of many cells."""
-    plan = ks.plan(ks.Invariants.subsets(300_000, [range(300_000)]), ks.Laplace(epsilon=epsilon))
-    free = ks.plan(ks.Invariants.subsets(1, []), ks.Laplace(epsilon=epsilon))
+    plan = ks.plan(
+        keep=ks.Invariants.subsets(300_000, [range(300_000)]), mechanism=ks.Laplace.per_unit(epsilon=epsilon)
+    )
+    free = ks.plan(keep=ks.Invariants.subsets(1, []), mechanism=ks.Laplace.per_unit(epsilon=epsilon))
     assert plan.noise.variance(0) == pytest.approx(free.noise.variance(0), rel=1e-4)
     high, expected = plan.noise.interval(0)[1], free.noise.interval(0)[1]
     assert abs(high - expected) <= max(1, 1e-4 * expected)
@@ -378,7 +392,7 @@ ANY = {
 }
 
 
-MECHANISMS = [ks.Laplace(0.25), ks.Laplace(0.25, "l2"), ks.Gaussian(0.25, "1e-6")]
+MECHANISMS = [ks.Laplace.per_unit(0.25), ks.Laplace.per_unit(0.25, "l2"), ks.Gaussian.per_unit(0.25, "1e-6")]
 
 
 @pytest.mark.audit
@@ -387,8 +401,8 @@ MECHANISMS = [ks.Laplace(0.25), ks.Laplace(0.25, "l2"), ks.Gaussian(0.25, "1e-6"
 def test_all_mechanisms_on_all_of_these(name, mechanism):
     """A draw, its totals, and what explain says: the guarantee, and the mechanism with the smallest noise."""
     keep = ANY[name]
-    plan = ks.plan(keep, mechanism)
-    if name == "10 x 10 x 10" and mechanism == ks.Laplace(0.25):  # log weights have a standard deviation of 3
+    plan = ks.plan(keep=keep, mechanism=mechanism)
+    if name == "10 x 10 x 10" and mechanism == ks.Laplace.per_unit(0.25):  # log weights have a standard deviation of 3
         with pytest.raises(ks.NoSamplerError, match="a chain would take too long to come near its target"):
             plan.sample(rng=ks.rng(seed=1))
         return
@@ -397,7 +411,10 @@ def test_all_mechanisms_on_all_of_these(name, mechanism):
     assert not np.asarray(keep.coefficients @ noise).any()
     assert plan.guarantee.sampling in ("exact", "rounded", "estimated")
     if name != "10 x 10 x 10":  # plans the others too, in half a minute
-        text = " ".join(plan.explain().split())
+        text = " ".join(plan.explain(details=True).split())
         assert "epsilon 0.25" in text
+        if plan.person is None:
+            assert "Other noise not compared, as no per-person loss is stated" in text
+            return
         assert all(f"{other} " in text for other in ("l1 Laplace", "l2 Laplace", "Gaussian"))
         assert "smallest with" in text

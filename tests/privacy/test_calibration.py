@@ -105,26 +105,26 @@ def test_the_paper_takes_the_largest_failing_factor():
 
 def test_mechanisms_know_their_sigma():
     keep = ks.Invariants.subsets(9, [range(9)])
-    default = ks.Gaussian(epsilon="1/4", delta="1e-6")
-    assert ks.plan(keep, default).sigma == default.sigma == zcdp(Fraction(1, 4), Fraction(1, 10**6))
+    default = ks.Gaussian.per_unit(epsilon="1/4", delta="1e-6")
+    assert ks.plan(keep=keep, mechanism=default).sigma == default.sigma == zcdp(Fraction(1, 4), Fraction(1, 10**6))
     for calibration in ("tight", "paper"):
-        mechanism = ks.Gaussian(epsilon="1/4", delta="1e-6", calibration=calibration)
+        mechanism = ks.Gaussian.per_unit(epsilon="1/4", delta="1e-6", calibration=calibration)
         assert mechanism.sigma is None
-        plan = ks.plan(keep, mechanism)
+        plan = ks.plan(keep=keep, mechanism=mechanism)
         assert plan.sigma == plan.mechanism.sigma
         assert (plan.sigma < default.sigma) == (calibration == "tight")
         assert calibration in repr(plan.mechanism)
-    assert ks.plan(keep, ks.Gaussian(rho="1/8")).sigma == 2
-    assert ks.plan(keep, ks.Gaussian(sigma=3)).sigma == 3
-    assert ks.plan(keep, ks.Laplace(epsilon=1)).sigma is None
+    assert ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(rho="1/8")).sigma == 2
+    assert ks.plan(keep=keep, mechanism=ks.Gaussian(sigma=3)).sigma == 3
+    assert ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1)).sigma is None
     with pytest.raises(ks.InputError, match="Calibration must be"):
-        ks.Gaussian(epsilon=1, delta="1e-6", calibration="guess")
+        ks.Gaussian.per_unit(epsilon=1, delta="1e-6", calibration="guess")
 
 
 @pytest.mark.parametrize("size", [2, 3, 6])
-@pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)], ids=repr)
+@pytest.mark.parametrize("mechanism", [ks.Laplace.per_unit(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)], ids=repr)
 def test_tail_bounds_hold_where_they_claim_to(size, mechanism):
-    plan = ks.plan(ks.Invariants.subsets(size, [range(size)]), mechanism)
+    plan = ks.plan(keep=ks.Invariants.subsets(size, [range(size)]), mechanism=mechanism)
     lengths = np.sqrt((plan.sample(100_000, rng=ks.rng(seed=4)).astype(float) ** 2).sum(axis=1))
     least = valid_from(plan.mechanism, plan.geometry)
     for t in least * np.array([1, 1.1, 1.3, 1.6, 2]):
@@ -134,7 +134,7 @@ def test_tail_bounds_hold_where_they_claim_to(size, mechanism):
     with pytest.raises(ks.InputError, match="must be at least"):
         plan.tail_bound(least / 2)
     with pytest.raises(ks.InputError, match="l2 Laplace or Gaussian"):
-        ks.plan(plan.invariants, ks.Laplace(epsilon=1)).tail_bound(10)
+        ks.plan(keep=plan.invariants, mechanism=ks.Laplace.per_unit(epsilon=1)).tail_bound(10)
 
 
 def test_volumes_against_gram_determinants(children, circles):
@@ -143,7 +143,7 @@ def test_volumes_against_gram_determinants(children, circles):
     systems = [children.keep("county", "education"), circles, ks.Invariants.matrix(generator.integers(0, 4, (3, 9)))]
     systems.append(ks.Invariants.subsets(9, [[0, 1, 2], [3, 4], [4, 5, 6]]))
     for keep in systems:
-        shape = ks.plan(keep, ks.Laplace(epsilon=1, norm="l2")).geometry
+        shape = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1, norm="l2")).geometry
         lattice = ks.Lattice(keep.coefficients)
         basis = np.asarray(lattice.basis, dtype=float)
         assert shape.dimension == lattice.dimension
@@ -153,24 +153,27 @@ def test_volumes_against_gram_determinants(children, circles):
 
 
 def test_explain_names_the_smallest_noise(children):
-    words = ks.plan(children.keep("county", "education"), ks.Gaussian(epsilon=1, delta="1e-6")).explain()
+    words = ks.plan(
+        children, keep=["county", "education"], mechanism=ks.Gaussian.per_unit(epsilon=1, delta="1e-6")
+    ).explain(details=True)
     assert "sigma 5.3508" in words
     others = r"l2 Laplace [\d.]+, Gaussian [\d.]+ \(delta [\d.e-]+\); smallest with l1 Laplace"
     figures = rf"l1 Laplace about [\d.]+, {others}"  # the first is simulated
     assert re.search(figures, " ".join(words.split()))
-    many = ks.plan(ks.Invariants.subsets(5000, [range(5000)]), ks.Laplace(epsilon="0.01", norm="l2")).explain()
+    total = ks.Invariants.subsets(5000, [range(5000)]).over(ks.Domain({"a": list(range(5000))}))
+    many = ks.plan(keep=total, mechanism=ks.Laplace.per_unit(epsilon="0.01", norm="l2")).explain(details=True)
     assert re.search(r"smallest with (Gaussian|l1 Laplace)", " ".join(many.split()))
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ks.Laplace(epsilon="1/3", norm="l2"),
+        ks.Laplace.per_unit(epsilon="1/3", norm="l2"),
         ks.Gaussian(sigma="7/2"),
-        ks.Gaussian(rho="1/3"),
-        ks.Gaussian(epsilon="0.3", delta="1e-7"),
-        ks.Gaussian(epsilon="0.3", delta="1e-7", calibration="tight"),
-        ks.Gaussian(epsilon="0.3", delta="1e-7", calibration="paper"),
+        ks.Gaussian.per_unit(rho="1/3"),
+        ks.Gaussian.per_unit(epsilon="0.3", delta="1e-7"),
+        ks.Gaussian.per_unit(epsilon="0.3", delta="1e-7", calibration="tight"),
+        ks.Gaussian.per_unit(epsilon="0.3", delta="1e-7", calibration="paper"),
     ],
     ids=repr,
 )
@@ -185,15 +188,22 @@ def test_releases_verify_under_every_mechanism(children, tmp_path, mechanism):
 
 def test_the_callers_decimal_context_changes_nothing():
     """Neither sigma nor what is said of it."""
-    made = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
+    made = [ks.Gaussian.per_unit("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
     keep = ks.Invariants.subsets(4, [[0, 1, 2]])
-    before = [(ks.plan(keep, mechanism).sigma, ks.plan(keep, mechanism).mechanism.statement()) for mechanism in made]
+    before = [
+        (ks.plan(keep=keep, mechanism=mechanism).sigma, ks.plan(keep=keep, mechanism=mechanism).mechanism.statement())
+        for mechanism in made
+    ]
     with decimal.localcontext() as context:
         context.prec = 5
         context.rounding = decimal.ROUND_DOWN
-        again = [ks.Gaussian("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
+        again = [ks.Gaussian.per_unit("0.3", "1e-7", calibration=name) for name in ("zcdp", "tight", "paper")]
         assert [
-            (ks.plan(keep, mechanism).sigma, ks.plan(keep, mechanism).mechanism.statement()) for mechanism in again
+            (
+                ks.plan(keep=keep, mechanism=mechanism).sigma,
+                ks.plan(keep=keep, mechanism=mechanism).mechanism.statement(),
+            )
+            for mechanism in again
         ] == before
         assert ks.Gaussian(sigma="1.2345678").resolve().statement().startswith("sigma 1.2345678:")
     assert of_rho(Fraction(1, 2) - Fraction(1, 10**40)) > 1
@@ -202,19 +212,19 @@ def test_the_callers_decimal_context_changes_nothing():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        ks.Gaussian(710, "1e-6", calibration="tight"),
-        ks.Gaussian(10**12, "0.5"),
+        ks.Gaussian.per_unit(710, "1e-6", calibration="tight"),
+        ks.Gaussian.per_unit(10**12, "0.5"),
         ks.Gaussian(sigma=10**12),
         ks.Gaussian(sigma=10**8),
         ks.Gaussian(sigma="1/50"),
-        ks.Laplace(10**12, "l2"),
-        ks.Laplace("1e-12", "l2"),
+        ks.Laplace.per_unit(10**12, "l2"),
+        ks.Laplace.per_unit("1e-12", "l2"),
     ],
     ids=repr,
 )
 def test_extreme_mechanisms_are_explained_and_drawn_or_refused(mechanism):
-    plan = ks.plan(ks.Invariants.subsets(4, [[0, 1, 2]]), mechanism)
-    assert "Noise" in plan.explain()
+    plan = ks.plan(keep=ks.Invariants.subsets(4, [[0, 1, 2]]), mechanism=mechanism)
+    assert "Noise" in plan.explain(details=True)
     try:
         assert plan.sample()[:3].sum() == 0
     except ks.NoSamplerError:
@@ -229,8 +239,8 @@ def test_noise_without_room_in_64_bits_is_refused():
     domain = ks.Domain({axis: list(range(60)) for axis in "abc"})
     keep = ks.Invariants.margins(domain, [["a", "b"], ["a", "c"], ["b", "c"]])
     with pytest.raises(ks.NoSamplerError):
-        ks.plan(keep, ks.Laplace("1e-12", "l2")).sample()
-    plan = ks.plan(keep, ks.Laplace("1e-4", "l2"))
+        ks.plan(keep=keep, mechanism=ks.Laplace.per_unit("1e-12", "l2")).sample()
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit("1e-4", "l2"))
     length = math.sqrt(float((plan.sample(rng=ks.rng(seed=1)).astype(float) ** 2).sum()))
     assert abs(length * 1e-4 / plan.geometry.dimension - 1) < 5 / math.sqrt(plan.geometry.dimension)
 
@@ -239,5 +249,5 @@ def test_tight_ends_where_there_are_too_many_distances_to_check():
     """Small epsilons reach very far: sigma is then that which is proved for every distance."""
     keep = ks.Invariants.subsets(4, [[0, 1], [1, 2]])
     for epsilon in ("0.001", "0.01"):
-        plan = ks.plan(keep, ks.Gaussian(epsilon, "1e-9", calibration="tight"))
-        assert plan.sigma <= ks.Gaussian(epsilon, "1e-9").sigma
+        plan = ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(epsilon, "1e-9", calibration="tight"))
+        assert plan.sigma <= ks.Gaussian.per_unit(epsilon, "1e-9").sigma

@@ -25,7 +25,7 @@ from keepsum.privacy.numbers import exact, shown
     ],
 )
 def test_parameters_are_exact(value, expected):
-    assert ks.Laplace(epsilon=value).epsilon == expected
+    assert ks.Laplace.per_unit(epsilon=value).epsilon == expected
 
 
 @pytest.mark.parametrize(
@@ -33,36 +33,36 @@ def test_parameters_are_exact(value, expected):
 )
 def test_bad_epsilon(value):
     with pytest.raises(ks.InputError, match="Epsilon must be a positive number"):
-        ks.Laplace(epsilon=value)
+        ks.Laplace.per_unit(epsilon=value)
 
 
 @pytest.mark.parametrize("value", ["1e-400", "1e13", 5e-324])
 def test_extremes_are_refused(value):
     with pytest.raises(ks.InputError, match="from 1e-12 to 1e12"):
-        ks.Laplace(epsilon=value)
+        ks.Laplace.per_unit(epsilon=value)
     with pytest.raises(ks.InputError, match="from 1e-12 to 1e12"):
-        ks.Gaussian(epsilon=value, delta="1e-6")
+        ks.Gaussian.per_unit(epsilon=value, delta="1e-6")
 
 
 @pytest.mark.parametrize("value", [Decimal("1e9999999"), Decimal("1e-9999999"), "1e9999999"])
 def test_numbers_of_a_million_digits_are_refused(value):
     with pytest.raises(ks.InputError, match="Epsilon must be a positive number"):
-        ks.Laplace(epsilon=value)
+        ks.Laplace.per_unit(epsilon=value)
 
 
 def test_a_large_epsilon_per_unit_has_a_delta():
     """Beyond what floats can exponentiate: exact noise adds nothing, and delta at distance 1 is the mechanism's."""
     keep = ks.Invariants.subsets(4, [[0, 1]])
-    for mechanism in (ks.Laplace(800, "l2"), ks.Gaussian(800, "1e-6")):
-        guarantee = ks.plan(keep, mechanism).guarantee
+    for mechanism in (ks.Laplace.per_unit(800, "l2"), ks.Gaussian.per_unit(800, "1e-6")):
+        guarantee = ks.plan(keep=keep, mechanism=mechanism).guarantee
         assert guarantee.sampling_delta(guarantee.person) == 0
-    loss = ks.Gaussian(1200, "1e-6").resolve().loss(Distance("l2", 1))
+    loss = ks.Gaussian.per_unit(1200, "1e-6").resolve().loss(Distance("l2", 1))
     assert (loss.epsilon, loss.delta) == (1200, Fraction(1, 10**6))
 
 
 def test_bad_norm():
     with pytest.raises(ks.InputError, match="'l1' or 'l2', got 'l3'"):
-        ks.Laplace(epsilon=1, norm="l3")
+        ks.Laplace.per_unit(epsilon=1, norm="l3")
 
 
 @pytest.mark.parametrize(
@@ -72,21 +72,24 @@ def test_bad_norm():
 def test_gaussian_takes_one_set_of_parameters(arguments):
     with pytest.raises(ks.InputError, match="epsilon and delta, or rho, or sigma"):
         ks.Gaussian(**arguments)
+    if "sigma" not in arguments:
+        with pytest.raises(ks.InputError, match="epsilon and delta, or rho, or sigma"):
+            ks.Gaussian.per_unit(**arguments)
 
 
 def test_gaussian_delta_is_a_probability():
     with pytest.raises(ks.InputError, match="Delta must be below 1"):
-        ks.Gaussian(epsilon=1, delta=1)
+        ks.Gaussian.per_unit(epsilon=1, delta=1)
     with pytest.raises(ks.InputError, match="Delta must be a positive number"):
-        ks.Gaussian(epsilon=1, delta=0)
+        ks.Gaussian.per_unit(epsilon=1, delta=0)
 
 
 def test_specs_are_frozen_and_comparable():
-    assert ks.Laplace(epsilon=0.25) == ks.Laplace(epsilon="1/4")
-    assert ks.Laplace(epsilon=0.25) != ks.Laplace.per_person(epsilon=0.25)
-    assert len({ks.Gaussian(rho=1), ks.Gaussian(rho="1")}) == 1
+    assert ks.Laplace.per_unit(epsilon=0.25) == ks.Laplace.per_unit(epsilon="1/4")
+    assert ks.Laplace.per_unit(epsilon=0.25) != ks.Laplace(epsilon=0.25)
+    assert len({ks.Gaussian.per_unit(rho=1), ks.Gaussian.per_unit(rho="1")}) == 1
     with pytest.raises(AttributeError):
-        ks.Laplace(epsilon=1).epsilon = 2
+        ks.Laplace.per_unit(epsilon=1).epsilon = 2
     with pytest.raises(AttributeError):
         ks.Gaussian(sigma=1).sigma = 2
 
@@ -95,18 +98,18 @@ def test_specs_are_frozen_and_comparable():
 @pytest.mark.parametrize("epsilon", ["1", "0.25", "1/3", "1e-9", "40"])
 def test_per_person_is_rounded_to_the_safe_side(length, epsilon):
     """The loss per unit times the distance is at most what was asked, and hardly less."""
-    asked = ks.Laplace.per_person(epsilon=epsilon, norm="l2")
+    asked = ks.Laplace(epsilon=epsilon, norm="l2")
     unit = asked.resolve(Distance("l2", length)).epsilon
     assert unit**2 * length <= asked.epsilon**2
     assert unit**2 * length >= asked.epsilon**2 * (1 - Fraction(1, 10**11))
-    assert ks.Laplace.per_person(epsilon=epsilon).resolve(Distance("l1", length)).epsilon * length == asked.epsilon
+    assert ks.Laplace(epsilon=epsilon).resolve(Distance("l1", length)).epsilon * length == asked.epsilon
 
 
 @pytest.mark.parametrize("length", [2, 4, 8, 50])
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-6"), ("0.1", "1e-9"), ("1/3", "0.01"), ("20", "1e-30")])
 def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta):
     """Epsilon and delta at the distance of one person are at most what was asked, and hardly less."""
-    asked = ks.Gaussian.per_person(epsilon, delta)
+    asked = ks.Gaussian(epsilon, delta)
     assert asked.sigma is None
     unit = asked.resolve(Distance("l2", length))
     with localcontext(prec=80):
@@ -117,13 +120,13 @@ def test_gaussian_per_person_is_rounded_to_the_safe_side(length, epsilon, delta)
         wanted = Decimal(asked.delta.numerator) / asked.delta.denominator
         assert wanted * (1 - Decimal("1e-10")) <= spent <= wanted
     assert unit.epsilon**2 * length <= asked.epsilon**2
-    assert unit.sigma == ks.Gaussian(unit.epsilon, unit.delta).sigma
+    assert unit.sigma == ks.Gaussian.per_unit(unit.epsilon, unit.delta).sigma
 
 
 def test_gaussian_per_person_in_rho():
-    asked = ks.Gaussian.per_person(rho="1/2", attributes=["sex"], to="some other value")
-    assert repr(asked) == "Gaussian.per_person(rho=0.5, attributes=['sex'], to='some other value')"
-    assert asked.resolve(Distance("l2", 8)) == ks.Gaussian(rho="1/16").resolve()
+    asked = ks.Gaussian(rho="1/2", attributes=["sex"], to="some other value")
+    assert repr(asked) == "Gaussian(rho=0.5, attributes=['sex'], to='some other value')"
+    assert asked.resolve(Distance("l2", 8)) == ks.Gaussian.per_unit(rho="1/16").resolve()
 
 
 @pytest.mark.parametrize(
@@ -139,25 +142,25 @@ def test_gaussian_per_person_in_rho():
 )
 def test_wrong_neighbours(wrong, words):
     with pytest.raises(ks.InputError, match=words):
-        ks.Laplace.per_person(1, **wrong)
+        ks.Laplace(1, **wrong)
     with pytest.raises(ks.InputError, match=words):
-        ks.Gaussian.per_person(rho=1, **wrong)
+        ks.Gaussian(rho=1, **wrong)
 
 
 def test_stated_losses_are_rounded_up():
     root2 = Distance("l2", 2)
-    assert str(ks.Laplace(epsilon=1, norm="l2").resolve().loss(root2)) == "epsilon 1.415"
-    assert str(ks.Laplace(epsilon="0.25").resolve().loss(Distance("l1", 4))) == "epsilon 1"
-    stated = str(ks.Gaussian(epsilon="0.5", delta="1e-6").resolve().loss(Distance("l2", 8)))
+    assert str(ks.Laplace.per_unit(epsilon=1, norm="l2").resolve().loss(root2)) == "epsilon 1.415"
+    assert str(ks.Laplace.per_unit(epsilon="0.25").resolve().loss(Distance("l1", 4))) == "epsilon 1"
+    stated = str(ks.Gaussian.per_unit(epsilon="0.5", delta="1e-6").resolve().loss(Distance("l2", 8)))
     loss, delta = (float(part.split()[1]) for part in stated.split(", "))
     true = math.expm1(0.5 * math.sqrt(8)) / math.expm1(0.5) * 1e-6
     assert 0.5 * math.sqrt(8) <= loss <= 0.5 * math.sqrt(8) * 1.001
     assert true <= delta <= true * 1.001
-    assert str(ks.Gaussian(epsilon=500, delta="1e-6").resolve().loss(Distance("l2", 8))).endswith("delta 1")
+    assert str(ks.Gaussian.per_unit(epsilon=500, delta="1e-6").resolve().loss(Distance("l2", 8))).endswith("delta 1")
 
 
 def test_zcdp_grows_with_the_square():
-    assert str(ks.Gaussian(rho="0.1").resolve().loss(Distance("l2", 2))) == "rho 0.2 (zCDP)"
+    assert str(ks.Gaussian.per_unit(rho="0.1").resolve().loss(Distance("l2", 2))) == "rho 0.2 (zCDP)"
     assert str(ks.Gaussian(sigma=2).resolve().loss(Distance("l2", 4))) == "rho 0.5 (zCDP)"
     assert "rho 0.125 (zCDP)" in ks.Gaussian(sigma=2).resolve().statement()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import keepsum as ks
 
 TEXTS = ["5-9", "10-14", "85+", "Rome, NY", '5" pipe', "Ämter", "zeta", "Beta", "-1", "01", "1"]
-NOISE = (ks.Laplace(epsilon=0.5), ks.Gaussian(sigma=2), ks.Laplace(epsilon=0.5, norm="l2"))
+NOISE = (ks.Laplace.per_unit(epsilon=0.5), ks.Gaussian(sigma=2), ks.Laplace.per_unit(epsilon=0.5, norm="l2"))
 SMALL = (np.int8, np.uint16, np.int32, np.float64, np.int64)
 
 

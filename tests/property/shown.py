@@ -99,13 +99,13 @@ def by_library(declared: Declared, file: File, door: str) -> dict[str, Any]:
         else:
             Path(f"in.{door}").write_bytes(written(file, declared, door))
             table = ks.read_table(f"in.{door}", **options)
-        plan = ks.plan(table.keep(*declared.keep), declared.mechanism)
-        ready = prepare(plan, table, "all", seeded=True)
-        released = ks.Release.of(ready.draw(ks.rng(seed=1)), ks.Plan.of(ready.plan))
+        plan = ks.plan(keep=table.keep(*declared.keep), mechanism=declared.mechanism)
+        ready = prepare(plan._record, table, "all", seeded=True)
+        released = ks.Release(ready.draw(ks.rng(seed=1)), ks.Plan(ready.plan))
         saved = released.save("out.csv" if door in MAKERS else f"out.{WRITTEN.get(door, door)}")
         return {
             "table": (repr(table), table._repr_html_(), table.domain, table.undeclared, table.count),
-            "plan": plan.explain(),
+            "plan": plan.explain(details=True),
             "samplers": [(describe_choice(choice), choice.exactness) for choice in plan.samplers],
             "before": (repr(ready.accuracy), ready.accuracy.margins.tolist(), ready.warnings, ready.totals),
             "bounds": [list(part) for part in (ready.bounds.cells, ready.bounds.low, ready.bounds.high)],

@@ -123,7 +123,7 @@ def test_lattice_vectors_keep_the_totals(table, data):
     v = data.draw(hnp.arrays(np.int64, lattice.dimension, elements=st.integers(-5, 5)))
     z = lattice.basis @ v
     assert keep.holds(table.counts, table.counts + z)
-    plan = ks.plan(keep, ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=1))
     assert not z[plan.pinned].any()
     moved = np.abs(lattice.basis).sum(axis=1) > 0
     assert np.array_equal(np.flatnonzero(~moved), plan.pinned)

@@ -53,7 +53,7 @@ AUDIT = [50, 49, 48, 47, 45, 45, 45, 43], [50, 49, 48, 47, 44, 45, 46, 43]  # on
 def towns(*tables: list[int], order: Any = None) -> tuple[Declared, list[File]]:
     """Towns with the grand total kept, the second table's rows in an order of their own."""
     domain = ks.Domain({"town": TOWNS})
-    declared = Declared(domain, (), False, False, ((),), ks.Laplace(epsilon=0.25), False, False, "plain")
+    declared = Declared(domain, (), False, False, ((),), ks.Laplace.per_unit(epsilon=0.25), False, False, "plain")
     files = []
     for counts, places in zip(tables, (range(8), order or range(8)), strict=True):
         rows = [{"town": TOWNS[place]} for place in places]

@@ -11,9 +11,11 @@ from keepsum import Certificate
 from keepsum.releasing.certificate import json_schema
 from keepsum.releasing.codec import domain_of
 from keepsum.releasing.release import prepare
+from keepsum.releasing.sections import as_html
+from keepsum.releasing.showing import certificate_topics
 from keepsum.sources.writing import table_hash
 
-LAPLACE = ks.Laplace(epsilon=0.25)
+LAPLACE = ks.Laplace.per_unit(epsilon=0.25)
 SCHEMA = Path(ks.__file__).parent / "releasing" / "certificate.schema.json"
 
 
@@ -27,7 +29,7 @@ def test_no_confidential_number_in_the_certificate():
     """Counts that stand nowhere else, in a table whose kept totals hide them."""
     counts = [[7919, 7907, 7901], [7883, 7879, 7877]]
     table = ks.Table.from_array(counts, axes={"a": ["x", "y"], "b": ["p", "q", "r"]})
-    out = ks.release(table, keep=["a"], mechanism=ks.Laplace(epsilon=0.01))
+    out = ks.release(table, keep=["a"], mechanism=ks.Laplace.per_unit(epsilon=0.01))
     text = out.certificate.to_json().decode()
     assert not any(str(count) in text for row in counts for count in row)
     assert str(sum(counts[0])) in text
@@ -38,17 +40,17 @@ def test_the_plan_can_be_rebuilt_without_the_data(children):
     keep = children.keep("county", "education") + ks.Invariants.matrix([[k % 3 for k in range(16)]]).over(
         children.domain
     )
-    out = ks.plan(keep, ks.Laplace(epsilon="1/3")).release(children)
+    out = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon="1/3")).release(children)
     record = Certificate.from_json(out.certificate.to_json())
     assert record == out.certificate
-    again = record.plan(out.invariants)
-    assert again.explain() == out.plan.explain()
+    again = record.plan(out.invariants_file)
+    assert again.explain(details=True) == out.plan.explain(details=True)
     assert again.invariants == out.plan.invariants
     assert again.mechanism == out.plan.mechanism
     with pytest.raises(ks.InputError, match="there is none beside it"):
         record.plan()
     with pytest.raises(ks.InputError, match="hash"):
-        record.plan(out.invariants + b" ")
+        record.plan(out.invariants_file + b" ")
 
 
 def test_any_domain_survives():
@@ -68,7 +70,7 @@ def test_certificates_are_read_strictly(released):
         data | {"extra": 1},
         {key: value for key, value in data.items() if key != "ledger"},
         data | {"schema": "keepsum.certificate/1"},
-        data | {"schema": "keepsum.certificate/3"},
+        data | {"schema": "keepsum.certificate/4"},
         data | {"schema": None},
         data | {"released": "yesterday"},
         data | {"table": data["table"] | {"cells": "16"}},
@@ -76,10 +78,10 @@ def test_certificates_are_read_strictly(released):
         [data],
     ]
     for case in wrong:
-        with pytest.raises(ks.InputError, match=r"must follow the schema keepsum\.certificate/2"):
+        with pytest.raises(ks.InputError, match=r"must follow the schema keepsum\.certificate/3"):
             Certificate.from_json(msgspec.json.encode(case))
     for data in (b"", b"{", b"\xff\xfe"):
-        with pytest.raises(ks.InputError, match=r"must follow the schema keepsum\.certificate/2"):
+        with pytest.raises(ks.InputError, match=r"must follow the schema keepsum\.certificate/3"):
             Certificate.from_json(data)
 
 
@@ -87,7 +89,7 @@ def test_certificates_are_read_strictly(released):
     ("change", "sentence"),
     [
         ({"schema": "keepsum.certificate/1"}, "which was never published. Release the table again"),
-        ({"schema": "keepsum.certificate/3"}, "If a later version of Keepsum wrote it, update Keepsum"),
+        ({"schema": "keepsum.certificate/4"}, "If a later version of Keepsum wrote it, update Keepsum"),
         ({"colour": "blue"}, "If a later version of Keepsum wrote it, update Keepsum"),
     ],
 )
@@ -104,7 +106,7 @@ def test_records_are_data(released):
     assert (certificate.guarantee.sampling.delta, certificate.guarantee.sampling.total_variation) == ("0", 0)
     assert [block.exactness for block in certificate.guarantee.blocks] == ["exact"]
     assert [len(part.totals) for part in certificate.kept.parts] == [4, 4, 1]
-    assert "SHA-256" in certificate._repr_html_()
+    assert "SHA-256" in dict(certificate_topics(certificate, details=True))
     with pytest.raises(AttributeError):
         certificate.ledger = "x"
 
@@ -124,30 +126,29 @@ def test_no_sentence_is_stored(released):
 
 
 def test_the_view_says_what_the_facts_say(released):
-    view = released.certificate._repr_html_()
+    view = as_html(certificate_topics(released.certificate, details=True))
     for sentence in (
         "4 totals of county, 4 totals of education, the grand total",
         "proportional to exp(-0.25 |z|₁), over all z that keep every total unchanged",
         "4 × 4 table with both margins kept: exact, by splitting the columns",
         "epsilon 0.25 per unit of l1 distance, between any two tables with the same kept totals",
-        "per-person epsilon 1 (l1 distance 4: two people swap cells), for a change of any one attribute to any value",
+        "per-person epsilon 1 (l1 distance 4: two people exchange values), for a change of any one attribute to any "
+        "value that the kept totals allow",
         "from the operating system",
         "county 4, education 4: 16 cells",
         "typical 95% margin of error",
     ):
         assert sentence in view
     assert "keepsum verify" not in view  # words of the shell
-    later = msgspec.convert(
-        json.loads(released.certificate.to_json().replace(b"column_splitting", b"row_splitting")), Certificate
-    )
-    assert "both margins kept: exact, by row splitting" in later._repr_html_()
+    later = Certificate.from_json(released.certificate.to_json().replace(b"column_splitting", b"row_splitting"))
+    assert "both margins kept: exact, by row splitting" in as_html(certificate_topics(later, details=True))
 
 
 def test_large_totals_are_written_as_text(tmp_path):
     """Not every program that reads JSON could tell 2^53 from 2^53 + 1."""
     table = ks.Table.from_array([2**53, 1, 7, 5], axes={"a": ["x", "y", "z", "w"]})
     keep = table.keep(total=True) + ks.Invariants.matrix([[-1, -1, 0, 0]]).over(table.domain)
-    out = ks.plan(keep, LAPLACE).release(table)
+    out = ks.plan(keep=keep, mechanism=LAPLACE).release(table)
     values = [[total.value for total in part.totals] for part in out.certificate.kept.parts]
     assert values == [[str(2**53 + 13)], [str(-(2**53) - 1)]]
     path = out.save(tmp_path / "out.csv")
@@ -163,16 +164,16 @@ def test_large_totals_are_written_as_text(tmp_path):
 def test_labels_that_json_cannot_hold_are_refused_before_the_draw():
     table = ks.Table.from_array([5, 6], axes={"id": [1, 2**53]})
     with pytest.raises(ks.DataError, match=r"Labels of axis 'id' must be integers up to 2\^53 - 1"):
-        prepare(ks.plan(table.keep(total=True), LAPLACE), table)
+        prepare(ks.plan(table, keep=[[]], mechanism=LAPLACE)._record, table)
 
 
 @pytest.mark.parametrize(
     ("mechanism", "expected"),
     [
-        (ks.Laplace(epsilon="1/3"), ("1.33333333334", None, None)),
-        (ks.Laplace(epsilon=0.5, norm="l2"), ("1", None, None)),
-        (ks.Gaussian(epsilon=0.5, delta="1e-6"), ("1", "2.64872127071e-6", None)),
-        (ks.Gaussian(rho="1/8"), (None, None, "0.5")),
+        (ks.Laplace.per_unit(epsilon="1/3"), ("1.33333333334", None, None)),
+        (ks.Laplace.per_unit(epsilon=0.5, norm="l2"), ("1", None, None)),
+        (ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6"), ("1", "2.64872127071e-6", None)),
+        (ks.Gaussian.per_unit(rho="1/8"), (None, None, "0.5")),
         (ks.Gaussian(sigma=3), (None, None, "0.222222222223")),
     ],
 )

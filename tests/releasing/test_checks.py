@@ -3,6 +3,9 @@
 A fact *follows* if the declarations (domain, kept totals, mechanism) or other facts decide it.
 """
 
+from fractions import Fraction
+from functools import partial
+
 import pytest
 
 from releasing.changed_facts import (
@@ -19,6 +22,25 @@ from releasing.changed_facts import (
     without,
     wrong,
 )
+
+
+def with_person(length, rule, document):
+    """A distance of one person where none is known, with all that follows from it."""
+    person, stated = document["guarantee"]["person"], {"length": length, "exact": False, "focused": [], "rule": rule}
+    for attribute in person["attributes"]:
+        attribute.update(any_value=stated, other_value=stated, unknown_cells=0)
+    epsilon = document["mechanism"]["parameters"]["epsilon"]
+    person.update(distance=stated, epsilon=str(length * Fraction(epsilon)))
+
+
+def by_rule(length, rule, document):
+    """Another upper bound for the middle of a chain, by another rule, with all that follows from it."""
+    person, stated = document["guarantee"]["person"], {"length": length, "exact": False, "focused": [], "rule": rule}
+    for attribute in person["attributes"]:
+        if attribute["axis"] in ("b", "c"):
+            attribute.update(any_value=stated, other_value=stated)
+    person.update(distance=stated, epsilon=str(length))
+
 
 NONNEGATIVE = {
     "kind": "nonnegative", "norm": "l1", "unique": True, "sha256": "0" * 64,
@@ -57,6 +79,21 @@ FOLLOWS = [
     # What an attack found: a distance said to be unknown, or below ours; methods that cannot be; limits too good.
     ("simulated", at(*FIRST)(lambda old: old | {"any_value": None, "unknown_cells": 1}), "the distances"),
     ("simulated", at(*FIRST, "unknown_cells")(1), "the distances"),
+    # A distance where none is known, in either reading; other cells without one, or more that are not protected.
+    ("rounded", partial(with_person, 8, "graver"), "the distances"),
+    ("rounded", partial(with_person, 4, "exchange"), "the distances"),
+    (
+        "rounded",
+        at(*FIRST, "any_value")({"length": 8, "exact": False, "focused": [], "rule": "graver"}),
+        "the distances",
+    ),
+    ("rounded", at(*FIRST, "unknown_cells")(1), "the distances"),
+    # An upper bound by a rule that is not ours where the bound is, or that no part of these totals has.
+    ("chained", partial(by_rule, 6, "table"), "the distances"),
+    ("chained", partial(by_rule, 6, "graver"), "the distances"),
+    ("chained", partial(by_rule, 8, "unimodular"), "the distances"),
+    ("chained", partial(by_rule, 8, "cycles"), "the distances"),
+    ("rounded", at(*FIRST, "stuck_cells")(1), "the distances"),
     ("simulated", at(*PERSON, "distance", "length")(-5), "must follow the schema"),
     ("simulated", at(*BLOCK, "sampler", "method")("independent_cells"), "the blocks"),
     ("simulated", at(*BLOCK, "sampler", "method")("conditional_cells"), "the blocks"),
@@ -104,8 +141,8 @@ FOLLOWS = [
     ("focused", at("mechanism", "focus", 0, "axes")(["sex"]), "the distances"),
     ("crossed", at("mechanism", "focus", 0, "axes")(["c"]), "the blocks"),
     ("crossed", at("mechanism", "focus", 0, "axes")(["a", "b"]), "the blocks"),
-    ("crossed", at("mechanism", "focus", 0, "epsilon")("1/100"), "the per-person loss"),
-    ("crossed", at(*PERSON, "distance", "focused")(lambda old: [0, *old[1:]]), "the distances"),
+    ("crossed", at("mechanism", "focus", 1, "epsilon")("1/100"), "the per-person loss"),
+    ("crossed", at(*PERSON, "distance", "focused")(lambda old: [old[0], 0]), "the distances"),
     ("crossed", at(*PERSON, "within", 0, "focused")([0, 0]), "the distances"),
     ("crossed", at(*BLOCK, "sampler", "method")("nested_totals"), "the blocks"),
     ("crossed", at(*BLOCK, "form", "kind")("table"), "the blocks"),
@@ -120,7 +157,7 @@ FOLLOWS = [
     ("focused", at("mechanism", "name")("gaussian"), "must have a sigma and the parameters"),
     ("focused", at("mechanism", "norm")("l2"), "must have an epsilon in the l1 norm, and a rho in the l2 norm"),
     ("divided", at("mechanism", "focus", 0, "epsilon")("1/9"), "must have an epsilon in the l1 norm, and a rho in"),
-    ("divided", at("mechanism", "focus", 0, "rho")("1/9"), "the per-person loss"),
+    ("divided", at("mechanism", "focus", 0, "rho")("9"), "the distances"),
     ("divided", at("mechanism", "parameters")({"sigma": "2"}), "with a focus in a certificate must have a sigma and"),
     ("divided", at(*PERSON, "distance", "focused")([4]), "the distances"),
     ("divided", at(*PERSON, "rho")("0.9"), "the per-person loss"),
@@ -129,7 +166,11 @@ FOLLOWS = [
     ("focused", at(*PERSON, "distance", "focused")([]), "the distances"),
     ("focused", at(*PERSON, "distance")(lambda old: without(old, "focused")), "the per-person loss"),
     ("focused", at(*FIRST, "any_value", "focused")(lambda old: [0, *old[1:]]), "the distances"),
-    ("focused", at(*FIRST, "other_value", "focused")([9, 9]), "the distances"),
+    ("focused", at(*FIRST, "other_value", "focused")([1, 4]), "the distances"),
+    ("focused", at(*FIRST, "any_value", "exact")(True), "the distances"),
+    ("simulated", at(*FIRST, "any_value", "rule")("move"), "the distances"),
+    ("holes", at(*FIRST, "any_value", "rule")("exchange"), "the distances"),
+    ("holes", at(*FIRST, "any_value", "rule")(nothing), "the distances"),
     ("focused", at(*PERSON, "within", 0, "focused")([0, 0]), "the distances"),
     ("focused", at(*PERSON, "within")([]), "the distances"),
     ("simulated", at(*PERSON, "within")([{"length": 2, "exact": True}]), "the distances"),
@@ -228,7 +269,6 @@ FOLLOWS = [
     ("computed", at("accuracy", "simulated_draws")(4000), "the accuracy"),
     ("computed", at("accuracy")(lambda old: old | {"typical_margin": 5, "simulated_draws": 4000}), "the accuracy"),
     ("focused", at("accuracy", "simulated_draws")(4000), "the accuracy"),
-    ("per_record", at(*PERSON, "asked")({"attributes": None, "to": "any value"}), "the distances"),
     ("of_width", at(*PERSON, "asked")({"attributes": None, "to": "any value"}), "the distances"),
     ("gaussian", at(*PARAMETERS)(lambda old: {"sigma": old["sigma"]}), "the per-person loss"),
     ("focused", at(*PERSON, "within", 0)(nothing), "the distances"),

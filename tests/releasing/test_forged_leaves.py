@@ -18,7 +18,8 @@ SAMPLES = Path(__file__).parents[1] / "certificates"
 SLOW = ("accuracy", "exposure")  # sections that are forged where everything else takes long to work out again
 KINDS = {
     "hierarchy": (), "attributes": (), "records": (), "records_alone": (), "signed": (), "sdmx": (), "zcdp": (),
-    "focus": (), "tight": (), "chains": (), "rounded": (), "nonnegative_l2": (), "gaussian": SLOW, "l2_laplace": SLOW,
+    "focus": (), "tight": (), "chains": (), "rounded": (), "nonnegative_l2": (), "gaussian": ("mechanism", *SLOW),
+    "l2_laplace": SLOW,
     "margins": SLOW, "nonnegative": SLOW, "nonnegative_overlapping": SLOW, "invariants": SLOW, "crossed": SLOW,
 }  # fmt: skip
 QUICK = "hierarchy"
@@ -30,7 +31,12 @@ SAME = "says the same in another way"
 SAFE = "a bound on a distance may be larger than ours, or not known to be exact: the loss that is stated is larger"
 SPEED = "how a sampler did in a pilot, which differs between versions; neither the noise nor its margins depend on it"
 CHAINS = "what coupled chains showed is drawn from the system; its limits are recomputed from the meeting times"
-DRAWS = "other draws, fewer of them, or by another version, can have given it; beyond the limits it is refused"
+DRAWS = (
+    "other draws, fewer of them, or by another version, can have given it: what six standard errors of both "
+    "simulations leave possible, such as ±2 for ±1 or ±5 for ±6, or more where few draws are stated "
+    "(test_how_far_a_margin_may_be_off); where draws take long, any margin of cells from least_margin up to a proved "
+    "limit, and any of focused totals from 0 up to one; beyond that it is refused"
+)
 SOLVER = "a solver may have given up on a block elsewhere"
 OLDER = "a method of an earlier version that draws the same noise"
 UNCHECKED = {
@@ -158,8 +164,8 @@ def test_what_was_asked_for_leaves_no_trace():
     """A loss per person, and the loss per unit of distance that it comes to, give one certificate but for that."""
     table = small_table((4, 4))
     released = []
-    for mechanism in (ks.Laplace.per_person(epsilon=1), ks.Laplace(epsilon="1/4")):
-        release = ks.release(table, ["a", "b"], mechanism, rng=ks.rng(seed=3))
+    for mechanism in (ks.Laplace(epsilon=1), ks.Laplace.per_unit(epsilon="1/4")):
+        release = ks.release(table, keep=["a", "b"], mechanism=mechanism, rng=ks.rng(seed=3))
         document = json.loads(release.certificate.to_json())
         released.append((document["guarantee"]["person"].pop("asked"), document | {"released": ""}))
     (asked, first), (nothing_asked, second) = released

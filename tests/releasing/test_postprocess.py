@@ -13,7 +13,7 @@ from keepsum.releasing.showing import certificate_topics
 from keepsum.releasing.signing import make_keys
 from keepsum.sources.writing import table_bytes, table_hash
 
-LAPLACE = ks.Laplace(epsilon=0.2)
+LAPLACE = ks.Laplace.per_unit(epsilon=0.2)
 KEEP = {"a sum": [[]], "a hierarchy": ["age", []], "a two-way table": ["age", "place"], "nothing but cells": []}
 
 
@@ -29,7 +29,7 @@ def overlapping(table: ks.Table) -> ks.Invariants:
 
 @pytest.fixture(scope="module")
 def release() -> ks.Release:
-    return ks.release(sparse(), ["age", "place"], LAPLACE)
+    return ks.release(sparse(), keep=["age", "place"], mechanism=LAPLACE)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def without(release) -> ks.Release:
 @pytest.mark.parametrize("name", KEEP)
 def test_totals_are_kept_and_it_verifies(name, norm, tmp_path):
     keep = sparse().keep(*KEEP[name])
-    release = ks.plan(keep, LAPLACE).release(sparse())
+    release = ks.plan(keep=keep, mechanism=LAPLACE).release(sparse())
     without = ks.postprocess.nonnegative(release, norm)
     assert release.table.counts.min() < 0 <= without.table.counts.min()
     assert keep.holds(release.table, without.table)
@@ -61,7 +61,7 @@ def test_totals_are_kept_and_it_verifies(name, norm, tmp_path):
 
 
 def test_everything_else_in_a_certificate_is_of_the_unbiased_table(release, without):
-    for name in release.certificate.__struct_fields__:
+    for name in release.certificate._record.__struct_fields__:
         if name != "postprocessing":
             assert getattr(without.certificate, name) == getattr(release.certificate, name)
     assert without.accuracy().margins.tolist() == release.accuracy().margins.tolist()
@@ -78,7 +78,7 @@ def test_a_reader_is_told_of_the_bias(without):
 
 def test_where_nothing_is_negative_nothing_changes():
     table = ks.Table.from_array([500, 600, 700], axes={"age": list("abc")})
-    release = ks.release(table, [[]], ks.Laplace(epsilon=2))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=2))
     without = ks.postprocess.nonnegative(release)
     assert without.table.counts.tolist() == release.table.counts.tolist()
     assert not any("negative" in sentence for sentence in without.certificate.warnings)  # nothing to be warned of
@@ -88,7 +88,7 @@ def test_where_nothing_is_negative_nothing_changes():
 
 def test_overlapping_totals_have_a_distance_that_is_worked_out_again(tmp_path):
     table = sparse()
-    release = ks.plan(overlapping(table), LAPLACE).release(table)
+    release = ks.plan(keep=overlapping(table), mechanism=LAPLACE).release(table)
     without = ks.postprocess.nonnegative(release)
     assert not without.certificate.postprocessing[0].unique
     assert "one of the nearest tables" in without.certificate.warnings[0]
@@ -134,7 +134,7 @@ def test_a_release_that_does_not_verify_is_not_read(release, tmp_path):
     path.write_text(path.read_text().rsplit("\ne,z,", 1)[0] + "\ne,z,999999\n")
     with pytest.raises(ks.InputError, match="must verify before it is used, but this one fails: hash"):
         ks.read_release(path)
-    seeded = ks.release(sparse(), [[]], LAPLACE, rng=ks.rng(seed=1))
+    seeded = ks.release(sparse(), keep=[[]], mechanism=LAPLACE, rng=ks.rng(seed=1))
     seeded.save(path, force=True)
     with pytest.raises(ks.InputError, match="randomness"):
         ks.read_release(path)
@@ -225,8 +225,8 @@ def before(release: ks.Release) -> ks.Release:
 
     import msgspec
 
-    certificate = msgspec.structs.replace(release.certificate, postprocessing=[])
-    return replace(release, table=release.unbiased, certificate=certificate)
+    certificate = msgspec.structs.replace(release.certificate._record, postprocessing=[])
+    return ks.Release(replace(release._record, table=release.unbiased, certificate=certificate), release.plan)
 
 
 def test_both_tables_must_be_there_and_be_the_right_ones(folder):

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import keepsum as ks
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.signing import make_keys, read_public_key
 from keepsum.sources.writing import table_bytes, table_hash
 from releasing.verifying import edit, failures
@@ -114,14 +115,14 @@ def test_a_signature_is_that_of_rfc_8785(signed, tmp_path):
 def test_a_later_version_still_verifies_todays_signature(signed, tmp_path, monkeypatch):
     """It knows a field more, with a default value; what is signed is what is in the file."""
 
-    class Later(ks.Certificate, frozen=True):
+    class Later(CertificateRecord, frozen=True):
         region: str | None = None
 
     certificate = tmp_path / "out.certificate.json"
     old = Later.from_json(certificate.read_bytes())
     assert old.region is None
     assert json.loads(old.to_json()) == json.loads(certificate.read_bytes())
-    monkeypatch.setattr("keepsum.releasing.verify.Certificate", Later)
+    monkeypatch.setattr("keepsum.releasing.verify.CertificateRecord", Later)
     assert failures(signed, key=tmp_path / "key.pub.pem") == []
     edit(certificate, lambda data: data.update(region=None))  # nobody signed this
     assert failures(signed, key=tmp_path / "key.pub.pem") == ["signature"]

@@ -122,6 +122,17 @@ def test_missing_files_are_bad_input(released, tmp_path):
         ks.verify(tmp_path / "empty")
 
 
+def test_other_files_in_the_folder_of_a_release_are_not_its_table(released, tmp_path):
+    """Such as a report, a plot or a spec of that name; of two tables nobody knows which one it is."""
+    folder = released.save(f"{tmp_path}/out/").parent
+    for ending in (".html", ".png", ".pem", ".toml", ""):
+        (folder / f"table{ending}").write_text("not a table")
+    assert ks.verify(folder)
+    (folder / "table.tsv").write_text("a table")
+    with pytest.raises(ks.InputError, match="must contain one table, got 2"):
+        ks.verify(folder)
+
+
 def test_whole_numbers_as_labels_verify_from_text(tmp_path):
     table = ks.Table.from_array([5, 7, 9], axes={"age": [1, 2, 30]}, count="n")
     out = ks.release(table, keep=[[]], mechanism=LAPLACE)
@@ -139,8 +150,8 @@ def ordered(tmp_path, **options):
     """A release of categories that were taken from a frame."""
     frame = pl.DataFrame({"g": ["b", "a10", "a9"], "h": ["x", "y", "x"], "n": [5, 6, 7]})
     with pytest.warns(ks.CategoriesFromDataWarning):
-        table = ks.Table.from_frame(frame, ["h", "g"], "n", within={"g": "h"}, **options)
-    return ks.release(table, [[]], LAPLACE).save(tmp_path / "out.csv")
+        table = ks.Table.from_frame(frame, "n", ["h", "g"], within={"g": "h"}, **options)
+    return ks.release(table, keep=[[]], mechanism=LAPLACE).save(tmp_path / "out.csv")
 
 
 def test_a_public_order_is_recorded_and_verified(tmp_path):
@@ -176,7 +187,7 @@ def test_categories_in_an_order_that_nobody_declared_public(tmp_path):
 
 def test_the_words_are_those_of_show_and_what_is_only_stated_is_said(signed, tmp_path):
     words = {check.name: check.words for check in ks.verify(signed).checks}
-    assert "l1 distance 4: two people swap cells), for a change of any one attribute" in words["statement"]
+    assert "l1 distance 4: two people exchange values), for a change of any one attribute" in words["statement"]
     assert "the publisher" not in words["statement"]
     visits = pl.DataFrame({"who": [1, 1, 2, 3], "x": ["a", "b", "a", "b"], "y": ["c", "d", "d", "c"]})
     domain = {"x": ["a", "b"], "y": ["c", "d"]}

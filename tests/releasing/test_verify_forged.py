@@ -192,7 +192,9 @@ def test_no_changed_value_makes_verify_raise(children, tmp_path):
     """Any one value of a certificate, or of its file of invariants, may be anything."""
     rng = random.Random(5)
     overlap = ks.Invariants.subsets(16, [[0, 1, 4], [4, 5, 9]]).over(children.domain)
-    path = ks.plan(children.keep("county") + overlap, LAPLACE).release(children).save(tmp_path / "out.csv")
+    path = (
+        ks.plan(keep=children.keep("county") + overlap, mechanism=LAPLACE).release(children).save(tmp_path / "out.csv")
+    )
     certificate, sidecar = tmp_path / "out.certificate.json", tmp_path / "out.invariants.json"
     good = {file: json.loads(file.read_bytes()) for file in (certificate, sidecar)}
     for _ in range(120):

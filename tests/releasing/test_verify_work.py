@@ -29,12 +29,12 @@ def words(folder, **options):
 def forged(folder, matrix, counts, projected):
     """A release of these counts that states other kept totals than it was drawn with, and a projection."""
     table = ks.Table.from_array(np.full(len(counts), 5), axes={"cell": [f"c{k}" for k in range(len(counts))]})
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
     kept = ks.Invariants.matrix(matrix).over(table.domain)
     file = invariants_file(kept)
     unbiased, published = (replace(release.table, counts=numbers) for numbers in (counts, projected))
     certificate = msgspec.structs.replace(
-        release.certificate,
+        release.certificate._record,
         kept=kept_record(kept, file, (matrix @ counts).tolist()),
         table=msgspec.structs.replace(release.certificate.table, sha256=table_hash(unbiased)),
         postprocessing=[nonnegative_record(unbiased, published, "l1", unique=False)],

@@ -6,7 +6,7 @@ import msgspec
 
 import keepsum as ks
 
-LAPLACE = ks.Laplace(epsilon=0.25)
+LAPLACE = ks.Laplace.per_unit(epsilon=0.25)
 
 
 def failures(*arguments, **options):

@@ -53,6 +53,14 @@ CHANGES = {
     "a value not protected": {"guarantee.person.attributes.0.fixed_values": 1},
     "nothing protected": {"guarantee.person.attributes.0.any_value": None,
                           "guarantee.person.attributes.0.other_value": None},
+    "not known": {
+        "guarantee.person.attributes.0.any_value": None, "guarantee.person.attributes.0.other_value": None,
+        "guarantee.person.attributes.0.unknown_cells": 3, "guarantee.person.distance": None,
+        "guarantee.person.epsilon": None, "guarantee.person.delta": None,
+    },
+    "weak reading": {
+        "guarantee.person.attributes.0.any_value.rule": "graver", "guarantee.person.distance.rule": "graver",
+    },
 }  # fmt: skip
 
 
@@ -63,7 +71,7 @@ def sample(folder):
 @cache
 def _plain():
     table = ks.Table.from_array([10, 20, 30], axes={"place": ["a", "b", "c"]})
-    return ks.release(table, keep=[], mechanism=ks.Laplace(epsilon="1/4")).certificate.to_json()
+    return ks.release(table, keep=[], mechanism=ks.Laplace.per_unit(epsilon="1/4")).certificate.to_json()
 
 
 def certificate(*changes):

@@ -33,7 +33,7 @@ def hostile() -> ks.Release:
     """Labels, and names of columns, that would do harm where they are not taken for text."""
     axes = {"<b>place": HOSTILE, "a&b": ["<!--", "]]>"]}
     table = ks.Table.from_array([[40 * i + j for j in (5, 9)] for i in range(8)], axes=axes, count="<i>n</i>")
-    return ks.release(table, keep=["<b>place"], mechanism=ks.Laplace(epsilon=0.5), rng=ks.rng(seed=19))
+    return ks.release(table, keep=["<b>place"], mechanism=ks.Laplace.per_unit(epsilon=0.5), rng=ks.rng(seed=19))
 
 
 def long() -> ks.Release:
@@ -42,7 +42,7 @@ def long() -> ks.Release:
     domain = ks.Domain({"state": list(counties), "county": counties}, within={"county": "state"})
     table = ks.Table.from_array([(37 * k) % 101 for k in range(domain.size)], axes=domain)
     return ks.release(
-        table, keep=["state"], mechanism=ks.Laplace(epsilon=0.5), accept_pinned="all", rng=ks.rng(seed=19)
+        table, keep=["state"], mechanism=ks.Laplace.per_unit(epsilon=0.5), accept_pinned="all", rng=ks.rng(seed=19)
     )
 
 
@@ -54,4 +54,4 @@ def html_by_name(name: str) -> str:
 @cache
 def facts_by_name(name: str) -> ReportFacts:
     release = release_of(name)
-    return facts_of(release.drawn(), release.plan)
+    return facts_of(release._record, release.plan._record)

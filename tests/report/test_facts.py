@@ -21,7 +21,7 @@ FAST = [name for name in NAMES if name != "chains"]
 
 def topics(release):
     sections = {}
-    for title, lines in certificate_topics(release.certificate):
+    for title, lines in certificate_topics(release.certificate, details=True):
         sections.setdefault(title, []).extend(lines)
     return sections
 
@@ -68,7 +68,9 @@ def test_privacy_is_stated_as_the_certificate_states_it(name, sample, facts):
     assert privacy.law == release.plan.mechanism.law()
     one = [privacy.person, *(f"  {fact.axis}: {fact.words}" for fact in privacy.attributes)]
     one += [f"  {what}: {words}" for what, words in privacy.within]
-    assert one == shown[f"One {privacy.subject}"]
+    lines = shown[f"One {privacy.subject}"]
+    assert lines[: len(one)] == one
+    assert all(line in privacy.guarantee or line.startswith("For the requested") for line in lines[len(one) :])
     assert list(facts(name).warnings) == warnings_of(release.certificate)
     assert [facts(name).ledger] == shown["Ledger"]
     assert list(facts(name).blocks) == shown["Blocks"]
@@ -91,7 +93,7 @@ def test_margins_are_those_of_the_release(name, sample, facts):
 
 def test_margins_at_another_level(sample):
     release = sample("hierarchy")
-    half = facts_of(release.drawn(), release.plan, level=0.5)
+    half = facts_of(release._record, release.plan._record, level=0.5)
     assert half.cells.margins.tolist() == release.accuracy(0.5).margins.tolist()
     assert [column.name for column in half.cells.numbers] == ["people", "margin_50", "low_50", "high_50"]
     assert half.kept.bounded == release.certificate.exposure.bounded  # by the margins that the certificate is about
@@ -122,8 +124,8 @@ def test_kept_totals_have_their_labels_and_names(facts):
 
 def test_many_kept_totals_are_not_listed():
     table = ks.Table.from_array([[30, 40]] * 13, axes={"place": list(range(13)), "sex": ["f", "m"]})
-    release = ks.release(table, keep=["place", "sex"], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=19))
-    places, sexes = facts_of(release.drawn(), release.plan).kept.parts
+    release = ks.release(table, keep=["place", "sex"], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=19))
+    places, sexes = facts_of(release._record, release.plan._record).kept.parts
     assert (places.totals, sexes.totals) == ((), (("f", 390), ("m", 520)))
 
 
@@ -143,11 +145,11 @@ def test_a_margin_of_zero_is_not_taken_for_a_cell_without_noise(facts):
 def test_a_page_of_a_table_without_people():
     """Noise so small that it is 0, counts of 0: no margin can be compared with its count."""
     table = ks.Table.from_array([0] * 3, axes={"place": list("abc")})
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=30), rng=ks.rng(seed=19))
-    stated = facts_of(release.drawn(), release.plan)
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=30), rng=ks.rng(seed=19))
+    stated = facts_of(release._record, release.plan._record)
     assert release.table.counts.tolist() == [0, 0, 0]
     assert (stated.uncertainty.positive, stated.uncertainty.not_positive, stated.uncertainty.largest) == (0, 3, ())
-    html = release.report()
+    html = release.to_html()
     assert "100.0%" not in html
     assert "Of 0 counts" not in html
     assert "3 counts with noise are 0 or less, and cannot be compared." in html
@@ -216,8 +218,8 @@ def test_uncertainty_by_counting(name, facts):
 def test_many_cells_are_drawn_as_bins_that_hold_them_all():
     counts = np.random.default_rng(19).integers(1, 10**6, size=2 * MOST_POINTS)
     table = ks.Table.from_array(counts, axes={"place": list(range(len(counts)))})
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=0.1), rng=ks.rng(seed=19))
-    cells = facts_of(release.drawn(), release.plan).cells
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=0.1), rng=ks.rng(seed=19))
+    cells = facts_of(release._record, release.plan._record).cells
     points = uncertainty_of(cells).points
     assert int(points.cells.sum()) == int((cells.drawn > 0).sum())
     assert len(points.cells) < MOST_POINTS
@@ -279,13 +281,13 @@ def test_post_processing_says_what_was_done(facts, sample):
 @pytest.mark.usefixtures("undrawn")
 def test_the_ledger_is_named_with_the_entry(tmp_path):
     table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=2, dataset="people")
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), ledger=ledger)
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(2), dataset="people")
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), ledger=ledger)
     charged = release.certificate.ledger
-    words = facts_of(release.drawn(), release.plan).ledger
+    words = facts_of(release._record, release.plan._record).ledger
     assert words.startswith(f"Charged to dataset 'people', entry {charged.entry} of its ledger")
     assert charged.head[:12] in words
-    assert words.replace("'", "&#39;") in release.report()
+    assert words.replace("'", "&#39;") in release.to_html()
 
 
 @pytest.mark.parametrize("name", [*FAST, "hostile"])
@@ -311,6 +313,6 @@ def test_the_file_of_margins_holds_every_cell_and_label(name, facts, sample):
 
 def test_names_of_columns_stay_apart():
     table = ks.Table.from_array([30, 40], axes={"margin_95": ["f", "m"]}, count="low_95")
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1))
-    header = facts_of(release.drawn(), release.plan).cells.to_csv().decode().splitlines()[0]
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1))
+    header = facts_of(release._record, release.plan._record).cells.to_csv().decode().splitlines()[0]
     assert header == "margin_95,low_95,margin_95_,low_95_,high_95"

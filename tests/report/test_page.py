@@ -168,7 +168,7 @@ def test_the_same_facts_give_the_same_bytes_whatever_the_user_has_set():
 
     first = html_by_name("margins")
     with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.grid": True, "savefig.bbox": "tight"}):
-        assert release_of("margins").report() == first
+        assert release_of("margins").to_html() == first
         assert mpl.rcParams["font.size"] == 30
 
 
@@ -176,8 +176,8 @@ def test_the_same_facts_give_the_same_bytes_whatever_the_user_has_set():
 def test_a_report_of_files_is_that_of_memory(tmp_path):
     """So it needs nothing but what is published."""
     table = ks.Table.from_array([[15, 1], [20, 10], [7, 3]], axes={"county": list("abc"), "sex": ["f", "m"]})
-    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
-    assert ks.read_release(release.save(tmp_path / "out.csv")).report() == release.report()
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
+    assert ks.read_release(release.save(tmp_path / "out.csv")).to_html() == release.to_html()
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -231,7 +231,7 @@ def test_embedded_numbers_are_those_of_the_release(name, facts):
 def test_a_page_without_room_for_all_cells_says_so_and_has_the_first(monkeypatch):
     """Which cells those are depends on their number alone."""
     release = release_of("margins")
-    stated = facts_of(release.drawn(), release.plan)
+    stated = facts_of(release._record, release.plan._record)
     monkeypatch.setattr(embedding, "MOST_CELLS", 12)
     html = page(stated, Names(margins="out.margins.csv"), "0")
     assert "the first 12 of 20 cells, by their place in the table and not by their counts" in html
@@ -262,13 +262,13 @@ def test_the_legend_of_counts_has_every_count_once(facts):
 def test_without_the_extra_one_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(_extras.PACKAGES, "report", ("jinja2", "not_there", "nor_this"))
     with pytest.raises(ks.InputError, match=r"needs not_there and nor_this, which are not installed\. Run "):
-        release_of("margins").report()
+        release_of("margins").to_html()
 
 
 def test_a_release_loads_neither_templates_nor_plots():
     code = (
         "import sys, keepsum as ks; t = ks.Table.from_array([5, 6], axes={'a': ['x', 'y']});"
-        "ks.release(t, keep=[[]], mechanism=ks.Laplace(epsilon=1)); import keepsum.cli.app as app; app.build();"
+        "ks.release(t, keep=[[]], mechanism=ks.Laplace.per_unit(1)); import keepsum.cli.app as app; app.build();"
         "print([m for m in ('jinja2', 'matplotlib', 'keepsum.report') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
@@ -278,23 +278,23 @@ def test_a_release_whose_noise_takes_long_to_simulate(monkeypatch):
     """Margins are then proved bounds, and no law is drawn."""
     monkeypatch.setattr(simulation, "MOST_EFFORT", 1)
     table = ks.Table.from_array([[15, 1, 4], [20, 10, 6], [7, 3, 8]], axes={"county": list("abc"), "age": list("xyz")})
-    release = ks.release(table, keep=["county", "age"], mechanism=ks.Laplace(epsilon=1))
-    html = release.report()
+    release = ks.release(table, keep=["county", "age"], mechanism=ks.Laplace.per_unit(epsilon=1))
+    html = release.to_html()
     assert "by a proved bound, which is too long rather than too short" in html
     assert "would take long to simulate" in html
-    assert facts_of(release.drawn(), release.plan).curves == ()
+    assert facts_of(release._record, release.plan._record).curves == ()
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_release_that_was_signed_when_it_was_saved_says_so(tmp_path):
     """As its files do; saved again without a key, it is not."""
     table = ks.Table.from_array([30, 40, 50], axes={"place": list("abc")})
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1))
     make_keys(tmp_path / "key.pem", tmp_path / "key.pub.pem")
     saved = release.save(tmp_path / "signed.csv", sign_with=tmp_path / "key.pem")
-    html = release.report()
+    html = release.to_html()
     assert "with the Ed25519 key" in html
-    assert html == ks.read_release(saved).report()
+    assert html == ks.read_release(saved).to_html()
     assert release.certificate.signature is None
     release.save(tmp_path / "plain.csv")
-    assert "no: nothing shows who published it" in release.report()
+    assert "no: nothing shows who published it" in release.to_html()

@@ -91,7 +91,7 @@ def test_chains_that_were_given_up_guarantee_nothing():
     assert registry_entry(found)["entry"]["deployment"]["privacy_loss"]["privacy_parameters"]
     (block,) = found.guarantee.blocks
     block = msgspec.structs.replace(block, convergence=msgspec.structs.replace(block.convergence, unmet=1))
-    unmet = msgspec.structs.replace(found, guarantee=msgspec.structs.replace(found.guarantee, blocks=[block]))
+    unmet = msgspec.structs.replace(found._record, guarantee=msgspec.structs.replace(found.guarantee, blocks=[block]))
     assert registry_entry(unmet)["entry"]["deployment"]["privacy_loss"]["privacy_parameters"] == {}
 
 
@@ -100,7 +100,9 @@ def test_zcdp_up_to_a_total_variation_has_another_name():
     found = sample(folder)
     assert registry_entry(found)["entry"]["deployment"]["dp_variant"]["variant_name"] == "Zero-concentrated DP"
     sampling = msgspec.structs.replace(found.guarantee.sampling, exactness="rounded", total_variation=1e-8)
-    rounded = msgspec.structs.replace(found, guarantee=msgspec.structs.replace(found.guarantee, sampling=sampling))
+    rounded = msgspec.structs.replace(
+        found._record, guarantee=msgspec.structs.replace(found.guarantee, sampling=sampling)
+    )
     made = registry_entry(rounded)["entry"]["deployment"]
     assert made["dp_variant"]["variant_name"] == "Custom"
     assert made["privacy_loss"]["privacy_parameters"] == {"delta": 1e-8, "rho": 0.08}
@@ -130,6 +132,14 @@ def test_zcdp_up_to_a_total_variation_has_another_name():
         ("a value not protected", "dp_variant.unprotected_quantities", "Changes of `place`"),
         ("a value not protected", "privacy_loss.privacy_unit_details", "not protected for 1 value"),
         ("nothing protected", "privacy_loss.privacy_unit", "neither a person nor a record"),
+        ("not known", "privacy_loss.privacy_unit", "neither a person nor a record"),
+        ("not known", "privacy_loss.privacy_unit_details", "no per-person loss is stated: how far a change of `place`"),
+        (
+            "weak reading",
+            "privacy_loss.privacy_unit_details",
+            "not against somebody who knows the attributes of others",
+        ),
+        ("weak reading", "privacy_loss.privacy_parameters_details", "not against somebody who knows their attributes"),
         ("upper bound", "privacy_loss.privacy_unit_details", "is an upper bound"),
         ("nonnegative", "implementation.post_processing", "2 of 3 cells changed, by at most 3"),
         ("nonnegative", "implementation.utility", "the table before post-processing"),

@@ -78,7 +78,9 @@ def test_projected_noise_has_mean_zero_and_keeps_totals(keep):
 
 def test_a_tie_broken_by_position_would_be_seen():
     """The wrong rule of the notes: always take the rest off the first cells."""
-    noise = ks.plan(ks.Invariants.subsets(7, []), ks.Laplace(epsilon=0.5)).sample(40_000, rng=ks.rng(seed=2))
+    noise = ks.plan(keep=ks.Invariants.subsets(7, []), mechanism=ks.Laplace.per_unit(epsilon=0.5)).sample(
+        40_000, rng=ks.rng(seed=2)
+    )
     share, rest = np.divmod(noise.sum(axis=1), 7)
     wrong = noise - share[:, None] - (np.arange(7) < rest[:, None])
     assert not wrong.sum(axis=1).any()

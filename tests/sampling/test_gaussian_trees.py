@@ -60,7 +60,7 @@ def test_a_country_of_counties_is_planned_in_closed_form_and_a_large_crossing_is
     counties = {f"state {s}": [f"{s}-{k}" for k in range(20)] for s in range(10)}
     domain = ks.Domain({"state": list(counties), "county": counties, "sex": ["f", "m"]}, within={"county": "state"})
     keep = ks.Invariants.margins(domain, [[]])
-    plan = ks.plan(keep, ks.Gaussian(rho="0.03", focus={"state": "0.01", "county": "0.02"}))
+    plan = ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(rho="0.03", focus={"state": "0.01", "county": "0.02"}))
     (choice,) = plan.samplers
     tables = choice.sampler._part._factor.tables
     assert len(tables.shares) == 199
@@ -78,6 +78,6 @@ def test_a_country_of_counties_is_planned_in_closed_form_and_a_large_crossing_is
         seen = np.zeros(400)
         seen[cells] = 1
         assert (noise @ seen).var() == pytest.approx(seen @ covariance @ seen, rel=0.12)
-    crossed = ks.plan(keep, ks.Gaussian(rho="0.03", focus={"county": "0.01", "sex": "0.02"}))
+    crossed = ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(rho="0.03", focus={"county": "0.01", "sex": "0.02"}))
     with pytest.raises(ks.PlanError, match="totals tie regions of more than 30 dimensions together; leave out totals"):
-        crossed.check_samplers()
+        crossed._record.check_samplers()

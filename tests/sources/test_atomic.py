@@ -6,7 +6,7 @@ from keepsum.releasing.destination import Destination
 from keepsum.sources import atomic as saving
 from keepsum.sources.locking import claimed
 
-LAPLACE = ks.Laplace(epsilon=0.25)
+LAPLACE = ks.Laplace.per_unit(epsilon=0.25)
 
 
 def test_a_file_and_its_certificate(released, tmp_path):
@@ -69,7 +69,7 @@ def test_nothing_is_left_when_the_disk_is_full(released, tmp_path, monkeypatch):
 
 def test_subsets_go_to_a_file_of_their_own(children, tmp_path):
     keep = ks.Invariants.subsets(16, [range(8), range(4, 12)])
-    out = ks.plan(keep, LAPLACE).release(children)
+    out = ks.plan(keep=keep, mechanism=LAPLACE).release(children)
     path = out.save(tmp_path / "out.csv")
     assert ks.verify(path)
     (tmp_path / "out.invariants.json").rename(tmp_path / "gone.json")

@@ -162,7 +162,7 @@ def test_labels_of_frames_come_back(tmp_path):
     """A null character in a file was hardly meant; a frame has what it has, and its release verifies."""
     frame = pd.DataFrame({"town": ["a\0b", "c"], "n": [5, 6]})
     table = ks.Table.from_frame(frame, count="n", domain={"town": ["a\0b", "c"]})
-    release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    release = ks.release(table, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
     assert ks.verify(release.save(tmp_path / "out.csv"), allow_seeded=True)
 
 

@@ -25,7 +25,7 @@ from keepsum.sources.declarations import read_released
 from keepsum.sources.locking import claimed
 from keepsum.sources.writing import table_bytes, table_hash
 
-LAPLACE = ks.Laplace(epsilon=0.25)
+LAPLACE = ks.Laplace.per_unit(epsilon=0.25)
 
 
 def complete(folder: Path) -> str:
@@ -50,7 +50,10 @@ def pair():
     """Two releases of one table: the first has a file of invariants and an unbiased table, the second has neither."""
     table = ks.Table.from_array([[5, 6, 7], [8, 9, 10]], axes={"county": ["A", "B"], "age": ["0", "1", "2"]})
     subsets = ks.Invariants.subsets(6, [[0, 1, 3]])
-    first, second = ks.plan(subsets, LAPLACE).release(table), ks.plan(table.keep("county"), LAPLACE).release(table)
+    first, second = (
+        ks.plan(keep=subsets, mechanism=LAPLACE).release(table),
+        ks.plan(table, keep=["county"], mechanism=LAPLACE).release(table),
+    )
     return ks.postprocess.nonnegative(first), second
 
 
@@ -200,7 +203,7 @@ def test_an_interrupt_waits_until_a_release_is_saved(pair, saved, tmp_path, targ
 
 def test_a_writer_in_the_wrong_order_would_be_caught(children, tmp_path):
     """The check of the test above fails for a table with the certificate of another."""
-    plan = ks.plan(children.keep("county"), LAPLACE)
+    plan = ks.plan(children, keep=["county"], mechanism=LAPLACE)
     plan.release(children).save(tmp_path / "out.csv")
     other = tmp_path / "other"
     other.mkdir()
@@ -403,6 +406,23 @@ def test_a_verification_does_not_judge_what_is_being_replaced(pair, tmp_path, mo
         ks.verify(path)
     assert ks.verify(path)
     assert path.read_bytes() == table_bytes(pair[0].table, "csv")
+
+
+def test_a_release_that_links_lead_to_is_put_back_as_well(pair, tmp_path):
+    """Links by other names in another folder: a moment without a table is none of a release that does not exist."""
+    place, folder = tmp_path / "out.csv", tmp_path / "links"
+    folder.mkdir()
+    for ending in (".csv", ".certificate.json"):
+        (folder / f"link{ending}").symlink_to(place.with_suffix(ending))
+    pair[1].save(place)
+    before = contents(tmp_path)
+    with replacing.set_aside(place.with_suffix(".certificate.json"), place, []):
+        backup = replacing.backup_path(place.with_suffix(".certificate.json"))
+        shutil.copytree(backup, tmp_path / "killed")
+    (tmp_path / "killed").rename(backup)  # as a process leaves it that is killed before it writes the new table
+    assert not place.exists()
+    assert ks.verify(folder / "link.csv")
+    assert contents(tmp_path) == before
 
 
 def test_keys_are_of_one_pair_whenever_their_maker_is_killed(tmp_path):

@@ -165,7 +165,7 @@ def test_no_attribute_depends_on_the_counts(tmp_path):
 
 
 def test_pysdmx_reads_a_release(tmp_path):
-    released = ks.release(read(tmp_path), keep=["SEX"], mechanism=ks.Laplace(1), rng=ks.rng(seed=1))
+    released = ks.release(read(tmp_path), keep=["SEX"], mechanism=ks.Laplace.per_unit(1), rng=ks.rng(seed=1))
     text = released.save(tmp_path / "released.csv").read_text()
     (data,) = read_sdmx(io.BytesIO(text.encode()), validate=False).data
     assert "NSI:DF_POP(1.0)" in str(data.structure)
@@ -175,7 +175,7 @@ def test_pysdmx_reads_a_release(tmp_path):
 
 def test_verification_covers_the_attributes(tmp_path):
     """Whoever changes a unit changes every count."""
-    released = ks.release(read(tmp_path), keep=["SEX"], mechanism=ks.Laplace(1), rng=ks.rng(seed=1))
+    released = ks.release(read(tmp_path), keep=["SEX"], mechanism=ks.Laplace.per_unit(1), rng=ks.rng(seed=1))
     out = released.save(tmp_path / "released.csv")
     text = out.read_text()
     stated = {"DATAFLOW": FLOW, "OBS_STATUS": "E", "CONF_STATUS": "F", "UNIT_MEASURE": "PS"}

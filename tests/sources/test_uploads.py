@@ -79,7 +79,7 @@ def test_a_table_in_memory_has_the_name_of_its_file(tmp_path):
 
 
 def test_a_release_in_memory_verifies_and_a_changed_one_does_not(children, tmp_path):
-    release = ks.release(children, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+    release = ks.release(children, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
     release = ks.postprocess.nonnegative(release)
     release.save(f"{tmp_path}/out/")
     files = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}

@@ -62,7 +62,9 @@ def test_the_header_decides_about_quotes(tmp_path):
 def test_a_released_file_has_the_shape_of_the_confidential_one(tmp_path):
     data = SHAPES["semicolons and CRLF"]
     with pytest.warns(ks.LargeLossWarning):
-        released = ks.release(read(data, tmp_path), ["state"], ks.Laplace(epsilon=40), accept_pinned="all")
+        released = ks.release(
+            read(data, tmp_path), keep=["state"], mechanism=ks.Laplace.per_unit(epsilon=40), accept_pinned="all"
+        )
     assert table_bytes(released.table, "csv") == data  # epsilon 40: the noise is 0 but once in 10^17 draws
 
 

@@ -86,9 +86,15 @@ def staged(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     )
     domain = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}, "age": [0, 1, 2]}
     return kss.release(
-        spark.createDataFrame(rows, schema), list(domain), "n", [["state"]], ks.Laplace(epsilon=1), domain,
-        {"county": "state"}, staging=tmp_path_factory.mktemp("staged"),
-    )  # fmt: skip
+        spark.createDataFrame(rows, schema),
+        axes=list(domain),
+        count="n",
+        keep=[["state"]],
+        mechanism=ks.Laplace.per_unit(epsilon=1),
+        domain=domain,
+        within={"county": "state"},
+        staging=tmp_path_factory.mktemp("staged"),
+    )
 
 
 @pytest.fixture

@@ -87,14 +87,22 @@ def start(folder: Path, master: str) -> Any:
 
 def release(spark: Any, folder: Path, df: Any = None) -> kss.SparkRelease:
     """The same release each time, in four tasks, charged to one ledger."""
-    ledger = ks.Ledger(folder / "ledger.db", budget=100)
+    path = folder / "ledger.db"
+    ledger = ks.Ledger.open(path) if path.exists() else ks.Ledger.create(path, budget=ks.Budget.per_unit(100))
     frame = spark.createDataFrame(ROWS, SCHEMA).repartition(4) if df is None else df
     small = type("Small", (), {"of": staticmethod(lambda groups: Layout.of(groups, TASK_CELLS))})
     with patch.object(importlib.import_module(kss.release.__module__), "Layout", small):
         return kss.release(
-            frame, list(DOMAIN), "n", [["state"]], ks.Laplace(epsilon=1), DOMAIN,
-            rng=ks.rng(seed=22), ledger=ledger, staging=folder / "staging",
-        )  # fmt: skip
+            frame,
+            axes=list(DOMAIN),
+            count="n",
+            keep=[["state"]],
+            mechanism=ks.Laplace.per_unit(epsilon=1),
+            domain=DOMAIN,
+            rng=ks.rng(seed=22),
+            ledger=ledger,
+            staging=folder / "staging",
+        )
 
 
 def told(folder: Path, before: Callable[[int, int, Path], None]) -> Callable[..., Any]:
@@ -185,7 +193,7 @@ class Failures:
         except ks.KeepsumError as problem:
             error = str(problem)
         other.join()
-        spends = ks.Ledger(self.folder / "ledger.db").spends()
+        spends = ks.Ledger.open(self.folder / "ledger.db").spends()
         drawn: dict[str, list[Any]] = {}
         for path in sorted(own.glob("*.drawn")):
             drawn.setdefault(path.name.split(".")[0], []).append(json.loads(path.read_text()))

@@ -97,7 +97,7 @@ def test_no_disk_has_the_secret_under_encryption(broken):
 def test_a_driver_that_died_leaves_a_charge_and_no_output(spark, tmp_path):
     ended = run(tmp_path, "die")
     assert ended.returncode == -9
-    (spend,) = ks.Ledger(tmp_path / "ledger.db").spends()
+    (spend,) = ks.Ledger.open(tmp_path / "ledger.db").spends()
     assert spend.outcome == "unknown"
     assert list((tmp_path / "saved").iterdir()) == []
     (behind,) = (tmp_path / "staging").iterdir()
@@ -106,7 +106,7 @@ def test_a_driver_that_died_leaves_a_charge_and_no_output(spark, tmp_path):
     again.save(tmp_path / "saved" / "again")
     assert kss.verify(tmp_path / "saved" / "again", spark, allow_seeded=True)
     assert not kss.verify(tmp_path / "saved" / "again", spark)  # which a seed is not for
-    assert [spend.outcome for spend in ks.Ledger(tmp_path / "ledger.db").spends()] == ["unknown", "released"]
+    assert [spend.outcome for spend in ks.Ledger.open(tmp_path / "ledger.db").spends()] == ["unknown", "released"]
 
 
 @pytest.fixture

@@ -74,10 +74,10 @@ def noise_of(keep, mechanism, task_cells, seed=1):
 @pytest.mark.parametrize(
     ("keep", "mechanism"),
     [
-        *((keep, ks.Laplace(epsilon=Fraction(1, 5))) for keep in KEPT[:-1]),
+        *((keep, ks.Laplace.per_unit(epsilon=Fraction(1, 5))) for keep in KEPT[:-1]),
         ([["county"], ["age"]], ks.Gaussian(sigma=5)),
-        ([["state"], []], ks.Laplace(epsilon=0.2, focus={"county": 0.2})),
-        ([], ks.Laplace(epsilon=0.2, focus={"state": 0.2, "county": 0.1, (): 0.1})),
+        ([["state"], []], ks.Laplace.per_unit(epsilon=0.2, focus={"county": 0.2})),
+        ([], ks.Laplace.per_unit(epsilon=0.2, focus={"state": 0.2, "county": 0.1, (): 0.1})),
     ],
 )
 def test_noise_of_tasks_keeps_totals(keep, mechanism, task_cells):
@@ -90,7 +90,7 @@ def test_noise_of_tasks_keeps_totals(keep, mechanism, task_cells):
 
 def test_two_tasks_share_no_noise():
     """Groups of the same size in different tasks: the same noise twice would be seen by anybody who subtracts."""
-    plan = compile_plan(ks.Invariants.margins(DOMAIN, [["county"]]), ks.Laplace(epsilon=0.01), in_groups=True)
+    plan = compile_plan(ks.Invariants.margins(DOMAIN, [["county"]]), ks.Laplace.per_unit(epsilon=0.01), in_groups=True)
     layout = Layout.of(check_distributable(plan), 6)
     how = Noise(bytes(32), "laplace-l1", plan.mechanism.scale)
     drawn = [tuple(how.draw(layout, task).tolist()) for task in range(layout.tasks)]
@@ -105,8 +105,8 @@ def test_the_secret_is_not_shown():
 @pytest.mark.parametrize(
     ("keep", "mechanism", "match"),
     [
-        ([["state"]], ks.Laplace(epsilon=1, norm="l2"), "l1 Laplace or Gaussian"),
-        ([["state"], ["age"]], ks.Laplace(epsilon=1), "at most 10 cells in Spark"),
+        ([["state"]], ks.Laplace.per_unit(epsilon=1, norm="l2"), "l1 Laplace or Gaussian"),
+        ([["state"], ["age"]], ks.Laplace.per_unit(epsilon=1), "at most 10 cells in Spark"),
         ([[]], ks.Gaussian(sigma=1), "at most 30 cells of its own"),
     ],
 )

@@ -19,7 +19,9 @@ GOOD = [("a", "x", "f", 3), ("b", "x", "m", 4)]
 
 def release(df, tmp_path, count="n", keep=(("state",),), mechanism=None, **others):
     chosen = {"domain": DOMAIN, "within": WITHIN, "staging": tmp_path / "staging"} | others
-    return kss.release(df, AXES, count, keep, mechanism or ks.Laplace(epsilon=1), **chosen)
+    return kss.release(
+        df, axes=AXES, count=count, keep=keep, mechanism=mechanism or ks.Laplace.per_unit(epsilon=1), **chosen
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def release(df, tmp_path, count="n", keep=(("state",),), mechanism=None, **other
 )
 def test_rows_that_are_not_as_declared(frame, tmp_path, row, schema, match):
     good = [(*labels, float(n)) for *labels, n in GOOD] if "double" in schema else GOOD
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10, dataset="people")
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(10), dataset="people")
     with pytest.raises(ks.DataError, match=match) as caught:
         release(frame([*good, row], schema), tmp_path, ledger=ledger, dataset="people")
     assert "98765" not in str(caught.value)
@@ -78,7 +80,7 @@ def test_dates_are_labels(frame, tmp_path):
 @pytest.mark.parametrize("name", ["a file", "a file/below"])
 def test_a_staging_folder_that_cannot_be_used_is_told_before_the_charge(frame, tmp_path, name):
     (tmp_path / "a file").write_text("mine")
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=10, dataset="people")
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(10), dataset="people")
     with pytest.raises(ks.InputError, match=r"The staging folder .* must be writable"):
         release(frame(GOOD, SCHEMA), tmp_path, staging=tmp_path / name, ledger=ledger)
     assert not ledger.spends("people")
@@ -119,15 +121,33 @@ def test_arguments(frame, tmp_path):
     with pytest.raises(ks.InputError, match="must hold text, whole numbers, dates or booleans, got double"):
         release(good.withColumn("sex", good.n.cast("double")), tmp_path)
     with pytest.raises(ks.InputError, match="once each, got none or several for 'SEX'"):
-        kss.release(good, ["sex"], "SEX", [], ks.Laplace(1), {"sex": ["f", "m"]})
+        kss.release(
+            good, axes=["sex"], count="SEX", keep=[], mechanism=ks.Laplace.per_unit(1), domain={"sex": ["f", "m"]}
+        )
     with pytest.raises(ks.InputError, match="must differ in more than case"):
-        kss.release(good.toDF("a", "A", "sex", "n"), ["a"], "A", [], ks.Laplace(1), {"a": ["a", "b"]})
+        kss.release(
+            good.toDF("a", "A", "sex", "n"),
+            axes=["a"],
+            count="A",
+            keep=[],
+            mechanism=ks.Laplace.per_unit(1),
+            domain={"a": ["a", "b"]},
+        )
     with pytest.raises(ks.InputError, match="must differ in more than case"):
         release(good.withColumn("spare", good.n).withColumnRenamed("spare", "N"), tmp_path)
     with pytest.raises(ks.InputError, match="The count column must not be an axis, got 'count'"):
-        kss.release(good, ["Count"], None, [], ks.Laplace(1), {"Count": ["a", "b"]})
+        kss.release(
+            good, axes=["Count"], count=None, keep=[], mechanism=ks.Laplace.per_unit(1), domain={"Count": ["a", "b"]}
+        )
     with pytest.raises(ks.InputError, match="which Hadoop replaces by a setting"):
-        kss.release(good.toDF("${user.name}", "b", "c", "n"), ["${user.name}"], "n", [], ks.Laplace(1), SETTING)
+        kss.release(
+            good.toDF("${user.name}", "b", "c", "n"),
+            axes=["${user.name}"],
+            count="n",
+            keep=[],
+            mechanism=ks.Laplace.per_unit(1),
+            domain=SETTING,
+        )
     with pytest.raises(ks.InputError, match="'n' must hold whole numbers, got string"):
         release(good.withColumn("n", good.n.cast("string")), tmp_path)
     with pytest.raises(ks.PlanError, match="determine every cell"):
@@ -152,16 +172,17 @@ def test_workers_on_this_machine_run_the_python_of_the_driver(spark, monkeypatch
 def test_pinned_cells_must_be_accepted(frame, tmp_path):
     domain, rows = {"state": ["a", "b"], "county": {"a": ["x", "y"], "b": ["x"]}}, [("a", "x", 3), ("b", "x", 4)]
     df = frame(rows, "state string, county string, n long")
-    arguments = (df, ["state", "county"], "n", [["state"]], ks.Laplace(epsilon=1), domain, WITHIN)
+    arguments = {"axes": ["state", "county"], "count": "n", "keep": [["state"]], "domain": domain, "within": WITHIN}
+    arguments |= {"mechanism": ks.Laplace.per_unit(epsilon=1), "staging": tmp_path / "staging"}
     with pytest.raises(ks.PlanError, match=r"pin 1 cell, .*: 'state=b, county=x'"):
-        kss.release(*arguments, staging=tmp_path / "staging")
-    released = kss.release(*arguments, accept_pinned=["state=b, county=x"], staging=tmp_path / "staging")
+        kss.release(df, **arguments)
+    released = kss.release(df, **arguments, accept_pinned=["state=b, county=x"])
     assert released.certificate.exposure.pinned == [["b", "x"]]
     assert [row.n for row in released.table.where("state = 'b'").collect()] == [4]
 
 
 def test_a_ledger_is_charged_once_and_told(frame, tmp_path):
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=1.5, dataset="people")
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(1.5), dataset="people")
     released = release(frame(GOOD, SCHEMA), tmp_path, ledger=ledger)
     (spend,) = ledger.spends("people")
     assert spend.outcome == "released"
@@ -192,7 +213,7 @@ def test_input_that_changes_is_not_released(spark, tmp_path):
 
     changing = spark.range(2000).mapInArrow(others, "g int, x int")
     domain = {"g": list(range(10)), "x": list(range(5))}
-    ledger = ks.Ledger(tmp_path / "ledger.db", budget=100, dataset="people")
+    ledger = ks.Ledger.create(tmp_path / "ledger.db", budget=ks.Budget.per_unit(100), dataset="people")
     from keepsum.spark.counted import CountedCells
 
     written = CountedCells.write
@@ -206,9 +227,15 @@ def test_input_that_changes_is_not_released(spark, tmp_path):
         patch.setattr(CountedCells, "write", lost)
         with pytest.raises(ks.KeepsumError, match="a kept total was not kept"):
             kss.release(
-                changing, ["g", "x"], None, [["x"]], ks.Laplace(epsilon=1), domain,
-                ledger=ledger, staging=tmp_path / "staging",
-            )  # fmt: skip
+                changing,
+                axes=["g", "x"],
+                count=None,
+                keep=[["x"]],
+                mechanism=ks.Laplace.per_unit(epsilon=1),
+                domain=domain,
+                ledger=ledger,
+                staging=tmp_path / "staging",
+            )
     (spend,) = ledger.spends("people")
     assert spend.outcome == "failed"
     assert not any((tmp_path / "staging").iterdir())

@@ -39,11 +39,11 @@ def totals(rows, axes):
 @pytest.mark.parametrize(
     ("keep", "mechanism"),
     [
-        ([["state"], []], ks.Laplace(epsilon=0.5)),
-        ([["county"], ["state"]], ks.Laplace.per_person(epsilon=1)),
-        ([["county"], ["sex", "age"]], ks.Laplace(epsilon=0.5)),
-        ([[]], ks.Laplace(epsilon=1)),
-        ([], ks.Laplace(epsilon=1)),
+        ([["state"], []], ks.Laplace.per_unit(epsilon=0.5)),
+        ([["county"], ["state"]], ks.Laplace(epsilon=1)),
+        ([["county"], ["sex", "age"]], ks.Laplace.per_unit(epsilon=0.5)),
+        ([[]], ks.Laplace.per_unit(epsilon=1)),
+        ([], ks.Laplace.per_unit(epsilon=1)),
         ([["county", "sex"]], ks.Gaussian(sigma=4)),
         ([["state"], ["age"]], ks.Gaussian(sigma=4)),
     ],
@@ -51,7 +51,14 @@ def totals(rows, axes):
 )
 def test_totals_are_kept_and_the_saved_release_verifies(spark, frame, tmp_path, keep, mechanism):
     released = kss.release(
-        frame(ROWS, SCHEMA), AXES, "n", keep, mechanism, PLACES, WITHIN, staging=tmp_path / "staging"
+        frame(ROWS, SCHEMA),
+        axes=AXES,
+        count="n",
+        keep=keep,
+        mechanism=mechanism,
+        domain=PLACES,
+        within=WITHIN,
+        staging=tmp_path / "staging",
     )
     rows = [tuple(row) for row in released.table.collect()]
     assert released.table.columns == [*AXES, "n"]
@@ -68,13 +75,20 @@ def test_totals_are_kept_and_the_saved_release_verifies(spark, frame, tmp_path, 
 
 def test_the_certificate_is_that_of_one_machine(frame, tmp_path):
     """In all but what is drawn: the hash of the table, when it was released, and by what software."""
-    keep, mechanism = [["state"], ["sex", "age"]], ks.Laplace.per_person(epsilon=1)
+    keep, mechanism = [["state"], ["sex", "age"]], ks.Laplace(epsilon=1)
     released = kss.release(
-        frame(ROWS, SCHEMA), AXES, "n", keep, mechanism, PLACES, WITHIN, staging=tmp_path / "staging"
+        frame(ROWS, SCHEMA),
+        axes=AXES,
+        count="n",
+        keep=keep,
+        mechanism=mechanism,
+        domain=PLACES,
+        within=WITHIN,
+        staging=tmp_path / "staging",
     )
     table = ks.Table.from_frame(_polars_or_arrow(ROWS), axes=AXES, count="n", domain=ks.Domain(PLACES, WITHIN))
     alone = ks.release(table, keep=keep, mechanism=mechanism)
-    for name in alone.certificate.__struct_fields__:
+    for name in alone.certificate._record.__struct_fields__:
         if name not in ("released", "software", "table"):
             assert getattr(released.certificate, name) == getattr(alone.certificate, name), name
     assert released.certificate.table.cells == alone.certificate.table.cells
@@ -90,9 +104,16 @@ def test_records_are_counted(spark, frame, tmp_path):
     people = [("a", "x", "f", 0)] * 5 + [("c", "w", "m", 1)] * 3 + [("b", "x", "f", 2)]
     schema = SCHEMA.removesuffix(", n long")
     released = kss.release(
-        frame(people, schema, 3), AXES, None, [["state"]], ks.Laplace(epsilon=1), PLACES, WITHIN,
-        max_rows_per_unit=1, staging=tmp_path / "staging",
-    )  # fmt: skip
+        frame(people, schema, 3),
+        axes=AXES,
+        count=None,
+        keep=[["state"]],
+        mechanism=ks.Laplace.per_unit(epsilon=1),
+        domain=PLACES,
+        within=WITHIN,
+        max_rows_per_unit=1,
+        staging=tmp_path / "staging",
+    )
     rows = [tuple(row) for row in released.table.collect()]
     assert released.table.columns == [*AXES, "count"]
     assert len(rows) == len(CELLS)
@@ -175,7 +196,15 @@ def test_columns_have_any_names(spark, frame, tmp_path):
     names = ["a.b", "c`d", "e f"]
     df = frame([("x", "y", 3)], "x string, y string, n long").toDF(*names)
     domain = {"a.b": ["x", "X"], "c`d": ["y", "z"]}
-    released = kss.release(df, names[:2], "e f", [["a.b"]], ks.Laplace(epsilon=1), domain, staging=tmp_path / "staging")
+    released = kss.release(
+        df,
+        axes=names[:2],
+        count="e f",
+        keep=[["a.b"]],
+        mechanism=ks.Laplace.per_unit(epsilon=1),
+        domain=domain,
+        staging=tmp_path / "staging",
+    )
     assert released.table.columns == names
     released.save(tmp_path / "out")
     assert kss.verify(tmp_path / "out", spark)
@@ -190,9 +219,16 @@ def test_counties_in_states(spark, frame, tmp_path):
     domain = {"state": states, "county": inside}
     rows = [(s, c, 7 * k % 1000) for k, (s, c) in enumerate((s, c) for s in states for c in inside[s])]
     released = kss.release(
-        frame(rows, "state string, county string, n long"), ["state", "county"], "n", [["state"]],
-        ks.Laplace(epsilon=0.25), domain, WITHIN, accept_pinned="all", staging=tmp_path / "staging",
-    )  # fmt: skip
+        frame(rows, "state string, county string, n long"),
+        axes=["state", "county"],
+        count="n",
+        keep=[["state"]],
+        mechanism=ks.Laplace.per_unit(epsilon=0.25),
+        domain=domain,
+        within=WITHIN,
+        accept_pinned="all",
+        staging=tmp_path / "staging",
+    )
     found = [tuple(row) for row in released.table.collect()]
     sums = [Counter(), Counter()]
     for total, table in zip(sums, (rows, found), strict=True):

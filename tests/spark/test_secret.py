@@ -29,7 +29,13 @@ def of(spark, frame, tmp_path):
 
     with patch.object(Rng, "secret", kept):
         released = kss.release(
-            frame(ROWS, SCHEMA), ["g", "x"], "n", [["g"]], ks.Laplace(epsilon=1), DOMAIN, staging=tmp_path / "staging"
+            frame(ROWS, SCHEMA),
+            axes=["g", "x"],
+            count="n",
+            keep=[["g"]],
+            mechanism=ks.Laplace.per_unit(epsilon=1),
+            domain=DOMAIN,
+            staging=tmp_path / "staging",
         )
     released.save(tmp_path / "out")
     spark.conf.unset("spark.sql.ui.explainMode")
@@ -114,7 +120,13 @@ def test_event_logs_and_plans_hold_no_counts(cluster, frame, tmp_path):
     """Counts are rows, which are in none of them; only how many rows there are."""
     _, events = cluster
     kss.release(
-        frame(ROWS, SCHEMA), ["g", "x"], "n", [["g"]], ks.Laplace(epsilon=1), DOMAIN, staging=tmp_path / "staging"
+        frame(ROWS, SCHEMA),
+        axes=["g", "x"],
+        count="n",
+        keep=[["g"]],
+        mechanism=ks.Laplace.per_unit(epsilon=1),
+        domain=DOMAIN,
+        staging=tmp_path / "staging",
     )
     text = b"".join(path.read_bytes() for path in events.rglob("*") if path.is_file())
     assert text

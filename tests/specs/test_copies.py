@@ -29,7 +29,7 @@ COUNTED = Spec(
     source=Source(data="counts.csv", count="n", carry={"fips": "county"}),
     axes=Axes(names=["state", "county", "sex"], within={"county": "state"}, categories={"county": NESTED}),
     keep=Keep(margins=["state", ["sex"]], total=True),
-    mechanism=Noise(epsilon="1", per_person=True),
+    mechanism=Noise(epsilon="1"),
     output=Output(path="released.csv"),
 )
 SPECS = {
@@ -45,7 +45,7 @@ SPECS = {
         source=Source(data="counts.csv", count="n", drop=["fips"]),
         axes=Axes(within={"county": "state"}),
         keep=Keep(total=True),
-        mechanism=Noise(epsilon="1", per_person=True, focus={"state": "1", "state,county": "2"}, cell_share="3"),
+        mechanism=Noise(epsilon="1", focus={"state": "1", "state,county": "2"}, cell_share="3"),
         postprocess=Postprocess(nonnegative=True, norm="l2"),
         output=Output(path="released.csv", accept_delta="0.001"),
     ),
@@ -56,6 +56,20 @@ SPECS = {
         mechanism=Noise(
             kind="gaussian", epsilon="0.5", delta="1e-6", focus={"state": "1", "state,county": "2"}, cell_share="3"
         ),
+        output=Output(path="released.csv"),
+    ),
+    "per unit": Spec(
+        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        axes=Axes(within={"county": "state"}),
+        keep=Keep(total=True),
+        mechanism=Noise(epsilon="0.3", focus={"state": "0.1"}, per_unit=True),
+        output=Output(path="released.csv"),
+    ),
+    "nothing kept": Spec(
+        source=Source(data="counts.csv", count="n", drop=["fips"]),
+        axes=Axes(within={"county": "state"}),
+        keep=Keep(nothing=True),
+        mechanism=Noise(kind="gaussian", rho="0.1", attributes=["sex"]),
         output=Output(path="released.csv"),
     ),
     "records": Spec(

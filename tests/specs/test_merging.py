@@ -47,7 +47,9 @@ GAUSSIAN = {"kind": "gaussian"}
         ({**GAUSSIAN, "epsilon": 1, "delta": 1e-6}, {"kind": "laplace"}, {"kind": "laplace", "epsilon": 1}),
         ({**GAUSSIAN, "rho": 1}, {"kind": "laplace", "epsilon": 3}, {"kind": "laplace", "epsilon": 3}),
         ({"epsilon": 1, "norm": "l1"}, {**GAUSSIAN, "rho": 1}, {**GAUSSIAN, "epsilon": None, "rho": 1}),
-        ({"epsilon": 1, "norm": "l2"}, {"per_person": True}, {"epsilon": 1, "norm": "l2", "per_person": True}),
+        ({"epsilon": 1, "norm": "l2"}, {"per_unit": True}, {"epsilon": 1, "norm": "l2", "per_unit": True}),
+        ({"epsilon": 1, "per_unit": True}, {"epsilon": 2}, {"epsilon": 2, "per_unit": True}),
+        ({**GAUSSIAN, "rho": 1, "per_unit": True}, {"sigma": 2}, {**GAUSSIAN, "sigma": 2}),
     ],
 )
 def test_a_privacy_parameter_replaces_those_it_cannot_go_with(below: Any, above: Any, both: Any) -> None:
@@ -55,6 +57,7 @@ def test_a_privacy_parameter_replaces_those_it_cannot_go_with(below: Any, above:
 
 
 TWO = """
+version = 1
 [source]
 data = "people.csv"
 [axes]
@@ -100,7 +103,7 @@ def test_one_of_several_tables_with_options(tmp_path: Path) -> None:
         jobs_of(*read_spec(path), options)
     with pytest.raises(InputError, match="must be a table of"):
         jobs_of(*read_spec(path), options, "by county")
-    path.write_text("[source]\ndata = 'x'\n")
+    path.write_text("version = 1\n[source]\ndata = 'x'\n")
     with pytest.raises(InputError, match="requires a spec with several tables"):
         jobs_of(*read_spec(path), options, "by sex")
 
@@ -108,14 +111,14 @@ def test_one_of_several_tables_with_options(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("mechanism.epsilon = -1", "line 1: Epsilon must be a positive number"),
-        ("mechanism.epsilon = 1\nmechanism.delta = 1", "line 2: Option --delta requires"),
-        ("mechanism.norm = 'l1'\nmechanism.kind = 'gaussian'", "line 1: Option --norm must be l2"),
+        ("mechanism.epsilon = -1", "line 2: Epsilon must be a positive number"),
+        ("mechanism.epsilon = 1\nmechanism.delta = 1", "line 3: Option --delta requires"),
+        ("mechanism.norm = 'l1'\nmechanism.kind = 'gaussian'", "line 2: Option --norm must be l2"),
     ],
 )
 def test_an_error_of_the_library_has_a_line(key: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
-    path.write_text(key)
+    path.write_text(f"version = 1\n{key}")
     (job,), _ = jobs_of(*read_spec(path), Spec())
     with pytest.raises(InputError, match=words):
         job.noise()
@@ -123,7 +126,7 @@ def test_an_error_of_the_library_has_a_line(key: str, words: str, tmp_path: Path
 
 def test_a_spec_is_not_blamed_for_an_option(tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
-    path.write_text("[source]\ndata = 'x'\n\n[mechanism]\nepsilon = 1\n")
+    path.write_text("version = 1\n[source]\ndata = 'x'\n\n[mechanism]\nepsilon = 1\n")
     (job,), _ = jobs_of(*read_spec(path), Spec(mechanism=Noise(epsilon="-3")))
     with pytest.raises(InputError) as caught:
         job.noise()
@@ -135,14 +138,14 @@ def test_false_and_empty_say_something() -> None:
     below = Spec(
         source=Source(keep_order=True, drop=["x"]),
         keep=Keep(margins=["state"], total=True),
-        mechanism=Noise(per_person=True, attributes=["sex"]),
+        mechanism=Noise(per_unit=True, attributes=["sex"]),
         postprocess=Postprocess(nonnegative=True),
         output=Output(accept_pinned=["all"]),
     )
     above = Spec(
         source=Source(keep_order=False, drop=[]),
         keep=Keep(margins=[], total=False),
-        mechanism=Noise(per_person=False, attributes=[]),
+        mechanism=Noise(per_unit=False, attributes=[]),
         postprocess=Postprocess(nonnegative=False),
         output=Output(accept_pinned=[]),
         axes=Axes(categories={}),
@@ -150,6 +153,97 @@ def test_false_and_empty_say_something() -> None:
     assert merged(below, above) == above
     full = Spec(axes=Axes(categories={"a": ["x"]}))
     assert merged(full, Spec(axes=Axes(categories={}))).axes.categories == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "words"),
+    [
+        ({"epsilon": 1, "per_unit": True}, {"epsilon": "2"}, "Option --epsilon must be given with --per-unit, as"),
+        ({"kind": "gaussian", "rho": 1, "per_unit": True}, {"rho": "2"}, "Option --rho must be given with --per-unit"),
+        ({"epsilon": 1}, {"per_unit": True}, "Option --per-unit must be given with --epsilon or --rho, as the spec's"),
+        (
+            {"epsilon": 1, "focus": {"sex": 1}},
+            {"epsilon": "1", "per_unit": True},
+            "Option --per-unit must be given with --focus, as the values of the spec's focus are shares",
+        ),
+        (
+            {"kind": "gaussian", "epsilon": 1, "delta": 1e-6},
+            {"epsilon": "2", "per_unit": True},
+            "Option --per-unit must be given with --delta, as the spec's delta is one person's",
+        ),
+        (
+            {"epsilon": 1, "per_unit": True},
+            {"kind": "gaussian", "delta": "1e-6"},
+            "Option --delta must be given with --per-unit, as the spec's loss is per unit of distance",
+        ),
+        (
+            {"kind": "gaussian", "epsilon": 1, "delta": 1e-6, "per_unit": True},
+            {"delta": "1e-7"},
+            "Option --delta must be given with --per-unit, as",
+        ),
+        (
+            {"epsilon": 0.3, "per_unit": True},
+            {"focus": {"state": "2"}},
+            "Option --focus must be given with --per-unit, as .* For the focus of one person take per_unit out",
+        ),
+    ],
+)
+def test_no_number_of_a_spec_is_read_in_another_unit(spec: Any, options: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        overridden(Spec(mechanism=Noise(**spec)), Spec(mechanism=Noise(**options)))
+
+
+def test_options_of_the_same_unit_override_a_spec() -> None:
+    unit = Spec(mechanism=Noise(epsilon=1, per_unit=True))
+    assert overridden(unit, Spec(mechanism=Noise(epsilon="2", per_unit=True))).mechanism.epsilon == "2"
+    both = overridden(Spec(mechanism=Noise(epsilon=1)), Spec(mechanism=Noise(epsilon="2", per_unit=True))).mechanism
+    assert both == Noise(epsilon="2", per_unit=True)
+    assert overridden(unit, Spec(mechanism=Noise(kind="gaussian", sigma="2"))).mechanism.per_unit is None
+
+
+def test_numbers_that_are_replaced_are_in_no_unit() -> None:
+    pair = Spec(mechanism=Noise(kind="gaussian", epsilon=1, delta=1e-6))
+    for options in (Noise(rho="2", per_unit=True), Noise(kind="laplace", epsilon="2", per_unit=True)):
+        assert overridden(pair, Spec(mechanism=options)).mechanism.delta is None
+    both = overridden(pair, Spec(mechanism=Noise(epsilon="2", delta="1e-7", per_unit=True))).mechanism
+    assert both == Noise(kind="gaussian", epsilon="2", delta="1e-7", per_unit=True)
+
+
+def test_a_loss_to_be_found_begins_with_none_in_another_unit() -> None:
+    found = overridden(Spec(mechanism=Noise(epsilon=1)), Spec(mechanism=Noise(per_unit=True)), found=True)
+    assert found.mechanism == Noise(per_unit=True)
+    unit = Spec(mechanism=Noise(epsilon=1, per_unit=True))
+    assert overridden(unit, Spec(mechanism=Noise(per_unit=True)), found=True).mechanism.epsilon == 1
+    spec = Spec(mechanism=Noise(kind="gaussian", epsilon=1, delta=1e-6))
+    with pytest.raises(InputError, match="must be given with --delta"):
+        overridden(spec, Spec(mechanism=Noise(per_unit=True)), found=True)
+
+
+@pytest.mark.parametrize(
+    ("common", "table", "name"),
+    [
+        ("kind = 'gaussian'\nepsilon = 1\ndelta = 1e-6", "epsilon = 1, per_unit = true", "delta"),
+        ("epsilon = 1", "per_unit = true", "epsilon"),
+        ("epsilon = 1\nper_unit = true", "per_unit = false", "epsilon"),
+        ("epsilon = 1\nfocus = { sex = 1 }", "epsilon = 1, per_unit = true", "focus"),
+        ("epsilon = 1", "epsilon = 2, per_unit = true", None),
+        ("epsilon = 1\nper_unit = true", "epsilon = 2", None),
+        ("epsilon = 1\nper_unit = true", "per_unit = true", None),
+    ],
+)
+def test_a_table_reads_no_number_of_the_whole_spec_in_another_unit(
+    common: str, table: str, name: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "keepsum.toml"
+    path.write_text(f"version = 1\n[mechanism]\n{common}\n[[table]]\nname = 'a'\nmechanism = {{ {table} }}\n")
+    if name is None:
+        (job,), _ = jobs_of(*read_spec(path), Spec())
+        assert job.spec.mechanism.per_unit
+        return
+    with pytest.raises(
+        InputError, match=rf"line \d+: per_unit of \[\[table\]\] 1 must be given with its own {name}, as"
+    ):
+        jobs_of(*read_spec(path), Spec())
 
 
 def test_options_replace_what_they_are_about() -> None:
@@ -170,7 +264,9 @@ def test_options_replace_what_they_are_about() -> None:
 
 def test_options_know_the_nesting_of_the_spec(tmp_path: Path) -> None:
     path = tmp_path / "keepsum.toml"
-    path.write_text("axes.within = { county = 'state' }\n[[table]]\nname = 'a'\naxes.within = { town = 'county' }\n")
+    path.write_text(
+        "version = 1\naxes.within = { county = 'state' }\n[[table]]\nname = 'a'\naxes.within = { town = 'county' }\n"
+    )
     assert nesting_of(read_spec(path)[0]) == {"county": "state", "town": "county"}
     declared = Declaration(categories=["county:IL=Cook,Lake"])
     assert declared.options({"county": "state"}).axes.categories == {"county": {("IL",): ["Cook", "Lake"]}}

@@ -45,8 +45,13 @@ specs = st.builds(
             max_size=3,
         ),
     ),
-    keep=st.builds(Keep, margins=st.lists(names | st.lists(names, min_size=1), max_size=3), total=st.booleans()),
-    mechanism=st.builds(Noise, epsilon=st.none() | numbers, per_person=st.booleans()),
+    keep=st.builds(
+        Keep,
+        margins=st.lists(names | st.lists(names, min_size=1), max_size=3),
+        total=st.booleans(),
+        nothing=st.booleans(),
+    ),
+    mechanism=st.builds(Noise, epsilon=st.none() | numbers, per_unit=st.booleans()),
     postprocess=st.builds(Postprocess, nonnegative=st.booleans(), norm=st.sampled_from([None, "l1", "l2"])),
     output=st.builds(Output, path=st.none() | names, accept_pinned=lists),
 )

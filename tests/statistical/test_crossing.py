@@ -10,7 +10,7 @@ from laws import assert_drawn_from, assert_not_drawn_from, boxed, power
 from splitting_laws import drawn, entry_sums
 
 from keepsum.sampling.l1.splitting import weights
-from keepsum.sampling.l1.splitting.kernels import ACCEPT_ROW, DRAW_ROWS
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_ROW, DRAW_ROWS
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 

@@ -87,8 +87,8 @@ def too_large(monkeypatch):
 @pytest.mark.usefixtures("too_large")
 def test_a_plan_has_its_law():
     weights = {"county": Fraction(1), "age": Fraction(1, 2)}
-    plan = ks.plan(ks.Invariants.margins(WEAK, []), ks.Laplace(2, focus=weights))
-    (choice,) = plan.blocks.choices
+    plan = ks.plan(WEAK, keep=[], mechanism=ks.Laplace.per_unit(2, focus=weights))
+    (choice,) = plan._record.blocks.choices
     assert (choice.method, choice.exactness, [reason.kind for reason in choice.reasons]) == (
         "mixture_rejection",
         "rounded",
@@ -96,13 +96,15 @@ def test_a_plan_has_its_law():
     )
     assert plan.guarantee.sampling == "rounded"
     assert_drawn_from(plan.sample(COUNT, ks.rng(seed=3)), entries_law("3 x 3"))
-    wrong = ks.plan(ks.Invariants.margins(WEAK, []), ks.Laplace(2, focus={"county": Fraction(1)}))
+    wrong = ks.plan(WEAK, keep=[], mechanism=ks.Laplace.per_unit(2, focus={"county": Fraction(1)}))
     assert_not_drawn_from(wrong.sample(COUNT, ks.rng(seed=3)), entries_law("3 x 3"))
 
 
 @pytest.mark.usefixtures("too_large")
 def test_kept_rows():
-    plan = ks.plan(ks.Invariants.margins(WEAK, [["county"]]), ks.Laplace(Fraction(3, 2), focus={"age": Fraction(1, 2)}))
+    plan = ks.plan(
+        WEAK, keep=[["county"]], mechanism=ks.Laplace.per_unit(Fraction(3, 2), focus={"age": Fraction(1, 2)})
+    )
     assert TABLES["3 x 3, rows kept"][2].rows == (KEPT,) * 3
     assert plan.guarantee.sampling == "rounded"
     assert_drawn_from(plan.sample(COUNT, ks.rng(seed=3)), entries_law("3 x 3, rows kept"))
@@ -112,7 +114,7 @@ def test_kept_rows():
 def test_release_and_verify(tmp_path):
     table = ks.Table.from_array(np.arange(9).reshape(3, 3) * 10, WEAK)
     weights = {"county": Fraction(1), "age": Fraction(1, 2)}
-    released = ks.release(table, [], ks.Laplace(2, focus=weights))
+    released = ks.release(table, keep=[], mechanism=ks.Laplace.per_unit(2, focus=weights))
     released.save(f"{tmp_path}/out/")
     assert ks.verify(f"{tmp_path}/out/")
     (block,) = released.certificate.guarantee.blocks

@@ -12,8 +12,7 @@ from keepsum.sampling.core.driving import Referee, run
 from keepsum.sampling.core.kernel_arguments import OUTCOME_BITS, Cells
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.double_geometric import DoubleGeometric, double_geometric
-from keepsum.sampling.l1.double_geometric_kernels import fill_cells
-from keepsum.sampling.l1.forced_sums import FreeCells, no_acceptance
+from keepsum.sampling.l1.forced_sums import FreeCells, fill_cells, no_acceptance
 from keepsum.sampling.l1.kernel_arguments import OR_MORE
 
 

@@ -43,7 +43,7 @@ KEPT = {
 
 
 def plan_of(domain, keep, focus, epsilon=EPSILON):
-    return ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(epsilon, focus=focus))
+    return ks.plan(domain, keep=keep, mechanism=ks.Laplace.per_unit(epsilon, focus=focus))
 
 
 def changed(focus, factor):
@@ -118,7 +118,7 @@ def test_chains_of_three_crossing_totals_have_their_law(domain, method, steps):
 
 def problem_of(plan, weights=lambda weight: weight):
     """The block of a plan as the general samplers see it."""
-    focused, (group,) = plan.blocks.focused, plan.groups
+    focused, (group,) = plan._record.blocks.focused, plan._record.groups
     (block,) = group.members
     levels = focused.level_of_columns(block).tolist()
     epsilons = [EPSILON if level < 0 else weights(plan.mechanism.focus[level].weight) for level in levels]
@@ -162,7 +162,7 @@ def test_totals_that_cross_kept_ones_have_their_law(name):
     keep, focus, epsilon, box = KEPT[name]
     law = kept_law(keep, focus, epsilon, box)
     plan = plan_of(CUBE, keep, focus, epsilon)
-    assert [group.form.kind for group in plan.groups] == ["focused"]
+    assert [group.form.kind for group in plan._record.groups] == ["focused"]
     assert_drawn_from(plan.sample(COUNT, ks.rng(seed=22)), law)
     for factor in (0, 2):
         wrong = changed(focus, factor)

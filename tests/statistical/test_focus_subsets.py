@@ -25,8 +25,8 @@ CROSSING = {
     "a subset across kept totals": (PAIRS, [["county"]], [([[0, 2]], "1/2")]),
 }
 KINDS = {
-    "laplace": lambda focus: ks.Laplace("3/4", focus=focus),
-    "gaussian": lambda focus: ks.Gaussian(rho="1/3", focus=focus),
+    "laplace": lambda focus: ks.Laplace.per_unit("3/4", focus=focus),
+    "gaussian": lambda focus: ks.Gaussian.per_unit(rho="1/3", focus=focus),
 }
 DRAWN = [(kind, name) for kind in KINDS for name in CASES] + [("gaussian", name) for name in CROSSING]
 
@@ -54,7 +54,7 @@ def law_of(kind, domain, keep, keys, box=12, reach=3):
 
 
 def drawn(kind, domain, keep, keys, factor=1):
-    plan = ks.plan(ks.Invariants.margins(domain, keep), KINDS[kind](focus_of(domain, keys, factor)))
+    plan = ks.plan(domain, keep=keep, mechanism=KINDS[kind](focus_of(domain, keys, factor)))
     assert plan.guarantee.sampling == "exact"
     return plan.sample(COUNT, ks.rng(seed=4))
 

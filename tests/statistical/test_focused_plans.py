@@ -29,7 +29,7 @@ def weights(domain, keep, epsilon, focus, points):
         kept &= (ks.Invariants.margins(domain, [axes]).coefficients @ points.T == 0).all(axis=0)
     for axes, weight in focus.items():
         rows = ks.Invariants.margins(domain, [(axes,) if isinstance(axes, str) else axes]).coefficients
-        logs = logs - float(ks.Laplace(weight).epsilon) * np.abs(rows @ points.T).sum(axis=0)
+        logs = logs - float(ks.Laplace.per_unit(weight).epsilon) * np.abs(rows @ points.T).sum(axis=0)
     return np.exp(logs) * kept
 
 
@@ -43,7 +43,7 @@ def law_of(name, epsilon=1.0, reach=3):
 
 def drawn(name, epsilon=1, **changed):
     domain, keep, focus = PLANS[name]
-    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Laplace(epsilon, focus=focus | changed))
+    plan = ks.plan(domain, keep=keep, mechanism=ks.Laplace.per_unit(epsilon, focus=focus | changed))
     return plan.sample(COUNT, ks.rng(seed=20))
 
 
@@ -64,7 +64,7 @@ def test_another_weight_of_a_total_that_crosses_is_rejected(name):
 
 
 def test_a_forgotten_focus_is_rejected():
-    plan = ks.plan(ks.Invariants.margins(PLACES, [[]]), ks.Laplace(1))
+    plan = ks.plan(PLACES, keep=[[]], mechanism=ks.Laplace.per_unit(1))
     assert_not_drawn_from(plan.sample(COUNT, ks.rng(seed=20)), law_of("kept total"))
 
 
@@ -72,8 +72,8 @@ def test_cells_without_a_focus_are_drawn_beside_those_with_one():
     """A state of one county has no noise in its total, so its cells have that of a kept sum, and no focus."""
     domain = ks.Domain({"state": ["A", "B"], "county": {"A": ["a"], "B": ["b", "c"]}, "sex": ["f", "m"]},
                        within={"county": "state"})  # fmt: skip
-    plan = ks.plan(ks.Invariants.margins(domain, [["state"]]), ks.Laplace(1, focus={"county": "1/2"}))
-    assert [group.form.kind for group in plan.groups] == ["sums", "nested"]
+    plan = ks.plan(domain, keep=[["state"]], mechanism=ks.Laplace.per_unit(1, focus={"county": "1/2"}))
+    assert [group.form.kind for group in plan._record.groups] == ["sums", "nested"]
     noise = plan.sample(COUNT, ks.rng(seed=21))
     assert not noise[:, :2].sum(axis=1).any()
     assert not noise[:, 2:].sum(axis=1).any()

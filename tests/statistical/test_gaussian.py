@@ -221,11 +221,13 @@ def test_agrees_with_opendp():
     dp.enable_features("contrib")
     peer = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float), scale=2.5)
     theirs = np.array(peer([0] * 20_000))
-    plan = ks.plan(ks.Invariants.matrix(np.zeros((1, 4), dtype=int)), ks.Gaussian(sigma="2.5"))
+    plan = ks.plan(keep=ks.Invariants.matrix(np.zeros((1, 4), dtype=int)), mechanism=ks.Gaussian(sigma="2.5"))
     ours = plan.sample(5000, rng=ks.rng(seed=2)).reshape(-1)
     bins = [np.bincount(np.clip(draws, -6, 6) + 6, minlength=13) for draws in (theirs, ours)]
     assert stats.chi2_contingency(bins).pvalue > 1e-6
-    wider = ks.plan(plan.invariants, ks.Gaussian(sigma="2.8")).sample(5000, rng=ks.rng(seed=2)).reshape(-1)
+    wider = (
+        ks.plan(keep=plan.invariants, mechanism=ks.Gaussian(sigma="2.8")).sample(5000, rng=ks.rng(seed=2)).reshape(-1)
+    )
     assert stats.chi2_contingency([bins[0], np.bincount(np.clip(wider, -6, 6) + 6, minlength=13)]).pvalue < 1e-6
 
 
@@ -240,8 +242,8 @@ def test_the_end_of_a_buffer_changes_nothing(monkeypatch, name, sigma):
 
 
 def test_threads_change_nothing():
-    plan = ks.plan(ks.Invariants.subsets(200_000, [range(100_000)]), ks.Gaussian(sigma=10))
-    for mechanism in (plan, ks.plan(plan.invariants, ks.Laplace(epsilon=1, norm="l2"))):
+    plan = ks.plan(keep=ks.Invariants.subsets(200_000, [range(100_000)]), mechanism=ks.Gaussian(sigma=10))
+    for mechanism in (plan, ks.plan(keep=plan.invariants, mechanism=ks.Laplace.per_unit(epsilon=1, norm="l2"))):
         one, two = (mechanism.sample(rng=ks.rng(seed=3), threads=n) for n in (1, 3))
         assert np.array_equal(one, two)
 

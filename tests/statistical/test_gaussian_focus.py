@@ -66,7 +66,7 @@ def law_of(name):
 def drawn(name, factor=1):
     domain, keep, focus, *_ = PLANS[name]
     wrong = {axes: Fraction(weight) * factor for axes, weight in focus.items()} if factor else None
-    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Gaussian(rho=RHO, focus=wrong))
+    plan = ks.plan(domain, keep=keep, mechanism=ks.Gaussian.per_unit(rho=RHO, focus=wrong))
     assert plan.guarantee.sampling == "exact"
     return plan.sample(COUNT, ks.rng(seed=20))
 
@@ -122,7 +122,7 @@ def kernel_of(domain, keep):
 @pytest.mark.parametrize("name", ["narrow", "narrow under kept rows"])
 def test_narrow_noise_has_its_law_and_without_acceptance_it_does_not(name):
     domain, keep, focus, *_ = PLANS[name]
-    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Gaussian(rho=RHO, focus=focus))
+    plan = ks.plan(domain, keep=keep, mechanism=ks.Gaussian.per_unit(rho=RHO, focus=focus))
     (choice,) = plan.samplers
     assert choice.acceptance < 0.99
     law = law_of(name)
@@ -145,7 +145,7 @@ def test_ties_are_settled_rightly(name, monkeypatch):
 
     monkeypatch.setattr(gaussian_focus, "BlockGaussian", coarse)
     domain, keep, focus, *_ = PLANS[name]
-    plan = ks.plan(ks.Invariants.margins(domain, keep), ks.Gaussian(rho=RHO, focus=focus))
+    plan = ks.plan(domain, keep=keep, mechanism=ks.Gaussian.per_unit(rho=RHO, focus=focus))
     assert plan.samplers
     assert made
     assert all(isinstance(choice.sampler, LatticeGaussian) for choice in plan.samplers)

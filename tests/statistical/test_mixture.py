@@ -11,7 +11,8 @@ from scipy import stats
 
 import keepsum as ks
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.general.mixture_kernels import FLOOR, propose, unit
+from keepsum.sampling.general.kernel_arguments import FLOOR
+from sampling.proposals import propose, unit
 from support import margins
 
 SHORT = {("chain", name, "1") for name, _ in LAWS if name != "3 x 3"} | {
@@ -65,7 +66,7 @@ def by_hand(keep, epsilon, tau, count):
     log_weights, variances, uniforms = np.empty(count), np.empty(sums.shape), np.empty(count)
     for n in range(count):
         words = stream.take(mixture.words_per_proposal)
-        log_weights[n] = propose(words, 0, mixture.tables, room, sums[n])
+        log_weights[n] = propose(words, mixture.tables, room, sums[n])
         variances[n] = room.squares
         uniforms[n] = unit(words[-1])
     cells = np.empty_like(sums)
@@ -107,7 +108,7 @@ def test_weights_are_right_to_the_digits_that_the_rounding_bound_allows(keep, ep
     out = np.empty(len(mixture.sizes), dtype=np.int64)
     for _ in range(60):
         words = stream.take(mixture.words_per_proposal)
-        found = propose(words, 0, mixture.tables, room, out)
+        found = propose(words, mixture.tables, room, out)
         if found < -700:
             continue  # accepted by nobody
         wanted = sum(densities(mixture, room.squares)) + float(log_klein(mixture, room.squares, out))
@@ -207,7 +208,7 @@ def test_agreement_with_the_exact_samplers(name, epsilon):
     """Every statistic at 1e-6 divided by their number."""
     keep = EXACT[name]
     count = 4_000
-    exact = ks.plan(keep, ks.Laplace(epsilon=epsilon))
+    exact = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=epsilon))
     assert exact.guarantee.sampling == "exact"
     truth = exact.sample(count, rng=ks.rng(seed=7))
     others = [chain(keep, epsilon, 0.14, steps=40), chain(keep, epsilon, 0.14, steps=20, near=0.05)]

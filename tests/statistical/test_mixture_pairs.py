@@ -16,9 +16,9 @@ from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain
 from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs, table_moves
 from keepsum.sampling.general.mixture import OneWidth
-from keepsum.sampling.general.mixture_kernels import propose, unit
 from keepsum.sampling.general.slabs import table_slabs
 from keepsum.sampling.general.weights import GeometricTail, Renewal
+from sampling.proposals import propose, unit
 from support import margins
 
 
@@ -39,7 +39,7 @@ def test_pairs_meet_when_two_chains_that_are_followed_do(near):
             ahead, behind, step = None, None, -1
             while behind is None or ahead != behind:
                 words = stream.take(per)
-                log_weight = propose(words, 0, sampler.proposals.tables, room, out)
+                log_weight = propose(words, sampler.proposals.tables, room, out)
                 passing, uniform = min(1.0, math.exp(log_weight - sampler.log_cap)), unit(words[-1])
                 if uniform >= passing:
                     continue

@@ -8,7 +8,7 @@ from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, entries_law, entry_sums
 
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.l1.splitting.kernels import (
+from keepsum.sampling.l1.splitting.kernel_arguments import (
     ACCEPT_LEFT,
     ACCEPT_RIGHT,
     ACCEPT_ROW,

@@ -8,10 +8,21 @@ import pytest
 from flint import arb
 
 from keepsum.sampling.core.balls import precision
+from keepsum.sampling.core.kernel_arguments import OutFloats
 from keepsum.sampling.core.rng import LazyUniform, rng
 from keepsum.sampling.l1 import sum_laws
-from keepsum.sampling.l1.forced_sums_kernels import chances
+from keepsum.sampling.l1.kernel_arguments import SumTables
 from keepsum.sampling.l1.sum_laws import SumLaw, _by_series, _Transform, chernoff, powers_below, sum_tables
+from sampling.probes import Probe
+
+try_chances = Probe(("probe_sums", "double_geometric.c"), "try_chances", SumTables, int, int, OutFloats)
+
+
+def chances(sums, total):
+    """The kernel's bounds on the chance of a sum by the first law."""
+    bounds = np.empty(2)
+    try_chances(sums, 0, int(total), bounds)
+    return bounds.tolist()
 
 
 def by_convolution(size, epsilon, reach):
@@ -60,7 +71,7 @@ def test_the_formulas_agree(size, epsilon):
 
 def all_chances(law, totals):
     sums = sum_tables([law.size], law.epsilon)
-    return [chances.py_func(sums, 0, t) for t in totals]
+    return [chances(sums, t) for t in totals]
 
 
 def enclosed(law, bounds, totals):

@@ -43,7 +43,7 @@ def test_3_x_3(epsilon, way):
 @pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
 def test_2_x_2(epsilon):
     domain = ks.Domain({"a": [1, 2], "b": [1, 2]})
-    plan = ks.plan(ks.Invariants.margins(domain, [["a"], ["b"]]), ks.Laplace(epsilon=epsilon))
+    plan = ks.plan(domain, keep=[["a"], ["b"]], mechanism=ks.Laplace.per_unit(epsilon=epsilon))
     found = plan.sample(9_000_000 if epsilon == "3" else 200_000, rng=ks.rng(seed=2))
     assert not (found + found[:, [1, 0, 3, 2]]).any()
     points, chances = table_law(2, 2, float(epsilon), reach=30)
@@ -56,7 +56,7 @@ def test_axes_of_two_categories_are_folded(shape):
     domain = ks.Domain({f"x{k}": list(range(n)) for k, n in enumerate(shape)})
     axes = list(domain.axes)
     keep = ks.Invariants.margins(domain, [[a for a in axes if a != left] for left in axes])
-    found = ks.plan(keep, ks.Laplace(epsilon=0.5)).sample(100_000, rng=ks.rng(seed=3))
+    found = ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(epsilon=0.5)).sample(100_000, rng=ks.rng(seed=3))
     lattice = ks.Lattice(keep.coefficients)
     assert lattice.contains(found).all()
     coordinates = lattice.basis.shape[1]
@@ -113,7 +113,7 @@ def test_circles(sizes):
 
 def test_14_records_in_three_circles(circles):
     """Two cells a region: the sums of regions against their own law."""
-    plan = ks.plan(circles, ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=circles, mechanism=ks.Laplace.per_unit(epsilon=1))
     found = plan.sample(60_000, rng=ks.rng(seed=4))
     assert ks.Lattice(circles.coefficients).contains(found).all()
     # Given a region's sum its two cells are exchangeable, and differences within regions are independent.

@@ -110,7 +110,7 @@ def test_an_order_that_is_public_comes_back_in_files(tmp_path):
     with pytest.warns(ks.CategoriesFromDataWarning):
         made = ks.read_table(tmp_path / "in.csv", "n", within={"town": "state"}, keep_order=True)
     with pytest.warns(ks.LargeLossWarning):
-        out = ks.release(made, [[]], ks.Laplace(epsilon=40))
+        out = ks.release(made, keep=[[]], mechanism=ks.Laplace.per_unit(epsilon=40))
     assert out.save(tmp_path / "out.csv").read_bytes() == data  # epsilon 40: the noise is 0 but once in 10^17 draws
 
 
@@ -199,6 +199,6 @@ def test_a_count_with_decimals_is_told_so(count):
 
 @pytest.mark.parametrize("name", ["cudf", "modin"])  # which no environment of ours has
 def test_a_frame_of_a_library_that_is_not_installed(name):
-    made = ks.release(table({"town": TOWNS, "n": [7] * 8}), keep=[[]], mechanism=ks.Laplace(1))
+    made = ks.release(table({"town": TOWNS, "n": [7] * 8}), keep=[[]], mechanism=ks.Laplace.per_unit(1))
     with pytest.raises(ks.InputError, match=f"needs {name}, which is not installed. .*: pip install {name}"):
         made.to_frame(name)

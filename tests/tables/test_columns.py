@@ -206,7 +206,7 @@ def test_files_that_polars_writes(write, tmp_path):
     assert kinds[:1] == [pa.string_view()] * (write == "write_ipc")
     table = ks.read_table(path, count="n", domain={"county": ["b", "a county with a long name"], "sex": ["f", "m"]})
     assert table.counts.tolist() == [3, 4, 1, 2]
-    release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1))
+    release = ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1))
     saved = release.save(tmp_path / f"released{path.suffix}")
     assert ks.verify(saved).passed
     again = pl.read_ipc(saved) if kinds else pl.read_parquet(saved)

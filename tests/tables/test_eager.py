@@ -58,7 +58,7 @@ def test_dates_are_categories(frame, texts):
     with pytest.warns(ks.CategoriesFromDataWarning):
         table = ks.Table.from_frame(with_counts(frame), count="n")
     assert table.domain.categories("day") == texts
-    assert table.columns() == {"day": list(texts), "n": [5, 6]}
+    assert table.to_dict() == {"day": list(texts), "n": [5, 6]}
     declared = ks.Table.from_frame(with_counts(frame), count="n", domain={"day": list(texts)})
     assert declared.counts.tolist() == [5, 6]
     assert nw.from_native(declared.to_frame())["day"].to_list() == list(texts)

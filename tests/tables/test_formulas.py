@@ -59,7 +59,7 @@ def run_release(tmp_path):
     """Release a table with a kept margin, verify it, and say where it is."""
 
     def release(table):
-        released = ks.release(table, keep=["place"], mechanism=ks.Laplace(epsilon=1))
+        released = ks.release(table, keep=["place"], mechanism=ks.Laplace.per_unit(epsilon=1))
         released.save(tmp_path / "out.csv")
         assert ks.verify(tmp_path / "out.csv")
         return tmp_path / "out.csv"
@@ -90,7 +90,7 @@ def test_nesting_and_declared_categories(domain, tmp_path):
     table = ks.Table.from_frame(frame, domain=domain, within=within, quote_formulas=True)
     assert table.domain.categories("place") == (("'=S", "'=A"), ("'=S", "b"), ("T", "'=A"))
     assert table.counts.tolist() == [5, 4, 3]
-    released = ks.release(table, keep=table.keep(total=True), mechanism=ks.Laplace(epsilon=1))
+    released = ks.release(table, keep=table.keep(total=True), mechanism=ks.Laplace.per_unit(epsilon=1))
     assert released.table.to_frame("polars")["state"].to_list() == ["'=S", "'=S", "T"]
 
 
@@ -109,7 +109,7 @@ def test_rows_to_drop_and_wide_tables_are_named_as_they_are(tmp_path):
             tmp_path / "wide.csv", wide={"race": ["=a", "b"]}, drop_rows={"place": "=Total"}, quote_formulas=True
         )
     assert table.domain.categories("race") == ("'=a", "b")
-    release = ks.release(table, keep=["place"], mechanism=ks.Laplace(epsilon=1))
+    release = ks.release(table, keep=["place"], mechanism=ks.Laplace.per_unit(epsilon=1))
     release.save(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().startswith("place,'=a,b\n")
     assert ks.verify(tmp_path / "out.csv")

@@ -6,7 +6,7 @@ import pytest
 
 import keepsum as ks
 from keepsum.cli.app import run
-from keepsum.tables.findings import Following, Nested, NoticedError, Numbers, Sparse, Totals
+from keepsum.tables.findings import Following, Nested, Numbers, Sparse, Totals, UndeclaredError
 from keepsum.tables.total_labels import ANYWHERE, ENDINGS, TOTALS, is_total
 
 STATES = {"Illinois": ["Cook", "Lake", "Will"], "Iowa": ["Polk", "Linn"], "Ohio": ["Lucas", "Stark", "Summit"]}
@@ -70,7 +70,7 @@ class TestNested:
         states = {"IL": ["Cook", "Lake", "Will", "Kane"], "WI": ["Lake", "Dane", "Rock", "Dodge"]}
         rows = [(state, county, 1) for state, counties in states.items() for county in counties]
         with pytest.raises(
-            NoticedError, match=r"Most labels of 'county' have one 'state'.*to nest it, or dense=True if"
+            UndeclaredError, match=r"Most labels of 'county' have one 'state'.*to nest it, or dense=True if"
         ) as caught:
             read(rows)
         assert caught.value.finding == Nested((("county", "state"),), (("county", "state"),), nearly=True)
@@ -96,7 +96,7 @@ class TestNested:
             rows = [(*(f"{axis}{k}" for axis, k in zip("abc", cell, strict=False)), 1) for cell in cells.tolist()]
             try:
                 read(rows, (*"abc"[: len(shape)], "n"))
-            except NoticedError as error:
+            except UndeclaredError as error:
                 are_most_absent = 2 * len(rows) < np.prod([len(set(labels)) for labels in cells.T.tolist()])
                 stopped += isinstance(error.finding, Nested) and error.finding.nearly and not are_most_absent
         assert stopped <= (8 if shape in ((4, 2), (9, 2)) else 0)
@@ -310,7 +310,7 @@ def test_a_bad_option(counties, capsys):
 
 def found(rows, names, **options):
     """What is noticed in a table; its sentence is the refusal's."""
-    with pytest.raises(NoticedError) as caught:
+    with pytest.raises(UndeclaredError) as caught:
         read(rows, names, **options)
     assert caught.value.finding is not None
     assert str(caught.value) == caught.value.finding.sentence

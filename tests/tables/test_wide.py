@@ -31,7 +31,7 @@ def cells(table):
 
 
 def released(table):
-    return ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+    return ks.release(table, keep=["county"], mechanism=ks.Laplace.per_unit(epsilon=1), rng=ks.rng(seed=1))
 
 
 def rows_of(path):

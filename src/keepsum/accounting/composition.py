@@ -93,8 +93,8 @@ def compose_parallel(costs: Iterable[Cost | Total], norm: Norm | None = None) ->
         delta = max(_added(delta for _, delta in total.approximate.deltas) for total in totals)
         approximate = Approximate(largest, ((largest, delta),) if delta else (), rest)
     else:
-        epsilon = _root_of_squares(pure)
-        approximate = Approximate(_root_of_squares(stated), _added_deltas(totals), rest)
+        epsilon = root_of_squares(pure)
+        approximate = Approximate(root_of_squares(stated), _added_deltas(totals), rest)
     rho, zcdp = max(total.rho for total in totals), max(total.zcdp for total in totals)
     return _total(totals, measured, (epsilon, rho, zcdp), approximate)
 
@@ -144,7 +144,7 @@ def _added(numbers: Iterable[Fraction]) -> Fraction:
     return sum((Fraction(n, d) for d, n in numerators.items()), Fraction(0))
 
 
-def _root_of_squares(numbers: Sequence[Fraction]) -> Fraction:
+def root_of_squares(numbers: Sequence[Fraction]) -> Fraction:
     """The root of the summed squares, exact where it is rational, else rounded up to twelve digits."""
     square = _added(number**2 for number in numbers)
     root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))

@@ -42,8 +42,17 @@ def event_of(cost: Cost, distance: Distance) -> DpEvent:
     >>> event_of(Cost("l2", rho=Fraction(1, 8)), Distance("l2", 2))
     ZCDpEvent(rho=0.25, xi=0.0)
     """
-    loss = Total.of(cost).at(distance)  # checks both
-    if cost.error:
+    return _event(Total.of(cost), distance)
+
+
+def event_of_several(totals: Iterable[tuple[Total, Distance]]) -> DpEvent:
+    """Several releases as one event, each with the distance at which it counts."""
+    return _dp_accounting().ComposedDpEvent([_event(total, distance) for total, distance in totals])
+
+
+def _event(total: Total, distance: Distance) -> DpEvent:
+    loss = total.at(distance)  # checks it
+    if total.error:
         raise InputError("A cost must be that of exact sampling to be an event, got one with a sampling error.")
     dp_accounting = _dp_accounting()
     if loss.rho is not None:
@@ -70,7 +79,7 @@ def composed_event(costs: Iterable[Cost], distance: Distance, same_table: bool =
     """
     several = list(costs)
     compose(several, same_table).at(distance)  # checks that this norm is one in which they add up
-    return _dp_accounting().ComposedDpEvent([event_of(cost, distance) for cost in several])
+    return event_of_several((Total.of(cost), distance) for cost in several)
 
 
 def _dp_accounting() -> ModuleType:

@@ -1,14 +1,15 @@
 """One person against the kept totals of several releases of one table.
 
 Per-person losses are not summed: a change of one person that keeps the totals of one release may break those of
-another. What counts is the distance on the lattice of all kept totals together, times the total loss per unit of
+another. What counts is the distance of real tables with all kept totals the same, times the total loss per unit of
 distance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
 from operator import add
 
@@ -16,11 +17,14 @@ from keepsum._arguments import check_choice
 from keepsum._arrays import IntArray
 from keepsum._text import type_of
 from keepsum.errors import InputError, PlanError
+from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
-from keepsum.planning.distances import AttributeDistance, Distances, one_person
-from keepsum.planning.groups import groups_of
-from keepsum.planning.samplers import smallest_change
+from keepsum.planning.attribute_distance import AttributeDistance
+from keepsum.planning.distances import Distances
+from keepsum.planning.focus_totals import FocusTotals
+from keepsum.planning.plan import focused_distances
 from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.focus import Level
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
@@ -41,12 +45,16 @@ class JointDistances:
         How distance is measured: that of the total loss.
     records
         How many records one person has at most; None for a table of counts.
+    levels, weights
+        Under a focus, its totals, and what cells and those of each level weigh; nothing without one.
     """
 
     invariants: Invariants
     structure: Structure
     norm: Norm
     records: Records | None = None
+    levels: tuple[Level, ...] = ()
+    weights: tuple[Fraction, ...] = ()
 
     @property
     def pinned(self) -> IntArray:
@@ -56,20 +64,35 @@ class JointDistances:
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
         """The distances of each attribute."""
-        return Distances(self.invariants, self.structure, self.norm, changes_of(self.records)).by_attribute
+        return self._distances.by_attribute
+
+    def person(self, neighbours: Neighbours | None = None) -> Distance | None:
+        """The distance of one person, for any change of one attribute; None where it is not known.
+
+        With neighbours, of the changes that they are about.
+
+        Raises
+        ------
+        PlanError
+            If none can be stated for these neighbours.
+        """
+        return self._distances.person if neighbours is None else self._distances.of_neighbours(neighbours)
 
     @cached_property
-    def smallest_change(self) -> Distance:
-        """The smallest change through a cell that keeps every total, for the unpinned cell where it is largest."""
-        return smallest_change(tuple(groups_of(self.structure, self.norm))).times(changes_of(self.records))
-
-    def person(self, neighbours: Neighbours | None = None) -> Distance:
-        """The distance of one person, by default of any change of one attribute; see ``planning.distances``."""
-        return one_person(self.by_attribute, self.smallest_change, neighbours)
+    def _distances(self) -> Distances:
+        changes = changes_of(self.records)
+        if not self.levels:
+            return Distances(self.invariants, self.structure, self.norm, changes)
+        return focused_distances(self.invariants, self.structure, self.norm, changes, self.levels, self.weights)
 
 
 def joint_distances(
-    invariants: Iterable[Invariants], domain: Domain, norm: Norm, records: Records | None = None
+    invariants: Iterable[Invariants],
+    domain: Domain,
+    norm: Norm,
+    records: Records | None = None,
+    levels: Sequence[Level] = (),
+    weights: Sequence[Fraction] = (),
 ) -> JointDistances:
     """The distances under the kept totals of several releases of one table.
 
@@ -83,6 +106,9 @@ def joint_distances(
         How distance is measured, ``"l1"`` or ``"l2"``: the norm of the total.
     records
         The records behind the table, if it was counted from them.
+    levels, weights
+        Under a focus, its totals, and what cells and those of each level weigh: the distance of one person is then that
+        of the dearest change. Totals that all kept ones together determine never change, and are left out.
 
     Raises
     ------
@@ -117,4 +143,13 @@ def joint_distances(
             "The kept totals of these releases together determine every cell, so that no loss can be stated. "
             "Keep fewer totals."
         )
-    return JointDistances(together, structure, norm, records)
+    if not levels:
+        return JointDistances(together, structure, norm, records)
+    cells, *others = weights
+    open_ones = [
+        (level, weight)
+        for level, weight in zip(levels, others, strict=True)
+        if not determined(structure, FocusTotals.of(level, domain).coefficients()).all()
+    ]
+    left, their = tuple(level for level, _ in open_ones), tuple(weight for _, weight in open_ones)
+    return JointDistances(together, structure, norm, records, left, (cells, *their) if left else ())

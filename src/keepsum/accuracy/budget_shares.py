@@ -93,7 +93,7 @@ class BudgetShares:
 
     @property
     def shares(self) -> dict[Key, Fraction]:
-        """The share of each level, as in ``ks.Laplace.per_person``; it has no levels with a share of 0."""
+        """The share of each level, as in ``ks.Laplace``; it has no levels with a share of 0."""
         return {level.key: level.share for level in self.levels if level.key is not None and level.share}
 
     @property

@@ -81,8 +81,7 @@ class Candidates:
 
     def person(self, value: Fraction) -> Loss:
         """The loss for one person with this parameter."""
-        plan = self.plan(value)
-        return plan.mechanism.loss(plan.person)
+        return self.plan(value).stated_loss
 
     def accuracy(self, plan: CompiledPlan) -> Accuracy:
         """The margins of error of a plan, which must have a sampler for every block."""
@@ -99,7 +98,7 @@ class Candidates:
             self._points[value] = Point(
                 value,
                 plan.mechanism,
-                plan.mechanism.loss(plan.person),
+                plan.stated_loss,
                 smallest,
                 found.typical,
                 largest,

@@ -41,7 +41,7 @@ class AccuracyCurve:
     level
         The level of the margins.
     subject
-        Whose loss ``person`` is: a person, a record, or, for cells without names, the smallest change.
+        Whose loss ``person`` is: a person, a record, or, where none is stated for those, a unit of distance.
     """
 
     family: Family
@@ -54,7 +54,7 @@ class AccuracyCurve:
         """The fewest simulated draws behind a simulated margin; 0 if all were computed."""
         return min((point.draws for point in self.points if point.draws), default=0)
 
-    def columns(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Any]]:
         """The curve column by column: the parameter, the margins, and the losses per unit and of one person."""
         columns: dict[str, list[Any]] = {
             self.family.parameter: [float(point.value) for point in self.points],
@@ -81,7 +81,7 @@ class AccuracyCurve:
         import narwhals as nw
 
         library: Any = check_choice(backend, "The library", BACKENDS)
-        return nw.from_dict(self.columns(), backend=library).to_native()
+        return nw.from_dict(self.to_dict(), backend=library).to_native()
 
     def plot(self) -> Figure:
         """Plot the typical and the largest margin against the parameter; needs the extra ``report``.
@@ -118,13 +118,13 @@ class AccuracyCurve:
     @property
     def heading(self) -> str:
         """What the parameter is called, and whose loss it is."""
-        return f"{self.family.parameter}{f' per {self.subject}' if self.family.per_person else ''}"
+        return f"{self.family.parameter} {self.family.whose(self.subject)}".rstrip()
 
     @property
     def _other_head(self) -> str:
         if self.family.per_person:
             return "per unit of distance"
-        return f"one {self.subject}" if self.subject in ("person", "record") else self.subject
+        return f"one {self.subject}" if self.subject in ("person", "record") else f"per {self.subject}"
 
     def _other_loss(self, point: Point) -> str:
         return per_unit_words(point) if self.family.per_person else str(point.person)
@@ -161,7 +161,7 @@ def curve_of(candidates: Candidates, values: Iterable[Any] | None = None) -> Acc
                 f"order is not. plan.explain() says why."
             )
         points += [] if point is None or point in points else [point]
-    subject = "smallest change" if first.invariants.domain is None else subject_of(first.records)
+    subject = "unit of distance" if first.person is None else subject_of(first.records)
     return AccuracyCurve(family, tuple(sorted(points, key=lambda point: point.value)), candidates.level, subject)
 
 

@@ -117,7 +117,7 @@ def _set_heading(axes: Axes, curve: Picture) -> None:
     own = next((point for point in curve.points if point.value == curve.family.value), None)
     title = "Margins of error against the privacy loss"
     if own is not None:
-        whose = f" per {curve.subject}" if curve.family.per_person else ""
-        title = f"{curve.family.parameter.capitalize()} {shown_briefly(own.value)}{whose} gives a typical margin of "
+        whose = f"{shown_briefly(own.value)} {curve.family.whose(curve.subject)}".rstrip()
+        title = f"{curve.family.parameter.capitalize()} {whose} gives a typical margin of "
         title += f"±{own.typical:,}"
     set_title(axes, title, fontsize=12)

@@ -70,7 +70,7 @@ def bounded_cells(
     Examples
     --------
     >>> import numpy as np, keepsum as ks
-    >>> plan = ks.plan(ks.Invariants.subsets(4, [[0, 1], [2, 3]]), ks.Laplace(epsilon=0.25))
+    >>> plan = ks.plan(keep=ks.Invariants.subsets(4, [[0, 1], [2, 3]]), mechanism=ks.Laplace.per_unit(epsilon=0.25))
     >>> bounds = bounded_cells(plan.structure, np.array([2, 1, 500, 300]), plan.accuracy().margins)
     >>> bounds.cells.tolist(), bounds.low.tolist(), bounds.high.tolist()
     ([0, 1], [0, 0], [3, 3])

@@ -52,7 +52,7 @@ class Accuracy:
     Examples
     --------
     >>> import keepsum as ks
-    >>> plan = ks.plan(ks.Invariants.subsets(5, [[0, 1, 2]]), ks.Laplace(epsilon=0.25))
+    >>> plan = ks.plan(keep=ks.Invariants.subsets(5, [[0, 1, 2]]), mechanism=ks.Laplace.per_unit(epsilon=0.25))
     >>> plan.accuracy()
     Accuracy(typical 95% margin of error ±8 per cell (±8 to ±12))
     >>> plan.accuracy(level=0.5).margins.tolist()

@@ -40,9 +40,9 @@ class Noise(WithoutCaches):
     Examples
     --------
     >>> import keepsum as ks
-    >>> plan = ks.plan(ks.Invariants.subsets(102, [range(102)]), ks.Laplace(epsilon=0.25))
+    >>> plan = ks.plan(keep=ks.Invariants.subsets(102, [range(102)]), mechanism=ks.Laplace.per_unit(epsilon=0.25))
     >>> plan.noise
-    Noise(102 cells, Laplace(epsilon=0.25, norm='l1'))
+    Noise(102 cells, Laplace.per_unit(epsilon=0.25, norm='l1'))
     >>> round(plan.noise.variance(0), 3), plan.noise.interval(0, level=0.95)
     (31.058, (-12, 12))
 
@@ -115,7 +115,7 @@ class Noise(WithoutCaches):
         Examples
         --------
         >>> import keepsum as ks
-        >>> plan = ks.plan(ks.Invariants.subsets(3, [range(3)]), ks.Laplace(epsilon=1))
+        >>> plan = ks.plan(keep=ks.Invariants.subsets(3, [range(3)]), mechanism=ks.Laplace.per_unit(epsilon=1))
         >>> plan.noise.log_pmf([2, -1, -1], constant=False), plan.noise.log_pmf([2, -1, 0], constant=False)
         (-4.0, -inf)
         >>> round(plan.noise.log_pmf([0, 0, 0]), 4)
@@ -157,7 +157,7 @@ class Noise(WithoutCaches):
         --------
         >>> import keepsum as ks
         >>> from scipy import stats
-        >>> plan = ks.plan(ks.Invariants.subsets(2, [range(2)]), ks.Laplace(epsilon=1))
+        >>> plan = ks.plan(keep=ks.Invariants.subsets(2, [range(2)]), mechanism=ks.Laplace.per_unit(epsilon=1))
         >>> rates = [[3.0], [5.0]]
         >>> round(plan.noise.log_likelihood([9, -1], lambda counts: stats.poisson.logpmf(counts, rates)), 6)
         -10.460871

@@ -2,7 +2,8 @@
 
 Another simulation of m draws saw a share of the noise beyond a margin that differs from the share in our n draws by
 SURE (1 + n/m)^(1/2) of our standard errors at most, but for a chance of about 10^-9. So its margin is not one that too
-large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for.
+large a share of our draws is beyond, and no larger than one that few enough are beyond, its own errors allowed for in
+both: it took STANDARD_ERRORS of them off the share that it allowed.
 
 However few they are, and where draws take too long to be made again, a margin is at most what none of them is beyond,
 but for a chance of 10^-9: the moments of the noise are at most those of free cells (``projected.py``). l2 Laplace noise
@@ -31,7 +32,7 @@ from keepsum.accuracy.words import STANDARD_ERRORS
 from keepsum.planning.samplers import BlockSamplers
 
 SURE = 6  # standard errors by which shares differ at most
-ERROR_OF_ERROR = 4 / 3  # by which another simulation's standard error may exceed what ours makes of it
+ERROR_OF_ERROR = 4 / 3  # by which another simulation's standard error may differ from what ours makes of it
 NEVER = 1e-9  # the chance that some simulated number is beyond a limit that was not simulated
 LOOSE = 2  # by which a proved bound may be longer than ours for free cells: it depends on how it was found
 MOST_GROUPS = 4  # of blocks where totals overlap: choosing a sampler takes seconds for each
@@ -146,6 +147,7 @@ def margin_range(law: EstimatedLaw, level: float, draws: int) -> tuple[int, int]
     fewer = math.sqrt(law.draws / draws)
     apart = SURE * math.hypot(1, fewer)
     above = apart + STANDARD_ERRORS * ERROR_OF_ERROR * fewer
+    below = apart - STANDARD_ERRORS / ERROR_OF_ERROR * fewer
     least = math.sqrt(allowed * level / law.drawn.size)
 
     def holds(margin: int, errors: float) -> bool:
@@ -154,7 +156,7 @@ def margin_range(law: EstimatedLaw, level: float, draws: int) -> tuple[int, int]
         return float(beyond.mean()) + errors * error <= allowed
 
     top = _top(law)
-    smallest = _first(top, lambda margin: holds(margin, -apart))
+    smallest = _first(top, lambda margin: holds(margin, -below))
     largest = _first(top, lambda margin: holds(margin, above)) if holds(top, above) else UNLIMITED
     return smallest, largest
 

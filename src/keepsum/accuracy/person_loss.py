@@ -13,11 +13,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from keepsum.planning.distances import attribute_distances
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.laplace import Laplace
-from keepsum.tables.records import changes_of
 
 HEAVY = 10**6
 Change: TypeAlias = tuple[int, ...]  # the length in cells, and in the totals of each level
@@ -49,23 +47,27 @@ class PersonLoss:
             return Fraction(max(sum(n * share for n, share in zip(c, shares, strict=True)) for c in self._known))
         plan = self._planned(shares)
         used = [Fraction(share) for share in shares if share]
-        return plan.asked_distance.weighed(used)
+        return _asked(plan).weighed(used)
 
     def _planned(self, shares: Sequence[Fraction | int]) -> CompiledPlan:
         """A plan with these shares, those of 0 left out."""
         cells, *others = shares
         given = {axes: Fraction(share) for axes, share in zip(self._axes, others, strict=True) if share}
-        request = Laplace.per_person(1, shares=given, cell_share=Fraction(cells)) if given else Laplace.per_person(1)
+        request = Laplace(1, focus=given, cell_share=Fraction(cells)) if given else Laplace(1)
         return compile_plan(self._plan.invariants, request, self._plan.records, [self._plan])
 
 
 def _changes(plan: CompiledPlan) -> list[Change]:
-    """The dearest change of each attribute, and of a count alone, under a plan; without any, the smallest change."""
+    """The dearest change of each attribute, and of a count alone, under a plan."""
     attributes = [attribute.any_value for attribute in plan.attributes]
-    if not any(attributes):
-        return [_change(plan.asked_distance, plan)]
     alone = plan.distances.alone
     return [(0,) * (1 + len(plan.mechanism.focus)) if d is None else _change(d, plan) for d in [*attributes, alone]]
+
+
+def _asked(plan: CompiledPlan) -> Distance:
+    if plan.asked_distance is None:
+        raise AssertionError("the plan is for one person")
+    return plan.asked_distance
 
 
 def _change(distance: Distance, plan: CompiledPlan) -> Change:
@@ -74,9 +76,7 @@ def _change(distance: Distance, plan: CompiledPlan) -> Change:
 
 def _longest(plan: CompiledPlan) -> int:
     """The length of the longest change of one person."""
-    found = attribute_distances(plan.invariants, plan.structure, plan.mechanism.norm)
-    lengths = [attribute.any_value.length for attribute in found if attribute.any_value is not None]
-    return changes_of(plan.records) * max(lengths, default=0) or plan.asked_distance.length
+    return max(attribute.any_value.length for attribute in plan.attributes if attribute.any_value is not None)
 
 
 def _complete(found: Sequence[Sequence[Change]]) -> bool:

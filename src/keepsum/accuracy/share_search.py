@@ -56,8 +56,8 @@ class Budget:
         """The noise with these shares; levels without any are left out."""
         shares = {axes: Fraction(part, WHOLE) for axes, part in zip(self.axes, parts[1:], strict=True) if part}
         if not shares:
-            return Laplace.per_person(self.epsilon)
-        return Laplace.per_person(self.epsilon, shares=shares, cell_share=Fraction(parts[0], WHOLE))
+            return Laplace(self.epsilon)
+        return Laplace(self.epsilon, focus=shares, cell_share=Fraction(parts[0], WHOLE))
 
 
 @dataclass(eq=False)
@@ -78,7 +78,7 @@ class ShareSearch:
         PlanError
             If there is no such noise: totals cross, or all totals of a level are kept.
         """
-        equal = Laplace.per_person(1, shares=dict.fromkeys(budget.axes, 1))
+        equal = Laplace(1, focus=dict.fromkeys(budget.axes, 1))
         plan = compile_plan(budget.invariants, equal, budget.records)
         if plan.blocks.nested is None or plan.blocks.nested.tables:
             raise PlanError(

@@ -39,7 +39,7 @@ def tail_bound(mechanism: Mechanism, shape: Geometry, length: float) -> float:
     Examples
     --------
     >>> import keepsum as ks
-    >>> plan = ks.plan(ks.Invariants.subsets(4, [range(4)]), ks.Laplace(epsilon=1, norm="l2"))
+    >>> plan = ks.plan(keep=ks.Invariants.subsets(4, [range(4)]), mechanism=ks.Laplace.per_unit(epsilon=1, norm="l2"))
     >>> round(valid_from(plan.mechanism, plan.geometry), 2), round(plan.tail_bound(20.0), 6)
     (4.23, 0.001105)
     """

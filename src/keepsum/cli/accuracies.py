@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from keepsum._text import percent
 from keepsum.cli.screen import shown as shown_path
 from keepsum.errors import InputError
 from keepsum.privacy.numbers import shown
+from keepsum.specs.commands import arguments_of
+from keepsum.specs.spec import Noise, Spec
 
 if TYPE_CHECKING:
     from keepsum.accuracy.axis_totals import AxisTotals
@@ -89,8 +93,8 @@ def check_shared(job: Job, target: Target | None) -> Laplace:
         raise InputError("Option --share-budget requires l1 Laplace noise. Leave out --mechanism gaussian.")
     if request.neighbours is None or not request.focus:
         raise InputError(
-            "Option --share-budget requires --epsilon with --per-person, and a --focus for each level, such as --focus "
-            "county=4, whose value is a weight."
+            "Option --share-budget requires --epsilon without --per-unit, and a --focus for each level, such as "
+            "--focus county=4, whose value is a weight."
         )
     if job.spec.mechanism.focus_files or job.spec.mechanism.subset:
         raise InputError("Option --share-budget requires levels that are totals of axes. Leave out --focus-file.")
@@ -138,21 +142,22 @@ def result_of(
 
 def sections_of(result: Result) -> list[tuple[str, list[str]]]:
     """What is shown on a terminal."""
-    from keepsum.releasing.counted import margin_lines
+    from keepsum.releasing.counted import margin_lines, unit_topic
     from keepsum.releasing.explain import person_statements
     from keepsum.releasing.statements import guarantee_lines
 
     plan, statements = result.plan, person_statements(result.plan)
     return [
+        *unit_topic(plan.records),
         *([] if result.job.name is None else [("Release", [result.job.name])]),
         *_found(result),
         *_shares(result),
-        ("Noise", [repr(plan.mechanism)]),
-        ("Guarantee", guarantee_lines(plan.guarantee)),
         (statements.title, [statements.headline()]),
         ("Each count", [str(result.accuracy), *margin_lines(plan.records)]),
         *([("Totals", [str(totals) for totals in result.totals])] if result.totals else []),
         ("Compared", result.curve.lines(result.family.value)),
+        ("Noise", [repr(plan.mechanism)]),
+        ("Guarantee", guarantee_lines(plan.guarantee)),
         *(("Warning", [sentence]) for sentence in result.warnings),
     ]
 
@@ -169,7 +174,7 @@ def _found(result: Result) -> list[tuple[str, list[str]]]:
         why = f"the {least} of three digits at which noise can be drawn; its margin is ±{reached:,}"
     else:
         why = f"the {least} of three digits that reaches it; at {shown(before)} the margin is ±{margin:,}"
-    words = [f"{value}{f' per {result.curve.subject}' if result.family.per_person else ''}: {why}"]
+    words = [f"{value}{result.curve.heading.removeprefix(name)}: {why}"]
     if result.accuracy.draws:
         words.append("Margins are simulated here, so a step more or less may do as well.")
     level = percent(result.accuracy.level)
@@ -189,15 +194,36 @@ def _shares(result: Result) -> list[tuple[str, list[str]]]:
 
 
 def _use(result: Result) -> str:
-    """What to pass to other commands, or to write into the spec."""
-    name, value = result.family.parameter, shown(result.family.value)
-    if result.job.lines is not None:
-        table = "" if result.job.name is None else f" for table {result.job.name!r}"
-        spec = shown_path(result.job.lines.name)
-        if result.plan.mechanism.focus and not result.family.per_person:
-            return f"pass {options_of(result.family)}, or set these in [mechanism] of {spec}{table}"
-        return f"set {name} = {value} in [mechanism] of {spec}{table}, or pass --{name} {value}"
-    return f"pass {options_of(result.family)} to keepsum plan or keepsum release, in place of --target-moe"
+    """What to pass to other commands, or to write into the spec if that alone says what is found."""
+    job, family = result.job, result.family
+    if job.lines is None:
+        return f"pass {options_of(family)} to keepsum plan or keepsum release, in place of --target-moe"
+    if job.options.mechanism != Noise():
+        return f"pass {_passed(result)} to keepsum plan or keepsum release, in place of --target-moe"
+    table = "" if job.name is None else f" for table {job.name!r}"
+    spec = shown_path(job.lines.name)
+    if result.plan.mechanism.focus and not family.per_person:
+        return f"pass {_passed(result)}, or set these in [mechanism] of {spec}{table}"
+    return f"set {family.parameter} = {shown(family.value)} in [mechanism] of {spec}{table}, or pass {_passed(result)}"
+
+
+def _passed(result: Result) -> str:
+    """The options that request this noise: over a spec those that were given, with the loss and its unit."""
+    job, family = result.job, result.family
+    if job.lines is None:
+        return options_of(family)
+    typed = job.options.mechanism
+    begin = [] if job.name is None else ["--only", job.name]
+    begin += ["--mechanism", "laplace"] if typed.kind == "laplace" else []
+    if result.plan.mechanism.focus and not family.per_person:  # its values have changed with the loss
+        return f"{shlex.join(begin)} {options_of(family)}".strip()
+    found: dict[str, Any] = {family.parameter: shown(family.value)}
+    if not family.per_person and family.parameter != "sigma":
+        found["per_unit"] = True
+        found["delta"] = job.spec.mechanism.delta if typed.delta is None else typed.delta
+    files = [word for file in typed.focus_files or [] for word in ("--focus-file", file)]
+    given = arguments_of(Spec(mechanism=msgspec.structs.replace(typed, **found)))
+    return shlex.join([*begin, *(word for option in given for word in option), *files])
 
 
 def options_of(family: Family) -> str:
@@ -205,10 +231,10 @@ def options_of(family: Family) -> str:
 
     >>> from keepsum.privacy import Gaussian, Laplace
     >>> from keepsum.privacy.families import Family
-    >>> options_of(Family(Laplace.per_person("0.5", "l2", attributes=["age group"])))
-    "--per-person --epsilon 0.5 --norm l2 --attributes 'age group'"
-    >>> options_of(Family(Gaussian("0.5", "1e-6")))
-    '--mechanism gaussian --epsilon 0.5 --delta 1e-6'
+    >>> options_of(Family(Laplace("0.5", "l2", attributes=["age group"])))
+    "--epsilon 0.5 --norm l2 --attributes 'age group'"
+    >>> options_of(Family(Gaussian.per_unit("0.5", "1e-6")))
+    '--mechanism gaussian --epsilon 0.5 --delta 1e-6 --per-unit'
     """
     from keepsum.privacy.gaussian import Gaussian
     from keepsum.privacy.neighbours import TO
@@ -216,17 +242,17 @@ def options_of(family: Family) -> str:
 
     member, neighbours = family.member, family.member.neighbours
     options = ["--mechanism gaussian"] if isinstance(member, Gaussian) else []
-    options += ["--per-person"] if neighbours is not None else []
     options.append(f"--{family.parameter} {shown(family.value)}")
     if isinstance(member, Gaussian):
         options += [] if member.delta is None else [f"--delta {shown(member.delta)}"]
         options += [] if member.calibration == "zcdp" else [f"--calibration {member.calibration}"]
     elif member.norm != "l1":
         options.append(f"--norm {member.norm}")
+    options += ["--per-unit"] if neighbours is None and family.parameter != "sigma" else []
     for level in member.focus:
         key = f"{listed(level.axes if level.subsets is None else level.subsets.names)}={shown(level.weight)}"
         options.append(f"--focus {shlex.quote(key)}")
-    if member.cell_share not in (None, 1):
+    if neighbours is not None and member.cell_share not in (None, 1):
         options.append(f"--cell-share {shown(member.cell_share)}")
     if neighbours is not None and neighbours.attributes is not None:
         options.append(f"--attributes {shlex.quote(listed(neighbours.attributes))}")
@@ -239,7 +265,8 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
     """What is found, as JSON."""
     from keepsum.releasing.explain import person_statements
 
-    point, answer, columns = result.point, result.answer, result.curve.columns()
+    point, answer, columns = result.point, result.answer, result.curve.to_dict()
+    statements = person_statements(result.plan)
     found = None
     if result.target is not None and answer is not None:
         before, margin = answer.before
@@ -247,7 +274,7 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
             "margin": result.target.margin,
             "of": result.target.of,
             result.family.parameter: shown(answer.value),
-            "options": options_of(result.family),
+            "options": _passed(result),
             "one_step_before": {result.family.parameter: shown(before), "margin": margin},
         }
     return {
@@ -257,10 +284,11 @@ def as_json(result: Result, margins: Path | None, plot: Path | None) -> dict[str
         "target": found,
         **({} if result.shares is None else {"shares": _shares_as_json(result)}),
         "parameter": result.family.parameter,
-        "per_person": result.family.per_person,
+        "unit": statements.subject,
+        "per_person": result.family.per_person and statements.subject != "record",
         "mechanism": repr(result.plan.mechanism),
-        "guarantee": result.plan.guarantee.words,
-        "person": person_statements(result.plan).headline(),
+        "per_unit": result.plan.guarantee.words,
+        "person": statements.headline(),
         "margin_of_error": {
             "typical": point.typical,
             "smallest": point.smallest,

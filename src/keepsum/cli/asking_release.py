@@ -16,7 +16,7 @@ from keepsum.cli.noticed import settle
 from keepsum.cli.screen import note, progress
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError, PlanError
-from keepsum.tables.findings import Finding, NoticedError
+from keepsum.tables.findings import Finding, UndeclaredError
 from keepsum.tables.records import subject_of
 
 OUTPUT_FOLDER = "out/"
@@ -51,7 +51,7 @@ def read_asking(declared: Declaration) -> tuple[Declaration, ks.Table]:
         finding = None
         try:
             return declared, _several_cells(declared)
-        except NoticedError as error:
+        except UndeclaredError as error:
             finding, problem = error.finding, str(error)
         except KeepsumError as error:
             problem = str(error)
@@ -140,7 +140,7 @@ def asked_about_release(wanted: Wanted, table: ks.Table) -> Wanted:
 
 def _asked_about_totals_and_noise(declared: Declaration, table: ks.Table) -> tuple[Declaration, tuple[str, ...]]:
     """Ask for the totals and the noise until a release can be planned with them; also the cells accepted as exact."""
-    keeps = bool(declared.keep or declared.keep_total or declared.keep_file)
+    keeps = bool(declared.keep or declared.keep_total or declared.keep_nothing or declared.keep_file)
     has_noise = not (declared.epsilon is None and declared.rho is None and declared.sigma is None)
     accepted: tuple[str, ...] | None = None
     while True:
@@ -191,7 +191,9 @@ def _asked_about_totals(declared: Declaration, table: ks.Table) -> Declaration:
     two_way = f"; {pair} for a two-way margin" if len(axes) > 2 and len(outermost) > 1 else ""
     several = ", several with a blank between" if len(axes) > 1 else ""
     names = questions.shown_list(axes)
-    question = f"Which totals are kept exactly? Axes: {names}{several}{two_way}; total for the grand total"
+    question = (
+        f"Which totals are kept exactly? Axes: {names}{several}{two_way}; total for the grand total, nothing for none"
+    )
     return questions.ask_until(question, _coarsest(table), kept)
 
 
@@ -210,17 +212,13 @@ def _asked_about_noise(declared: Declaration, table: ks.Table) -> Declaration:
 
     needs_delta = declared.mechanism == "gaussian" and declared.delta is None
     checked(replace(declared, epsilon="1", delta="1e-6" if needs_delta else declared.delta))  # else an option is wrong
-    of_persons = subject_of(table.records) == "person"  # otherwise a person may have any number of records
-    asked = "Is epsilon to be the privacy loss of one person?"
-    per_person = declared.per_person or (of_persons and questions.confirm(asked, True))
-    declared = replace(declared, per_person=per_person)
-
     if needs_delta:
         delta = questions.ask_until(
             "Delta", "1e-6", lambda answer: checked(replace(declared, epsilon="1", delta=answer))
         )
         declared = replace(declared, delta=delta.delta)
-    return questions.ask_until("Epsilon", "1", lambda answer: checked(replace(declared, epsilon=answer)))
+    whose = "per unit of distance" if declared.per_unit else f"the loss of one {subject_of(table.records)}"
+    return questions.ask_until(f"Epsilon, {whose}", "1", lambda answer: checked(replace(declared, epsilon=answer)))
 
 
 def check_plan(declared: Declaration, table: ks.Table, nonnegative: bool = False) -> None:

@@ -16,7 +16,7 @@ from keepsum.cli.screen import note
 from keepsum.cli.terms import in_shell_terms
 from keepsum.errors import InputError, KeepsumError
 from keepsum.specs.quoting import listed, pair
-from keepsum.tables.findings import NoticedError
+from keepsum.tables.findings import UndeclaredError
 
 if TYPE_CHECKING:
     from keepsum.sources.headers import Header
@@ -165,13 +165,13 @@ def _opened(declared: Declaration) -> tuple[Declaration, Header]:
     while True:
         try:
             return declared, _columns(declared)
-        except NoticedError as error:
+        except UndeclaredError as error:
             finding = error.finding
             if finding is None:
                 raise
         settled = settle(finding, declared, _problem_of_columns)
         if settled is None:
-            raise NoticedError(finding.sentence)
+            raise UndeclaredError(finding.sentence)
         declared = settled
 
 
@@ -213,7 +213,7 @@ def problem_of(declared: Declaration, attempt: Callable[[Declaration], object]) 
     """What stops an attempt; nothing if that is only something else that was noticed."""
     try:
         attempt(declared)
-    except NoticedError:
+    except UndeclaredError:
         return None
     except KeepsumError as error:
         return in_shell_terms(str(error))

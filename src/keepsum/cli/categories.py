@@ -113,17 +113,17 @@ def parse_margin(text: str) -> str | list[str]:
 
 
 def parse_focus(texts: Sequence[str]) -> dict[str, Any]:
-    """The epsilon, or share, of each of some totals, by their axes as a spec has them.
+    """The share, or epsilon, of each of some totals, by their axes as a spec has them.
 
-    >>> parse_focus(["county=0.1", '"Region, state",sex = 1/3'])
-    {'county': '0.1', '"Region, state",sex': '1/3'}
+    >>> parse_focus(["county=2", '"Region, state",sex = 1/3'])
+    {'county': '2', '"Region, state",sex': '1/3'}
     """
     focus: dict[str, Any] = {}
     for text in texts:
         axes, end = _values(text, ",", "=")
         weight = text[end:].strip()
         if not end or not weight or ("" in axes and len(axes) > 1):
-            raise InputError(f"Option --focus must be AXIS=EPSILON such as county=0.1, got {text!r}.")
+            raise InputError(f"Option --focus must be AXIS=SHARE such as county=2, got {text!r}.")
         key = "" if axes == [""] else listed(axes)
         if key in focus:
             raise InputError(f"Option --focus must name different totals, got {key!r} twice.")

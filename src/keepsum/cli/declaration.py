@@ -143,6 +143,9 @@ class Declaration:
         ),
     ] = None
     keep_total: Annotated[bool, option("--keep-total", help="Keep the grand total.")] = False
+    keep_nothing: Annotated[
+        bool, option("--keep-nothing", help="Keep no total: every count has noise, and every total has it too.")
+    ] = False
     keep_file: Annotated[
         list[str] | None,
         option("--keep-file", help="Keep totals of subsets (TOML) or weighted totals (CSV).", metavar="FILE"),
@@ -181,33 +184,39 @@ class Declaration:
         str | None, option("--table", help="The table of a database.", panel=RECORDS, metavar="NAME")
     ] = None
     epsilon: Annotated[
-        str | None, option("--epsilon", help="Privacy loss per unit of distance.", panel=NOISE, metavar="E")
+        str | None,
+        option(
+            "--epsilon",
+            help="The privacy loss of one person, for a change of any one attribute.",
+            panel=NOISE,
+            metavar="E",
+        ),
     ] = None
     norm: Annotated[
         str | None,
         option("--norm", help="How distance is measured: l1 (default) or l2.", panel=NOISE, metavar="NORM"),
     ] = None
-    per_person: Annotated[bool, option("--per-person", help="Make epsilon the per-person loss.", panel=NOISE)] = False
     attributes: Annotated[
         list[str] | None,
         option(
             "--attributes",
-            help="With --per-person: changes of these attributes only.",
+            help="Changes of these attributes only.",
             panel=NOISE,
             metavar="A,B",
         ),
     ] = None
     to: Annotated[
         str | None,
-        option("--to", help="With --per-person: 'any value' or 'some other value'.", panel=NOISE, metavar="VALUE"),
+        option("--to", help="Changes to 'any value' (default) or 'some other value'.", panel=NOISE, metavar="VALUE"),
     ] = None
     mechanism: Annotated[
         str | None, option("--mechanism", help="laplace (default) or gaussian.", panel=NOISE, metavar="NAME")
     ] = None
     delta: Annotated[str | None, option("--delta", help="Delta, for gaussian.", panel=NOISE, metavar="D")] = None
-    rho: Annotated[str | None, option("--rho", help="zCDP at distance 1, for gaussian.", panel=NOISE, metavar="R")] = (
-        None
-    )
+    rho: Annotated[
+        str | None,
+        option("--rho", help="The zCDP loss of one person, for gaussian.", panel=NOISE, metavar="R"),
+    ] = None
     calibration: Annotated[
         str | None,
         option(
@@ -218,22 +227,30 @@ class Declaration:
         ),
     ] = None
     sigma: Annotated[str | None, option("--sigma", help="Sigma, for gaussian.", panel=NOISE, metavar="S")] = None
+    per_unit: Annotated[
+        bool,
+        option(
+            "--per-unit",
+            help="Make it the loss per unit of distance, of which one person is several units away.",
+            panel=NOISE,
+        ),
+    ] = False
 
     focus: Annotated[
         list[str] | None,
         option(
             "--focus",
-            help="Less noise in the totals of an axis, by an epsilon of their own, or a rho for gaussian: county=0.1; "
-            "A,B=0.1 for two axes. With --per-person, or --delta, a share.",
+            help="Less noise in the totals of an axis, by a share of the loss beside that of cells: county=2; A,B=1 "
+            "for two axes. With --per-unit, an epsilon of their own, or a rho.",
             panel=NOISE,
-            metavar="AXIS=E",
+            metavar="AXIS=SHARE",
         ),
     ] = None
     focus_file: Annotated[
         list[str] | None,
         option(
             "--focus-file",
-            help="Named subsets of cells for --focus (TOML, as for --keep-file): coast=0.1.",
+            help="Named subsets of cells for --focus (TOML, as for --keep-file): coast=1.",
             panel=NOISE,
             metavar="FILE",
         ),
@@ -242,7 +259,7 @@ class Declaration:
         str | None,
         option(
             "--cell-share",
-            help="The share of cells where the values of --focus are shares, by default 1.",
+            help="The share of cells beside those of --focus, by default 1.",
             panel=NOISE,
             metavar="S",
         ),
@@ -279,7 +296,7 @@ class Declaration:
         if path is not None:
             file, lines = read_spec(path)
             options = msgspec.structs.replace(self.options(nesting_of(file)), **more)
-            return jobs_of(file, lines, options, self.only)
+            return jobs_of(file, lines, options, self.only, found=not loss_needed)
         if self.only is not None:
             raise InputError(f"Option --only requires --spec, or a file {NAME} in this folder.")
         options = msgspec.structs.replace(self.options(), **more)
@@ -348,6 +365,7 @@ class Declaration:
             keep=Keep(
                 margins=[parse_margin(text) for text in self.keep or []] or None,
                 total=self.keep_total or None,
+                nothing=self.keep_nothing or None,
                 files=self.keep_file or None,
             ),
             mechanism=Noise(
@@ -357,7 +375,7 @@ class Declaration:
                 rho=self.rho,
                 sigma=self.sigma,
                 norm=self.norm,
-                per_person=self.per_person or None,
+                per_unit=self.per_unit or None,
                 attributes=parse_names(self.attributes, "Option --attributes") or None,
                 to=self.to,
                 calibration=self.calibration,

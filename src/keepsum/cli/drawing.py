@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import keepsum as ks
 from keepsum._signals import let_through
+from keepsum._threads import threads_of
 from keepsum.cli.preparing import Call, Ready
 from keepsum.cli.screen import Done, done, note, progress, warning
 from keepsum.cli.standard_output import check_reader, deliver_release, record_release
@@ -34,7 +34,7 @@ def draw_and_write(one: Ready, call: Call, after: str | None) -> tuple[Drawn, st
             with let_through(), progress() as step:
                 step("drawing the noise")
                 rng = None if call.seed is None else ks.rng(seed=call.seed)
-                drawn = one.prepared.draw(rng, _threads(), None if receipt is None else receipt.record)
+                drawn = one.prepared.draw(rng, threads_of(call.threads), None if receipt is None else receipt.record)
                 released, problem = _published(drawn, one, step)
             if one.key is not None:  # before it is written, so that what is said of the release is true of its file
                 released = replace(released, certificate=sign(released.certificate, one.key))
@@ -83,7 +83,3 @@ def _published(drawn: Drawn, one: Ready, step: Callable[[str], None]) -> tuple[D
         return without_negative(drawn, plan.structure, plan.invariants, one.nearest_in), None
     except ks.PlanError as error:
         return drawn, str(error)
-
-
-def _threads() -> int:
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -32,6 +32,8 @@ class Call:
     json: bool = False
     seed: str | None = None
     report: bool = False
+    details: bool = False
+    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,9 @@ def prepared(job: Job, key: Ed25519PrivateKey | None, call: Call, step: Callable
             check_nonnegative(plan.structure, nearest_in)
         step(f"working out margins of error and bounds{name}")
         shows = pairs_shown(step)
-        ready = prepare(plan, table, output.accept_pinned or (), call.seed is not None, shows, output.accept_delta)
+        ready = prepare(
+            plan, table, output.accept_pinned or (), call.seed is not None, shows, output.accept_delta, call.threads
+        )
     with job.located("output"):
         _check_totals(output.totals, ready)
     return Ready(job, place, key, ready, nearest_in)

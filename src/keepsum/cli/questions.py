@@ -16,7 +16,7 @@ from keepsum.errors import InputError, KeepsumError
 from keepsum.specs.quoting import quoted
 
 T = TypeVar("T")
-GRAND_TOTAL = "total"
+GRAND_TOTAL, NOTHING = "total", "nothing"
 LEAVING = "Ctrl-C leaves, and nothing is written."
 YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -92,8 +92,12 @@ def _one_of(choices: Sequence[str]) -> str:
 def margins(answer: str, axes: Sequence[str] = ()) -> list[str]:
     """The totals to keep, as options: ``county sex,age total``."""
     wanted = _groups(answer, ",", axes)
+    if wanted == [[NOTHING]] and NOTHING not in axes:
+        return ["--keep-nothing"]
     if not wanted:
-        raise InputError("At least one total must be kept. Name an axis, several with commas between them, or total.")
+        raise InputError(
+            "Totals to keep must be named. Name an axis, several with commas between them, total, or nothing for none."
+        )
     return ["--keep-total" if group == [GRAND_TOTAL] else f"--keep={_margin(group)}" for group in wanted]
 
 

@@ -60,7 +60,7 @@ def release_all(jobs: Sequence[Job], marginals: Sequence[Marginal], call: Call) 
             step("comparing with the releases of the ledger")
             ready = _assessed(ready, ledgers)
     if not call.json:
-        show(sections_in_shell_terms(_sections(ready)))
+        show(sections_in_shell_terms(_sections(ready, call.details)))
         sys.stdout.flush()  # if it cannot be shown, nothing is released
     question = "Release this table?" if len(ready) == 1 else f"Release these {len(ready)} tables?"
     if not call.yes and not typer.confirm(question, err=True):
@@ -146,12 +146,16 @@ def _check_axes(marginal: Marginal, ready: Sequence[Ready]) -> None:
     one.prepared.table.domain.closure(marginal.axes)
 
 
-def _sections(ready: Sequence[Ready]) -> list[tuple[str, list[str]]]:
+def _sections(ready: Sequence[Ready], details: bool) -> list[tuple[str, list[str]]]:
+    from keepsum.releasing.counted import unit_topic
+
     spec = ready[0].job.lines
     sections: list[tuple[str, list[str]]] = [] if spec is None else [("Spec", [shown(spec.name)])]
     for one in ready:
         sections += [] if one.job.name is None else [("Release", [one.job.name])]
-        sections += sections_of(one.prepared, one.nearest_in, one.assessment)
+        sections += sections_of(one.prepared, one.nearest_in, one.assessment, details)
+    unit = unit_topic(ready[0].prepared.table.records) if len(ready) == 1 else []
+    sections = [*unit, *(section for section in sections if section not in unit)]  # whose loss it is comes first
     return sections + together([(one.job, one.prepared.plan) for one in ready])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import typer
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from keepsum.releasing.destination import Destination
     from keepsum.releasing.release import Drawn, Prepared
 
+Topics: TypeAlias = list[tuple[str, list[str]]]
+PERSON = ("One person", "One record")
 SHOWN_BOUNDED, SHOWN_BOUNDED_JSON = 8, 1000
 PUBLISHED_NEAREST = (
     "the nearest table in {} without negative counts that keeps every total, with the unbiased one beside it; "
@@ -23,21 +25,27 @@ PUBLISHED_NEAREST = (
 
 
 def sections_of(
-    ready: Prepared, nearest_in: Norm | None, assessment: Assessment | None = None
+    ready: Prepared, nearest_in: Norm | None, assessment: Assessment | None = None, details: bool = False
 ) -> list[tuple[str, list[str]]]:
     """What the curator must know before any budget is spent."""
     from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
     from keepsum.releasing.statements import ledger_words
 
+    margin = ("Accuracy", [str(ready.accuracy), *margin_lines(ready.plan.records)])
     return [
-        *topics(ready.plan),
-        ("Accuracy", [str(ready.accuracy), *margin_lines(ready.plan.records)]),
+        *with_margin(topics(ready.plan, details=details), margin),
         ("Bounded cells", _bounded(ready)),
         *([("Published", [PUBLISHED_NEAREST.format(nearest_in)])] if nearest_in is not None else []),
         ("Ledger", [ledger_words(None)] if assessment is None else assessment.lines),
         *(("Warning", [sentence]) for sentence in ready.warnings),
     ]
+
+
+def with_margin(topics: Topics, margin: tuple[str, list[str]]) -> Topics:
+    """The sections of a plan with the margin of error behind what is guaranteed to one person."""
+    place = next(k for k, (title, _) in enumerate(topics, 1) if title in PERSON)
+    return [*topics[:place], margin, *topics[place:]]
 
 
 def _bounded(ready: Prepared) -> list[str]:
@@ -98,8 +106,8 @@ def as_json(
         "postprocessing": certificate.postprocessing,
         "sha256": certificate.table.sha256,
         "guarantee": {
-            "words": ready.plan.guarantee.words,
             "person": PersonStatements.of(certificate).headline(),
+            "per_unit": ready.plan.guarantee.words,
             "facts": certificate.guarantee,
         },
         "kept": kept_totals(certificate.kept, certificate.domain),

@@ -15,7 +15,6 @@ import typer
 from keepsum._progress import watched_by
 from keepsum._text import printable
 
-COMPILING = "compiling samplers, only the first time"
 TAKEN_FOR_TERMINAL = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables of rich's that may make any stream a terminal
 SENTENCE_WIDTH = 96
 NOT_SHOWN = 3  # the exit status of a command that has done its work but could not report it
@@ -171,8 +170,6 @@ def progress() -> Iterator[Any]:
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from keepsum.sampling.core.compiling import compiling_shown
-
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
@@ -183,14 +180,10 @@ def progress() -> Iterator[Any]:
             current = description
             bar.update(task, description=description, refresh=True)
 
-        def compiled(done: int, total: int) -> None:
-            shown_step = f"{COMPILING}: {done} of {total} functions" if done < total else current
-            bar.update(task, description=shown_step, refresh=True)
-
         def part(fraction: float) -> None:
             bar.update(task, description=f"{current}: {100 * fraction:.0f}%")
 
-        with compiling_shown(compiled), watched_by(Stages(step, part)):
+        with watched_by(Stages(step, part)):
             yield step
 
 

@@ -18,7 +18,7 @@ IN_SHELL = {
     "with accept_delta=": "with --accept-delta ",
     "cross-classification with domain=": "cross-classification with keepsum ledger init --domain",
     "domain=": "--categories or --domain",
-    "ks.Ledger(path, budget=...)": "keepsum ledger init",
+    "ks.Ledger.create(path, budget=...)": "keepsum ledger init",
     "ledger.check(against=certificates)": "keepsum ledger check --against CERTIFICATE",
     "ledger.check()": "keepsum ledger check",
     "ledger.set_budget": "keepsum ledger budget",
@@ -44,12 +44,9 @@ IN_SHELL = {
     "pass encoding=": "pass --encoding ",
     "Pass encoding=": "Pass --encoding ",
     "in focus= must": "in --focus must",
-    "in shares= must": "in --focus must",
     "Argument focus= must": "Option --focus must",
-    "Argument shares= must": "Option --focus must",
     "Argument cell_share= must": "Option --cell-share must",
     "Keys of focus= must": "Totals of --focus must",
-    "Keys of shares= must": "Totals of --focus must",
     "plan.explain()": "keepsum plan",
     "plan.certify()": "keepsum convergence",
     "plan.pinned lists them": "keepsum plan lists them",
@@ -66,7 +63,7 @@ IN_SHELL = {
     "Check table=": "Check --table",
     "table= must": "--table must",
     "with unit= and max_rows_per_unit=,": "with --unit and --max-rows-per-unit,",
-    "without per_person": "without --per-person",
+    "with per_unit": "with --per-unit",
     "unit= and max_rows_per_unit= must": "--unit and --max-rows-per-unit must",
     "max_rows_per_unit=1 alone": "--max-rows-per-unit 1 alone",
     "accept each by its name in accept_pinned= (or 'all')": "accept each with --accept-pinned NAME (or all)",
@@ -81,14 +78,16 @@ SPOKEN = (
 _NESTING, _ROWS = re.compile(r"within=(\{[^{}]*\})"), re.compile(r"drop_rows=(\{[^{}]*\})")
 _CARRY = re.compile(r"carry=(\{[^{}]*\})")
 _DROP = re.compile(r"with drop=(\[[^\[\]]*\])")
-_CALL = re.compile(r"ks\.(?:Laplace|Gaussian)\.per_person\([^()]*\)")
+_CALL = re.compile(r"ks\.(?:Laplace|Gaussian)(?:\.per_unit)?\([^()]*\)")
 
 
 def in_shell_terms(message: str) -> str:
     """A message of the library with options instead of arguments.
 
-    >>> in_shell_terms("l2 Laplace with ks.Laplace.per_person('0.5', norm='l2', attributes=['a', 'b c'])")
-    "l2 Laplace with --per-person --epsilon 0.5 --norm l2 --attributes 'a,b c'"
+    >>> in_shell_terms("l2 Laplace with ks.Laplace('0.5', norm='l2', attributes=['a', 'b c'])")
+    "l2 Laplace with --epsilon 0.5 --norm l2 --attributes 'a,b c'"
+    >>> in_shell_terms("ks.Gaussian.per_unit(rho=0.1)")
+    '--mechanism gaussian --rho 0.1 --per-unit'
     """
     message = _CALL.sub(lambda call: _options(call.group()), message)
     message = _NESTING.sub(lambda match: _pairs(match[1], "--within", joined), message)
@@ -128,9 +127,9 @@ def _options(text: str) -> str:
     except (SyntaxError, ValueError):
         return text
     options = ["--mechanism gaussian"] if text.startswith("ks.Gaussian") else []
-    options.append("--per-person")
     for name, value in values.items():
         options.append(f"--{name} {shlex.quote(value)}")
+    options += ["--per-unit"] if text.partition("(")[0].endswith(".per_unit") else []
     return " ".join(options)
 
 

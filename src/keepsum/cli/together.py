@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keepsum.planning.plan import CompiledPlan
+    from keepsum.privacy.distance import Distance, Norm
     from keepsum.specs.job import Job
 
 SAME_PEOPLE = "Where the {} tables are about the same people, their losses add up."
 NOT_KNOWN = "The sum is not known before the chains that draw some of the noise are measured."
+TOGETHER = "{} releases together: at most {} for one {}, with the kept totals of all of them the same."
+EACH = "For one {} they are {}, and together may be more than the sum, where kept totals or tables differ."
 SUMS = "A table that is a sum over another one costs nothing as a [[marginal]] of it, with larger noise."
 
 
@@ -24,11 +27,32 @@ def together(releases: Sequence[tuple[Job, CompiledPlan]]) -> list[tuple[str, li
 def _total(releases: Sequence[tuple[Job, CompiledPlan]]) -> str:
     from keepsum.accounting.composition import compose
     from keepsum.accounting.cost import Cost
+    from keepsum.tables.records import subject_of
 
     guarantees = [plan.guarantee for _, plan in releases]
     if any(guarantee.error is None and guarantee.sampling not in ("exact", "rounded") for guarantee in guarantees):
         return NOT_KNOWN
-    return compose(map(Cost.of, guarantees), same_table=_is_one_table(releases)).words
+    one_table = _is_one_table(releases)
+    total = compose(map(Cost.of, guarantees), same_table=one_table)
+    subject = subject_of(releases[0][1].records)
+    person = _person(releases, total.norm) if one_table else None
+    if person is not None:
+        return TOGETHER.format(len(releases), total.at(person), subject)
+    if any(guarantee.person is None for guarantee in guarantees):
+        return total.words
+    each = ", ".join(str(plan.stated_loss) for _, plan in releases)
+    return f"{EACH.format(subject, each)} {total.words}"
+
+
+def _person(releases: Sequence[tuple[Job, CompiledPlan]], norm: Norm) -> Distance | None:
+    """The distance of one person under the kept totals of all releases of one table; None where it is not known."""
+    from keepsum.accounting.joint import joint_distances
+
+    plan = releases[0][1]
+    if plan.invariants.domain is None:
+        return None
+    kept = [other.invariants for _, other in releases]
+    return joint_distances(kept, plan.invariants.domain, norm, plan.records).person()
 
 
 def _is_one_table(releases: Sequence[tuple[Job, CompiledPlan]]) -> bool:

@@ -263,7 +263,7 @@ def choose_lag(
     Examples
     --------
     >>> import keepsum as ks
-    >>> lattice, laplace = ks.Lattice([[1, 1, 1]]), ks.Laplace(epsilon=1)
+    >>> lattice, laplace = ks.Lattice([[1, 1, 1]]), ks.Laplace.per_unit(epsilon=1)
     >>> choice = ks.mcmc.choose_lag(
     ...     lambda lag: ks.mcmc.meeting_times(lattice, laplace, 0.4, lag=lag, pairs=200, rng=ks.rng(seed=1)), first=4
     ... )

@@ -6,7 +6,6 @@ seed of chunk k of the pairs follows from the chain's fingerprint and k: anybody
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 from keepsum._arguments import check_number, check_whole
 from keepsum._progress import doing
 from keepsum._text import percent, type_of
+from keepsum._threads import threads_of
 from keepsum.convergence.bounds import TvBound, clopper_pearson, tv_upper_bound
 from keepsum.convergence.store import CHUNK_PAIRS, MeetingTimeStore
 from keepsum.convergence.times import MeetingTimes
@@ -212,10 +212,9 @@ def observe_all(
     confidence = float(check_number(confidence, "The confidence", *CONFIDENCES))
     if progress is not None and not callable(progress):
         raise InputError(f"progress= must be a function of the pairs done and wanted, got {type_of(progress)}.")
-    threads = None if threads is None else check_whole(threads, "The number of threads", 1)
     wanted, each = _wanted(chains, pairs), _each(chains, confidence)
     reporter = _Reporter(progress, sum(wanted))
-    workers = threads or os.cpu_count() or 1
+    workers = threads_of(threads)
     groups = tuple(
         None if chain is None else observe(chain, blocks, count, each, workers, reporter.add)
         for (chain, blocks), count in zip(chains, wanted, strict=True)

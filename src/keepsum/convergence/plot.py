@@ -58,7 +58,7 @@ def plot_bound(
     Examples
     --------
     >>> import keepsum as ks
-    >>> times = ks.mcmc.meeting_times(ks.Lattice([[1, 1]]), ks.Laplace(epsilon=1), 0.4, lag=20, rng=ks.rng(seed=1))
+    >>> times = ks.mcmc.meeting_times(ks.Lattice([[1, 1]]), ks.Laplace.per_unit(1), 0.4, lag=20, rng=ks.rng(seed=1))
     >>> ks.mcmc.plot_bound(times).axes[0].get_xlabel()
     'steps of the chain (log scale)'
     """

@@ -95,9 +95,7 @@ class Desk:
 
     def put(self, upload: Upload, spec: Spec | None = None) -> None:
         """Begin a draft with a file; without a spec, the column of counts is guessed from its name."""
-        own = spec or Spec(
-            source=Source(data=upload.name), mechanism=Noise(kind="laplace", epsilon="1", per_person=True)
-        )
+        own = spec or Spec(source=Source(data=upload.name), mechanism=Noise(kind="laplace", epsilon="1"))
         digest = hashlib.sha256(upload.data).digest()
         with self._lock:
             self._state.opened = set()

@@ -17,7 +17,7 @@ CHILDREN = {
 EDUCATION = ("Low", "Medium", "High", "Very High")
 STATES = {"North": 4, "East": 6, "South": 5, "West": 3}
 SEXES, AGES = ("female", "male"), ("0-17", "18-64", "65+")
-NOISE = Noise(kind="laplace", epsilon="1", per_person=True)
+NOISE = Noise(kind="laplace", epsilon="1")
 PEOPLE = 600
 
 

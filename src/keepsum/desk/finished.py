@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from keepsum._threads import cores
 from keepsum.desk.grids import Edges, edges_of
 from keepsum.desk.jobs import Job
 from keepsum.errors import KeepsumError
@@ -67,15 +67,11 @@ class Drawing:
             kept.append(Finished(drawn, self.prepared.plan, self.prepared.accuracy, self.spec, self.version))
             self.keep(kept[0])
 
-        draw_charged(self.prepared, self.ledger, self.spec.ledger.dataset, None, _threads(), charged, keep)
+        draw_charged(self.prepared, self.ledger, self.spec.ledger.dataset, None, cores(), charged, keep)
 
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, KeepsumError) else UNEXPECTED
-
-
-def _threads() -> int:
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @dataclass(eq=False)

@@ -31,9 +31,9 @@ def fixes_for(look: Look, spec: Spec) -> list[Fix]:
     if problem is not None and problem.finding is not None:
         rows = {axis: _list(labels) for axis, labels in (spec.source.drop_rows or {}).items()}
         return [_of(proposal) for proposal in proposals_for(problem.finding, rows)]
-    if problem is not None and problem.stage == PLAN and "loss per person" in problem.message:
-        unit = replace(spec.mechanism, per_person=None)
-        return [Fix("Make epsilon the loss of one count", lambda spec: replace(spec, mechanism=unit))]
+    if problem is not None and problem.stage == PLAN and "with per_unit" in problem.message:
+        unit = replace(spec.mechanism, per_unit=True, focus=None, cell_share=None)
+        return [Fix("Make epsilon the loss per unit of distance", lambda spec: replace(spec, mechanism=unit))]
     if problem is not None and problem.stage == READY:
         return [*_about_pinned(look, spec), *_about_delta(problem.message, spec)]
     return _about_loss(look, spec)
@@ -83,17 +83,17 @@ def _about_delta(message: str, spec: Spec) -> list[Fix]:
 
 
 def _about_loss(look: Look, spec: Spec) -> list[Fix]:
-    """A loss so large that it protects little: make epsilon 1 the loss of one person."""
+    """A loss so large that it protects little: make epsilon 1 the loss of one person, or record, if that is stated."""
     from keepsum.releasing.statements import loss_concern
 
     if look.plan is None or not loss_concern(look.plan.guarantee, look.plan.records):
         return []
 
-    person = subject_of(look.plan.records) == "person"
-    epsilon = "1" if person else "0.1"
+    is_stated = look.plan.person is not None
+    epsilon = "1" if is_stated else "0.1"
 
     def smaller(spec: Spec) -> Spec:
-        return replace(spec, mechanism=replace(spec.mechanism, epsilon=epsilon, per_person=person or None))
+        return replace(spec, mechanism=replace(spec.mechanism, epsilon=epsilon, per_unit=not is_stated or None))
 
-    whose = "one person" if person else "one count"
-    return [Fix(f"Make epsilon {epsilon} the loss of {whose}", smaller)]
+    whose = f"of one {subject_of(look.plan.records)}" if is_stated else "per unit of distance"
+    return [Fix(f"Make epsilon {epsilon} the loss {whose}", smaller)]

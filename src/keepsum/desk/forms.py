@@ -123,8 +123,13 @@ def totals(spec: Spec, form: Form, axes: Sequence[str]) -> Spec:
         if not all(0 <= place < len(axes) for place in places):
             raise InputError("A total must be of axes of this table. Load the page again.")
         margins.append([axes[place] for place in places])
-    keep = replace(spec.keep, margins=margins or None, total="total" in form or None)
-    return replace(spec, keep=keep, output=replace(spec.output, accept_pinned=None))
+    output = replace(spec.output, accept_pinned=None)
+    if "nothing" in form and not spec.keep.nothing:  # the last tick counts
+        return replace(spec, keep=Keep(nothing=True), output=output)
+    total = "total" in form or None
+    nothing = "nothing" in form and not (margins or total)
+    keep = replace(spec.keep, margins=margins or None, total=total, nothing=nothing or None)
+    return replace(spec, keep=keep, output=output)
 
 
 def add_set(spec: Spec, form: Form, domain: Domain) -> Spec:
@@ -136,7 +141,7 @@ def add_set(spec: Spec, form: Form, domain: Domain) -> Spec:
     if not name:
         raise InputError("A set of cells must have a name, such as 'coast'. Enter one.")
     subset = Subset(name=name, cells=[dict(domain.cell(cell)) for cell in cells])
-    keep = replace(spec.keep, subset=[*(spec.keep.subset or []), subset])
+    keep = replace(spec.keep, subset=[*(spec.keep.subset or []), subset], nothing=None)
     return replace(spec, keep=keep, output=replace(spec.output, accept_pinned=None))
 
 
@@ -157,7 +162,7 @@ def noise(spec: Spec, form: Form, levels: Sequence[tuple[str, ...]]) -> Spec:
     kind = one(form, "kind", "laplace")
     if kind not in KINDS:
         raise InputError("The noise must be one of those on the page. Load it again.")
-    person = one(form, "reading", "person") == "person"
+    per_unit = one(form, "reading", "person") == "unit"
     epsilon = one(form, "epsilon") or None
     focus: dict[str, Any] = {}
     for k, axes in enumerate(levels):
@@ -165,16 +170,16 @@ def noise(spec: Spec, form: Form, levels: Sequence[tuple[str, ...]]) -> Spec:
         if weight and weight != "0":
             focus[listed(axes) if axes else ""] = weight
     is_gaussian = kind == "gaussian"
-    if kind == "laplace-l2":
+    if kind == "laplace-l2" or (is_gaussian and per_unit):
         focus = {}
     mechanism = Noise(
         kind="gaussian" if is_gaussian else "laplace",
         epsilon=epsilon,
         delta=(one(form, "delta") or "1e-6") if is_gaussian else None,
         norm="l2" if kind == "laplace-l2" else None,
-        per_person=person or None,
+        per_unit=per_unit or None,
         focus=focus or None,
-        cell_share=_share(one(form, "cell_share")) if focus and (person or is_gaussian) else None,
+        cell_share=_share(one(form, "cell_share")) if focus and not per_unit else None,
     )
     output = spec.output if mechanism == spec.mechanism else replace(spec.output, accept_delta=None)
     nonnegative = "nonnegative" in form or None

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from keepsum.desk.losses import loss_of
 from keepsum.specs.spec import Spec
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Made:
 
 
 def _person(spec: Spec, plan: CompiledPlan) -> str | None:
-    return loss_of(plan) if spec.mechanism.per_person else None
+    return None if spec.mechanism.per_unit or plan.person is None else str(plan.stated_loss)
 
 
 def table_key(spec: Spec) -> bytes:
@@ -63,7 +62,7 @@ def words_on(made: Sequence[Made], spec: Spec, plan: CompiledPlan | None) -> str
     before = compose(costs, same_table=same)
     after = compose([*costs, Cost.of(plan.guarantee)], same_table=same)
     person = plan.person
-    if not same or plan.mechanism.focus or (person.norm == "l2" and after.norm == "l1"):
+    if person is None or not same or plan.mechanism.focus or (person.norm == "l2" and after.norm == "l1"):
         first, then = before.at(Distance(before.norm, 1)), after.at(Distance(after.norm, 1))
         stated = [*(one.person for one in made), _person(spec, plan)]
         if all(stated) and not same:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsum.desk.deriving import Look
 from keepsum.specs.spec import Spec
+from keepsum.tables.records import subject_of
 
 if TYPE_CHECKING:
     from keepsum.planning.plan import CompiledPlan
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
 NAMES = {"laplace-l1": "Laplace noise", "laplace-l2": "l2 Laplace noise", "gaussian": "Gaussian noise"}
 
 
-def loss_of(plan: CompiledPlan) -> str:
-    """The loss of one person, or of one record."""
-    return str(plan.guarantee.mechanism.loss(plan.guarantee.person))
+def brief_loss(plan: CompiledPlan) -> str | None:
+    """Whose loss it is, and how much; None where none is stated for one person."""
+    return None if plan.person is None else f"for one {subject_of(plan.records)}: {plan.stated_loss}"
 
 
 def limit_of(plan: CompiledPlan) -> str:
@@ -27,16 +28,25 @@ def limit_of(plan: CompiledPlan) -> str:
     return sentences[min(1, len(sentences) - 1)]
 
 
+def loss_in_full(plan: CompiledPlan) -> str:
+    """The loss of one person and of which changes, as a sentence that follows the plain one."""
+    from keepsum.releasing.explain import person_statements
+
+    stated = person_statements(plan).headline()
+    return as_sentence(stated) if plan.person is None else f"That is {stated}."
+
+
 def loss_lines(plan: CompiledPlan, spec: Spec) -> list[str]:
     """The loss in numbers, the noise, and the focus."""
     from keepsum.releasing.explain import person_statements
 
     noise = NAMES[plan.mechanism.kind]
-    lines = [person_statements(plan).headline(), f"{noise}, {plan.guarantee.words}"]
+    stated = noise if plan.person is not None else f"{noise}, {plan.guarantee.words}"
+    lines = [person_statements(plan).headline(), stated]
     focus = spec.mechanism.focus or {}
     if focus:
         weights = [f"totals of {key or 'the whole table'} {weight}" for key, weight in focus.items()]
-        is_shared = bool(spec.mechanism.per_person) or plan.mechanism.kind == "gaussian"
+        is_shared = not spec.mechanism.per_unit
         cells = [f"cells {spec.mechanism.cell_share or 1}"] if is_shared else []
         lines.append(f"Focus, in {'shares of the loss' if is_shared else 'epsilon'}: {', '.join([*weights, *cells])}")
     return [as_sentence(line) for line in lines]

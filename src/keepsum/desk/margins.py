@@ -35,12 +35,13 @@ class Margins:
         """The margins and the losses at an epsilon, as the page shows them."""
         with self._lock:
             point = self._point(look, noise, epsilon)
+            is_stated = self._candidates is not None and self._candidates.first.person is not None
         if point is None:
             return {}
         return {
             "typical": point.typical,
             "largest": point.largest,
-            "person": str(point.person),
+            "person": str(point.person) if is_stated else None,
             "little": point.person.excess is not None,
         }
 

@@ -69,8 +69,8 @@ def undeclared_columns(spec: Spec) -> list[str]:
 
 
 def ticked(spec: Spec) -> int:
-    """How many totals, or sets of them, are to be kept."""
-    return len(spec.keep.margins or []) + len(spec.keep.subset or []) + bool(spec.keep.total)
+    """How many totals, or sets of them, are to be kept; that none is counts as one."""
+    return len(spec.keep.margins or []) + len(spec.keep.subset or []) + bool(spec.keep.total) + bool(spec.keep.nothing)
 
 
 def step_of_problem(look: Look) -> str:
@@ -116,7 +116,7 @@ def _cells(size: int) -> str:
 def _kept_words(spec: Spec, look: Look) -> tuple[str, str]:
     if look.kept is not None:
         height = look.kept.height
-        return "done", f"{height:,} total{'s' * (height != 1)}"
+        return "done", f"{height:,} total{'s' * (height != 1)}" if height else "no total"
     if look.table is None:
         return "waiting", ""
     return "open", f"{ticked(spec)} kept: check" if ticked(spec) else "tick totals"

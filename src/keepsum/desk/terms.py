@@ -58,15 +58,12 @@ IN_PAGE = {
     "with keep_order=True": "in the shell",
     "Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example": "Epsilon must be given. "
     "Enter a number such as 1",
-    "Pass --keep, --keep-total or --keep-file": "Tick it",
+    "Pass --keep, --keep-total, --keep-file, or --keep-nothing": "Tick it, or that there is none",
     "in the files of --keep-file": "under Sets of cells",
-    "Argument shares= must": "Weights of a focus must",
     "Argument focus= must": "Weights of a focus must",
     "Argument cell_share= must": "The weight of cells must",
     "Keys of focus= must": "Totals of a focus must",
-    "Keys of shares= must": "Totals of a focus must",
     "in focus= must": "in the focus must",
-    "in shares= must": "in the focus must",
     "with unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person": "with "
     "the column that says who a person is and the most records of each, or tick that every record is of another person",
     "unit= and max_rows_per_unit= must be given together: a guarantee per unit needs both. max_rows_per_unit=1 alone "
@@ -74,13 +71,14 @@ IN_PAGE = {
     "that are counted of each must be given together. Enter that number, or tick that every record is of "
     "another person.",
     "unit= and max_rows_per_unit= must": "Who a person is and the most records of each must",
-    "without per_person": "as that of one count more or less",
+    ", with per_unit": ", under Details of the step Privacy",
+    "with per_unit": "under Details of the step Privacy",
     "measure it by plan.certify() and accept it with accept_delta=DELTA": "measure and accept it in the shell",
     "plan.pinned lists them": "the step Keep lists them",
     "accept each by its name in accept_pinned= (or 'all')": "accept them with the button",
     "plan.explain()": "the step Preview",
     "cross-classification with domain=": "cross-classification when the ledger is made",
-    "ks.Ledger(path, budget=...)": "the shell",
+    "ks.Ledger.create(path, budget=...)": "the shell",
     "ledger.check(against=certificates)": "the shell",
     "ledger.check()": "the shell",
     "ledger.set_budget": "the shell",
@@ -116,7 +114,6 @@ FIELDS = {
     "table": "a database, in the shell",
     "focus": "the focus",
     "focus_file": "the focus",
-    "shares": "the focus",
     "cell_share": "the weight of cells",
     "epsilon": "epsilon",
     "delta": "delta",
@@ -124,7 +121,8 @@ FIELDS = {
     "sigma": "sigma, in the shell",
     "norm": "the noise",
     "mechanism": "the noise",
-    "per_person": "the loss of one person",
+    "per_unit": "whose loss epsilon is",
+    "keep_nothing": "that no total is kept",
     "accept_delta": "the button",
     "accept_pinned": "the button",
     "keep": "the kept totals",
@@ -137,10 +135,10 @@ FIELDS = {
 }
 _VALUE = r"(?:\{[^{}]*\}|\[[^\[\]]*\]|\([^()]*\)|'[^']*'|True|[0-9][0-9.e-]*[0-9]|[0-9]|[A-Z]+\b)?"
 _NAMES = "|".join(sorted(FIELDS, key=len, reverse=True))
-_MECHANISM = r"\b(?:Laplace|Gaussian)\((?:[^()]|\([^()]*\))*\)"  # stays as it is
+_MECHANISM = r"\b(?:Laplace|Gaussian)(?:\.per_unit)?\((?:[^()]|\([^()]*\))*\)"  # stays as it is
 _ARGUMENT = re.compile(rf"{_MECHANISM}|(?<![\w.'\"=(-])({_NAMES})={_VALUE}")
 _OPTION = re.compile(r"(?:\bOption )?--([a-z]+(?:-[a-z]+)*)(?:[ =][0-9][0-9.]*\b|\s[A-Z]+\b)?")
-_CALL = re.compile(r"ks\.(Laplace|Gaussian)(?:\.per_person)?\(([^()]*)\)")
+_CALL = re.compile(r"ks\.(Laplace|Gaussian)(?:\.per_unit)?\(([^()]*)\)")
 _ACCEPT = re.compile(rf"accept it with accept_delta={_VALUE}")
 _DROPPED = re.compile(rf"with drop(?:_rows)?={_VALUE}")
 
@@ -150,7 +148,7 @@ def in_page_terms(message: str, finding: Finding | None = None) -> str:
 
     >>> in_page_terms("Categories of 'age' must be declared. Declare them with domain=, or cut numbers with bins=.")
     "Categories of 'age' must be declared. Declare them under Categories, or cut numbers at edges, under Categories."
-    >>> in_page_terms("Gaussian noise is drawn exactly: ks.Gaussian.per_person(1, 1e-6).")
+    >>> in_page_terms("Gaussian noise is drawn exactly: ks.Gaussian(1, 1e-6).")
     'Gaussian noise is drawn exactly: Gaussian noise at the step Privacy.'
     """
     if finding is not None:

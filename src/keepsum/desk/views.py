@@ -11,18 +11,18 @@ from keepsum.desk.fixes import fixes_for
 from keepsum.desk.grids import kept_axes
 from keepsum.desk.history import words_on
 from keepsum.desk.knowing import to_know
-from keepsum.desk.losses import as_sentence, level_margins, limit_of, loss_lines, loss_of
+from keepsum.desk.losses import as_sentence, brief_loss, level_margins, limit_of, loss_in_full, loss_lines
 from keepsum.desk.scenes import Scene
 from keepsum.desk.steps import SECTIONS, TITLES, asked, step_of_problem, steps_of
 from keepsum.desk.table_views import margins_of
 from keepsum.desk.terms import in_page_terms
 from keepsum.desk.totals import focused_totals, kept_totals
 from keepsum.specs.places import keys_about
-from keepsum.tables.records import subject_of
 
 if TYPE_CHECKING:
     from keepsum.desk.jobs import Job
     from keepsum.releasing.verify import Check
+    from keepsum.specs.spec import Spec
     from keepsum.tables.domain import Domain
 
 
@@ -123,6 +123,11 @@ def levels_of(domain: Domain) -> list[tuple[str, ...]]:
     return [(), *margins_of(domain)]
 
 
+def _subject(spec: Spec) -> str:
+    """Whose loss epsilon is: a record's where a person may have any number of them."""
+    return "record" if spec.records.by and spec.records.max_rows_per_unit is None else "person"
+
+
 def _levels(look: Look, focus: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """What the page offers of them: what is not kept anyway; and what is, if it has a weight that is to go."""
     if look.table is None:
@@ -155,10 +160,13 @@ def privacy_view(scene: Scene) -> dict[str, Any]:
         "noise": noise,
         "levels": [level for level in levels if level["ways"] < 2 or level["weight"]],
         "more_levels": [level for level in levels if level["ways"] > 1 and not level["weight"]],
-        "is_shared": bool(noise.per_person) or kind == "gaussian",
-        "person": None if look.plan is None else _person(look),
+        "is_shared": not noise.per_unit,
+        "has_focus": kind == "laplace" or (kind == "gaussian" and not noise.per_unit),
+        "subject": _subject(draft.spec),
+        "whose": "per unit of distance" if noise.per_unit else f"of one {_subject(draft.spec)}",
+        "in_full": None if look.plan is None else loss_in_full(look.plan),
         "plain": None if look.plan is None else limit_of(look.plan),
-        "brief": None if look.plan is None else f"for one {subject_of(look.plan.records)}: {loss_of(look.plan)}",
+        "brief": None if look.plan is None else brief_loss(look.plan),
         "level_margins": level_margins(look),
         "made": words_on(scene.made, draft.spec, look.plan),
         "accuracy": None if look.measured is None else as_sentence(scene.say(str(look.measured.accuracy))),
@@ -167,12 +175,6 @@ def privacy_view(scene: Scene) -> dict[str, Any]:
         "cost": [] if look.ready is None or look.ready.assessment is None else look.ready.assessment.lines,
         "is_records": bool(draft.spec.records.by),
     }
-
-
-def _person(look: Look) -> str:
-    from keepsum.releasing.explain import person_statements
-
-    return "" if look.plan is None else person_statements(look.plan).headline()
 
 
 # -- preview and release ----------------------------------------------------------------------------
@@ -188,17 +190,24 @@ def preview_view(scene: Scene) -> dict[str, Any]:
 
     look = scene.look
     if look.plan is None or look.measured is None:
-        return {"topics": [], "law": None}
+        return {"topics": [], "details": [], "law": None}
     curves = noise_curves(look.plan, look.measured.accuracy)
     law = None
     if curves:
         drawn = noise_figure(curves, look.measured.accuracy.level)
         law = {"wide": Markup(drawn.wide), "narrow": Markup(drawn.narrow), "caption": drawn.caption}  # noqa: S704 (by svg.py)
-    return {"topics": [(title, [scene.say(line) for line in lines]) for title, lines in topics(look.plan)], "law": law}
+    said = [(title, [scene.say(line) for line in lines]) for title, lines in topics(look.plan, details=True)]
+    first = {title for title, _ in topics(look.plan)}
+    return {
+        "topics": [topic for topic in said if topic[0] in first],
+        "details": [topic for topic in said if topic[0] not in first],
+        "law": law,
+    }
 
 
 def release_view(scene: Scene) -> dict[str, Any]:
     """What a curator must know before the release, and the release once there is one."""
+    from keepsum.releasing.counted import unit_topic
     from keepsum.releasing.explain import person_statements
     from keepsum.releasing.plain_words import plain_words
     from keepsum.specs.commands import command_of
@@ -228,6 +237,7 @@ def release_view(scene: Scene) -> dict[str, Any]:
         prepared = ready.prepared
         plan = prepared.plan
         view["known"] = [
+            *unit_topic(plan.records),
             ("Published exactly", [plan.invariants.describe()]),
             ("In plain words", plain_words(person_statements(plan), plan.invariants.height, len(plan.pinned))),
             ("In numbers", [] if draft is None else loss_lines(plan, draft.spec)),
@@ -271,7 +281,7 @@ def _result(scene: Scene) -> dict[str, Any]:
         "is_of_draft": done.version == scene.version,
         "is_changed": scene.draft is None or done.spec != scene.draft.spec or done.digest != scene.draft.digest,
         "totals": [*kept_totals(counts, domain, done.plan.invariants), *focused_totals(counts, domain, done.accuracy)],
-        "topics": certificate_topics(certificate),
+        "topics": certificate_topics(certificate, details=True),
         "checks": [
             {"name": check.name, "words": check.words, "sign": _sign(check, certificate.signature is not None)}
             for check in checks

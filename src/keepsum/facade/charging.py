@@ -37,7 +37,7 @@ def ledger_of(ledger: Ledger | str | PathLike[str] | None, dataset: str | None) 
         return None
     from keepsum.ledger.ledger import Ledger  # SQLite, which other releases do not need
 
-    found = named if isinstance(named, Ledger) else Ledger(named)
+    found = named if isinstance(named, Ledger) else Ledger.open(named)
     found.dataset(dataset)
     return found
 

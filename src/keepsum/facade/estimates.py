@@ -22,7 +22,7 @@ from keepsum.releasing.records import LEVEL
 from keepsum.tables.released import ReleasedTable
 
 
-def plan_accuracy(plan: CompiledPlan, level: float, simultaneous: bool, patient: bool) -> Accuracy:
+def plan_accuracy(plan: CompiledPlan, level: float, simultaneous: bool = False, patient: bool = False) -> Accuracy:
     """The margins of error of a plan, with the names of its cells."""
     check_flag(simultaneous, "simultaneous=")
     check_flag(patient, "patient=")
@@ -36,17 +36,26 @@ class Estimates(WithoutCaches):
     ----------
     table, unbiased
         The published table, and the table as it was drawn.
-    plan
-        The plan, which a certificate determines.
     """
 
-    table: ReleasedTable
-    unbiased: ReleasedTable
-    plan: CompiledPlan
+    @property
+    def table(self) -> ReleasedTable:
+        """The published table."""
+        raise NotImplementedError
+
+    @property
+    def unbiased(self) -> ReleasedTable:
+        """The table as it was drawn."""
+        raise NotImplementedError
+
+    @property
+    def _compiled(self) -> CompiledPlan:
+        """The plan, which a certificate determines."""
+        raise NotImplementedError
 
     def accuracy(self, level: float = LEVEL, *, simultaneous: bool = False, patient: bool = False) -> Accuracy:
         """The margin of error of every count of the unbiased table; see ``plan.accuracy``."""
-        return replace(plan_accuracy(self.plan, level, simultaneous, patient), origin=self.table.origin)
+        return replace(plan_accuracy(self._compiled, level, simultaneous, patient), origin=self.table.origin)
 
     def to_frame(self, backend: str | None = None, *, level: float | None = None, simultaneous: bool = False) -> Any:
         """The published table as a data frame; with a level, the unbiased table and the interval of each count.
@@ -65,7 +74,7 @@ class Estimates(WithoutCaches):
         --------
         >>> import keepsum as ks
         >>> table = ks.Table.from_array([15, 1, 20], axes={"county": ["Alpha", "Beta", "Gamma"]})
-        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=1))
+        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=2), rng=ks.rng(seed=1))
         >>> release.to_frame("polars", level=0.9).columns
         ['county', 'count', 'count_low', 'count_high']
         """
@@ -97,7 +106,7 @@ class Estimates(WithoutCaches):
         >>> import keepsum as ks
         >>> counts = [[15, 1, 3], [20, 10, 9]]
         >>> table = ks.Table.from_array(counts, axes={"county": ["Alpha", "Beta"], "age": ["0-17", "18-64", "65+"]})
-        >>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.5))
+        >>> release = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=2))
         >>> release.marginal(["county"])
         Marginal(2 totals of county. These totals are kept exactly: they have no noise, and are not protected.)
         county  count
@@ -109,12 +118,12 @@ class Estimates(WithoutCaches):
         >>> release.marginal(["age"]).accuracy(0.99).margins.tolist()
         [7, 7, 7]
         """
-        return marginal_of(self.unbiased, self.plan, axes, self.unbiased is not self.table)
+        return marginal_of(self.unbiased, self._compiled, axes, self.unbiased is not self.table)
 
     @cached_property
     def noise(self) -> Noise:
         """The law of the noise, as ``plan.noise``; nothing of it depends on the counts."""
-        return Noise(self.plan.blocks, self.plan.invariants)
+        return Noise(self._compiled.blocks, self._compiled.invariants)
 
     def interval(self, query: Query, level: float = 0.95, *, simultaneous: bool = False) -> tuple[int, int]:
         """An interval that holds the confidential value of a query with at least this probability.
@@ -140,11 +149,11 @@ class Estimates(WithoutCaches):
         >>> table = ks.Table.from_array(
         ...     [[15, 1], [20, 10], [7, 9]], axes={"county": ["Alpha", "Beta", "Gamma"], "sex": ["f", "m"]}
         ... )
-        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed=3))
+        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=2), rng=ks.rng(seed=3))
         >>> release.interval({"county": ["Alpha", "Beta"]}), release.interval({}), release.interval({"sex": "f"})
         ((42, 48), (62, 62), (40, 46))
         """
-        weights = as_weights(query, self.plan.invariants)
+        weights = as_weights(query, self._compiled.invariants)
         value = weights.of(self.unbiased.counts)
         if not check_flag(simultaneous, "simultaneous="):
             low, high = self.noise.interval(weights, level)
@@ -159,7 +168,7 @@ class Estimates(WithoutCaches):
 
         Noise that both have in common, or that moves one against the other, is taken into account.
         """
-        one, other = (as_weights(query, self.plan.invariants) for query in (first, second))
+        one, other = (as_weights(query, self._compiled.invariants) for query in (first, second))
         return self.interval(one - other, level)
 
     def ratio(self, numerator: Query, denominator: Query, level: float = 0.95) -> tuple[float, float]:
@@ -174,12 +183,12 @@ class Estimates(WithoutCaches):
         >>> table = ks.Table.from_array(
         ...     [[1500, 100], [2000, 1000]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]}
         ... )
-        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon="0.1"), rng=ks.rng(seed=3))
+        >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon="0.2"), rng=ks.rng(seed=3))
         >>> low, high = release.ratio({"sex": "f"}, {"sex": "m"})
         >>> round(low, 2), round(high, 2)
         (3.05, 3.23)
         """
-        one, other = (as_weights(query, self.plan.invariants) for query in (numerator, denominator))
+        one, other = (as_weights(query, self._compiled.invariants) for query in (numerator, denominator))
         counts = self.unbiased.counts
         reach, certain = self.noise.combined_reach(one, other), self.noise.keeps(one) or self.noise.keeps(other)
         positive = bool((one.weights > 0).all() and (other.weights > 0).all())
@@ -196,7 +205,7 @@ class Estimates(WithoutCaches):
         level
             The probability.
         """
-        one, other = (as_weights(query, self.plan.invariants) for query in (part, whole))
+        one, other = (as_weights(query, self._compiled.invariants) for query in (part, whole))
         rest = other - one
         if (one.weights < 0).any() or (rest.weights < 0).any():
             raise InputError("A part must be made of cells of the whole. Use ratio for other queries.")

@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-from scipy import sparse
-
-from keepsum._arguments import check_whole
-from keepsum._text import type_of
-from keepsum.errors import InputError
 from keepsum.facade.objects import Plan, Release
-from keepsum.facade.totals import as_invariants
-from keepsum.lattice import Lattice
+from keepsum.facade.totals import Keep, kept_totals, records_of
 from keepsum.planning.plan import compile_plan
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.numbers import Number
 from keepsum.releasing.release import check_confidential
 from keepsum.sampling.core.rng import Rng
-from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import LARGEST_BOUND, Records
+from keepsum.tables.domain import Domain
 from keepsum.tables.table import Table
 
 if TYPE_CHECKING:
     from keepsum.ledger.ledger import Ledger
 
-Totals: TypeAlias = Invariants | Lattice | npt.ArrayLike | sparse.sparray | sparse.spmatrix
 
-
-def plan(invariants: Totals, mechanism: Request | Mechanism, *, max_rows_per_unit: int = 1) -> Plan:
-    """Compile kept totals and a mechanism into a plan.
+def plan(
+    table: Table | Domain | None = None,
+    *,
+    keep: Keep,
+    mechanism: Request | Mechanism,
+    max_rows_per_unit: int | None = None,
+) -> Plan:
+    """Plan the release of a table with some totals kept exactly: no count is read, and no budget is spent.
 
     Parameters
     ----------
-    invariants
-        The totals to keep: ``table.keep(...)`` or other ``Invariants``; or, for cells without names, a ``Lattice`` or
-        any matrix of integers (NumPy, scipy sparse, nested lists) with one row per total and one column per cell.
+    table
+        The table, of which only the cells are used, or its ``Domain``. Left out for totals that have their cells.
+    keep
+        The totals to keep, as in :func:`release`: a list of margins, each an axis or a list of axes, ``[]`` for the
+        grand total; or ``Invariants``. Cells without names may have a ``Lattice`` or any matrix of integers (NumPy,
+        scipy sparse, nested lists), with one row per total and one column per cell.
     mechanism
-        ``Laplace`` or ``Gaussian``; a per-person loss is converted to one per unit of distance here.
+        ``Laplace`` or ``Gaussian``.
     max_rows_per_unit
-        How many records one person has at most in the table; see :func:`keepsum.tabulate`. Per-person distances are
-        multiplied by it.
+        How many records one person has at most, see :func:`keepsum.tabulate`: distances of one person are multiplied by
+        it. A table that was counted from records knows it.
 
     Raises
     ------
@@ -56,30 +55,32 @@ def plan(invariants: Totals, mechanism: Request | Mechanism, *, max_rows_per_uni
     Examples
     --------
     >>> import keepsum as ks
-    >>> plan = ks.plan([[1, 1, 1, 0], [0, 0, 1, 1]], ks.Laplace(epsilon=1))
+    >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "education": ["low", "middle", "high"]})
+    >>> plan = ks.plan(domain, keep=["county", "education"], mechanism=ks.Laplace(epsilon=1))
+    >>> plan.size, plan.person_distance
+    (6, 4)
+
+    Totals of cells without names:
+
+    >>> plan = ks.plan(keep=[[1, 1, 1, 0], [0, 0, 1, 1]], mechanism=ks.Laplace.per_unit(epsilon=1))
     >>> plan
-    Plan(4 cells, 2 independent totals kept, Laplace(epsilon=1, norm='l1'))
+    Plan(4 cells, 2 independent totals kept, Laplace.per_unit(epsilon=1, norm='l1'))
     >>> noise = plan.sample(1000)
     >>> noise.shape, set(noise[:, :3].sum(axis=1).tolist()), set(noise[:, 2:].sum(axis=1).tolist())
     ((1000, 4), {0}, {0})
     """
-    most = check_whole(max_rows_per_unit, "The number of records per unit", 1, LARGEST_BOUND)
-    return _plan(as_invariants(invariants), mechanism, None if most == 1 else Records(None, most))
-
-
-def _plan(invariants: Invariants, mechanism: Request | Mechanism, records: Records | None) -> Plan:
-    return Plan.of(compile_plan(invariants, mechanism, records=records))
+    return Plan(compile_plan(kept_totals(table, keep), mechanism, records=records_of(table, max_rows_per_unit)))
 
 
 def release(
     table: Table,
-    keep: Invariants | Iterable[str | Iterable[str]],
-    mechanism: Request | Mechanism,
     *,
+    keep: Keep,
+    mechanism: Request | Mechanism,
     accept_pinned: str | Iterable[Any] = (),
     accept_delta: Number | None = None,
     rng: Rng | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     ledger: Ledger | str | PathLike[str] | None = None,
     dataset: str | None = None,
 ) -> Release:
@@ -90,8 +91,8 @@ def release(
     table
         The confidential table.
     keep
-        The totals to keep: ``Invariants``, or a list of margins, each an axis or a list of axes, ``[]`` for the
-        grand total.
+        The totals to keep: a list of margins, each an axis or a list of axes, ``[]`` for the grand total; or
+        ``Invariants``, or others as in :func:`plan`.
     mechanism
         ``Laplace`` or ``Gaussian``.
     accept_pinned
@@ -102,7 +103,7 @@ def release(
     rng
         The source of randomness, by default the operating system's.
     threads
-        How many threads to use.
+        How many threads to use; by default one for each core. A seed gives the same noise for any number of them.
     ledger
         The ``Ledger`` to charge, or its file; by default the one that the environment variable ``KEEPSUM_LEDGER``
         names, if it does. The release is charged before its noise is drawn.
@@ -115,20 +116,14 @@ def release(
     >>> table = ks.Table.from_array(
     ...     [[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "education": ["low", "high"]}
     ... )
-    >>> out = ks.release(table, keep=["county", []], mechanism=ks.Laplace(epsilon=0.5))
+    >>> out = ks.release(table, keep=["county", []], mechanism=ks.Laplace(epsilon=2))
     >>> out.table.counts.reshape(2, 2).sum(axis=1).tolist()
     [16, 30]
     >>> out.certificate.guarantee.person.epsilon, out.certificate.guarantee.person.distance.length
     ('2', 4)
     """
     check_confidential(table)
-    if not isinstance(keep, (Invariants, Iterable)) or isinstance(keep, (bytes, Mapping)):
-        raise InputError(f"Totals to keep must be Invariants or a list of margins, got {type_of(keep)}.")
-    if isinstance(keep, Invariants):
-        kept = keep.over(table.domain) if keep.domain is None else keep
-    else:
-        kept = table.keep(*([keep] if isinstance(keep, str) else keep))
-    return _plan(kept, mechanism, table.records).release(
+    return plan(table, keep=keep, mechanism=mechanism).release(
         table,
         accept_pinned=accept_pinned,
         accept_delta=accept_delta,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -50,27 +50,22 @@ class Marginal:
         How many released counts each total is the sum of.
     kept
         Whether the release keeps all of these totals, so that they are exact.
-    beside
-        Whether the published table is another one, without negative counts: totals and noise are those of the unbiased
-        table beside it.
-    plan, sums
-        The plan of the release, and in which of the totals each of its cells is.
     """
 
     table: ReleasedTable
     axes: tuple[str, ...]
     cells: IntArray
     kept: bool
-    plan: CompiledPlan = field(repr=False)
-    sums: IntArray = field(repr=False)
-    beside: bool = False
+    _plan: CompiledPlan
+    _sums: IntArray  # in which of the totals each cell of the release is
+    _beside: bool = False  # whether the published table is another, without negative counts, beside the unbiased one
 
     @cached_property
     def deviations(self) -> Floats | None:
         """The standard deviation of the noise in each total; None where it would take too long to simulate."""
         if self.kept:
             return np.zeros(len(self.cells))
-        return sum_deviations(self.plan.blocks, self.sums, len(self.cells))
+        return sum_deviations(self._plan.blocks, self._sums, len(self.cells))
 
     def accuracy(self, level: float = LEVEL, *, simultaneous: bool = False) -> Accuracy:
         """The margin of error of each total; of all of them at once, if ``simultaneous``."""
@@ -80,7 +75,7 @@ class Marginal:
         if key not in self._found:
             found = Accuracy(level, np.zeros(len(self.cells), dtype=np.int64), simultaneous=simultaneous, what="total")
             if not self.kept:
-                found = sum_accuracy(self.plan.blocks, self.sums, len(self.cells), level, simultaneous)
+                found = sum_accuracy(self._plan.blocks, self._sums, len(self.cells), level, simultaneous)
             self._found[key] = replace(found, domain=self.table.domain, origin=self.table.origin)
         return self._found[key]
 
@@ -113,10 +108,10 @@ class Marginal:
         if found.simultaneous and len(self.cells) > 1:
             largest = int(found.margins.max())
             size = f"a {percent(found.level)} margin of error of up to ±{largest:,} for all totals at once"
-        counts = "counts of the unbiased table" if self.beside else "released counts"
-        larger = "" if self.plan.mechanism.focus else ", so its noise is usually larger than that of a count"
+        counts = "counts of the unbiased table" if self._beside else "released counts"
+        larger = "" if self._plan.mechanism.focus else ", so its noise is usually larger than that of a count"
         sentence = f"Each total is a sum of {cells} {counts}{larger}: {size}{source}."
-        if not self.beside:
+        if not self._beside:
             return sentence
         return (
             f"{sentence} It may be negative. Sums of the published table, which has no negative counts, may differ, "
@@ -165,20 +160,8 @@ class Marginal:
         check_flag(simultaneous, "simultaneous=")
         file = check_path(path, "The file of sums")
         check_sums(file, force)
-        write_sums(file, self.as_file(kind_of(file), level, simultaneous), force)
+        write_sums(file, file_of(self, kind_of(file), level, simultaneous), force)
         return file
-
-    def as_file(self, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:
-        """The totals as the contents of a file of this kind: csv, parquet or arrow; with a level, and their intervals.
-
-        A file with intervals has one row per total, also where the table is wide.
-        """
-        from keepsum.sources.writing import table_bytes
-
-        if level is None:
-            return table_bytes(self.table, kind)
-        intervals = IntervalTable.of(self.table, self.accuracy(level, simultaneous=simultaneous).margins)
-        return table_bytes(intervals, kind, intervals.layout)
 
     def __repr__(self) -> str:
         words = printable(f"Marginal({describe_margin(len(self.cells), self.axes, self._parents)}. {self.note})")
@@ -190,6 +173,19 @@ class Marginal:
     @property
     def _parents(self) -> list[str]:
         return list(self.table.domain.within.values())
+
+
+def file_of(marginal: Marginal, kind: str, level: float | None = None, simultaneous: bool = False) -> bytes:
+    """The totals as the contents of a file of this kind: csv, parquet or arrow; with a level, and their intervals.
+
+    A file with intervals has one row per total, also where the table is wide.
+    """
+    from keepsum.sources.writing import table_bytes
+
+    if level is None:
+        return table_bytes(marginal.table, kind)
+    intervals = IntervalTable.of(marginal.table, marginal.accuracy(level, simultaneous=simultaneous).margins)
+    return table_bytes(intervals, kind, intervals.layout)
 
 
 def with_intervals(table: ReleasedTable, accuracy: Accuracy, backend: str | None) -> Any:

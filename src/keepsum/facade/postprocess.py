@@ -40,7 +40,7 @@ def nonnegative(release: Release, norm: str = "l1") -> Release:
     --------
     >>> import keepsum as ks
     >>> table = ks.Table.from_array([0, 1, 0, 40, 2], axes={"county": list("ABCDE")})
-    >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=0.5), rng=ks.rng(seed="sparse"))
+    >>> release = ks.release(table, keep=[[]], mechanism=ks.Laplace(epsilon=1), rng=ks.rng(seed="sparse"))
     >>> without = ks.postprocess.nonnegative(release)
     >>> release.table.counts.tolist(), without.table.counts.tolist()
     ([3, -1, 1, 40, 0], [3, 0, 1, 39, 0])
@@ -50,5 +50,9 @@ def nonnegative(release: Release, norm: str = "l1") -> Release:
     if not isinstance(release, Release):
         raise InputError(f"A release must be a keepsum Release, got {type_of(release)}. Use read_release for files.")
     plan = release.plan
-    drawn = without_negative(release.drawn(), plan.structure, plan.invariants, checked_norm(norm))
-    return Release.of(drawn, plan)
+    drawn = without_negative(release._record, plan.structure, plan.invariants, checked_norm(norm))
+    return Release(drawn, plan)
+
+
+def __dir__() -> list[str]:
+    return __all__

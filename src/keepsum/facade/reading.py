@@ -42,7 +42,7 @@ def read_release(
     >>> import keepsum as ks, tempfile
     >>> table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = ks.release(table, keep=["county"], mechanism=ks.Laplace(epsilon=1)).save(f"{folder}/out.csv")
+    ...     path = ks.release(table, keep=["county"], mechanism=ks.Laplace(1)).save(f"{folder}/out.csv")
     ...     release = ks.read_release(path)
     >>> release.marginal(["county"]).table.counts.tolist()
     [16, 30]
@@ -53,4 +53,4 @@ def read_release(
     if drawn is None:
         failed = ", ".join(f"{check.name} ({check.words})" for check in verification.checks if not check.passed)
         raise InputError(f"A release must verify before it is used, but this one fails: {failed}.")
-    return Release.of(drawn, Plan.of(plan_of(drawn.certificate, drawn.invariants)))
+    return Release(drawn, Plan(plan_of(drawn.certificate, drawn.invariants)))

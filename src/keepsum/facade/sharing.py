@@ -6,27 +6,27 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from keepsum._arguments import check_whole
 from keepsum._text import type_of
 from keepsum.accuracy.budget_shares import BudgetShares, Key
 from keepsum.accuracy.share_search import Budget
 from keepsum.errors import InputError
+from keepsum.facade.totals import Keep, kept_totals, records_of
 from keepsum.privacy.focus import Focus, levels_of
 from keepsum.privacy.numbers import Number, exact_in_range
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import LARGEST_BOUND, Records
+from keepsum.tables.table import Table
 
 
 def share_budget(
-    domain: Domain,
+    table: Table | Domain,
     levels: Iterable[Key],
-    epsilon_per_person: Number,
+    epsilon: Number,
     weights: Focus | None = None,
     *,
     cell_weight: Number = 1,
-    keep: Invariants | Iterable[str | Iterable[str]] = (),
-    max_rows_per_unit: int = 1,
+    keep: Keep = (),
+    max_rows_per_unit: int | None = None,
 ) -> BudgetShares:
     """Divide a per-person epsilon between cells and totals, so that their weighted mean squared error is least.
 
@@ -34,18 +34,18 @@ def share_budget(
 
     Parameters
     ----------
-    domain
-        The cells of the table, ``table.domain``.
+    table
+        The table, of which only the cells are used, or its ``Domain``.
     levels
         The totals that matter beside cells, as in ``focus``: each an axis, a tuple of axes, or ``()`` for the grand
         total. They must be nested with each other and with the kept ones.
-    epsilon_per_person
-        The loss of one person.
+    epsilon
+        The loss of one person, as in ``Laplace``.
     weights, cell_weight
         How much the mean squared error of each level counts, and that of cells, by default 1. It is that of a single
         total of the level, on average.
     keep
-        The totals that a release keeps: ``Invariants``, or a list of margins as in :func:`release`.
+        The totals that a release keeps, as in :func:`release`.
     max_rows_per_unit
         How many records one person has at most, as in :func:`plan`.
 
@@ -70,7 +70,7 @@ def share_budget(
     >>> import keepsum as ks
     >>> counties = {state: [f"{state} {k}" for k in range(31)] for state in "AB"}
     >>> domain = ks.Domain({"state": ["A", "B"], "county": counties, "cell": range(20)}, within={"county": "state"})
-    >>> shared = ks.share_budget(domain, ["state", "county"], epsilon_per_person=1, weights={"county": 4})
+    >>> shared = ks.share_budget(domain, ["state", "county"], epsilon=1, weights={"county": 4})
     >>> shared
     BudgetShares(epsilon 1 per person: weighted rmse 7.3; 30.3 without a focus)
                         weight  share  epsilon per unit  expected rmse
@@ -78,7 +78,7 @@ def share_budget(
       totals of county       4  0.459            0.2295            5.8
       cells                  1  0.288             0.144            9.2
     >>> shared.mechanism
-    Laplace.per_person(epsilon=1, norm='l1', shares={'state': 0.253, 'county': 0.459}, cell_share=0.288)
+    Laplace(epsilon=1, norm='l1', focus={'state': 0.253, 'county': 0.459}, cell_share=0.288)
     """
     chosen = _levels(levels)
     weighted = levels_of(weights, "weights=")
@@ -87,13 +87,12 @@ def share_budget(
         raise InputError(
             "Keys of weights= must be among the levels, and one is not. See cell_weight= for that of cells."
         )
-    most = check_whole(max_rows_per_unit, "The number of records per unit", 1, LARGEST_BOUND)
     return BudgetShares(
         Budget(
-            _kept(domain, keep),
-            None if most == 1 else Records(None, most),
+            _kept(table, keep),
+            records_of(table, max_rows_per_unit),
             chosen,
-            exact_in_range(epsilon_per_person, "Epsilon per person"),
+            exact_in_range(epsilon, "Epsilon"),
             (
                 exact_in_range(cell_weight, "The weight of cells"),
                 *(counted.get(frozenset(axes), Fraction(1)) for axes in chosen),
@@ -119,11 +118,7 @@ def _levels(levels: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(level.axes for level in levels_of(dict.fromkeys(keys, 1), "levels="))
 
 
-def _kept(domain: Domain, keep: Any) -> Invariants:
-    if not isinstance(domain, Domain):
-        raise InputError(f"The domain must be a Domain, got {type_of(domain)}. Use table.domain for a table.")
-    if isinstance(keep, Invariants):
-        return keep.over(domain)
-    if not isinstance(keep, Iterable) or isinstance(keep, (bytes, Mapping)):
-        raise InputError(f"Totals to keep must be Invariants or a list of margins, got {type_of(keep)}.")
-    return Invariants.margins(domain, keep)
+def _kept(table: Any, keep: Any) -> Invariants:
+    if table is None:
+        raise InputError("Levels must be of a Table or its Domain, got none.")
+    return kept_totals(table, keep)

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from keepsum._arguments import check_choice, check_number, check_whole
 from keepsum.accuracy.candidates import LARGEST_TARGET, MARGINS_OF, Candidates
 from keepsum.accuracy.curve import AccuracyCurve, curve_of
-from keepsum.facade.functions import Totals
-from keepsum.facade.totals import as_invariants
+from keepsum.facade.totals import Keep, kept_totals, records_of
 from keepsum.privacy.gaussian import Gaussian
 from keepsum.privacy.laplace import Laplace
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.numbers import Number
-from keepsum.tables.records import LARGEST_BOUND, Records
+from keepsum.tables.domain import Domain
+from keepsum.tables.table import Table
 
 
 def accuracy_curve(
-    invariants: Totals,
+    table: Table | Domain | None = None,
+    *,
+    keep: Keep,
     mechanism: Request | Mechanism,
     values: Iterable[Number] | None = None,
-    *,
     level: float = 0.95,
-    max_rows_per_unit: int = 1,
+    max_rows_per_unit: int | None = None,
 ) -> AccuracyCurve:
     """Margins of error against the privacy loss, without any data and without spending any budget.
 
     Parameters
     ----------
-    invariants, max_rows_per_unit
-        The totals to keep, and how many records one person has at most, as in :func:`plan`.
+    table, keep, max_rows_per_unit
+        The cells, the totals to keep, and how many records one person has at most, as in :func:`plan`.
     mechanism
         ``Laplace`` or ``Gaussian``, per unit of distance or per person.
     values
@@ -51,31 +53,32 @@ def accuracy_curve(
     --------
     >>> import keepsum as ks
     >>> domain = ks.Domain({"county": range(100), "sex": ["f", "m"]})
-    >>> ks.accuracy_curve(ks.Invariants.margins(domain, [["sex"]]), ks.Laplace(epsilon=0.3), [0.1, 0.3, 1])
+    >>> ks.accuracy_curve(domain, keep=["sex"], mechanism=ks.Laplace(epsilon=1), values=[0.4, 1, 4])
     AccuracyCurve(95% margins of error per cell)
-      epsilon  typical  one person
-      0.1          ±30  epsilon 0.4
-    > 0.3          ±10  epsilon 1.2
-      1             ±3  epsilon 4
+      epsilon per person  typical  per unit of distance
+      0.4                     ±30  epsilon 0.1
+    > 1                       ±12  epsilon 0.25
+      4                        ±3  epsilon 1
     """
-    return curve_of(_candidates(invariants, mechanism, level, max_rows_per_unit), values)
+    return curve_of(_candidates(table, keep, mechanism, level, max_rows_per_unit), values)
 
 
 def mechanism_for(
-    invariants: Totals,
+    table: Table | Domain | None = None,
+    *,
+    keep: Keep,
     mechanism: Request | Mechanism,
     margin: int,
-    *,
     level: float = 0.95,
     of: str = "typical",
-    max_rows_per_unit: int = 1,
+    max_rows_per_unit: int | None = None,
 ) -> Laplace | Gaussian:
     """The mechanism of least privacy loss whose margin of error is at most so many counts.
 
     Parameters
     ----------
-    invariants, max_rows_per_unit
-        The totals to keep, and how many records one person has at most, as in :func:`plan`.
+    table, keep, max_rows_per_unit
+        The cells, the totals to keep, and how many records one person has at most, as in :func:`plan`.
     mechanism
         The kind of noise. Its epsilon is looked for (or its rho, or sigma, if it was given as that), per unit of
         distance or per person as it was given, so that the value itself does not matter.
@@ -102,18 +105,18 @@ def mechanism_for(
     --------
     >>> import keepsum as ks
     >>> domain = ks.Domain({"county": range(100), "sex": ["f", "m"]})
-    >>> keep = ks.Invariants.margins(domain, [["sex"]])
-    >>> chosen = ks.mechanism_for(keep, ks.Laplace.per_person(epsilon=1), margin=10)
-    >>> chosen, ks.plan(keep, chosen).accuracy()
-    (Laplace.per_person(epsilon=1.13, norm='l1'), Accuracy(typical 95% margin of error ±10 per cell))
+    >>> chosen = ks.mechanism_for(domain, keep=["sex"], mechanism=ks.Laplace(epsilon=1), margin=10)
+    >>> chosen, ks.plan(domain, keep=["sex"], mechanism=chosen).accuracy()
+    (Laplace(epsilon=1.13, norm='l1'), Accuracy(typical 95% margin of error ±10 per cell))
     """
     target = check_whole(margin, "The margin", 1, LARGEST_TARGET)
     check_choice(of, "of=", MARGINS_OF)
-    candidates = _candidates(invariants, mechanism, level, max_rows_per_unit)
+    candidates = _candidates(table, keep, mechanism, level, max_rows_per_unit)
     return candidates.family.at(candidates.least_loss(target, of).value)
 
 
-def _candidates(invariants: Totals, mechanism: Request | Mechanism, level: float, max_rows_per_unit: int) -> Candidates:
-    most = check_whole(max_rows_per_unit, "The number of records per unit", 1, LARGEST_BOUND)
-    level = check_number(level, "Level", 0, 1)
-    return Candidates.of(as_invariants(invariants), mechanism, None if most == 1 else Records(None, most), level)
+def _candidates(
+    table: Any, keep: Any, mechanism: Request | Mechanism, level: float, max_rows_per_unit: int | None
+) -> Candidates:
+    records, level = records_of(table, max_rows_per_unit), check_number(level, "Level", 0, 1)
+    return Candidates.of(kept_totals(table, keep), mechanism, records, level)

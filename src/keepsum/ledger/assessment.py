@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from keepsum.accounting.cost import Cost
-from keepsum.accounting.joint import JointDistances
-from keepsum.accounting.total import Total
 from keepsum.errors import BudgetError, InputError, PlanError
 from keepsum.ledger.budget import UNIT, Budget
-from keepsum.ledger.entries import CostRecord, TableEntry, encoded
-from keepsum.ledger.joint import Kept, check_joint, table_entry, together
+from keepsum.ledger.entries import CostRecord, TableEntry
+from keepsum.ledger.joint import Kept, check_joint, table_entry
+from keepsum.ledger.person import COUNTED_ALIKE, apart, counted
 from keepsum.ledger.state import Dataset, cells_key
 from keepsum.planning.plan import CompiledPlan
-from keepsum.privacy.distance import Distance, Norm, farthest
+from keepsum.privacy.distance import Distance
 from keepsum.privacy.loss import Loss
-from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown_at_most, shown_briefly
 from keepsum.releasing.codec import domain_of, mechanism_record
 from keepsum.releasing.guarantee_facts import MechanismRecord
-from keepsum.tables.records import subject_of
 
 UNCHECKED = (
     "The releases of this dataset are of tables with different cells, so that what their kept totals fix together is "
     "not checked. Declare the dataset's full cross-classification to have it checked."
 )
-NO_DOMAIN = (
-    "A budget per person must be for tables whose cells can be put together, and these have different cells. Declare "
-    "the dataset's full cross-classification with domain=, or use a budget per unit of distance."
+APART = (
+    "Tables of this dataset count different records of a person, so that losses are per unit of the largest distance "
+    f"in any of them, and none is known per person. To have one, count every table {COUNTED_ALIKE}."
 )
 
 
@@ -37,7 +34,8 @@ NO_DOMAIN = (
 class Charge:
     """A release that is to be charged: its table and kept totals, its mechanism, and its cost.
 
-    ``person`` is how much one person changes, if the loss was requested per person.
+    ``person`` is how much one person changes, and ``asked`` what that loses, as epsilon or rho, if the loss was
+    requested per person.
     """
 
     table: TableEntry
@@ -45,6 +43,8 @@ class Charge:
     cost: CostRecord
     seeded: bool = False
     person: Distance | None = None
+    asked: Fraction | None = None
+    stated: Loss | None = None  # what its certificate states for any change of one person
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Standing:
         How many they are.
     unchecked
         Whether what their kept totals fix together is not checked, because their tables have different cells.
+    apart
+        Whether their tables count different records of a person, so that they are not sums of one table.
     """
 
     dataset: str
@@ -71,7 +73,21 @@ class Standing:
     distance: Distance
     releases: int = 0
     unchecked: bool = False
+    apart: bool = False
     problem: str | None = None  # why what was spent cannot be stated
+    coarse: str | None = None  # why shares of a focus count at the largest distance, as the end of a sentence
+
+    @property
+    def warnings(self) -> list[str]:
+        """What cannot be said of all releases together, in sentences."""
+        return [*([UNCHECKED] if self.unchecked else []), *([APART] if self.apart else [])]
+
+    @property
+    def notes(self) -> list[str]:
+        """Where noise with a focus is charged more than its certificates state, and why, in sentences."""
+        if self.coarse is None:
+            return []
+        return [f"Of noise with a focus all of epsilon or rho counts at the largest distance here, as {self.coarse}."]
 
     @property
     def left(self) -> Fraction:
@@ -91,7 +107,7 @@ class Standing:
         left = f"{shown_at_most(self.left)} left" if excess <= 0 else f"{shown_briefly(excess, 8)} too much, 0 left"
         return (
             f"{symbol} {spent} of {shown_briefly(self.budget.limit(), 8)} {self.budget.unit} spent by "
-            f"{self.releases:,} release{'s' * (self.releases != 1)}, {left}."
+            f"{self.releases:,} release{'s' * (self.releases != 1)}, {left}{self.distance.not_against}."
         )
 
 
@@ -101,6 +117,7 @@ class Assessment:
 
     before: Standing
     after: Standing
+    stated: Fraction | None = None  # what the release's certificate states for one person, in this budget's currency
 
     @property
     def needs(self) -> Fraction:
@@ -114,27 +131,34 @@ class Assessment:
         symbol = "rho" if budget.rho is not None else "epsilon"
         lines = [
             f"{self.after.dataset}: this release costs {symbol} {shown_briefly(self.needs, 8)} {budget.unit}, and "
-            f"leaves {shown_at_most(self.after.left)} of {shown_briefly(budget.limit(), 8)}."
+            f"leaves {shown_at_most(self.after.left)} of {shown_briefly(budget.limit(), 8)}"
+            f"{self.after.distance.not_against}."
         ]
         if budget.per_person and self.before.releases:
             lines.append(
                 f"One person's change has {self.after.distance.norm} distance {self.after.distance} under the kept "
                 f"totals of all {self.after.releases:,} releases together, and what all of them lose counts at it."
             )
-        return lines + ([UNCHECKED] if self.after.unchecked else [])
+        return [*lines, *self.difference, *self.after.warnings]
+
+    @property
+    def difference(self) -> list[str]:
+        """Where it is charged another loss than its certificate states for one person: both, and why."""
+        return _difference(self.before, self.after, self.stated)
 
 
 def standing(dataset: Dataset) -> Standing:
     """How a dataset stands."""
-    spent, distance, problem = None, UNIT, None
+    spent, distance, problem, coarse = None, UNIT, None, None
     try:
-        total = dataset.total(same_table=dataset.is_one_table())
-        distance = _distance(dataset, total)
-        spent = dataset.budget.spent(total, distance, dataset.gaussian)
+        found = counted(dataset)
+        distance, coarse = found.distance, found.coarse
+        spent = dataset.budget.spent(found.total, found.at, dataset.gaussian)
     except (PlanError, InputError) as error:
         problem = str(error)
-    unchecked = not _comparable(dataset)
-    return Standing(dataset.name, dataset.budget, spent, distance, dataset.costs.total(), unchecked, problem)
+    unchecked, different = not _comparable(dataset), apart(dataset, list(dataset.tables.values()))
+    releases = dataset.costs.total()
+    return Standing(dataset.name, dataset.budget, spent, distance, releases, unchecked, different, problem, coarse)
 
 
 def assess(dataset: Dataset, charge: Charge) -> Assessment:
@@ -153,21 +177,33 @@ def assess(dataset: Dataset, charge: Charge) -> Assessment:
     if more or dataset.has_imports:  # a table that was charged has been checked; an imported one may have changed that
         check_totals(dataset, charge.table)
     before = standing(dataset)
-    total = dataset.total(charge.cost, same_table=dataset.is_one_table(*more))
-    distance = _distance(dataset, total, more)
-    unchecked = not _comparable(dataset, more)
-    spent = dataset.budget.spent(total, distance, dataset.with_charge(charge.table, charge.cost).gaussian)
-    after = Standing(dataset.name, dataset.budget, spent, distance, before.releases + 1, unchecked)
+    imagined = _with(dataset, charge)
+    found = counted(imagined)
+    unchecked, different = not _comparable(imagined), apart(imagined, list(imagined.tables.values()))
+    spent = dataset.budget.spent(found.total, found.at, imagined.gaussian)
+    after = Standing(
+        dataset.name,
+        dataset.budget,
+        spent,
+        found.distance,
+        before.releases + 1,
+        unchecked,
+        different,
+        coarse=found.coarse,
+    )
     if not dataset.budget.allows(spent):
         raise BudgetError(_refusal(dataset, charge, before, after))
-    return Assessment(before, after)
+    return Assessment(before, after, _stated(imagined, charge))
 
 
 def charge_of(plan: CompiledPlan, dataset: str) -> Charge:
     """What a release by this plan is charged as."""
     cost = CostRecord.of(Cost.of(plan.guarantee))
     table, mechanism = table_entry(dataset, plan.invariants, plan.records), mechanism_record(plan.mechanism)
-    return Charge(table, mechanism, cost, person=None if plan.neighbours is None else plan.asked_distance)
+    asked = None if plan.neighbours is None else plan.asked_distance
+    loss = None if asked is None else plan.mechanism.loss(asked)
+    number = None if loss is None else loss.epsilon if loss.rho is None else loss.rho
+    return Charge(table, mechanism, cost, person=asked, asked=number, stated=plan.guarantee.person_loss)
 
 
 def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment]:
@@ -178,7 +214,7 @@ def assessed(dataset: Dataset, plans: Sequence[CompiledPlan]) -> list[Assessment
         charge = charge_of(plan, dataset.name)
         results.append(assess(imagined, charge))
         if len(plans) > 1:
-            imagined = imagined.with_charge(charge.table, charge.cost)
+            imagined = _with(imagined, charge)
     return results
 
 
@@ -196,59 +232,46 @@ def check_totals(dataset: Dataset, table: TableEntry) -> None:
     dataset.checked.append((len(dataset.tables), table))
 
 
-def _distance(dataset: Dataset, total: Total | None, more: Sequence[TableEntry] = ()) -> Distance:
-    """At which distance a total counts: 1, or the largest of one person under the kept totals of the releases so far.
-
-    Totals that make the longest changes impossible must not give a budget back: the largest over all stages counts. It
-    is a distance between datasets; in a table with fewer cells it is no larger in l1, but it may be in l2.
-    """
-    if total is None or not dataset.budget.per_person:
-        return UNIT
-    tables = [*dataset.tables.values(), *more]
-    key = None if dataset.domain_record is None else cells_key(dataset.domain_record)
-    whole = key is None or all(cells_key(table.domain) == key for table in tables)
-    norm: Norm = total.norm if whole else "l1"
-    return farthest([_person(dataset, norm, tables[: k + 1]) for k in range(len(tables))])
+def _with(dataset: Dataset, charge: Charge, factor: Fraction = Fraction(1)) -> Dataset:
+    """The dataset after this release, or after the same with so many times its epsilon or rho."""
+    cost = charge.cost if factor == 1 else CostRecord.of(charge.cost.cost().scaled(factor))
+    return dataset.with_charge(charge.table, cost, charge.mechanism)
 
 
-def _person(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> Distance:
-    """The distance of one person under the kept totals of these tables; what was found is remembered."""
-    key = (norm, *map(encoded, tables))
-    if key not in dataset.distances:
-        dataset.distances[key] = joint(dataset, norm, tables).person(Neighbours.of(None, "any value"))
-    return dataset.distances[key]
-
-
-def joint(dataset: Dataset, norm: Norm, tables: Sequence[TableEntry]) -> JointDistances:
-    """The kept totals of these tables together, and one person's distances under them.
-
-    Raises
-    ------
-    BudgetError
-        If they cannot be put together, or are of different units.
-    """
-    if dataset.domain is None and len({cells_key(table.domain) for table in tables}) > 1:
-        raise BudgetError(NO_DOMAIN)
-    units = {table.records.unit for table in tables if table.records is not None and table.records.unit is not None}
-    if len(units) > 1:
-        raise BudgetError(
-            "A budget per person must be for records of the same unit, and records of this dataset were bounded by "
-            "different columns. Use the same column, or a budget per unit of distance."
-        )
-    base = dataset.domain or domain_of(tables[0].domain)
-    kept = [Kept.of(table, None, base) for table in tables]
-    if any(subject_of(one.records) == "record" for one in kept):
-        raise BudgetError(
-            "A budget per person must be for records that are bounded per person, and a person may have any number of "
-            "the records of this dataset. Count with unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if "
-            "every record is of another person, or use a budget per unit of distance."
-        )
-    return together(kept, norm)
-
-
-def _comparable(dataset: Dataset, more: Sequence[TableEntry] = ()) -> bool:
+def _comparable(dataset: Dataset) -> bool:
     """Whether the kept totals of all tables can be put together."""
-    return dataset.domain is not None or dataset.is_one_table(*more)
+    return dataset.domain is not None or dataset.is_one_table()
+
+
+def _stated(dataset: Dataset, charge: Charge) -> Fraction | None:
+    """What a release states for one person, as its budget counts it; None if that is not said, or not by adding up."""
+    budget, loss = dataset.budget, charge.stated
+    if loss is None or not budget.per_person or (budget.delta is not None and budget.rho is None and dataset.gaussian):
+        return None
+    if budget.rho is None:
+        return loss.epsilon if loss.rho is None else None
+    if charge.cost.rho is None and loss.epsilon is not None:
+        return loss.epsilon**2 / 2
+    return loss.rho
+
+
+def _difference(before: Standing, after: Standing, stated: Fraction | None) -> list[str]:
+    if stated is None or (after.coarse is None and not before.releases):
+        return []
+    needs = _needs(before, after)
+    if abs(needs - stated) <= stated / 10**9:
+        return []
+    if after.coarse is not None:
+        why = f"of noise with a focus all of it counts at the largest distance, since {after.coarse}"
+    elif needs > stated:
+        why = "under the kept totals of all releases together one person's change does more than under its own"
+    else:
+        why = "no one change of a person costs the most in every release, or it counted as longer before"
+    symbol = "rho" if after.budget.rho is not None else "epsilon"
+    return [
+        f"For one person its certificate states {symbol} {shown_briefly(stated, 8)}, and the ledger charges "
+        f"{shown_briefly(needs, 8)}, because {why}."
+    ]
 
 
 def _needs(before: Standing, after: Standing) -> Fraction:
@@ -262,29 +285,31 @@ def _refusal(dataset: Dataset, charge: Charge, before: Standing, after: Standing
     budget = dataset.budget
     left, limit = shown_at_most(before.left), shown_briefly(budget.limit(), 8)
     needs = shown_briefly(_needs(before, after), 8)
-    fitting = _fitting(dataset, charge, after.distance)
+    fitting = _fitting(dataset, charge)
+    why = _difference(before, after, _stated(_with(dataset, charge), charge))
     would = "Nothing would fit." if fitting is None else f"{fitting} would fit."
     return (
         f"The budget of {dataset.name!r} must allow for the release: {left} of {limit} left; this release needs "
-        f"{needs} {budget.unit}. {would}"
+        f"{' '.join([f'{needs} {budget.unit}.', *why, would])}"
     )
 
 
-def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None:
+def _fitting(dataset: Dataset, charge: Charge) -> str | None:
     """The largest parameter of three digits with which the release would fit, per person if it was requested so."""
     cost = charge.cost.cost()
-    one_table = dataset.is_one_table(charge.table)
-    gaussian = dataset.with_charge(charge.table, charge.cost).gaussian
-    wanted = cost.epsilon if cost.epsilon is not None else cost.rho
-    if wanted is None:
-        raise AssertionError("a cost has an epsilon or a rho")
+    gaussian = cost.epsilon is None
+    length, unit = Fraction(1), "per unit of distance"
+    asked = charge.asked if charge.mechanism.focus else None
+    person = None if charge.mechanism.focus else charge.person
+    wanted = cost.loss if asked is None else asked
 
     def fits(steps: int) -> bool:
         parameter = _three_digits(steps)
         if parameter >= wanted:
             return False
-        total = dataset.total(CostRecord.of(_with(cost, parameter)), same_table=one_table)
-        return dataset.budget.allows(dataset.budget.spent(total, distance, gaussian))
+        after = _with(dataset, charge, parameter / wanted)
+        found = counted(after)
+        return dataset.budget.allows(dataset.budget.spent(found.total, found.at, after.gaussian))
 
     low, high = 0, 24 * 900  # from 1e-12 to 1e12
     if not fits(low):
@@ -292,20 +317,13 @@ def _fitting(dataset: Dataset, charge: Charge, distance: Distance) -> str | None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    parameter, unit = _three_digits(low), "per unit of distance"
-    person = None if charge.mechanism.focus else charge.person
-    if person is not None and (person.norm == "l1") == (cost.epsilon is not None):
-        parameter, unit = parameter * person.length, "per person"  # a length in l2 is a square, as rho grows with it
-    return f"{'Rho' if cost.epsilon is None else 'Epsilon'} {shown_at_most(parameter)} {unit}"
+    if asked is not None:
+        unit = "per person"
+    elif person is not None and (person.norm == "l1") == (not gaussian):
+        length, unit = Fraction(person.length), "per person"  # in l2 a square, as rho grows with it
+    return f"{'Rho' if gaussian else 'Epsilon'} {shown_at_most(_three_digits(low) * length)} {unit}"
 
 
 def _three_digits(steps: int) -> Fraction:
     """The numbers of three digits in order: 1.00e-12, 1.01e-12, ..., 9.99e-12, 1.00e-11, ..."""
     return Fraction(100 + steps % 900) * Fraction(10) ** (steps // 900 - 14)
-
-
-def _with(cost: Cost, parameter: Fraction) -> Cost:
-    """The same noise with another parameter; Gaussian noise then states its rho alone."""
-    if cost.epsilon is not None:
-        return replace(cost, epsilon=parameter)
-    return replace(cost, rho=parameter, stated=None)

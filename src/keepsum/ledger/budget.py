@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keepsum._arguments import check_flag
 from keepsum.accounting.conversion import SMALLEST_DELTA, epsilon_of
 from keepsum.accounting.total import Total
 from keepsum.errors import BudgetError, InputError
@@ -28,32 +27,35 @@ PURE_FIRST = (
 
 @dataclass(frozen=True, init=False)
 class Budget:
-    """What all releases of a dataset may lose together.
+    """What all releases of a dataset may lose together, per person: see :meth:`per_unit` for the other unit.
+
+    It holds for any change of one attribute of one person, under the kept totals of all releases together.
 
     Parameters
     ----------
     epsilon
-        Per unit of l1 distance, or per person. Gaussian noise and sampling that is not exact need a delta too.
+        Per person. Gaussian noise and sampling that is not exact need a delta too.
     delta
         The delta that may go with epsilon. If the first release has Gaussian noise, all are counted as zCDP, and
         epsilon is what follows at this delta; otherwise epsilons are added, and delta is for sampling that is not
         exact. With rho: how far all noise together may be from its target, in total variation.
     rho
-        Instead of epsilon: zero-concentrated differential privacy, at l1 distance 1 or per person. Laplace noise counts
-        as epsilon^2 / 2.
+        Instead of epsilon: zero-concentrated differential privacy. Laplace noise counts as epsilon^2 / 2.
+
+    Attributes
+    ----------
     per_person
-        Whether it is per person: for any change of one attribute of one person, under the kept totals of all releases
-        together.
+        Whether it is per person; otherwise it is per unit of l1 distance.
 
     Examples
     --------
     >>> import keepsum as ks
     >>> ks.Budget(1)
     Budget(epsilon=1)
-    >>> ks.Budget(epsilon=1, delta="1e-6", per_person=True)
-    Budget(epsilon=1, delta=1e-6, per_person=True)
-    >>> print(ks.Budget(rho=0.5))
-    rho 0.5 (zCDP) at l1 distance 1
+    >>> print(ks.Budget(epsilon=1, delta="1e-6"))
+    epsilon 1, delta 1e-6 per person
+    >>> ks.Budget.per_unit(1)
+    Budget.per_unit(epsilon=1)
     """
 
     epsilon: Fraction | None
@@ -66,22 +68,35 @@ class Budget:
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
-        per_person: bool = False,
     ) -> None:
+        self._fill(epsilon, delta, rho, per_person=True)
+
+    @classmethod
+    def per_unit(cls, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None) -> Budget:
+        """A budget per unit of l1 distance between two tables, and rho at l1 distance 1.
+
+        >>> print(Budget.per_unit(rho=0.5))
+        rho 0.5 (zCDP) at l1 distance 1
+        """
+        budget = object.__new__(cls)
+        budget._fill(epsilon, delta, rho, per_person=False)
+        return budget
+
+    def _fill(self, epsilon: Number | None, delta: Number | None, rho: Number | None, *, per_person: bool) -> None:
         if (epsilon is None) == (rho is None):
             raise InputError("A budget must have an epsilon or a rho, and not both.")
         set_field = object.__setattr__
         set_field(self, "epsilon", None if epsilon is None else exact_in_range(epsilon, "The budget's epsilon"))
         set_field(self, "delta", None if delta is None else exact(delta, "The budget's delta"))
         set_field(self, "rho", None if rho is None else exact_in_range(rho, "The budget's rho"))
-        set_field(self, "per_person", check_flag(per_person, "per_person="))
+        set_field(self, "per_person", per_person)
         if self.delta is not None and not SMALLEST_DELTA <= self.delta < 1:
             raise InputError(f"The budget's delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
 
     def __repr__(self) -> str:
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         parts = [f"{name}={shown(number)}" for name, number in numbers.items() if number is not None]
-        return f"Budget({', '.join([*parts, *(['per_person=True'] if self.per_person else [])])})"
+        return f"Budget{'' if self.per_person else '.per_unit'}({', '.join(parts)})"
 
     def __str__(self) -> str:
         return f"{Loss(self.epsilon, self.delta, self.rho)} {self.unit}"
@@ -181,5 +196,5 @@ class Budget:
 
 
 def as_budget(value: Budget | Number) -> Budget:
-    """A budget, given as one or as its epsilon per unit of l1 distance."""
+    """A budget, given as one or as its epsilon per person."""
     return value if isinstance(value, Budget) else Budget(value)

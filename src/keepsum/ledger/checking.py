@@ -11,7 +11,7 @@ from keepsum.ledger.chain import Link
 from keepsum.ledger.importing import digest_of
 from keepsum.ledger.state import State
 from keepsum.ledger.store import Store
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,16 @@ class Check:
     compared: int = 0
 
     @property
-    def ok(self) -> bool:
+    def passed(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problems
 
+    def __bool__(self) -> bool:
+        return self.passed
+
 
 def checked(
-    store: Store, certificates: Iterable[Certificate], known: Link | None = None, head: str | None = None
+    store: Store, certificates: Iterable[CertificateRecord], known: Link | None = None, head: str | None = None
 ) -> Check:
     """Check every entry of a file, and that it has the entries that these certificates name, and that were seen."""
     state = State()
@@ -59,7 +62,7 @@ def checked(
     tables: dict[int, str] = {}
     several = list(certificates)
     for certificate in several:
-        if not isinstance(certificate, Certificate):
+        if not isinstance(certificate, CertificateRecord):
             raise InputError(f"A ledger must be checked against certificates, got {type_of(certificate)}.")
         problem = _problem(certificate, links, state)
         if problem is None and certificate.ledger is not None:
@@ -71,7 +74,7 @@ def checked(
     return Check(len(links), last, tuple(problems), len(several))
 
 
-def _problem(certificate: Certificate, links: Sequence[Link], state: State) -> str | None:
+def _problem(certificate: CertificateRecord, links: Sequence[Link], state: State) -> str | None:
     charged = certificate.ledger
     if _is_imported(certificate, state):
         return None
@@ -90,7 +93,7 @@ def _problem(certificate: Certificate, links: Sequence[Link], state: State) -> s
     return None
 
 
-def _is_imported(certificate: Certificate, state: State) -> bool:
+def _is_imported(certificate: CertificateRecord, state: State) -> bool:
     digest = digest_of(certificate)
     return any(
         spend.entry.imported is not None and spend.entry.imported.certificate == digest

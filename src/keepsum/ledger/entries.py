@@ -32,7 +32,7 @@ class BudgetRecord(Record, frozen=True):
     epsilon: Parameter | None = None
     delta: Parameter | None = None
     rho: Parameter | None = None
-    per_person: bool = False
+    per_person: bool = False  # if it is not stated: per unit of distance, as all budgets were once
 
     @classmethod
     def of(cls, budget: Budget) -> BudgetRecord:
@@ -44,7 +44,7 @@ class BudgetRecord(Record, frozen=True):
     def budget(self) -> Budget:
         """The budget."""
         epsilon, delta, rho = (None if n is None else Fraction(n) for n in (self.epsilon, self.delta, self.rho))
-        return Budget(epsilon, delta, rho, self.per_person)
+        return Budget(epsilon, delta, rho) if self.per_person else Budget.per_unit(epsilon, delta, rho)
 
 
 class CostRecord(Record, frozen=True):
@@ -56,19 +56,31 @@ class CostRecord(Record, frozen=True):
     stated: tuple[Parameter, Parameter] | None = None
     error: Parameter = "0"
     sampling: Exactness = "exact"
+    levels: Annotated[
+        tuple[Parameter, ...],
+        Meta(
+            description="How much of epsilon or rho counts for the totals of each focus of the mechanism alone, by how "
+            "much these change. Without it, as in earlier entries, all of it counts at the l1 distance of cells."
+        ),
+    ] = ()
 
     @classmethod
     def of(cls, cost: Cost) -> CostRecord:
         """The record of a cost."""
         if cost.sampling == "no sampler":
             raise AssertionError("a cost is that of noise that can be drawn")
+        levels = tuple(map(_short, cost.levels))
+        loss = _short(cost.loss)
+        if levels:  # each is rounded up by itself, if it is, so that what is left for cells is too
+            loss = str(sum(map(Fraction, levels), Fraction(_short(cost.loss - sum(cost.levels)))))
         return cls(
             norm=cost.norm,
-            epsilon=None if cost.epsilon is None else _short(cost.epsilon),
-            rho=None if cost.rho is None else _short(cost.rho),
+            epsilon=None if cost.epsilon is None else loss,
+            rho=None if cost.rho is None else loss,
             stated=None if cost.stated is None else (_short(cost.stated[0]), _short(cost.stated[1])),
             error=_short(cost.error) if cost.error else "0",
             sampling=cost.sampling,
+            levels=levels,
         )
 
     def cost(self) -> Cost:
@@ -80,6 +92,7 @@ class CostRecord(Record, frozen=True):
             None if self.stated is None else (Fraction(self.stated[0]), Fraction(self.stated[1])),
             Fraction(self.error),
             self.sampling,
+            tuple(map(Fraction, self.levels)),
         )
 
 

@@ -15,15 +15,15 @@ from keepsum.ledger.entries import CostRecord, ImportedRecord
 from keepsum.ledger.joint import Kept, table_entry
 from keepsum.ledger.state import Dataset, State
 from keepsum.releasing.canonical import canonical
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import kept_invariants, records_of
 from keepsum.releasing.statements import guarantee_of
 from keepsum.releasing.verify import read_verified
 
 
 def published(
-    release: str | PathLike[str] | Certificate, invariants: bytes | None
-) -> tuple[Certificate, bytes | None, bool]:
+    release: str | PathLike[str] | CertificateRecord, invariants: bytes | None
+) -> tuple[CertificateRecord, bytes | None, bool]:
     """A release by its certificate, its file of invariants, and whether it was verified.
 
     Raises
@@ -31,7 +31,7 @@ def published(
     InputError
         If it does not verify, or is neither a path nor a certificate.
     """
-    if isinstance(release, Certificate):
+    if isinstance(release, CertificateRecord):
         return release, invariants, False
     if not isinstance(release, (str, PathLike)):
         raise InputError(f"A release must be given by its path or its Certificate, got {type_of(release)}.")
@@ -44,7 +44,7 @@ def published(
     return drawn.certificate, drawn.invariants, True
 
 
-def charge_for(certificate: Certificate, invariants: bytes | None, dataset: Dataset) -> Charge:
+def charge_for(certificate: CertificateRecord, invariants: bytes | None, dataset: Dataset) -> Charge:
     """What a release is charged as; refuses a table that is not one of the dataset."""
     kept = kept_invariants(certificate, invariants)
     cost = CostRecord.of(Cost.of(guarantee_of(certificate.mechanism, certificate.guarantee)))
@@ -53,7 +53,7 @@ def charge_for(certificate: Certificate, invariants: bytes | None, dataset: Data
     return Charge(table, certificate.mechanism, cost, certificate.randomness == "seed")
 
 
-def past_of(certificate: Certificate, verified: bool) -> ImportedRecord:
+def past_of(certificate: CertificateRecord, verified: bool) -> ImportedRecord:
     """The release as the ledger remembers it."""
     return ImportedRecord(
         released=certificate.released,
@@ -63,13 +63,13 @@ def past_of(certificate: Certificate, verified: bool) -> ImportedRecord:
     )
 
 
-def digest_of(certificate: Certificate) -> str:
+def digest_of(certificate: CertificateRecord) -> str:
     """What tells one release from another, even if both tables are the same by chance; signed later, it is the same."""
     facts = msgspec.to_builtins(msgspec.structs.replace(certificate, signature=None, postprocessing=[]))
     return sha256(canonical(facts)).hexdigest()
 
 
-def check_new(certificate: Certificate, state: State) -> None:
+def check_new(certificate: CertificateRecord, state: State) -> None:
     """Refuse a certificate that is in the ledger already."""
     head, digest = None if certificate.ledger is None else certificate.ledger.head, digest_of(certificate)
     for spend in state.spends.values():

@@ -1,14 +1,17 @@
 """The kept totals of all releases of a dataset together: what they determine, and what they leave protected.
 
 Tables are lifted to the full cross-classification of the dataset, in which each of their cells is a sum of cells. Where
-none was declared, only tables with the same cells can be put together.
+none was declared, only tables with the same cells can be put together. Tables of truncated records are sums of one
+table only if they count the same records: ``count_apart`` finds the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +23,14 @@ from keepsum.lattice.determined import can_change, determined
 from keepsum.lattice.matrix import frozen
 from keepsum.lattice.structure import Structure
 from keepsum.ledger.entries import KeptMargin, KeptRows, TableEntry
+from keepsum.ledger.state import cells_key
 from keepsum.privacy.distance import Norm
+from keepsum.privacy.focus import Level
 from keepsum.releasing.codec import cells_record, domain_of, records_of, records_record, rows_of, rows_part
 from keepsum.tables.axes import quoted
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants, Margin, Part, Rows
-from keepsum.tables.records import Records
+from keepsum.tables.records import Records, changes_of
 
 SHOWN_CELLS = 5
 
@@ -114,10 +119,54 @@ class Kept:
         return determined(structure, self.sums)
 
 
-def together(tables: Sequence[Kept], norm: Norm) -> JointDistances:
-    """The kept totals of several tables, and one person's distances under all of them."""
+def together(
+    tables: Sequence[Kept], norm: Norm, levels: Sequence[Level] = (), weights: Sequence[Fraction] = ()
+) -> JointDistances:
+    """The kept totals of several tables, and one person's distances under all of them; see ``joint_distances``."""
     most = max((table.records for table in tables if table.records is not None), key=lambda r: r.changes, default=None)
-    return joint_distances([table.invariants for table in tables], tables[0].domain, norm, most)
+    invariants = [table.invariants for table in tables]
+    return joint_distances(invariants, tables[0].domain, norm, most, levels, weights)
+
+
+def count_apart(tables: Sequence[TableEntry], dataset: Domain | None) -> bool:
+    """Whether tables count different records of a person, so that no distance of one person is known for all.
+
+    Two cases are proved in ``docs/accounting.md``: tables that are sums of one table of counted records, and tables of
+    all records, whichever of them they count, that keep no totals but their grand totals.
+    """
+    by_axes = sorted(tables, key=lambda table: len(table.domain.axes))
+    if all(is_one_table(few, many) for few, many in pairwise(by_axes)):
+        return False
+    base = dataset or domain_of(tables[0].domain)
+    return not all(_keeps_grand_total_only(table) and _has_margin(base, domain_of(table.domain)) for table in tables)
+
+
+def is_one_table(few: TableEntry, many: TableEntry) -> bool:
+    """Whether a table is a sum of one with as many or more axes, in the records that are counted.
+
+    Of a unit the first records in the order of the axes are counted. The first in the order of many axes are the first
+    in the order of the leading ones too, with ties settled by the others, which do not change what is counted.
+    """
+    records = [records_of(table.records) for table in (few, many)]
+    truncated = [each is not None and each.truncated for each in records]
+    if not any(truncated):
+        return True
+    units = {each.unit for each in records if each is not None and each.unit is not None}
+    if not all(truncated) or len(units) > 1 or changes_of(records[0]) != changes_of(records[1]):
+        return False
+    less, more = domain_of(few.domain), domain_of(many.domain)
+    return less.axes == more.axes[: len(less.axes)] and _has_margin(more, less)
+
+
+def _has_margin(domain: Domain, cells: Domain) -> bool:
+    """Whether these are the cells of a margin of the domain, with all categories: no record was left out for them."""
+    if not set(cells.axes) <= set(domain.axes):
+        return False
+    return cells_key(cells_record(domain.project(cells.axes))) == cells_key(cells_record(cells))
+
+
+def _keeps_grand_total_only(table: TableEntry) -> bool:
+    return all(isinstance(part, KeptMargin) and not part.axes for part in table.kept)
 
 
 def check_joint(earlier: Sequence[Kept], new: Kept) -> None:

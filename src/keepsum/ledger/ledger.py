@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from keepsum._arguments import check_path, check_text, check_whole
+from keepsum._holding import record_in
 from keepsum._text import type_of
-from keepsum.accounting.events import composed_event
-from keepsum.errors import InputError, LedgerError, LedgerWarning
+from keepsum.accounting.events import composed_event, event_of_several
+from keepsum.errors import BudgetError, InputError, LedgerError, LedgerWarning
 from keepsum.ledger.assessment import Assessment, Charge, Standing, assess, assessed, charge_of, standing
 from keepsum.ledger.budget import Budget, as_budget
 from keepsum.ledger.chain import Link
@@ -32,12 +33,13 @@ from keepsum.ledger.entries import (
     encoded,
 )
 from keepsum.ledger.importing import charge_for, check_new, disclosed, past_of, published
+from keepsum.ledger.person import each_for_one_person
 from keepsum.ledger.state import Dataset, Spend, State
 from keepsum.ledger.store import Store, Transaction
-from keepsum.planning.plan import CompiledPlan
+from keepsum.planning.plan import AnyPlan, CompiledPlan
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.numbers import Number
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import AnyCertificate, CertificateRecord
 from keepsum.releasing.codec import cells_record, check_axes
 from keepsum.releasing.facts import DomainRecord, LedgerRecord
 from keepsum.sampling.core.rng import rng
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
 DATASET = "data"  # the name of a dataset that was given none
+EXISTS = (
+    "Ledger {} must be new, but there is such a file. Open it with ks.Ledger.open(path), and declare another dataset "
+    "with ledger.add_dataset."
+)
 
 
 @dataclass
@@ -65,78 +71,86 @@ class Receipt:
 class Ledger:
     """All releases of some datasets, each charged to the budget of its dataset before its noise is drawn.
 
-    Parameters
-    ----------
-    path
-        The file, which is created if there is none.
-    budget
-        A ``Budget``, or an epsilon per unit of l1 distance: declares a dataset with it, if it is not there yet.
-    dataset
-        The name of that dataset; ``"data"`` if omitted.
-    domain
-        The dataset's full cross-classification: what kept totals of different tables fix together is then checked.
-    note
-        Who decided the budget, and why.
+    :meth:`create` makes the file with its first dataset, :meth:`open` opens one that is there.
 
     Examples
     --------
     >>> import tempfile, keepsum as ks
     >>> folder = tempfile.TemporaryDirectory()
-    >>> ledger = ks.Ledger(f"{folder.name}/ledger.db", budget=1)
+    >>> ledger = ks.Ledger.create(f"{folder.name}/ledger.db", budget=1)
     >>> table = ks.Table.from_array([[15, 1], [20, 10]], axes={"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
-    >>> plan = ks.plan(table.keep("county"), ks.Laplace(epsilon=0.65))
+    >>> plan = ks.plan(table, keep=["county"], mechanism=ks.Laplace(epsilon=0.65))
     >>> release = plan.release(table, ledger=ledger)
     >>> print(ledger.standing())
-    epsilon 0.65 of 1 per unit of l1 distance spent by 1 release, 0.35 left.
+    epsilon 0.65 of 1 per person spent by 1 release, 0.35 left.
     >>> plan.release(table, ledger=ledger)
     Traceback (most recent call last):
     ...
     keepsum.errors.BudgetError: The budget of 'data' must allow for the release: 0.35 of 1 left; this release needs 0.65
-    per unit of l1 distance. Epsilon 0.35 per unit of distance would fit.
-    >>> ledger.check().ok
+    per person. Epsilon 0.35 per person would fit.
+    >>> ledger.check().passed
     True
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
+    def __init__(self, store: Store) -> None:
+        if not isinstance(store, Store):
+            raise InputError("A ledger must be made with ks.Ledger.create(path, budget=...) or ks.Ledger.open(path).")
+        self._store = store
+        self._guard = threading.RLock()  # of what this object knows; the file has its own lock
+        self._state = State()
+        self._state.add(store.read())
+
+    @classmethod
+    def open(cls, path: str | PathLike[str]) -> Self:
+        """The ledger in a file that is there.
+
+        Raises
+        ------
+        LedgerError
+            If there is none, or it cannot be used.
+        """
+        return cls(Store(check_path(path, "The file of a ledger")))
+
+    @classmethod
+    def create(
+        cls,
         path: str | PathLike[str],
-        budget: Budget | Number | None = None,
+        budget: Budget | Number,
         *,
         dataset: str | None = None,
         domain: Domain | None = None,
         note: str | None = None,
-    ) -> None:
-        self._store = Store(check_path(path, "The file of a ledger"))
-        self._guard = threading.RLock()  # of what this object knows; the file has its own lock
-        self._state = State()
-        name = DATASET if dataset is None else _checked_name(dataset)
-        if budget is None:
-            if dataset is not None or domain is not None:
-                raise InputError(
-                    "A dataset must be declared with its budget: ks.Ledger(path, budget=..., dataset=...)."
-                )
-            self._state.add(self._store.read())
-            return
+    ) -> Self:
+        """A new ledger with its first dataset; :meth:`add_dataset` declares more.
+
+        Parameters
+        ----------
+        path
+            The file, which must not exist yet.
+        budget
+            The budget of the dataset: a ``Budget``, or an epsilon per person.
+        dataset
+            The name of the dataset; ``"data"`` if omitted.
+        domain
+            The dataset's full cross-classification: what kept totals of different tables fix together is then checked.
+        note
+            Who decided the budget, and why.
+
+        Raises
+        ------
+        LedgerError
+            If there is such a file already, or it cannot be written.
+        """
+        store = Store(check_path(path, "The file of a ledger"))
         entry = DatasetEntry(
-            dataset=name,
+            dataset=DATASET if dataset is None else _checked_name(dataset),
             budget=BudgetRecord.of(as_budget(budget)),
             domain=None if domain is None else _cells(domain),
             note=_checked_note(note),
         )
-        if not os.path.lexists(self.path):
-            self._create(entry)
-        self._state.add(self._store.read())
-        if name not in self._state.datasets:
-            with self._writing() as (transaction, state):
-                if name not in state.datasets:  # nor has another process declared it meanwhile
-                    transaction.append(encoded(entry))
-        known = self._state.datasets[name]
-        if known.budget != entry.budget.budget() or known.domain_record != entry.domain:
-            raise InputError(
-                f"Dataset {name!r} is in the ledger with another budget or domain. Change the budget with "
-                f"ledger.set_budget; a domain stays as it is."
-            )
+        _create(store, entry)
+        return cls(store)
 
     @property
     def path(self) -> Path:
@@ -188,15 +202,23 @@ class Ledger:
             transaction.append(encoded(entry))
 
     def set_budget(self, name: str, budget: Budget | Number, note: str | None = None) -> None:
-        """Change the budget of a dataset; the old one stays in the ledger. ``note`` says who decided it, and why."""
+        """Change the budget of a dataset; the old one stays in the ledger. ``note`` says who decided it, and why.
+
+        A number alone is an epsilon per person, and refused where the budget so far is per unit of distance.
+        """
         with self._writing() as (transaction, state):
             dataset = state.dataset(name)
+            if not isinstance(budget, Budget) and not dataset.budget.per_person:
+                raise InputError(
+                    f"The budget of {dataset.name!r} must say what it is per, as the one so far is "
+                    f"{dataset.budget.unit}. Pass ks.Budget.per_unit(...), or ks.Budget(...) for a budget per person."
+                )
             record = BudgetRecord.of(as_budget(budget))
             transaction.append(encoded(BudgetEntry(dataset=dataset.name, budget=record, note=_checked_note(note))))
 
     # -- what is charged ----------------------------------------------------------------------------
 
-    def assess(self, plans: CompiledPlan | Sequence[CompiledPlan], dataset: str | None = None) -> list[Assessment]:
+    def assess(self, plans: AnyPlan | Sequence[AnyPlan], dataset: str | None = None) -> list[Assessment]:
         """What releases by these plans would cost, one after the other; nothing is charged.
 
         Raises
@@ -206,14 +228,15 @@ class Ledger:
         PlanError
             If its kept totals, with those of earlier releases, fix too much.
         """
-        several = [plans] if isinstance(plans, CompiledPlan) else plans
-        if not isinstance(several, Sequence) or not all(isinstance(plan, CompiledPlan) for plan in several):
+        given = plans if isinstance(plans, Sequence) else [plans]
+        several = [record_in(plan, CompiledPlan) for plan in given]
+        if isinstance(plans, (str, bytes)) or not all(isinstance(plan, CompiledPlan) for plan in several):
             raise InputError(f"Releases must be assessed by their plans, got {type_of(plans)}.")
         with self._guard:
             return assessed(self._known().dataset(dataset), several)
 
     @contextlib.contextmanager
-    def charged(self, plan: CompiledPlan, dataset: str | None = None, seeded: bool = False) -> Iterator[Receipt]:
+    def charged(self, plan: AnyPlan, dataset: str | None = None, seeded: bool = False) -> Iterator[Receipt]:
         """Charge a release, and only then let its noise be drawn.
 
         Within this context the noise is drawn and the release is made; ``receipt.released`` says that it exists. If it
@@ -222,7 +245,7 @@ class Ledger:
         self.assess(plan, dataset)  # what takes long is worked out before the file is locked, and remembered
         with self._writing() as (transaction, state):
             known = state.dataset(dataset)
-            charge = replace(charge_of(plan, known.name), seeded=seeded)
+            charge = replace(charge_of(record_in(plan, CompiledPlan), known.name), seeded=seeded)
             assessment = assess(known, charge)
             link = _append_spend(transaction, known, charge, None)
         receipt = Receipt(LedgerRecord(dataset=known.name, entry=link.number, head=link.hash), assessment)
@@ -233,7 +256,7 @@ class Ledger:
 
     def import_release(
         self,
-        release: str | PathLike[str] | Certificate,
+        release: str | PathLike[str] | AnyCertificate,
         dataset: str | None = None,
         invariants: bytes | None = None,
     ) -> Standing:
@@ -252,7 +275,7 @@ class Ledger:
         invariants
             With a certificate, the bytes of its file of invariants, where it has one.
         """
-        certificate, file, verified = published(release, invariants)
+        certificate, file, verified = published(record_in(release, CertificateRecord), invariants)
         with self._writing() as (transaction, state):
             known = state.dataset(dataset)
             check_new(certificate, state)
@@ -265,7 +288,7 @@ class Ledger:
 
     # -- the ledger as a whole ----------------------------------------------------------------------
 
-    def check(self, against: Iterable[Certificate] = (), head: str | None = None) -> Check:
+    def check(self, against: Iterable[AnyCertificate] = (), head: str | None = None) -> Check:
         """Check every entry, and that the ledger has the entries which published certificates name.
 
         The chain of hashes shows whether an entry was changed, removed or inserted. That the last entries were cut off,
@@ -278,20 +301,44 @@ class Ledger:
         head
             The hash of an entry that was the last one once: ``ledger.head``.
         """
-        if isinstance(against, Certificate) or not isinstance(against, Iterable):
+        if not isinstance(against, Iterable):
             raise InputError(f"A ledger must be checked against a list of certificates, got {type_of(against)}.")
-        return checked(self._store, against, self._state.last, head)
+        certificates = [record_in(certificate, CertificateRecord) for certificate in against]
+        return checked(self._store, certificates, self._state.last, head)
 
-    def dp_event(self, dataset: str | None = None, distance: int = 1) -> DpEvent:
-        """All releases of a dataset as one event of ``dp_accounting``, between datasets at an l1 distance.
+    def dp_event(self, dataset: str | None = None, distance: int | None = None) -> DpEvent:
+        """All releases of a dataset as one event of ``dp_accounting``, between datasets that differ by one person.
 
         Needs the extra ``accounting``. It holds between datasets that agree on the kept totals of all of them.
+
+        Parameters
+        ----------
+        dataset
+            The name of the dataset.
+        distance
+            An l1 distance instead of that of one person under all kept totals together. 1 gives the loss per unit.
+            Where tables count different records of a person, it is the largest in any of them.
+
+        Raises
+        ------
+        InputError
+            If no distance is given and that of one person is not known.
         """
         known = self._known().dataset(dataset)
         costs = [spend.entry.cost.cost() for spend in known.spends.values()]
         if not costs:
             raise InputError(f"Dataset {known.name!r} must have a release to be an event, and has none.")
-        return composed_event(costs, Distance("l1", check_whole(distance, "The distance", 1)), same_table=False)
+        if distance is not None:
+            return composed_event(costs, Distance("l1", check_whole(distance, "The distance", 1)), same_table=False)
+        each = None
+        with contextlib.suppress(BudgetError):
+            each = each_for_one_person(known)
+        if each is None:
+            raise InputError(
+                f"The distance must be given for dataset {known.name!r}, as that of one person is not known for all "
+                f"its releases together. Pass distance=, which is 1 for the loss per unit."
+            )
+        return event_of_several(each)
 
     def export(self) -> list[dict[str, Any]]:
         """Every entry with its hashes; ``content`` is the text that is hashed."""
@@ -305,21 +352,6 @@ class Ledger:
         return f"Ledger({str(self.path)!r}: {', '.join(map(repr, list(self._state.datasets))) or 'no dataset'})"
 
     # -- internals ----------------------------------------------------------------------------------
-
-    def _create(self, entry: DatasetEntry) -> None:
-        from importlib.metadata import version  # slow to import, and needed once
-
-        number = f"{rng().below(2**128):032x}"
-        first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {version('keepsum')}", id=number)
-        problem = None
-        try:
-            self._store.create([encoded(first), encoded(entry)])
-        except InputError as error:
-            problem = str(error)
-        except OSError as error:
-            problem = f"Ledger {self._store.name} must be in a folder that can be used, but: {error.strerror}."
-        if problem is not None and not os.path.lexists(self.path):  # nor has another process created it meanwhile
-            raise LedgerError(problem)
 
     def _known(self) -> State:
         """The state, with what others have added meanwhile."""
@@ -355,6 +387,28 @@ class Ledger:
                 LedgerWarning,
                 stacklevel=6,
             )
+
+
+def _create(store: Store, entry: DatasetEntry) -> None:
+    """Make the file; of several processes that try to, one does."""
+    from importlib.metadata import version  # slow to import, and needed once
+
+    number = f"{rng().below(2**128):032x}"
+    first = LedgerEntry(schema="keepsum.ledger/1", software=f"keepsum {version('keepsum')}", id=number)
+    problem = EXISTS.format(store.name) if _exists(store.path) else ""
+    try:
+        if not problem:
+            store.create([encoded(first), encoded(entry)])
+    except InputError as error:
+        problem = EXISTS.format(store.name) if _exists(store.path) else str(error)
+    except OSError as error:
+        problem = f"Ledger {store.name} must be in a folder that can be used, but: {error.strerror}."
+    if problem:
+        raise LedgerError(problem)
+
+
+def _exists(path: Path) -> bool:
+    return os.path.lexists(path) and not path.is_dir()
 
 
 def _append_spend(transaction: Transaction, dataset: Dataset, charge: Charge, imported: ImportedRecord | None) -> Link:

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from keepsum.accounting.total import Total
 from keepsum.errors import InputError, PlanError
-from keepsum.ledger.assessment import UNCHECKED, joint, standing
+from keepsum.ledger.assessment import standing
 from keepsum.ledger.entries import KeptMargin, TableEntry
 from keepsum.ledger.joint import Kept, newly_fixed
+from keepsum.ledger.person import by_attribute
 from keepsum.ledger.state import Dataset, Outcome, Spend
-from keepsum.planning.distances import AttributeDistance
-from keepsum.privacy.distance import Norm
+from keepsum.planning.attribute_distance import AttributeDistance
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.numbers import shown_briefly
 from keepsum.releasing.codec import domain_of, stated_mechanism
@@ -33,7 +33,7 @@ def dataset_topics(dataset: Dataset, all_releases: bool = False) -> list[tuple[s
     """A dataset in sections: its budgets, what is spent and by which releases, and what that means for one person."""
     now = standing(dataset)
     sections = [("Dataset", [dataset.name]), ("Budget", _budgets(dataset)), ("Spent", [str(now)])]
-    total = dataset.total(same_table=dataset.is_one_table())
+    total = dataset.total()
     if total is None:
         return sections
     sections += [
@@ -48,7 +48,7 @@ def dataset_topics(dataset: Dataset, all_releases: bool = False) -> list[tuple[s
         more = f" and {len(lost) - SHOWN_SPENDS:,} more" if len(lost) > SHOWN_SPENDS else ""
         several = f"{len(lost):,} release{'s' * (len(lost) != 1)}"
         sections.append(("Without output", [f"{several} charged without a known output: entries {numbers}{more}."]))
-    warnings = [*_disclosed(dataset), *([UNCHECKED] if now.unchecked else [])]
+    warnings = [*_disclosed(dataset), *now.warnings, *now.notes, *_earlier(dataset)]
     return sections + [("Warning", [sentence]) for sentence in warnings]
 
 
@@ -70,19 +70,20 @@ def _budgets(dataset: Dataset) -> list[str]:
 def _person(dataset: Dataset, total: Total) -> list[str]:
     """What all releases together tell about one person, by attribute."""
     try:
-        norm: Norm = "l1" if dataset.domain is not None else total.norm
-        attributes = joint(dataset, norm, list(dataset.tables.values())).by_attribute
+        attributes = by_attribute(dataset, total)
     except (PlanError, InputError) as error:
         return [f"not stated: {str(error)[0].lower()}{str(error)[1:]}"]
     delta = dataset.budget.delta if total.rho else None
     lines = []
-    for attribute in attributes:
+    for found_for in attributes:
+        attribute, counted = found_for.attribute, found_for.counted
         if attribute.any_value is None:
             lines.append(f"{attribute.axis}: no change is protected, or its distance is not known")
             continue
-        loss = total.at(attribute.any_value, delta)
-        distance = f"{attribute.any_value.norm} distance {attribute.any_value}"
-        lines.append(f"a change of {attribute.axis}: {loss}{_factor(loss)} ({distance}){_except(attribute)}")
+        loss = total.at(counted.at, delta) if counted.total is None else counted.total.at(counted.at, delta)
+        found = counted.distance
+        distance = f"({found.norm} distance {found}){_except(attribute)}{found.not_against}"
+        lines.append(f"a change of {attribute.axis}: {loss}{_factor(loss)} {distance}")
     return lines or ["not stated: no attribute has more than one category"]
 
 
@@ -161,10 +162,24 @@ def _disclosed(dataset: Dataset) -> list[str]:
     return newly_fixed([Kept.of(table, number, base) for number, table in dataset.tables.items()])
 
 
+def _earlier(dataset: Dataset) -> list[str]:
+    """Releases with a focus whose entries are older than the shares of a cost, if there are any."""
+    spends = dataset.spends.values()
+    numbers = [spend.number for spend in spends if spend.entry.mechanism.focus and not spend.entry.cost.levels]
+    if not numbers or not dataset.budget.per_person:
+        return []
+    first = ", ".join(f"{number:,}" for number in numbers[:SHOWN_SPENDS])
+    more = f" and {len(numbers) - SHOWN_SPENDS:,} more" if len(numbers) > SHOWN_SPENDS else ""
+    return [
+        f"Charged more than the certificate states for one person: entries {first}{more}, which do not say how much of "
+        f"their loss is for the totals of a focus, so that all of it counts at the largest distance."
+    ]
+
+
 def dataset_facts(dataset: Dataset) -> dict[str, object]:
     """A dataset as data, for ``--json``; quotients are exact."""
     now = standing(dataset)
-    total = dataset.total(same_table=dataset.is_one_table())
+    total = dataset.total()
     topics = dict(dataset_topics(dataset))
 
     def number(value: Fraction | None) -> str | None:
@@ -190,7 +205,7 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
         "total": None if total is None else total.words,
         "person": topics.get("One person"),
         "joint_pinning_checked": not now.unchecked,
-        "warnings": [*_disclosed(dataset), *([UNCHECKED] if now.unchecked else [])],
+        "warnings": [*_disclosed(dataset), *now.warnings, *now.notes, *_earlier(dataset)],
         "tables": {str(number): _table(table) for number, table in dataset.tables.items()},
         "releases": [
             {

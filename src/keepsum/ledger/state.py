@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from hashlib import sha256
 from typing import Literal, TypeAlias
@@ -26,10 +27,13 @@ from keepsum.ledger.entries import (
     SpendEntry,
     TableEntry,
     decoded,
+    encoded,
 )
 from keepsum.privacy.distance import Distance
-from keepsum.releasing.codec import domain_of
+from keepsum.privacy.focus import Level
+from keepsum.releasing.codec import domain_of, stated_level
 from keepsum.releasing.facts import DomainRecord
+from keepsum.releasing.guarantee_facts import MechanismRecord
 from keepsum.tables.domain import Domain
 
 Outcome: TypeAlias = Literal["released", "failed", "imported", "unknown"]
@@ -60,6 +64,29 @@ class Decided:
     note: str | None
 
 
+@dataclass(frozen=True)
+class Shared:
+    """A release with shares of its loss for some totals: its cost, its table as text, and the totals of each share."""
+
+    cost: CostRecord
+    table: str
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def of(cls, cost: CostRecord, table: TableEntry, mechanism: MechanismRecord) -> Shared:
+        """The release with this cost.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has not as many focuses as the cost has shares.
+        """
+        levels = tuple(stated_level(level, mechanism.norm) for level in mechanism.focus)
+        if len(levels) != len(cost.levels):
+            raise ValueError
+        return cls(cost, encoded(table), levels)
+
+
 @dataclass
 class Dataset:
     """A dataset: its budget, the tables that were released of it, and what that cost."""
@@ -71,7 +98,9 @@ class Dataset:
     spends: dict[int, Spend] = field(default_factory=dict)
     costs: Counter[CostRecord] = field(default_factory=Counter)
     first: CostRecord | None = None  # of the first release
+    shared: Counter[Shared] = field(default_factory=Counter)  # those of the costs that have shares for totals
     distances: dict[tuple[object, ...], Distance] = field(default_factory=dict)  # of one person, once worked out
+    focused: dict[tuple[object, ...], tuple[Fraction, Distance]] = field(default_factory=dict)  # under a focus
     checked: list[tuple[int, TableEntry]] = field(
         default_factory=list
     )  # totals found to go with those of so many tables
@@ -104,20 +133,31 @@ class Dataset:
         """The entry that describes this very table and its kept totals, if there is one."""
         return next((number for number, known in self.tables.items() if known == table), None)
 
-    def with_charge(self, table: TableEntry, cost: CostRecord) -> Dataset:
-        """The dataset as it would be after another release; what is found out about it is remembered there only."""
+    def take(self, entry: SpendEntry) -> None:
+        """Count the cost of an entry."""
+        self.costs[entry.cost] += 1
+        if entry.cost.levels:
+            self.shared[Shared.of(entry.cost, self.tables[entry.table], entry.mechanism)] += 1
+        self.first = self.first or entry.cost
+
+    def with_charge(self, table: TableEntry, cost: CostRecord, mechanism: MechanismRecord) -> Dataset:
+        """The dataset as it would be after another release.
+
+        Distances under the same totals are the same, and remembered for both; other findings for that one only.
+        """
         tables = dict(self.tables)
         if self.number_of(table) is None:
             tables[-len(tables) - 1] = table  # no entry has such a number
         costs = self.costs + Counter([cost])
-        return replace(self, tables=tables, costs=costs, first=self.first or cost, distances={}, checked=[])
+        shared = self.shared + Counter([Shared.of(cost, table, mechanism)] if cost.levels else [])
+        first = self.first or cost
+        return replace(self, tables=tables, costs=costs, first=first, shared=shared, checked=[])
 
-    def total(self, *more: CostRecord, same_table: bool = True) -> Total | None:
-        """What all releases cost together, and ``more`` with them; None if there are none."""
-        costs = self.costs + Counter(more)
-        if not costs:
+    def total(self) -> Total | None:
+        """What all releases cost together; None if there are none."""
+        if not self.costs:
             return None
-        return compose([_total_of(cost).times(times) for cost, times in costs.items()], same_table)
+        return compose([_total_of(cost).times(times) for cost, times in self.costs.items()], self.is_one_table())
 
 
 @dataclass
@@ -183,8 +223,7 @@ class State:
                 if entry.table not in dataset.tables:
                     raise ValueError
                 _total_of(entry.cost)
-                dataset.costs[entry.cost] += 1
-                dataset.first = dataset.first or entry.cost
+                dataset.take(entry)
                 imported = entry.imported
                 outcome: Outcome = "unknown" if imported is None else "imported"
                 spend = Spend(link.number, link.time, link.hash, entry, outcome)

@@ -204,7 +204,7 @@ class Store:
         if not code or kind in DAMAGED:  # no code: text that is none
             return self._damaged("SQLite cannot read it")
         if kind == "SQLITE_CANTOPEN" and not os.path.lexists(self.path):
-            return LedgerError(f"Ledger {self.name} does not exist. Create it: ks.Ledger(path, budget=...).")
+            return LedgerError(f"Ledger {self.name} does not exist. Create it: ks.Ledger.create(path, budget=...).")
         if kind == "SQLITE_CANTOPEN" and self.path.is_dir():
             return LedgerError(f"Ledger {self.name} must be a file, but it is a folder.")
         return LedgerError(f"Ledger {self.name} {PROBLEMS.get(kind, f'cannot be used: {code}')}.")

@@ -1,86 +1,57 @@
-"""The distance of a change of one person's value, by attribute: the smallest changes that keep every total.
+"""The distance of one person, by attribute: how far apart real tables are that differ in one person's value.
 
-For an axis t, a cell i that is not pinned and a value v other than that of i, n(i, v) is the smallest l1 length of a
-lattice vector that takes from i and gives to a cell with the value v. Under totals with weights 0 and 1 that is the
-smallest change of the counts when somebody in i has v instead. *Any value* is the largest n over i and v; *some
-other value* is the largest, over i, of the smallest over v. In the l2 norm the longest of these vectors counts.
+For an axis t, a cell i and a value v other than that of i, j is the cell that differs from i in t alone (what is nested
+in t follows, and so does what t is nested in). The distance is that of the nearest *real* table, without negative
+counts, with the same kept totals and the same number of people, in which somebody is in j. *Any value* is the largest
+over tables, i and v; *some other value* is the largest, over i, of the smallest over v. Where the totals rule a change
+out nothing is claimed. Docs/one-person.md has the definition, in two readings, and the proofs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations, pairwise
 from typing import TypeAlias
 
-import numpy as np
-
-from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.structure import Structure
-from keepsum.planning.changes import Parts
+from keepsum.planning.attribute_distance import AttributeDistance
 from keepsum.planning.crossing_changes import CrossingChanges
-from keepsum.planning.focused_changes import MOST_WORK, FocusedChanges
+from keepsum.planning.focused_changes import FocusedChanges
+from keepsum.planning.kept_margins import Focused, KeptMargins
 from keepsum.planning.quotient import Quotient
-from keepsum.privacy.distance import Distance, Norm, farthest
+from keepsum.planning.real_tables import RealTables
+from keepsum.privacy.distance import Distance, Norm, Rule, farthest
+from keepsum.privacy.focus import Level
 from keepsum.privacy.neighbours import Neighbours
-from keepsum.tables.domain import Domain
-from keepsum.tables.invariants import Invariants, Margin
+from keepsum.tables.invariants import Invariants
 
 AnyChanges: TypeAlias = FocusedChanges | CrossingChanges
-MOST_AXES = 12  # of a table whose distances follow from its kept margins
-
-
-@dataclass(frozen=True)
-class AttributeDistance:
-    """The distances of a change of one attribute.
-
-    Attributes
-    ----------
-    axis
-        The attribute.
-    any_value
-        The distance that covers a change to any other value; None if no change of this attribute is covered.
-    other_value
-        The distance that covers a change to the nearest other value; None if none is covered.
-    fixed_values
-        How many of its values no change can reach, because the kept totals fix all their cells.
-    unprotected
-        How many cells cannot change to every value that is not fixed: for them *any value* does not hold.
-    stuck
-        How many cells cannot change to any other value at all: for them *some other value* does not hold either.
-    unknown
-        How many cells have a value at a distance that is not known: no guarantee is stated for those.
-    """
-
-    axis: str
-    any_value: Distance | None
-    other_value: Distance | None
-    fixed_values: int = 0
-    unprotected: int = 0
-    stuck: int = 0
-    unknown: int = 0
-
-    def times(self, changes: int) -> AttributeDistance:
-        """The same for a person of several records, each of which changes: bounded by the sum of their distances."""
-        any_value = None if self.any_value is None else self.any_value.times(changes)
-        other_value = None if self.other_value is None else self.other_value.times(changes)
-        return replace(self, any_value=any_value, other_value=other_value)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every cell can change to every value, at a distance that is known."""
-        return self.any_value is not None and not (self.fixed_values or self.unprotected or self.unknown)
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """The distances between tables that differ by a change of one person, computed at first use.
+    """The distances between real tables that differ by a change of one person, computed at first use.
 
-    A person of several records changes by ``changes`` records at most. A change of each keeps every total, so their sum
-    does, and it is no longer than their lengths together.
+    A person of several records changes by ``changes`` records at most. When one has changed, it is set aside, and
+    another changes in the rest: their distances together are enough.
+
+    Attributes
+    ----------
+    invariants, structure
+        The kept totals, and their regions and blocks.
+    norm
+        How distance is measured.
+    changes
+        How many records of one person change at most.
+    levels, weights
+        The totals of a focus, and what cells and those of each level weigh.
+    focused
+        What changes do to focused totals, by vectors of the lattice.
+    quotient
+        The groups that cells are taken together in, if they are.
     """
 
     invariants: Invariants
@@ -89,14 +60,17 @@ class Distances:
     changes: int = 1
     focused: AnyChanges | None = None
     quotient: Quotient | None = None
+    levels: tuple[Level, ...] = ()
+    weights: tuple[Fraction, ...] = ()
 
     @cached_property
     def by_attribute(self) -> tuple[AttributeDistance, ...]:
-        """The distances of each attribute; none for cells without names."""
-        distances = attribute_distances(self.invariants, self.structure, self.norm, self.quotient)
-        if self.focused is not None:
-            distances = tuple(self._under_focus(attribute, self.focused) for attribute in distances)
-        return tuple(attribute.times(self.changes) for attribute in distances)
+        """The distances of each attribute with several categories; none for cells without names."""
+        domain = self.invariants.domain
+        if domain is None:
+            return ()
+        axes = [name for name in domain.axes if len(domain.axis(name)) > 1]
+        return tuple(self._attribute(name).times(self.changes) for name in axes)
 
     @cached_property
     def alone(self) -> Distance | None:
@@ -107,137 +81,97 @@ class Distances:
     @cached_property
     def within_levels(self) -> tuple[Distance | None, ...]:
         """For each focus, the dearest change between two cells of one of its totals; None where that is not known."""
-        if self.focused is None:
-            return ()
-        levels = range(self.focused.levels)
-        if self.structure.blocks or not self.focused.possible:
-            return tuple(None for _ in levels)
-        found = (self.focused.within(level) for level in levels)
+        focus, margins = self._focus, self._margins
+        if focus is None or margins is None or self._has_zeros:
+            return tuple(None for _ in self.levels)
+        found = (margins.within(axes, self.norm, focus) for axes in focus.axes)
         return tuple(None if distance is None else distance.times(self.changes) for distance in found)
 
-    def _under_focus(self, attribute: AttributeDistance, focused: AnyChanges) -> AttributeDistance:
-        """The distances of an attribute with what changes do to focused totals: at most as much as to cells."""
-        domain = self.invariants.domain
-        if domain is None or attribute.any_value is None or attribute.other_value is None:
-            return attribute
-        codes, group, compared = self._values(attribute.axis, domain)
-        if not self.structure.blocks and focused.possible and compared:
-            found = focused.of_attribute(codes, group)
-            if found is not None:
-                return replace(attribute, any_value=found[0], other_value=found[1])
-        attained = (False, False)
-        if attribute.any_value == Distance(self.norm, 2):  # every change is a move
-            attained = focused.moves_change_all(codes, group)
-        elif not self.structure.blocks and attribute.any_value == Distance(self.norm, 4) and focused.changes_all_twice:
-            attained = True, attribute.other_value == Distance(self.norm, 4)  # a move in each of two regions
-        return replace(
-            attribute,
-            any_value=at_most(attribute.any_value, focused, attained[0]),
-            other_value=at_most(attribute.other_value, focused, attained[1]),
-        )
+    @cached_property
+    def person(self) -> Distance | None:
+        """The distance of one person: the largest over all attributes; under a focus, that of the largest loss.
 
-    def _values(self, axis: str, domain: Domain) -> tuple[IntArray, IntArray | None, bool]:
-        """The categories of cells, or of groups divided by them and of which group each is; and whether to compare all.
-
-        Where every group has all categories and there are too many pairs to compare, three categories say as much.
+        None where none can be stated: cells have no names, no attribute can change, or some distance is not known.
         """
-        if self.quotient is None:
-            return domain.codes(axis), None, True
-        number, length = self.quotient.number, len(domain.axis(axis))
-        if self.quotient.is_apart(axis) and number * length > MOST_WORK:
-            few = min(3, length)
-            return np.tile(np.arange(few), number), np.repeat(np.arange(number), few), False
-        group, _, codes = self.quotient.refined(axis)
-        return codes, group, True
+        if any(attribute.unknown for attribute in self.by_attribute):
+            return None
+        found = covered(self.by_attribute, Neighbours(), self.alone)
+        return farthest(found, self.weights) if found else None
+
+    def of_neighbours(self, neighbours: Neighbours) -> Distance:
+        """The distance of the changes that a requested loss covers.
+
+        Raises
+        ------
+        InputError
+            If they name an attribute that the table does not have.
+        PlanError
+            If no loss can be stated for them.
+        """
+        found = covered(protected(self.by_attribute, neighbours), neighbours, self.alone)
+        if not found:
+            raise PlanError(
+                "A loss for one person needs named attributes with several categories that can change, and this table "
+                "has none. Ask for a loss per unit of distance, with per_unit."
+            )
+        return farthest(found, self.weights)
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """The rules by which something is known of a part of the totals."""
+        return self._real.rules
+
+    # -- the rules ------------------------------------------------------------------------------------
+
+    def _attribute(self, axis: str) -> AttributeDistance:
+        margins, focus = self._margins, self._focus
+        if margins is not None and focus is not None and not self._has_zeros:
+            if not len(self.structure.pinned):
+                found = margins.attribute(axis, self.norm, focus)
+            else:
+                gaps, changing = self._real.gaps(axis)
+                if not len(changing):
+                    return gaps
+                found = margins.attribute(axis, self.norm, focus, changing)
+                if found is not None:
+                    found = replace(gaps, any_value=found.any_value, other_value=found.other_value)
+            if found is not None:
+                return found
+        changes = [change for change, _ in margins.tops(axis)] if margins is not None else []
+        nearest, dearest = (changes[0], changes[-1]) if changes else (None, None)
+        single = [level.subsets is not None and len(level.subsets.names) == 1 for level in self.levels]
+        return self._real.attribute(axis, self.norm, single, nearest, dearest)
+
+    @cached_property
+    def _margins(self) -> KeptMargins | None:
+        return KeptMargins.of(self.invariants)
+
+    @cached_property
+    def _focus(self) -> Focused | None:
+        domain = self.invariants.domain
+        return None if domain is None else Focused.of(self.levels, self.weights, domain)
+
+    @cached_property
+    def _real(self) -> RealTables:
+        symmetric = self._margins is not None and not self._has_zeros
+        return RealTables(self.invariants, self.structure, self.quotient, symmetric)
+
+    @property
+    def _has_zeros(self) -> bool:
+        return self.invariants.domain is not None and bool(self.invariants.domain.structural_zeros)
 
 
-def at_most(distance: Distance, focused: AnyChanges, exact: bool) -> Distance:
-    """The distance with the largest changes of focused totals that there can be; exact if some change has them."""
-    return replace(distance, exact=exact, focused=focused.most(distance.length))
-
-
-def attribute_distances(
-    invariants: Invariants, structure: Structure, norm: Norm, quotient: Quotient | None = None
-) -> tuple[AttributeDistance, ...]:
-    """The distances of every axis with more than one category; none for cells without names.
-
-    ``quotient`` are the groups that cells are taken together in, if they are.
-    """
-    domain = invariants.domain
-    if domain is None:
-        return ()
-    axes = [name for name in domain.axes if len(domain.axis(name)) > 1]
-    closed = _from_margins(invariants, domain)
-    if closed is not None:
-        distances = {name: Distance(norm, length) for name, length in closed.items()}
-        return tuple(AttributeDistance(name, distances[name], distances[name]) for name in axes)
-    if quotient is not None:
-        return tuple(_in_groups(structure, norm, quotient, name) for name in axes)
-    parts = Parts.of(structure, norm, zero_one=bool((invariants.coefficients.data == 1).all()))
-    codes = {name: domain.codes(name) for name in axes}
-    return tuple(_distance(parts, name, code) for name, code in codes.items() if code.min() < code.max())
-
-
-def _in_groups(structure: Structure, norm: Norm, quotient: Quotient, axis: str) -> AttributeDistance:
-    """The distances of an axis of a table in groups, which are divided by that axis."""
-    if quotient.is_apart(axis):  # somebody in any cell can have any category instead, in the same group
-        return AttributeDistance(axis, Distance(norm, 2), Distance(norm, 2))
-    group, sizes, codes = quotient.refined(axis)
-    finer = replace(structure, region=structure.region[group], weight=sizes)
-    return _distance(Parts.of(finer, norm, zero_one=True), axis, codes)
-
-
-def _distance(parts: Parts, axis: str, codes: IntArray) -> AttributeDistance:
-    """The distances of an axis, exact where upper and lower bounds agree."""
-    high, low = parts.worst(codes)
-
-    def bound(upper: int | None, lower: int | None) -> Distance | None:
-        return None if upper is None else Distance(parts.measure.norm, upper, upper == lower and not high.unknown)
-
-    return AttributeDistance(
-        axis,
-        bound(high.any_value, low.any_value),
-        bound(high.other_value, low.other_value),
-        fixed_values=high.fixed_values,
-        unprotected=high.unprotected,
-        stuck=high.stuck,
-        unknown=high.unknown,
-    )
-
-
-def one_person(
-    attributes: Sequence[AttributeDistance],
-    smallest_change: Distance,
-    neighbours: Neighbours | None = None,
-    weights: Sequence[Fraction] = (),
-    alone: Distance | None = None,
-) -> Distance:
-    """The distance of one person: the largest over the attributes of these neighbours, by default all, to any value.
-
-    Under a focus ``weights`` say what cells and focused totals count, and the distance is that of the largest loss;
-    ``alone`` is that of one person more or fewer, which is covered unless some attributes are named, or ``to`` is.
-
-    Where cells have no names, or no attribute can change at all, it is the largest, over cells, of the smallest
-    change through a cell, which is not that of any one person.
-
-    Raises
-    ------
-    InputError
-        If the neighbours name an attribute that the table does not have.
-    PlanError
-        If no loss can be stated: a named attribute cannot change at all, or a distance is not known.
-    """
-    if neighbours is not None:
-        attributes = _protected(attributes, neighbours)
-    to = "any value" if neighbours is None else neighbours.to
-    covered = [attribute.any_value if to == "any value" else attribute.other_value for attribute in attributes]
-    distances = [distance for distance in covered if distance is not None]
-    if distances and alone is not None and neighbours in (None, Neighbours()):
+def covered(attributes: Sequence[AttributeDistance], neighbours: Neighbours, alone: Distance | None) -> list[Distance]:
+    """The distances of changes that a loss covers; with one person more or fewer if it covers every change."""
+    to_any = neighbours.to == "any value"
+    found = [attribute.any_value if to_any else attribute.other_value for attribute in attributes]
+    distances = [distance for distance in found if distance is not None]
+    if distances and alone is not None and neighbours == Neighbours():
         distances.append(alone)
-    return farthest(distances, weights) if distances else smallest_change
+    return distances
 
 
-def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) -> Sequence[AttributeDistance]:
+def protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) -> Sequence[AttributeDistance]:
     """The attributes of these neighbours, each with distances that are known."""
     if neighbours.attributes is not None:
         named = {attribute.axis: attribute for attribute in attributes}
@@ -255,61 +189,7 @@ def _protected(attributes: Sequence[AttributeDistance], neighbours: Neighbours) 
     for attribute in attributes:
         if attribute.unknown:
             raise PlanError(
-                f"The loss for a change of {attribute.axis} needs known distances, and some are not known under these "
-                f"totals. Give epsilon per unit of distance, or name other attributes."
+                f"The loss for a change of {attribute.axis} is not known for these totals. Ask for a loss per unit of "
+                f"distance, with per_unit, or keep fewer totals, such as one margin less."
             )
     return attributes
-
-
-# -- distances in closed form, from the kept margins -----------------------------------------------------------------
-
-
-def _from_margins(invariants: Invariants, domain: Domain) -> dict[str, int] | None:
-    """The length for each axis, where the table is a full product and only margins of whole families are kept.
-
-    A *box* over a set U of families takes two categories of each and gives the 2^|U| cells signs that alternate; it
-    changes no kept margin if and only if none contains U. The smallest such U that contains a family t gives a vector
-    that takes from any cell and gives to the cell with any other value of t. No shorter vector does: its two layers at
-    those values keep the margins with t, less t, and by induction a vector that keeps margins is 0 or at least as long
-    as the smallest box. All entries of the shortest vectors are 1, so the squared l2 length is the same.
-    """
-    families = _families(domain)
-    if domain.structural_zeros or len(families) > MOST_AXES:
-        return None
-    if any(domain.within.get(below) != above for family in families for above, below in pairwise(family)):
-        return None  # two axes nested in one
-    leaves = [family[-1] for family in families]
-    kept: list[frozenset[int]] = []
-    for part in invariants.parts:
-        if not isinstance(part, Margin):
-            return None
-        named = [f for f, family in enumerate(families) if set(family) & set(part.axes)]
-        if any(leaves[f] not in part.axes for f in named):
-            return None  # a margin of states, with counties inside: not a whole family
-        kept.append(frozenset(f for f in named if len(domain.axis(leaves[f])) > 1))
-    several = [f for f, leaf in enumerate(leaves) if len(domain.axis(leaf)) > 1]
-    lengths: dict[str, int] = {}
-    for f in several:
-        size = next((len(box) for box in _sets_with(f, several) if not any(box <= margin for margin in kept)), None)
-        if size is None:
-            return None  # every cell is kept
-        lengths |= dict.fromkeys(families[f], 2**size)
-    return lengths
-
-
-def _families(domain: Domain) -> list[list[str]]:
-    """The families of nested axes, each from its root down."""
-    families: dict[str, list[str]] = {}
-    for name in domain.axes:
-        root = name
-        while root in domain.within:
-            root = domain.within[root]
-        families.setdefault(root, []).append(name)
-    return list(families.values())
-
-
-def _sets_with(member: int, others: list[int]) -> Iterator[frozenset[int]]:
-    """All sets with that member, smallest first."""
-    rest = [other for other in others if other != member]
-    sets = chain.from_iterable(combinations(rest, size) for size in range(len(rest) + 1))
-    return (frozenset((member, *others)) for others in sets)

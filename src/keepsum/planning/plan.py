@@ -3,7 +3,7 @@
 Every decision about a release is made here, without any data. **Start here** to see the whole idea: ``compile_plan``
 decomposes the totals (``lattice/structure.py``), groups blocks of one form (``groups.py``), computes the distances
 between tables that differ by one person (``distances.py``), fixes the parameters of the noise (``privacy``), and
-chooses samplers (``selection``). Users hold the ``Plan`` of ``facade/objects.py``.
+chooses samplers (``selection``). Users hold it in the ``Plan`` of ``facade/objects.py``.
 """
 
 from __future__ import annotations
@@ -11,38 +11,46 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from keepsum._arrays import IntArray
 from keepsum._copying import WithoutCaches
+from keepsum._holding import Holding
 from keepsum._text import type_of
 from keepsum.convergence.observe import Convergence, observe_all, smallest_error
 from keepsum.errors import InputError, PlanError
 from keepsum.lattice.determined import determined
 from keepsum.lattice.structure import Structure, decompose
+from keepsum.planning.attribute_distance import AttributeDistance
 from keepsum.planning.crossing import CrossingTotalsError
 from keepsum.planning.crossing_changes import CrossingChanges
-from keepsum.planning.distances import AnyChanges, AttributeDistance, Distances, one_person
+from keepsum.planning.distances import AnyChanges, Distances
 from keepsum.planning.focused_blocks import FocusedBlocks, focused_blocks
 from keepsum.planning.focused_changes import FocusedChanges
 from keepsum.planning.geometry import Geometry, geometry
 from keepsum.planning.groups import BlockGroup, groups_of
+from keepsum.planning.lattice_distances import LatticeDistances
 from keepsum.planning.nested import Nested, nested_totals
 from keepsum.planning.quotient import Quotient
 from keepsum.planning.samplers import BlockSamplers, smallest_change
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy import as_request
-from keepsum.privacy.distance import Distance
+from keepsum.privacy.distance import Distance, Norm
+from keepsum.privacy.focus import Level, focus_by_key
+from keepsum.privacy.gaussian import Gaussian
 from keepsum.privacy.guarantee import Guarantee, SamplingError
+from keepsum.privacy.laplace import Laplace
+from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism, Request
 from keepsum.privacy.neighbours import Neighbours
 from keepsum.tables.domain import Domain
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import Records, changes_of, refuse_per_person, subject_of
+from keepsum.tables.records import Records, changes_of, subject_of
 
 if TYPE_CHECKING:
     from keepsum.sampling.general.chains import Chain
@@ -131,22 +139,24 @@ class CompiledPlan(WithoutCaches):
         return self.blocks.smallest_change.times(changes_of(self.records))
 
     @cached_property
-    def person(self) -> Distance:
-        """The distance of one person: any attribute changed to any value; without names, the smallest change."""
-        return one_person(self.attributes, self.smallest_change, None, self.blocks.weights, self.distances.alone)
+    def person(self) -> Distance | None:
+        """The distance of one person: any attribute changed to any value; None where it cannot be stated."""
+        return self.distances.person
 
     @property
-    def person_distance(self) -> int | float:
+    def person_distance(self) -> int | float | None:
         """The distance of one person, as a number."""
-        return self.person.value
+        return None if self.person is None else self.person.value
 
     @cached_property
-    def asked_distance(self) -> Distance:
+    def asked_distance(self) -> Distance | None:
         """The distance of the neighbours that the requested loss covers, by default of any one person."""
-        if self.neighbours is None:
-            return self.person
-        weights, alone = self.blocks.weights, self.distances.alone
-        return one_person(self.attributes, self.smallest_change, self.neighbours, weights, alone)
+        return self.person if self.neighbours is None else self.distances.of_neighbours(self.neighbours)
+
+    @property
+    def stated_loss(self) -> Loss:
+        """The loss of the mechanism for one person, or at distance 1 where none is stated for a person."""
+        return self.mechanism.loss(self.guarantee.stated)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -180,30 +190,7 @@ class CompiledPlan(WithoutCaches):
         threads: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> P:
-        """Measure how close the chains of this plan come to their target; returns the plan with the result.
-
-        Two coupled chains, one a lag ahead of the other, see the same proposals until they meet; their meeting times
-        bound the total variation between a chain and its target (Biswas, Jacob and Vanetti 2019). This needs no data
-        and spends no budget. Meeting times are cached in the user's cache folder, so that an interrupted run resumes
-        and later plans with the same blocks reuse them.
-
-        Parameters
-        ----------
-        pairs
-            How many pairs of chains per form of blocks; by default 4,000, fewer where that would take too long.
-        confidence
-            The confidence level of the limit.
-        threads
-            How many threads to use, by default all.
-        progress
-            Called with the number of pairs done and the number wanted.
-
-        Returns
-        -------
-        Plan
-            The same plan; its ``convergence`` holds the observed limit and the extrapolation for each form of blocks.
-            Where no block is drawn by chains, nothing is run.
-        """
+        """The plan with how close its chains come to their target; see ``ks.Plan.certify``."""
         rounding = sum(choice.rounding for choice in self.samplers)
         return self.with_convergence(observe_all(self._chains, rounding, pairs, confidence, threads, progress))
 
@@ -235,7 +222,16 @@ class CompiledPlan(WithoutCaches):
 
     def __repr__(self) -> str:
         rank = self.structure.rank
-        return f"Plan({self.size:,} cells, {rank:,} independent total{'s' * (rank != 1)} kept, {self.mechanism!r})"
+        asked = None if self.neighbours is None else self.asked_distance
+        losses = [] if asked is None or self.person is None else [self.guarantee.person_words]
+        if asked is not None and self.neighbours is not None and self.neighbours.changes:
+            losses.append(f"{self.guarantee.at(asked)} {self.neighbours.changes}")
+        person = "".join(f"{loss}, " for loss in losses)
+        kept = f"{rank:,} independent total{'s' * (rank != 1)} kept"
+        return f"Plan({self.size:,} cells, {kept}, {person}{self.mechanism!r})"
+
+
+AnyPlan: TypeAlias = CompiledPlan | Holding[CompiledPlan]  # as the layers hold it, or as users do
 
 
 def structure_of(invariants: Invariants, quotient: Quotient | None = None) -> Structure:
@@ -254,17 +250,17 @@ def compile_plan(
     records: Records | None = None,
     others: Sequence[CompiledPlan] = (),
     in_groups: bool = False,
+    by_lattice: bool = False,
 ) -> CompiledPlan:
     """Kept totals and a requested mechanism to a plan; see ``ks.plan``.
 
     ``records`` are those behind the table; ``others`` are plans of the same totals and records with other noise, whose
-    structure and distances are used again. ``in_groups`` takes cells together that no total tells apart.
+    structure and distances are used again. ``in_groups`` takes cells together that no total tells apart. ``by_lattice``
+    states the distances of one person as ``keepsum.certificate/2`` does.
     """
     if not isinstance(invariants, Invariants):
         raise InputError(f"Totals to keep must be Invariants, got {type_of(invariants)}. See table.keep.")
     request = as_request(request)
-    if request.neighbours is not None and not others:
-        refuse_per_person(records)
     quotient = Quotient.of(invariants, request.focus) if in_groups else None
     totals = invariants if quotient is None else quotient.totals
     structure = others[0].structure if others else structure_of(totals, quotient)
@@ -278,16 +274,32 @@ def compile_plan(
     changes = changes_of(records)
     known = (other.distances for other in others if other.distances.norm == request.norm)
     known = (distances for distances in known if distances.focused is focused)
-    distances = next(known, None) or Distances(invariants, structure, request.norm, changes, focused, quotient)
+    kind = LatticeDistances if by_lattice else Distances
+    distances = next(known, None) or kind(
+        invariants, structure, request.norm, changes, focused, quotient, tuple(request.focus), tuple(request.weights)
+    )
     if request.neighbours is None:
         mechanism = request.resolve(None, lambda: geometry(structure))
     else:
-        smallest = smallest_change(groups, request.weights).times(changes)
-        weights, alone = request.weights, distances.alone
-        protected = one_person(distances.by_attribute, smallest, request.neighbours, weights, alone)
-        mechanism = request.resolve(protected, lambda: geometry(structure))
+        mechanism = request.resolve(distances.of_neighbours(request.neighbours), lambda: geometry(structure))
     samplers = BlockSamplers(structure, groups, mechanism, nested, blocks)
     return CompiledPlan(invariants, samplers, distances, request.neighbours, records=records, quotient=quotient)
+
+
+def focused_distances(
+    invariants: Invariants,
+    structure: Structure,
+    norm: Norm,
+    changes: int,
+    levels: Sequence[Level],
+    weights: Sequence[Fraction],
+) -> Distances:
+    """The distances of one person under a focus, as a plan has them: of weights for cells and for each level."""
+    cells, *others = weights
+    keys = focus_by_key([replace(level, weight=weight) for level, weight in zip(levels, others, strict=True)])
+    request = Laplace.per_unit(cells, focus=keys) if norm == "l1" else Gaussian.per_unit(rho=cells, focus=keys)
+    _, _, focused = _focused(request, invariants, structure, ())
+    return Distances(invariants, structure, norm, changes, focused, None, tuple(request.focus), tuple(request.weights))
 
 
 def _focused(

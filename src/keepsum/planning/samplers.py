@@ -91,7 +91,7 @@ class BlockSamplers(WithoutCaches):
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
         """How each group of blocks is sampled; rejection samplers run a pilot here, without any data."""
-        from keepsum.planning.selection.select import select  # brings numba
+        from keepsum.planning.selection.select import select  # brings the general samplers
 
         doing("choosing samplers")
         return select(self.noise_structure, self.groups, self.mechanism, self.nested, self.focused)

@@ -13,6 +13,9 @@ from keepsum.errors import InputError
 from keepsum.privacy.numbers import as_decimal, rounded_up
 
 Norm: TypeAlias = Literal["l1", "l2"]
+Rule: TypeAlias = Literal["move", "exchange", "junction tree", "sums", "table", "cycles", "unimodular", "graver"]
+Reading: TypeAlias = Literal["strong", "weak"]
+STRONG: tuple[Rule, ...] = ("move", "exchange")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,19 @@ class Distance:
     length: int  # the l1 length, or the *squared* l2 length: both are integers
     exact: bool = True  # if not, an upper bound
     focused: tuple[int, ...] = field(default=(), repr=False)  # the length in the totals of each focus, alike
+    rule: Rule | None = field(default=None, repr=False, compare=False)  # for one person: why it is no farther
+
+    @property
+    def reading(self) -> Reading | None:
+        """For one person in real tables, what others keep: all attributes but the changed one, or nothing at all."""
+        if self.rule is None:
+            return None
+        return "strong" if self.rule in STRONG else "weak"
+
+    @property
+    def not_against(self) -> str:
+        """Against whom a loss at it does not hold, as the end of a sentence; empty in the strong reading."""
+        return "; not against somebody who knows the attributes of others" if self.reading == "weak" else ""
 
     @property
     def value(self) -> int | float:
@@ -50,7 +66,12 @@ class Distance:
             return self
         times = changes if self.norm == "l1" else changes**2
         focused = tuple(times * total for total in self.focused)
-        return Distance(self.norm, times * self.length, exact=False, focused=focused)
+        length = self.length
+        if self.norm == "l2" and self.rule == "junction tree":
+            # Changes of k margins may use the same other people twice: docs/one-person.md, several records.
+            k = next(k for k in range(2, length) if (k - 1) ** 2 + k + 3 == length)
+            length = (k + 1) * (k + 2)
+        return Distance(self.norm, times * length, exact=False, focused=focused, rule=self.rule)
 
     def weighed(self, weights: Sequence[Fraction]) -> Fraction:
         """The length times the first weight, plus that in the totals of each focus times the others.

@@ -27,9 +27,9 @@ class Family:
 
     Examples
     --------
-    >>> family = Family(Gaussian.per_person(epsilon=1, delta="1e-6"))
+    >>> family = Family(Gaussian(epsilon=1, delta="1e-6"))
     >>> family.parameter, family.value, family.at(Fraction(1, 2))
-    ('epsilon', Fraction(1, 1), Gaussian.per_person(epsilon=0.5, delta=1e-6))
+    ('epsilon', Fraction(1, 1), Gaussian(epsilon=0.5, delta=1e-6))
     """
 
     member: Laplace | Gaussian
@@ -66,6 +66,14 @@ class Family:
     def per_person(self) -> bool:
         """Whether the parameter is a per-person loss."""
         return self.member.neighbours is not None
+
+    def whose(self, subject: str) -> str:
+        """Whose loss the parameter is: ``"per person"``, or ``"for a change of sex"``; empty where it is nobody's."""
+        neighbours = self.member.neighbours
+        if neighbours is None:
+            return ""
+        of_record = " of one record" if subject == "record" else ""
+        return f"{neighbours.changes}{of_record}" if neighbours.changes else f"per {subject}"
 
     def at(self, value: Fraction) -> Laplace | Gaussian:
         """The member with this parameter."""

@@ -14,7 +14,7 @@ from keepsum.privacy.distance import Distance, Norm, delta_at, delta_per_unit, e
 from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
-from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.neighbours import Neighbours, needs_distance
 from keepsum.privacy.numbers import Number, exact, exact_in_range, shown, shown_briefly
 
 CALIBRATIONS = ("zcdp", "tight", "paper")
@@ -25,42 +25,42 @@ VOLUME_TOLERANCE = Fraction(1, 10**9)  # relative: another machine may round vol
 class Gaussian:
     """Noise with probability proportional to exp(-|z|^2 / 2 sigma^2) in the l2 norm.
 
+    The plan derives sigma from the loss of one person; :meth:`per_unit` takes the loss per unit of distance.
+
     Parameters
     ----------
     epsilon, delta
-        Approximate differential privacy per unit of l2 distance; sigma is calibrated to them.
+        Approximate differential privacy of one person, for a change of any one attribute.
     rho
-        Zero-concentrated differential privacy (zCDP) at l2 distance 1.
+        The same in zero-concentrated differential privacy (zCDP).
     sigma
         The width of the noise itself. Give exactly one of the three: epsilon and delta, rho, or sigma.
     calibration
-        How sigma follows from epsilon and delta: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for sigma^2 on any lattice;
-        ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the paper's factor that
-        grows with the dimension.
-    focus
-        Totals whose noise is to be smaller, each with a rho of its own beside that of cells: ``{"county": 0.1}``, with
-        keys as in :class:`Laplace`. The noise then has probability proportional to
-        exp(-rho |z|^2 - sum of rho_g z(g)^2), z(g) its sum over the cells of a total g.
-    shares, cell_share
-        The same as shares of rho, or of the rho that epsilon and delta stand for: with
-        ``shares={"county": 1}, cell_share=3`` a quarter of it is that of the totals of counties.
+        How sigma follows from epsilon and delta per unit of distance: ``"zcdp"``, (2 ln(1/delta) + eps)/eps^2 for
+        sigma^2 on any lattice; ``"tight"``, a little less where the lattice has no short vectors; ``"paper"``, with the
+        paper's factor that grows with the dimension.
+    attributes, to
+        To protect less, as in :class:`Laplace`.
+    focus, cell_share
+        Totals whose noise is to be smaller, with their shares of rho, or of the rho that epsilon and delta stand for,
+        and that of cells; keys as in :class:`Laplace`.
 
     Attributes
     ----------
     sigma
-        The width, rounded up to twelve digits; None if it depends on the lattice, which only a plan knows.
+        The width, rounded up to twelve digits; None if only a plan knows it.
 
     Examples
     --------
     >>> import keepsum as ks
     >>> ks.Gaussian(epsilon=0.5, delta="1e-6")
     Gaussian(epsilon=0.5, delta=1e-6)
-    >>> float(ks.Gaussian(epsilon=0.5, delta="1e-6").sigma)
-    10.6077370096
-    >>> ks.Gaussian(rho="1/2").sigma
-    Fraction(1, 1)
-    >>> ks.Gaussian(rho=0.3, focus={"county": 0.1})
-    Gaussian(rho=0.3, focus={'county': 0.1})
+    >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
+    >>> keep = ks.Invariants.margins(domain, [["county"], ["sex"]])
+    >>> ks.plan(keep=keep, mechanism=ks.Gaussian(rho=1)).mechanism
+    Gaussian.per_unit(rho=0.25)
+    >>> ks.Gaussian(sigma=2).sigma
+    Fraction(2, 1)
     """
 
     epsilon: Fraction | None
@@ -68,9 +68,9 @@ class Gaussian:
     rho: Fraction | None
     sigma: Fraction | None
     calibration: str
-    neighbours: Neighbours | None  # if not None, the loss is per person, and sigma is not known yet
-    focus: tuple[Level, ...]  # with rhos, or with shares if cells have one
-    cell_share: Fraction | None
+    neighbours: Neighbours | None  # None if the loss is per unit of distance, or sigma is given
+    focus: tuple[Level, ...]  # with shares of rho, or with rhos if that is per unit of distance
+    cell_share: Fraction | None  # that of cells, where there is a focus with shares
 
     def __init__(
         self,
@@ -80,53 +80,63 @@ class Gaussian:
         rho: Number | None = None,
         sigma: Number | None = None,
         calibration: str = "zcdp",
+        attributes: Iterable[str] | None = None,
+        to: str = "any value",
         focus: Focus | None = None,
-        shares: Focus | None = None,
         cell_share: Number = 1,
     ) -> None:
+        neighbours: Neighbours | None = Neighbours.of(attributes, to)
+        levels, share = levels_of(focus, "focus="), exact_in_range(cell_share, "Argument cell_share=")
+        if share != 1 and not levels:
+            raise InputError("Argument cell_share= requires focus=, of which cells have a part. Leave it out.")
+        if sigma is not None:
+            if neighbours != Neighbours():
+                raise InputError("Arguments attributes= and to= must be given with a loss, rho or epsilon and delta.")
+            neighbours = None
         given = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": sigma}
-        levels, share = _shares(shares, cell_share)
-        if focus is not None and levels:
-            raise InputError("Argument focus= must not be combined with shares=. Leave one of them out.")
-        if focus is not None and rho is None:
-            raise InputError("Argument focus= must be given with rho=, as its values are. Use shares= instead.")
-        self._fill(given, calibration, None, levels or levels_of(focus, "focus="), share)
+        self._fill(given, calibration, neighbours, levels, share if levels else None)
 
     @classmethod
-    def per_person(
+    def per_unit(
         cls,
         epsilon: Number | None = None,
         delta: Number | None = None,
         *,
         rho: Number | None = None,
         calibration: str = "zcdp",
-        attributes: Iterable[str] | None = None,
-        to: str = "any value",
-        shares: Focus | None = None,
-        cell_share: Number = 1,
+        focus: Focus | None = None,
     ) -> Gaussian:
-        """Request a per-person loss, (epsilon, delta) or rho; the plan derives the loss per unit of distance.
+        """Noise by its loss per unit of l2 distance, as in the paper: give epsilon and delta, or rho.
 
         Parameters
         ----------
-        epsilon, delta, rho, calibration
-            The per-person loss, and how sigma follows from it. Give epsilon and delta, or rho.
-        attributes, to
-            To protect less, as in :meth:`Laplace.per_person`.
-        shares, cell_share
-            Totals whose noise is to be smaller, with their shares of the per-person loss, and that of cells.
+        epsilon, delta, calibration
+            The loss at distance 1, in the form of the paper's definition, and how sigma follows from it.
+        rho
+            The zCDP loss at l2 distance 1; it grows with the square of the distance.
+        focus
+            With rho, totals whose noise is to be smaller, each with a rho of its own beside that of cells:
+            ``{"county": 0.1}``. The noise then has probability proportional to
+            exp(-rho |z|^2 - sum of rho_g z(g)^2), z(g) its sum over the cells of a total g.
 
         Examples
         --------
         >>> import keepsum as ks
-        >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
-        >>> keep = ks.Invariants.margins(domain, [["county"], ["sex"]])
-        >>> ks.plan(keep, ks.Gaussian.per_person(rho=1)).mechanism
-        Gaussian(rho=0.25)
+        >>> float(ks.Gaussian.per_unit(epsilon=0.5, delta="1e-6").sigma)
+        10.6077370096
+        >>> ks.Gaussian.per_unit(rho="1/2").sigma
+        Fraction(1, 1)
+        >>> ks.Gaussian.per_unit(rho=0.3, focus={"county": 0.1})
+        Gaussian.per_unit(rho=0.3, focus={'county': 0.1})
         """
+        if focus is not None and rho is None:
+            raise InputError(
+                "Argument focus= must be given with rho= per unit of distance, as its values are rhos. Give rho=, or "
+                "the loss of one person, of which a focus has shares."
+            )
         request = object.__new__(cls)
         given: dict[str, Number | None] = {"epsilon": epsilon, "delta": delta, "rho": rho, "sigma": None}
-        request._fill(given, calibration, Neighbours.of(attributes, to), *_shares(shares, cell_share))
+        request._fill(given, calibration, None, levels_of(focus, "focus="), None)
         return request
 
     def _fill(
@@ -144,14 +154,14 @@ class Gaussian:
                 f"got {' and '.join(sorted(names)) or 'none of them'}."
                 f"{' Add delta=, for example 1e-6.' if names == {'epsilon'} else ''}"
             )
-        check_choice(calibration, "Calibration", CALIBRATIONS)
+        calibration = check_choice(calibration, "Calibration", CALIBRATIONS)
         for name, value in given.items():
             check = exact if name == "delta" else exact_in_range
             object.__setattr__(self, name, None if value is None else check(value, name.capitalize()))
         if self.delta is not None and not Fraction(1, 10**300) <= self.delta < 1:
             raise InputError(f"Delta must be below 1 and at least 1e-300, got {shown(self.delta)}.")
         if focus and self.sigma is not None:
-            raise InputError("Argument shares= must be given with a loss, rho or epsilon and delta, got sigma.")
+            raise InputError("Argument focus= must be given with a loss, rho or epsilon and delta, got sigma.")
         if focus and calibration != "zcdp":
             raise InputError(f"Calibration must be 'zcdp' where there is a focus, got {calibration!r}. Leave it out.")
         object.__setattr__(self, "calibration", calibration)
@@ -186,12 +196,10 @@ class Gaussian:
         """The mechanism, with sigma calibrated to the lattice where it depends on it."""
         if self.neighbours is not None:
             if distance is None:
-                raise InputError(
-                    f"The mechanism must state its loss per unit of distance, got {self!r}. Use plan.mechanism."
-                )
+                raise InputError(needs_distance(self))
             return self._per_unit(distance).resolve(None, lattice)
         if self.focus:
-            return self._focused(Fraction(1) if self.cell_share is None else self._whole_rho() / sum(self.weights))
+            return self._focused(Fraction(1))
         sigma = self.sigma if self.sigma is not None else self._sigma_for(lattice)
         return GaussianMechanism(sigma, self.epsilon, self.delta, self.rho, self.calibration)
 
@@ -231,9 +239,9 @@ class Gaussian:
         if self.focus:
             return self._focused(self._whole_rho() / distance.weighed(self.weights)).request()
         if self.epsilon is None or self.delta is None:
-            return Gaussian(rho=None if self.rho is None else self.rho / distance.length)
+            return Gaussian.per_unit(rho=None if self.rho is None else self.rho / distance.length)
         epsilon = epsilon_per_unit(self.epsilon, distance)
-        return Gaussian(epsilon, delta_per_unit(epsilon, self.delta, distance), calibration=self.calibration)
+        return Gaussian.per_unit(epsilon, delta_per_unit(epsilon, self.delta, distance), calibration=self.calibration)
 
     def scaled(self, **loss: Fraction) -> Gaussian:
         """The same noise at another epsilon, rho or sigma: the rhos of a focus change by the same factor."""
@@ -241,24 +249,23 @@ class Gaussian:
         given: dict[str, Any] = {parameter: value, "calibration": self.calibration}
         if parameter == "epsilon":
             given["delta"] = self.delta
-        if self.focus and self.cell_share is not None:
-            given |= {"shares": focus_by_key(self.focus), "cell_share": self.cell_share}
-        elif self.focus and self.rho is not None:
-            given["focus"] = focus_by_key(self.focus, value / self.rho)
         if self.neighbours is None:
-            return Gaussian(**given)
-        return Gaussian.per_person(**given, attributes=self.neighbours.attributes, to=self.neighbours.to)
+            if parameter == "sigma":
+                return Gaussian(**given)
+            factor = Fraction(1) if self.rho is None else value / self.rho
+            return Gaussian.per_unit(**given, focus=focus_by_key(self.focus, factor) or None)
+        if self.focus:
+            given |= {"focus": focus_by_key(self.focus), "cell_share": self.cell_share}
+        return Gaussian(**given, attributes=self.neighbours.attributes, to=self.neighbours.to)
 
     def __repr__(self) -> str:
         arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
-        focus = ""
-        if self.focus and self.cell_share is None:
-            focus = f", focus={arguments_of(self.focus)}"
-        elif self.focus and self.cell_share is not None:
-            focus = f", shares={arguments_of(self.focus)}, cell_share={shown(self.cell_share)}"
-        if self.neighbours is not None:
-            return f"Gaussian.per_person({arguments}{self.neighbours.arguments()}{focus})"
-        return f"Gaussian({arguments}{focus})"
+        focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
+        if self.neighbours is None:
+            return f"Gaussian{_per_unit(self.epsilon, self.rho)}({arguments}{focus})"
+        if self.cell_share is not None:
+            focus += f", cell_share={shown(self.cell_share)}"
+        return f"Gaussian({arguments}{self.neighbours.arguments()}{focus})"
 
 
 @dataclass(frozen=True)
@@ -356,7 +363,7 @@ class GaussianMechanism:
             raise InputError("A Gaussian mechanism with a focus in a certificate must have a sigma and a rho.")
         if len(given) == 1:
             return Gaussian(sigma=sigma).resolve()
-        request = Gaussian(
+        request = Gaussian.per_unit(
             given.get("epsilon"),
             given.get("delta"),
             rho=given.get("rho"),
@@ -370,33 +377,31 @@ class GaussianMechanism:
         if self.epsilon is None and self.rho is None:
             return Gaussian(sigma=self.sigma)
         focus = focus_by_key(self.focus) or None
-        return Gaussian(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration, focus=focus)
+        return Gaussian.per_unit(self.epsilon, self.delta, rho=self.rho, calibration=self.calibration, focus=focus)
 
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed.
 
         The calibration ``"tight"`` rests on a lower bound on the shortest vectors, which may be weaker in another
-        version; ``"paper"`` on a volume in floating-point arithmetic.
+        version, but is at least 1; ``"paper"`` on a volume in floating-point arithmetic.
         """
         if self == stated or not isinstance(stated, GaussianMechanism):
             return self == stated
         if self.calibration == "zcdp" or self.epsilon is None or self.delta is None:
             return False
-        largest = self.sigma if self.calibration == "paper" else zcdp(self.epsilon, self.delta)
+        largest = self.sigma if self.calibration == "paper" else tight(self.epsilon, self.delta, 1)
         in_range = self.sigma * (1 - VOLUME_TOLERANCE) <= stated.sigma <= largest * (1 + VOLUME_TOLERANCE)
         return in_range and replace(stated, sigma=self.sigma) == self
 
     def __repr__(self) -> str:
         focus = f", focus={arguments_of(self.focus)}" if self.focus else ""
-        return f"Gaussian({_arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)}{focus})"
+        arguments = _arguments(self.epsilon, self.delta, self.rho, self.sigma, self.calibration)
+        return f"Gaussian{_per_unit(self.epsilon, self.rho)}({arguments}{focus})"
 
 
-def _shares(shares: Focus | None, cell_share: Number) -> tuple[tuple[Level, ...], Fraction | None]:
-    """The levels of shares, and the share of cells, None without them."""
-    levels, share = levels_of(shares, "shares="), exact_in_range(cell_share, "Argument cell_share=")
-    if share != 1 and not levels:
-        raise InputError("Argument cell_share= requires shares=, of which cells have a part. Leave it out.")
-    return levels, share if levels else None
+def _per_unit(epsilon: Fraction | None, rho: Fraction | None) -> str:
+    """The constructor of a loss per unit of distance; sigma alone is none."""
+    return "" if epsilon is None and rho is None else ".per_unit"
 
 
 def _arguments(

@@ -50,7 +50,7 @@ class Guarantee:
     Attributes
     ----------
     mechanism, person
-        The noise, and the distance of one person.
+        The noise, and the distance of one person; None where none is stated.
     sampling
         The weakest of the blocks: ``"exact"``, ``"rounded"``, ``"estimated"``, or ``"no sampler"``.
     error
@@ -63,13 +63,13 @@ class Guarantee:
     >>> import keepsum as ks
     >>> domain = ks.Domain({"county": ["Alpha", "Beta"], "sex": ["f", "m"]})
     >>> keep = ks.Invariants.margins(domain, [["county"], ["sex"]])
-    >>> guarantee = ks.plan(keep, ks.Laplace(epsilon=0.25)).guarantee
-    >>> guarantee.epsilon, guarantee.delta, guarantee.person_epsilon
-    (Fraction(1, 4), Fraction(0, 1), Fraction(1, 1))
+    >>> guarantee = ks.plan(keep=keep, mechanism=ks.Laplace(epsilon=1)).guarantee
+    >>> guarantee.person_epsilon, guarantee.unit_epsilon, guarantee.unit_delta
+    (Fraction(1, 1), Fraction(1, 4), Fraction(0, 1))
     """
 
     mechanism: Mechanism
-    person: Distance
+    person: Distance | None
     sampling: Exactness
     error: SamplingError | None = None
     subject: Subject = "person"
@@ -77,34 +77,49 @@ class Guarantee:
     # -- numbers: per unit of distance, and per person ------------------------------------------
 
     @property
-    def epsilon(self) -> Fraction | None:
+    def unit_epsilon(self) -> Fraction | None:
         """Epsilon per unit of distance; None where the loss is stated as rho."""
         return self._unit.epsilon
 
     @property
-    def delta(self) -> Fraction:
+    def unit_delta(self) -> Fraction:
         """Delta per unit of distance, including that of sampling."""
         return self._delta(self._unit_distance)
 
     @property
-    def rho(self) -> Fraction | None:
+    def unit_rho(self) -> Fraction | None:
         """The zCDP loss at distance 1; None where the loss is stated as epsilon."""
         return self._unit.rho
 
     @property
-    def person_epsilon(self) -> Fraction | None:
-        """Per-person epsilon, rounded up; None where the loss is stated as rho."""
-        return self.mechanism.loss(self.person).epsilon
+    def stated(self) -> Distance:
+        """The distance at which the loss is stated: that of one person, or 1 where it is not."""
+        return self._unit_distance if self.person is None else self.person
 
     @property
-    def person_delta(self) -> Fraction:
-        """Per-person delta, including that of sampling, rounded up."""
-        return self._delta(self.person)
+    def person_loss(self) -> Loss | None:
+        """The per-person loss of the mechanism; None where it is not stated."""
+        return None if self.person is None else self.mechanism.loss(self.person)
+
+    @property
+    def person_epsilon(self) -> Fraction | None:
+        """Per-person epsilon, rounded up; None where the loss is stated as rho, or not for one person."""
+        return None if self.person_loss is None else self.person_loss.epsilon
+
+    @property
+    def person_delta(self) -> Fraction | None:
+        """Per-person delta, including that of sampling, rounded up; None where no per-person loss is stated."""
+        return None if self.person is None else self._delta(self.person)
 
     @property
     def person_rho(self) -> Fraction | None:
-        """The per-person zCDP loss; None where the loss is stated as epsilon."""
-        return self.mechanism.loss(self.person).rho
+        """The per-person zCDP loss; None where the loss is stated as epsilon, or not for one person."""
+        return None if self.person_loss is None else self.person_loss.rho
+
+    @property
+    def stated_delta(self) -> Fraction:
+        """Delta at the distance at which the loss is stated, including that of sampling, rounded up."""
+        return self._delta(self.stated)
 
     def sampling_delta(self, distance: Distance | None = None) -> Fraction:
         """What sampling adds to delta at a distance, by default 1: the proved bound, or the confidence limit."""
@@ -132,8 +147,10 @@ class Guarantee:
 
     @property
     def person_words(self) -> str:
-        """The per-person guarantee."""
-        return self.at(self.person)
+        """The guarantee for one person, or per unit of distance where none is stated for a person."""
+        if self.person is None:
+            return f"{self.at(self._unit_distance)} per unit of distance"
+        return f"per-{self.subject} {self.at(self.person)}"
 
     def at(self, distance: Distance) -> str:
         """The guarantee at a distance."""
@@ -188,7 +205,8 @@ class Guarantee:
         return added_delta(total_variation, self.mechanism, float(distance.value))
 
     def __str__(self) -> str:
-        return f"{self.words}; per-{self.subject} {self.person_words}; {self.sampling}"
+        person = f"per-{self.subject} loss not stated" if self.person is None else self.person_words
+        return f"{person}; {self.words}; {self.sampling}"
 
 
 def added_delta(total_variation: float, mechanism: Mechanism, distance: float) -> Fraction:

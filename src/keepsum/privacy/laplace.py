@@ -13,7 +13,7 @@ from keepsum.privacy.distance import Distance, Norm, epsilon_at, epsilon_per_uni
 from keepsum.privacy.focus import Focus, Level, arguments_of, focus_by_key, focus_in, levels_of
 from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Kind, MechanismFacts
-from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.neighbours import Neighbours, needs_distance
 from keepsum.privacy.numbers import Number, exact_in_range, shown
 
 ONE = Fraction(1)
@@ -21,78 +21,81 @@ ONE = Fraction(1)
 
 @dataclass(frozen=True, init=False)
 class Laplace:
-    """Noise with probability proportional to exp(-epsilon |z|), in the l1 or the l2 norm: pure differential privacy.
+    """Noise with probability proportional to exp(-c |z|), in the l1 or the l2 norm: pure differential privacy.
+
+    The plan derives c, epsilon per unit of distance, from the loss of one person. :meth:`per_unit` gives c itself.
 
     Parameters
     ----------
     epsilon
-        The privacy loss per unit of distance, positive: an int, Fraction, Decimal, text such as ``"1/3"``, or a
-        float, which means its shortest decimal.
+        The per-person privacy loss, for a change of any one attribute: positive, an int, Fraction, Decimal, text such
+        as ``"1/3"``, or a float, which means its shortest decimal.
     norm
         ``"l1"`` or ``"l2"``: how the distance between two tables is measured.
-    focus
-        Totals whose noise is to be smaller, each with an epsilon of its own: ``{"county": 0.1}``. A key is an axis, a
-        tuple of axes, ``()`` for the grand total, or ``Invariants.subsets`` with no cell in common. The noise then has
-        probability proportional to exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of a total
-        g, in the l1 norm.
+    attributes
+        Protect changes of these attributes only; by default of each attribute of the table.
+    to
+        ``"any value"``, or ``"some other value"`` to protect only a change to one other value, which the categories
+        give, where the kept totals allow that one.
+    focus, cell_share
+        Totals whose noise is to be smaller, with their shares of epsilon, and that of cells: with
+        ``focus={"county": 1}, cell_share=3`` the epsilon of cells is three times that of the totals of counties. A key
+        is an axis, a tuple of axes, ``()`` for the grand total, or ``Invariants.subsets`` with no cell in common.
 
     Examples
     --------
     >>> import keepsum as ks
-    >>> ks.Laplace(epsilon=0.25)
-    Laplace(epsilon=0.25, norm='l1')
+    >>> ks.Laplace(epsilon=1)
+    Laplace(epsilon=1, norm='l1')
     >>> ks.Laplace(epsilon=0.1).epsilon
     Fraction(1, 10)
-    >>> ks.Laplace.per_person(epsilon=1)
-    Laplace.per_person(epsilon=1, norm='l1')
+    >>> ks.Laplace.per_unit(epsilon=0.25)
+    Laplace.per_unit(epsilon=0.25, norm='l1')
 
     More accuracy in the totals of counties and states, and less in cells:
 
-    >>> ks.Laplace(epsilon=0.3, focus={"state": 0.1, "county": 0.1})
-    Laplace(epsilon=0.3, norm='l1', focus={'state': 0.1, 'county': 0.1})
-    >>> ks.Laplace.per_person(epsilon=1, shares={"state": 1, "county": 1}, cell_share=3)
-    Laplace.per_person(epsilon=1, norm='l1', shares={'state': 1, 'county': 1}, cell_share=3)
+    >>> ks.Laplace(epsilon=1, focus={"state": 1, "county": 1}, cell_share=3)
+    Laplace(epsilon=1, norm='l1', focus={'state': 1, 'county': 1}, cell_share=3)
+    >>> ks.Laplace.per_unit(epsilon=0.3, focus={"state": 0.1, "county": 0.1})
+    Laplace.per_unit(epsilon=0.3, norm='l1', focus={'state': 0.1, 'county': 0.1})
     """
 
     epsilon: Fraction
     norm: Norm
-    neighbours: Neighbours | None  # if not None, epsilon is per person, not per unit of distance
-    focus: tuple[Level, ...]  # with epsilons, or with shares if epsilon is per person
-    cell_share: Fraction  # that of cells, if epsilon is per person
+    neighbours: Neighbours | None  # None if epsilon is per unit of distance
+    focus: tuple[Level, ...]  # with shares of epsilon, or with epsilons if that is per unit of distance
+    cell_share: Fraction  # that of cells, unless epsilon is per unit of distance
 
-    def __init__(self, epsilon: Number, norm: str = "l1", focus: Focus | None = None) -> None:
-        self._fill(epsilon, norm, None, levels_of(focus, "focus="))
-
-    @classmethod
-    def per_person(
-        cls,
+    def __init__(
+        self,
         epsilon: Number,
         norm: str = "l1",
         *,
         attributes: Iterable[str] | None = None,
         to: str = "any value",
-        shares: Focus | None = None,
+        focus: Focus | None = None,
         cell_share: Number = 1,
-    ) -> Laplace:
-        """Request a per-person epsilon; the plan derives epsilon per unit of distance.
+    ) -> None:
+        levels, share = levels_of(focus, "focus="), exact_in_range(cell_share, "Argument cell_share=")
+        if share != 1 and not levels:
+            raise InputError("Argument cell_share= requires focus=, of which cells have a part. Leave it out.")
+        self._fill(epsilon, norm, Neighbours.of(attributes, to), levels, share)
+
+    @classmethod
+    def per_unit(cls, epsilon: Number, norm: str = "l1", *, focus: Focus | None = None) -> Laplace:
+        """Noise by its epsilon per unit of distance between two tables, as in the paper.
 
         Parameters
         ----------
         epsilon, norm
-            The per-person loss, and how distance is measured.
-        attributes
-            Protect changes of these attributes only; by default of each attribute of the table.
-        to
-            ``"any value"``, or ``"some other value"`` to protect only a change to the nearest other value.
-        shares, cell_share
-            Totals whose noise is to be smaller, with their shares of epsilon, and that of cells: with
-            ``shares={"county": 1}, cell_share=3`` the epsilon of cells is three times that of the totals of counties.
+            The privacy loss per unit of distance, and how distance is measured.
+        focus
+            Totals whose noise is to be smaller, each with an epsilon of its own: ``{"county": 0.1}``. The noise then
+            has probability proportional to exp(-epsilon |z| - sum of epsilon_g |z(g)|), z(g) its sum over the cells of
+            a total g, in the l1 norm.
         """
-        levels, share = levels_of(shares, "shares="), exact_in_range(cell_share, "Argument cell_share=")
-        if share != 1 and not levels:
-            raise InputError("Argument cell_share= requires shares=, of which cells have a part. Leave it out.")
         request = object.__new__(cls)
-        request._fill(epsilon, norm, Neighbours.of(attributes, to), levels, share)
+        request._fill(epsilon, norm, None, levels_of(focus, "focus="))
         return request
 
     def _fill(
@@ -103,7 +106,7 @@ class Laplace:
         focus: tuple[Level, ...],
         cell_share: Fraction = ONE,
     ) -> None:
-        check_choice(norm, "Norm", ("l1", "l2"))
+        norm = check_choice(norm, "Norm", ("l1", "l2"))
         if focus and norm != "l1":
             raise InputError(
                 "A focus must be in the l1 norm, or that of Gaussian noise, got norm='l2'. Leave the norm out."
@@ -129,9 +132,7 @@ class Laplace:
         if self.neighbours is None:
             return LaplaceMechanism(self.epsilon, self.norm, self.focus)
         if distance is None:
-            raise InputError(
-                f"The mechanism must state its loss per unit of distance, got {self!r}. Use plan.mechanism."
-            )
+            raise InputError(needs_distance(self))
         if not self.focus:
             return LaplaceMechanism(exact_in_range(epsilon_per_unit(self.epsilon, distance), "Epsilon"), self.norm)
         unit = self.epsilon / distance.weighed(self.weights)
@@ -143,21 +144,18 @@ class Laplace:
 
     def scaled(self, epsilon: Fraction) -> Laplace:
         """The same noise at another epsilon: those of a focus change by the same factor."""
-        shares = focus_by_key(self.focus) or None
-        if self.neighbours is not None:
-            attributes, to = self.neighbours.attributes, self.neighbours.to
-            return Laplace.per_person(
-                epsilon, self.norm, attributes=attributes, to=to, shares=shares, cell_share=self.cell_share
-            )
-        return Laplace(epsilon, self.norm, focus_by_key(self.focus, epsilon / self.epsilon) or None)
+        if self.neighbours is None:
+            return Laplace.per_unit(epsilon, self.norm, focus=focus_by_key(self.focus, epsilon / self.epsilon) or None)
+        attributes, to, shares = self.neighbours.attributes, self.neighbours.to, focus_by_key(self.focus) or None
+        return Laplace(epsilon, self.norm, attributes=attributes, to=to, focus=shares, cell_share=self.cell_share)
 
     def __repr__(self) -> str:
         arguments = f"epsilon={shown(self.epsilon)}, norm={self.norm!r}"
         focus = arguments_of(self.focus)
         if self.neighbours is None:
-            return f"Laplace({arguments}{f', focus={focus}' if self.focus else ''})"
-        shares = f", shares={focus}, cell_share={shown(self.cell_share)}" if self.focus else ""
-        return f"Laplace.per_person({arguments}{self.neighbours.arguments()}{shares})"
+            return f"Laplace.per_unit({arguments}{f', focus={focus}' if self.focus else ''})"
+        shares = f", focus={focus}, cell_share={shown(self.cell_share)}" if self.focus else ""
+        return f"Laplace({arguments}{self.neighbours.arguments()}{shares})"
 
 
 @dataclass(frozen=True)
@@ -224,11 +222,11 @@ class LaplaceMechanism:
         """The mechanism that a certificate states."""
         if set(facts.parameters) != {"epsilon"}:
             raise InputError("A Laplace mechanism in a certificate must have an epsilon and nothing else.")
-        return Laplace(facts.parameters["epsilon"], facts.norm, focus_in(facts.focus)).resolve()
+        return Laplace.per_unit(facts.parameters["epsilon"], facts.norm, focus=focus_in(facts.focus)).resolve()
 
     def request(self) -> Laplace:
         """The request for it, per unit of distance."""
-        return Laplace(self.cell_epsilon, self.norm, focus_by_key(self.focus) or None)
+        return Laplace.per_unit(self.cell_epsilon, self.norm, focus=focus_by_key(self.focus) or None)
 
     def agrees(self, stated: object) -> bool:
         """Whether a certificate may state that mechanism where this one is recomputed."""

@@ -25,6 +25,8 @@ def exact(value: Number, what: str) -> Fraction:
     (Fraction(1, 10), Fraction(1, 3))
     """
     problem = f"{what} must be a positive number, got {as_given(value)}."
+    if isinstance(value, str) and re.fullmatch(r"\s*[0-9]+,[0-9]+\s*", value):
+        problem += " Write a decimal point, as in 0.5, and no comma."
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal, Fraction, np.integer)):
         raise InputError(problem)
     if isinstance(value, str) and (len(value) > 1000 or re.search(r"[eE][+-]?0*[1-9][0-9]{3}", value)):

@@ -28,14 +28,13 @@ from keepsum._work import spend
 from keepsum.errors import PlanError
 from keepsum.lattice.two_way import TwoWay
 from keepsum.privacy.distance import Norm
-from keepsum.projection.tables_kernels import (
-    Entries,
-    Flow,
-    lower_where_it_pays,
-    prefer_first,
-    settle,
-)
+from keepsum.projection.kernel_arguments import Entries, Flow
+from keepsum.sampling.core.kernel import Kernel
 from keepsum.sampling.core.packing import pack
+
+lower_where_it_pays = Kernel("lower_where_it_pays", Entries, Flow, int)
+settle = Kernel("settle", Entries, Flow, int, int)
+prefer_first = Kernel("prefer_first", Entries, Flow, int, int)
 
 LARGEST = 2**60  # what prices and costs stay below
 STEPS_OF_SEARCH = 100  # entries in a microsecond: 100 x 100 of them take about a second

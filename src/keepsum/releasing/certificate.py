@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import msgspec
 
+from keepsum._holding import Holding
 from keepsum._text import type_of
 from keepsum.errors import InputError
 from keepsum.releasing.canonical import parse
-from keepsum.releasing.facts import ReleaseFacts
+from keepsum.releasing.facts import EARLIER, SCHEMA, ReleaseFacts
 from keepsum.releasing.schema_errors import in_words
 from keepsum.releasing.sections import as_html
 from keepsum.releasing.showing import certificate_topics
 from keepsum.releasing.statements import warnings_of
 
-SCHEMA, FAMILY = "keepsum.certificate/2", "keepsum.certificate/"
+FAMILY = "keepsum.certificate/"
 UNPUBLISHED = "keepsum.certificate/1"
 
 
-class Certificate(ReleaseFacts, frozen=True):
+class CertificateRecord(ReleaseFacts, frozen=True):
     """What is public about a release.
 
     It holds facts only; sentences are made from them when it is shown.
@@ -66,6 +67,9 @@ class Certificate(ReleaseFacts, frozen=True):
         return as_html(certificate_topics(self))
 
 
+AnyCertificate: TypeAlias = CertificateRecord | Holding[CertificateRecord]  # as the layers hold it, or as users do
+
+
 def document_of(data: bytes) -> Any:
     """The JSON document in a file, which must be unambiguous."""
     document, problem = None, ""
@@ -85,7 +89,7 @@ def _check_schema(document: Any) -> None:
             f"The certificate must follow the schema {SCHEMA}, got {UNPUBLISHED}, which was never published. "
             f"Release the table again."
         )
-    if isinstance(schema, str) and schema.startswith(FAMILY) and schema != SCHEMA:
+    if isinstance(schema, str) and schema.startswith(FAMILY) and schema not in (EARLIER, SCHEMA):
         raise InputError(
             f"The certificate must follow the schema {SCHEMA}, got another. If a later version of Keepsum wrote it, "
             f"update Keepsum."
@@ -94,4 +98,4 @@ def _check_schema(document: Any) -> None:
 
 def json_schema() -> bytes:
     """The JSON Schema of certificates, as kept beside this module."""
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Certificate)), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(CertificateRecord)), indent=2) + b"\n"

@@ -17,10 +17,12 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from keepsum.accuracy.other_draws import is_quickly_chosen
-from keepsum.planning.distances import AttributeDistance
+from keepsum.planning.attribute_distance import AttributeDistance
+from keepsum.planning.distances import Distances
 from keepsum.planning.groups import BlockGroup, Form
+from keepsum.planning.lattice_distances import LatticeDistances
 from keepsum.planning.plan import CompiledPlan
-from keepsum.privacy.distance import Distance, Norm, farthest
+from keepsum.privacy.distance import STRONG, Distance, Norm, farthest
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import three_digits_up
 from keepsum.releasing.codec import mechanism_record, order_is_as_recorded, planned_again, stated_mechanism
@@ -39,7 +41,6 @@ from keepsum.releasing.plausible_accuracy import accuracy_follows, exposure_foll
 from keepsum.releasing.record_types import Exactness
 from keepsum.releasing.records import distance_record, form_of, pairs_are_plausible, sampling_record
 from keepsum.tables.invariants import Invariants
-from keepsum.tables.records import subject_of
 from keepsum.tables.released import ReleasedTable
 
 FLOAT_TOLERANCE = 1e-9  # relative: another machine may round sums and logarithms differently
@@ -137,8 +138,9 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     """Whether distances are the computed ones, or bounds consistent with them, and the person's is the largest."""
     if [stated.axis for stated in person.attributes] != [attribute.axis for attribute in plan.attributes]:
         return False
+    by_lattice = isinstance(plan.distances, LatticeDistances)
     pairs = zip(person.attributes, plan.attributes, strict=True)
-    if not all(_attribute_agrees(stated, attribute) for stated, attribute in pairs):
+    if not all(_attribute_agrees(stated, attribute, plan.distances) for stated, attribute in pairs):
         return False
     _ = plan.asked_distance  # refuses what cannot be requested
     if person.asked is not None and not _may_be_asked(plan):
@@ -146,63 +148,85 @@ def _distances_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     if not _within_agree(person, plan):
         return False
     known = [stated.any_value for stated in person.attributes if stated.any_value is not None]
-    if not known:
-        return _distance_agrees(person.distance, plan.smallest_change)
-    distances = [Distance(plan.mechanism.norm, d.length, d.exact, tuple(d.focused)) for d in known]
+    if not known or (not by_lattice and any(stated.unknown_cells for stated in person.attributes)):
+        if not by_lattice or person.distance is None:
+            return person.distance is None and not by_lattice
+        return _distance_agrees(person.distance, plan.smallest_change, plan.distances)
+    norm = plan.mechanism.norm
+    distances = [Distance(norm, d.length, d.exact, tuple(d.focused), d.rule) for d in known]
     if plan.distances.alone is not None:
         distances.append(plan.distances.alone)
     return person.distance == distance_record(farthest(distances, plan.blocks.weights))
 
 
 def _may_be_asked(plan: CompiledPlan) -> bool:
-    """Whether a loss per person can have been requested: not per record, and not for a given sigma."""
-    return subject_of(plan.records) == "person" and plan.mechanism.facts().parameters.keys() != {"sigma"}
+    """Whether a loss per person, or per record, can have been requested: not for a given sigma."""
+    return plan.mechanism.facts().parameters.keys() != {"sigma"}
 
 
 def _within_agree(person: PersonRecord, plan: CompiledPlan) -> bool:
     """Whether changes within focused totals are the computed ones, or not stated where they are not known exactly."""
     computed = plan.distances.within_levels
     return len(person.within) == len(computed) and all(
-        (found is None or not found.exact) if stated is None else found is not None and _distance_agrees(stated, found)
+        (found is None or not found.exact)
+        if stated is None
+        else found is not None and _distance_agrees(stated, found, plan.distances)
         for stated, found in zip(person.within, computed, strict=True)
     )
 
 
-def _attribute_agrees(stated: AttributeRecord, attribute: AttributeDistance) -> bool:
-    if attribute.unknown == 0 and stated.unknown_cells:
-        return False  # it is known
-    unknown = stated.unknown_cells > 0, attribute.unknown > 0
+def _attribute_agrees(stated: AttributeRecord, attribute: AttributeDistance, distances: Distances) -> bool:
+    """Whether what is stated of an attribute is what is computed.
+
+    By the lattice's vectors, as in ``keepsum.certificate/2``, other distances may be known on another machine. In real
+    tables work is counted in steps, so that this version knows as much on every machine, and what it does not know no
+    certificate may state.
+    """
+    by_lattice = isinstance(distances, LatticeDistances)
+    if stated.unknown_cells != attribute.unknown and not (by_lattice and attribute.unknown):
+        return False
+    unknown = by_lattice and stated.unknown_cells > 0, by_lattice and attribute.unknown > 0
     counts = (stated.unprotected_cells, attribute.unprotected), (stated.stuck_cells, attribute.stuck)
-    room = attribute.unknown, stated.unknown_cells  # where less is known, more cells may turn out not to be protected
+    # Where less is known, more cells may turn out not to be protected.
+    room = (attribute.unknown, stated.unknown_cells) if by_lattice else (0, 0)
     return (
         stated.fixed_values == attribute.fixed_values
         and min(stated.unknown_cells, stated.stuck_cells) >= 0
         and all(0 <= given <= computed + room[0] and computed <= given + room[1] for given, computed in counts)
-        and _optional_agrees(stated.any_value, attribute.any_value, unknown)
-        and _optional_agrees(stated.other_value, attribute.other_value, unknown)
+        and _optional_agrees(stated.any_value, attribute.any_value, unknown, distances)
+        and _optional_agrees(stated.other_value, attribute.other_value, unknown, distances)
         and _nearest_is_nearer(stated)
     )
 
 
 def _nearest_is_nearer(stated: AttributeRecord) -> bool:
-    """Whether the nearest other value is no farther than any value; under a focus, lengths alone do not tell."""
+    """Whether some other value is no farther than any value; under a focus, lengths alone do not tell."""
     nearest, farthest_value = stated.other_value, stated.any_value
     if nearest is None or farthest_value is None or nearest.focused:
         return True
     return nearest.length <= farthest_value.length
 
 
-def _optional_agrees(stated: DistanceRecord | None, computed: Distance | None, unknown: tuple[bool, bool]) -> bool:
+def _optional_agrees(
+    stated: DistanceRecord | None, computed: Distance | None, unknown: tuple[bool, bool], distances: Distances
+) -> bool:
     if stated is None or computed is None:
         return (stated is None or unknown[1]) and (computed is None or unknown[0])
-    return _distance_agrees(stated, computed)
+    return _distance_agrees(stated, computed, distances)
 
 
-def _distance_agrees(stated: DistanceRecord, computed: Distance) -> bool:
-    """Exact distances are equal; an upper bound may be larger than ours, which may be closer, but not smaller."""
-    if len(stated.focused) != len(computed.focused):
+def _distance_agrees(stated: DistanceRecord, computed: Distance, distances: Distances) -> bool:
+    """Exact distances are equal; an upper bound may be larger than ours, which may be closer, but not smaller.
+
+    If it is larger it may be known by another rule that some part of the totals has, but not in a stronger reading.
+    """
+    if len(stated.focused) != len(computed.focused) or (stated.rule is None) != (computed.rule is None):
         return False
     stated_lengths, lengths = (stated.length, *stated.focused), (computed.length, *computed.focused)
+    if stated.rule != computed.rule and (
+        stated.exact or stated.rule in STRONG or stated_lengths == lengths or stated.rule not in distances.rules
+    ):
+        return False
     if stated.exact:
         return computed.exact and stated_lengths == lengths
     return all(bound >= length for bound, length in zip(stated_lengths, lengths, strict=True))
@@ -211,6 +235,8 @@ def _distance_agrees(stated: DistanceRecord, computed: Distance) -> bool:
 def _loss_follows(person: PersonRecord, drawn: Mechanism) -> bool:
     """Whether the per-person loss is that of the mechanism at the stated distance, rounded up."""
     stated_distance = person.distance
+    if stated_distance is None:
+        return person.epsilon is None and person.delta is None and person.rho is None
     if len(stated_distance.focused) != len(drawn.focus):
         return False
     distance = Distance(

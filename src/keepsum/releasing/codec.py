@@ -24,6 +24,7 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import exact
 from keepsum.releasing.canonical import LARGEST_INTEGER
 from keepsum.releasing.facts import (
+    EARLIER,
     AxisRecord,
     CarriedRecord,
     DomainRecord,
@@ -71,7 +72,8 @@ def planned_again(facts: ReleaseFacts, kept: Invariants) -> CompiledPlan:
     """The plan of a release, given its kept totals."""
     asked = facts.guarantee.person.asked
     neighbours = None if asked is None else Neighbours.of(asked.attributes, asked.to)
-    plan = compile_plan(kept, stated_mechanism(facts.mechanism), records=records_of(facts.records))
+    records, by_lattice = records_of(facts.records), facts.schema == EARLIER
+    plan = compile_plan(kept, stated_mechanism(facts.mechanism), records=records, by_lattice=by_lattice)
     return replace(plan, neighbours=neighbours)
 
 
@@ -338,7 +340,7 @@ def mechanism_record(mechanism: Mechanism) -> MechanismRecord:
 
 def stated_mechanism(record: MechanismRecord) -> Mechanism:
     """The mechanism that a certificate states, with the sigma of the draw."""
-    focus = tuple(_stated_level(level, record.norm) for level in record.focus)
+    focus = tuple(stated_level(level, record.norm) for level in record.focus)
     return mechanism_of(MechanismFacts(record.name, record.norm, record.parameters, focus))
 
 
@@ -351,7 +353,8 @@ def _focus_record(level: Level, norm: Norm) -> FocusRecord:
     return FocusRecord(axes=list(level.axes), subsets=subsets, **weight)
 
 
-def _stated_level(record: FocusRecord, norm: Norm) -> Level:
+def stated_level(record: FocusRecord, norm: Norm) -> Level:
+    """A focus that is stated."""
     weight = exact(_weight(record, norm), "The weight of a focus")
     if record.subsets is None:
         return Level(tuple(record.axes), weight)

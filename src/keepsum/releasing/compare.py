@@ -16,7 +16,6 @@ from keepsum.privacy.neighbours import Neighbours
 from keepsum.privacy.numbers import shown
 from keepsum.releasing.statements import per_unit
 from keepsum.tables.invariants import Margin
-from keepsum.tables.records import subject_of
 
 DELTA = Fraction(1, 10**6)  # for Gaussian noise compared with a plan that has no delta
 NAMES: dict[Kind, str] = {"laplace-l1": "l1 Laplace", "laplace-l2": "l2 Laplace", "gaussian": "Gaussian"}
@@ -43,10 +42,12 @@ class Alternative:
 
 def compare(plan: CompiledPlan) -> list[str]:
     """The standard deviation of a typical cell under every mechanism, the smallest, and the exact alternatives."""
-    epsilon, delta = _person(plan)
+    if plan.asked_distance is None:
+        return [f"not compared, as no {per_unit(plan.records)} loss is stated"]
     listed = alternatives(plan)
     if not listed:
         return ["not known"]
+    epsilon, delta = _person(plan)
     figures = ", ".join(f"{_name(plan, o)} {o.deviation}{_with_delta(o, delta)}" for o in listed)
     least = _name(plan, min(listed, key=lambda other: other.deviation.value))
     lines = [
@@ -70,7 +71,9 @@ def _with_delta(other: Alternative, delta: Fraction) -> str:
 
 def exact_instead(plan: CompiledPlan, alternatives_known: Sequence[Alternative] | None = None) -> list[str]:
     """For a plan whose sampling is rounded or estimated: which noise is exact at the same per-person loss."""
-    if plan.guarantee.sampling == "exact" or plan.mechanism.loss(plan.asked_distance).excess is not None:
+    if plan.guarantee.sampling == "exact" or plan.asked_distance is None:
+        return []
+    if plan.mechanism.loss(plan.asked_distance).excess is not None:
         return []  # nothing is recommended at a loss that protects little
     listed = alternatives(plan) if alternatives_known is None else alternatives_known
     exact = [f"{_call(plan, o)} (standard deviation {o.deviation})" for o in listed if o.exact]
@@ -88,9 +91,7 @@ def _two_margins(plan: CompiledPlan) -> str:
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
-    """A mechanism and the call that requests it; there is none for a loss per record."""
-    if subject_of(plan.records) == "record":
-        return other.name
+    """A mechanism and the call that requests it."""
     epsilon, delta = _person(plan)
     neighbours = plan.neighbours or Neighbours()
     arguments = [f"{float(epsilon):.4g}"]
@@ -102,11 +103,13 @@ def _call(plan: CompiledPlan, other: Alternative) -> str:
         arguments.append(f"attributes={list(neighbours.attributes)!r}")
     if neighbours.to != "any value":
         arguments.append(f"to={neighbours.to!r}")
-    return f"{other.name} with ks.{request}.per_person({', '.join(arguments)})"
+    return f"{other.name} with ks.{request}({', '.join(arguments)})"
 
 
 def alternatives(plan: CompiledPlan) -> list[Alternative]:
-    """Every mechanism at this plan's per-person loss, where it can be computed."""
+    """Every mechanism at this plan's per-person loss, where it can be computed; none if no such loss is stated."""
+    if plan.asked_distance is None:
+        return []
     epsilon, delta = _person(plan)
     cell = _typical_cell(plan)
     listed: list[Alternative] = []
@@ -130,6 +133,8 @@ def alternatives(plan: CompiledPlan) -> list[Alternative]:
 
 def _person(plan: CompiledPlan) -> tuple[Fraction, Fraction]:
     """The per-person epsilon and delta of this plan, to compare at."""
+    if plan.asked_distance is None:
+        raise AssertionError("a loss is stated for one person")
     loss = plan.mechanism.loss(plan.asked_distance)
     if loss.rho is not None:
         rho = float(loss.rho)
@@ -141,9 +146,9 @@ def _requests(neighbours: Neighbours, epsilon: Fraction, delta: Fraction) -> dic
     """Every mechanism at that per-person loss."""
     attributes, to, loss = neighbours.attributes, neighbours.to, _short(epsilon)
     return {
-        "laplace-l1": lambda: Laplace.per_person(loss, "l1", attributes=attributes, to=to),
-        "laplace-l2": lambda: Laplace.per_person(loss, "l2", attributes=attributes, to=to),
-        "gaussian": lambda: Gaussian.per_person(loss, _short(delta), attributes=attributes, to=to),
+        "laplace-l1": lambda: Laplace(loss, "l1", attributes=attributes, to=to),
+        "laplace-l2": lambda: Laplace(loss, "l2", attributes=attributes, to=to),
+        "gaussian": lambda: Gaussian(loss, _short(delta), attributes=attributes, to=to),
     }
 
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from keepsum.tables.records import Records
+from keepsum.tables.records import Records, subject_of
+
+UNIT = "Unit"
 
 
 def is_bounded(records: Records | None) -> bool:
     """Whether only so many records of each person were counted, so that some may have been left out."""
     return records is not None and records.max_rows is not None and not records.one_each
+
+
+def unit_topic(records: Records | None) -> list[tuple[str, list[str]]]:
+    """A section that comes first where whatever is stated is about one record and not about one person."""
+    if subject_of(records) != "record":
+        return []
+    sentence = "one record, not one person: epsilon is the loss of one record, and losses of a person's records add up"
+    return [(UNIT, [sentence])]
 
 
 def totals_of(records: Records | None) -> str:

@@ -36,10 +36,19 @@ def belongs_to(path: Path) -> str:
     return f" This is the unbiased table of a release: name its {what}, {str(place)!r}."
 
 
+def is_table_of_folder(path: Path) -> bool:
+    """Whether a file is the table of a release, by its name, if it is in the folder of one.
+
+    >>> [is_table_of_folder(Path("out") / name) for name in ("table.csv", "table.html", "table.unbiased.csv")]
+    [True, False, False]
+    """
+    return path.stem == "table" and path.suffix.lower() in KINDS
+
+
 def is_in_folder(path: Path) -> bool:
     """Whether a file is the table in the folder of a release, which has no certificate of its own name."""
-    named = path.stem == "table" and path.suffix.lower() in KINDS
-    return named and path.with_name("certificate.json").is_file() and not path.with_suffix(".certificate.json").exists()
+    beside, own = path.with_name("certificate.json"), path.with_suffix(".certificate.json")
+    return is_table_of_folder(path) and beside.is_file() and not own.exists()
 
 
 def release_of(path: Path) -> Path:

@@ -8,9 +8,8 @@ from keepsum.planning.durations import describe_duration, seconds_per_draw
 from keepsum.planning.groups import BlockGroup
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.distance import Distance
-from keepsum.privacy.neighbours import Neighbours
 from keepsum.releasing.compare import compare
-from keepsum.releasing.counted import totals_of
+from keepsum.releasing.counted import totals_of, unit_topic
 from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import TITLE, plain_words
 from keepsum.releasing.records import person_record
@@ -23,9 +22,9 @@ SHOWN_CELLS = 8
 SHOWN_BLOCKS = 10
 
 
-def explain(plan: CompiledPlan) -> str:
+def explain(plan: CompiledPlan, details: bool = False) -> str:
     """The plan as text, one heading per topic."""
-    return as_text(topics(plan))
+    return as_text(topics(plan, details))
 
 
 def explain_html(plan: CompiledPlan) -> str:
@@ -33,18 +32,28 @@ def explain_html(plan: CompiledPlan) -> str:
     return as_html(topics(plan))
 
 
-def topics(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
-    """A plan in sections: titles, and the lines below each."""
+def topics(plan: CompiledPlan, details: bool = False) -> list[tuple[str, list[str]]]:
+    """A plan in sections: titles, and the lines below each; what is per unit of distance, and formulas, as details."""
     statements = person_statements(plan)
     return [
+        *unit_topic(plan.records),
         ("Table", [_table(plan)]),
-        (TITLE, plain_words(statements, plan.invariants.height, len(plan.pinned))),
         ("Kept exactly", _kept(plan)),
+        (statements.title, _person(plan)),
+        (TITLE, plain_words(statements, plan.invariants.height, len(plan.pinned))),
+        ("Pinned cells", _pinned(plan)),
+        *(_details(plan) if details else []),
+    ]
+
+
+def _details(plan: CompiledPlan) -> list[tuple[str, list[str]]]:
+    """The noise, how it is drawn, the loss per unit of distance, and what else there would be."""
+    alone = _alone(plan)
+    return [
         ("Noise", _noise(plan)),
         ("Blocks", _blocks(plan)),
         ("Guarantee", _guarantee(plan)),
-        (statements.title, _person(plan)),
-        ("Pinned cells", _pinned(plan)),
+        *([("More or fewer", alone)] if alone else []),
         ("Other noise", compare(plan)),
     ]
 
@@ -119,15 +128,22 @@ def person_statements(plan: CompiledPlan) -> PersonStatements:
 def _person(plan: CompiledPlan) -> list[str]:
     statements = person_statements(plan)
     lines = [statements.headline(), *(f"  {line}" for line in statements.changes())]
-    if plan.neighbours not in (None, Neighbours()):
+    if statements.asked_of_some:
         lines.append(statements.asked())
-    if (plan.structure.part == FREE).any():
-        distance = Distance(plan.mechanism.norm, 1).times(changes_of(plan.records))
-        loss = f"{plan.guarantee.at(distance)} ({plan.mechanism.norm} distance {distance})"
-        lines.append(f"{statements.title} more or fewer in a cell under no total: {loss}")
+    if plan.guarantee.person is None:
+        lines.append(plan.guarantee.words)
     if not statements.all_exact():
         lines.append("A distance given as 'at most' is an upper bound: the true loss is this or smaller.")
-    return lines
+    return lines if plan.guarantee.sampling == "exact" else [*lines, plan.guarantee.sampling_words]
+
+
+def _alone(plan: CompiledPlan) -> list[str]:
+    """The loss of a person who is added or left out, where no total shows that."""
+    if not (plan.structure.part == FREE).any():
+        return []
+    distance = Distance(plan.mechanism.norm, 1).times(changes_of(plan.records))
+    loss = f"{plan.guarantee.at(distance)} ({plan.mechanism.norm} distance {distance})"
+    return [f"{person_statements(plan).title} more or fewer in a cell under no total: {loss}"]
 
 
 def _pinned(plan: CompiledPlan) -> list[str]:

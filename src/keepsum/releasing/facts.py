@@ -9,7 +9,7 @@ files stay readable and their signatures valid.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, field
 
@@ -17,6 +17,9 @@ from keepsum.releasing.guarantee_facts import GuaranteeRecord, MechanismRecord
 from keepsum.releasing.record_types import END, Hash, Label, Record, WholeNumber
 
 # -- what was released ------------------------------------------------------------------------------
+
+EARLIER: Final = "keepsum.certificate/2"
+SCHEMA: Final = "keepsum.certificate/3"
 
 
 class TableRecord(Record, frozen=True):
@@ -222,7 +225,12 @@ class LedgerRecord(Record, frozen=True):
 class ReleaseFacts(Record, frozen=True):
     """All facts of a release."""
 
-    schema: Literal["keepsum.certificate/2"]
+    schema: Annotated[
+        Literal["keepsum.certificate/2", "keepsum.certificate/3"],
+        Meta(
+            description="The later one states distances of one person in real tables, the earlier one on the lattice."
+        ),
+    ]
     released: Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}Z{END}")]
     table: TableRecord
     domain: DomainRecord

@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple, TypeAlias, TypeVar
 from keepsum._arguments import check_path
 from keepsum._memory import BYTES_A_BYTE, check_room
 from keepsum.errors import InputError
-from keepsum.releasing.destination import belongs_to, beside_certificate, release_of
+from keepsum.releasing.destination import belongs_to, beside_certificate, is_table_of_folder, release_of
 from keepsum.sources.atomic import put_back
 from keepsum.sources.parquet_folders import is_parquet_folder
 from keepsum.sources.replacing import backup_path
@@ -138,7 +138,7 @@ def _found(table: Pathlike, path: Path, certificate: Path | None) -> Paths:
 
 
 def _beside(path: Path, certificate: Path | None) -> Paths:
-    tables = sorted(file for file in path.iterdir() if file.stem == "table") if path.is_dir() else []
+    tables = sorted(filter(is_table_of_folder, path.iterdir())) if path.is_dir() else []
     if path.is_dir() and (tables or not is_parquet_folder(path)):
         if len(tables) != 1:
             raise InputError(f"Folder {str(path)!r} must contain one table, got {len(tables)}.")
@@ -165,8 +165,9 @@ def _places(given: Sequence[Path | None]) -> Iterator[Path]:
             continue
         place = Path(os.path.realpath(path))
         yield from (folder for folder in (place, place.parent) if folder.name)
-        if path.name:
-            yield path if path.name.endswith(".certificate.json") else path.with_suffix(".certificate.json")
+        for file in {path, place}:  # one by its own name, and what a link leads to
+            if file.name:
+                yield file if file.name.endswith(".certificate.json") else file.with_suffix(".certificate.json")
 
 
 def _is_being_replaced(given: Sequence[Path | None]) -> bool:

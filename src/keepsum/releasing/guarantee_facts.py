@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from keepsum.privacy.distance import Rule
 from keepsum.releasing.record_types import END, Exactness, Parameter, Record, RoundedUp
 
 
@@ -54,11 +55,22 @@ class DistanceRecord(Record, frozen=True):
     """A distance between tables with the same kept totals."""
 
     length: Annotated[int, Meta(ge=1, description="The l1 distance, or the square of the l2 distance.")]
-    exact: Annotated[bool, Meta(description="If not, an upper bound.")]
+    exact: Annotated[bool, Meta(description="Whether some tables need as much; if not, an upper bound.")]
     focused: Annotated[
         list[Annotated[int, Meta(ge=0)]],
         Meta(description="Of the same change, the distance in the totals of each focus, alike; empty without one."),
     ] = field(default_factory=list)
+    rule: Annotated[
+        Rule | None,
+        Meta(
+            description="Why one person in real tables needs no more. This person moves, or exchanges the attribute "
+            "with another (others keep all else: the strong reading). Or others may differ in any way (the weak "
+            "reading): people exchange attributes along a junction tree; each of two sums changes; or the longest "
+            "change of a table under all its margins of one way less, along cycles of a two-way table with structural "
+            "zeros, under unimodular totals, or of the Graver basis. Null in keepsum.certificate/2, where distances "
+            "are of vectors that keep the totals, whether or not they lead to negative counts."
+        ),
+    ] = None
 
 
 class AttributeRecord(Record, frozen=True):
@@ -66,7 +78,10 @@ class AttributeRecord(Record, frozen=True):
 
     axis: str
     any_value: Annotated[DistanceRecord | None, Meta(description="To any other value; null if no change is protected.")]
-    other_value: Annotated[DistanceRecord | None, Meta(description="To the nearest other value.")]
+    other_value: Annotated[
+        DistanceRecord | None,
+        Meta(description="To some other value, given by the categories, where the kept totals allow that one."),
+    ]
     fixed_values: Annotated[int, Meta(description="Values whose cells the kept totals fix: not protected.")]
     unprotected_cells: Annotated[int, Meta(description="Cells that cannot change to every value that is not fixed.")]
     stuck_cells: Annotated[int, Meta(description="Cells that cannot change to any other value.")]
@@ -83,7 +98,10 @@ class AskedRecord(Record, frozen=True):
 class PersonRecord(Record, frozen=True):
     """One person: the distance of a change of any attribute to any value, and the mechanism's loss at it."""
 
-    distance: DistanceRecord
+    distance: Annotated[
+        DistanceRecord | None,
+        Meta(description="Null, and no loss, if it is not known for these totals, or no attribute can change."),
+    ]
     epsilon: RoundedUp | None
     delta: RoundedUp | None
     rho: RoundedUp | None
@@ -96,6 +114,11 @@ class PersonRecord(Record, frozen=True):
             "if it is not known, or there is none."
         ),
     ] = field(default_factory=list)
+
+    @property
+    def stated(self) -> DistanceRecord | None:
+        """The distance of one person; an earlier certificate has another, of nobody, where no attribute can change."""
+        return self.distance if any(attribute.any_value is not None for attribute in self.attributes) else None
 
 
 class SamplingRecord(Record, frozen=True):

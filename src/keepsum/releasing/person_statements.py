@@ -8,13 +8,19 @@ from fractions import Fraction
 
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import Guarantee
-from keepsum.privacy.neighbours import Neighbours
+from keepsum.privacy.neighbours import Neighbours, To
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import is_bounded
 from keepsum.releasing.facts import MarginRecord, ReleaseFacts
 from keepsum.releasing.guarantee_facts import AttributeRecord, DistanceRecord, PersonRecord
 from keepsum.releasing.statements import counted, distance_of, guarantee_of, per_unit
 from keepsum.tables.records import Records, Subject, changes_of, subject_of
+
+# How keepsum.certificate/2 defines the distance of one person, and what that leaves open.
+SHORTEST_CHANGE = (
+    "the shortest change that keeps the totals, though it may lead to negative counts, so that tables without them can "
+    "be farther apart"
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class PersonStatements:
     def of(cls, facts: ReleaseFacts) -> PersonStatements:
         """The statements of a release."""
         margins = bool(facts.kept.parts) and all(isinstance(part, MarginRecord) for part in facts.kept.parts)
-        guarantee = guarantee_of(facts.mechanism, facts.guarantee)
+        guarantee = guarantee_of(facts.mechanism, facts.guarantee, facts.records)
         return cls(facts.guarantee.person, guarantee, margins, records=records_of(facts.records))
 
     @property
@@ -64,7 +70,8 @@ class PersonStatements:
     @property
     def several_change(self) -> bool:
         """Whether a change of one person's value takes more than that person, to keep the totals."""
-        return self._length(distance_of(self.guarantee.mechanism, self.person.distance)) > 2
+        person = self.guarantee.person
+        return person is not None and self._length(person) > 2
 
     def partly_protected(self) -> list[str]:
         """The attributes for which some change of a value has no guarantee."""
@@ -72,20 +79,81 @@ class PersonStatements:
 
     def headline(self) -> str:
         """The per-person loss, in one sentence."""
-        attributes = self.person.attributes
-        smallest = f"{self._loss(self.person.distance, people=False)}, for the smallest change through a cell"
-        if not self.named:
-            return f"{smallest}; cells have no names, so this is not a {per_unit(self.records)} loss"
-        if not attributes:
-            return f"{smallest}; no attribute has several categories, so this is not a {per_unit(self.records)} loss"
-        if all(attribute.any_value is None for attribute in attributes):
-            return f"{smallest}; no change of one {self.subject}'s value is known to keep the totals"
-        loss = f"{per_unit(self.records)} {self._loss(self.person.distance)}"
+        attributes, distance = self.person.attributes, self.person.stated
+        if distance is None:
+            return f"no {per_unit(self.records)} loss is stated: {self._why_none()}"
+        loss = f"{per_unit(self.records)} {self._loss(distance)}"
         if self.records is not None and self.records.max_rows is not None and self.bounded:
             loss += f", per person of at most {counted(self.records.max_rows, 'record')}"
-        if self._length(distance_of(self.guarantee.mechanism, self.person.distance)) == 1:
-            return f"{loss}, which is more than for a change of any one attribute{self._except(attributes)}"
-        return f"{loss}, for a change of any one attribute to any value{self._except(attributes)}"
+        if self._length(distance_of(self.guarantee.mechanism, distance)) == 1:
+            loss += f", which is more than for a change of any one attribute{self._except(attributes)}"
+        else:
+            loss += f", for a change of any one attribute to any value{self._allowed}{self._except(attributes)}"
+        if self.is_of_earlier_definition:
+            loss += f"; by an earlier definition: {SHORTEST_CHANGE} and lose more"
+        return loss + self._not_against(attributes)
+
+    @property
+    def is_of_earlier_definition(self) -> bool:
+        """Whether distances are those of ``keepsum.certificate/2``, which between real tables can be larger."""
+        distances = [attribute.any_value for attribute in self.person.attributes if attribute.any_value is not None]
+        return self.person.stated is not None and any(distance.rule is None for distance in distances)
+
+    @property
+    def is_qualified(self) -> bool:
+        """Whether the loss is not known to hold, for real tables, against every reader."""
+        return bool(self.weakly_covered()) or self.is_of_earlier_definition
+
+    def _not_against(self, attributes: Sequence[AttributeRecord]) -> str:
+        """Against whom a loss for a change of one of these attributes does not hold; empty if it holds against all."""
+        weak = [attribute.axis for attribute in attributes if self._is_weak(attribute)]
+        which = "" if len(weak) == len(attributes) else f"for {' or '.join(weak)} "
+        return f"; {which}not against somebody who knows the attributes of others" if weak else ""
+
+    def _why_none(self) -> str:
+        """Why nothing is stated for one person."""
+        attributes = self.person.attributes
+        if not self.named:
+            return "cells have no names"
+        if not attributes:
+            return "no attribute has several categories"
+        unknown = [attribute.axis for attribute in attributes if attribute.unknown_cells]
+        if unknown:
+            return f"how far a change of {' or '.join(unknown)} reaches is not known for these totals"
+        return f"no change of one {self.subject}'s value keeps the totals"
+
+    @property
+    def _allowed(self) -> str:
+        """Which changes a figure is for, where others must change too."""
+        return " that the kept totals allow" if self.several_change else ""
+
+    def against(self) -> str:
+        """Against whom the loss is stated, or for which tables, in a sentence; empty where nothing is stated."""
+        distances = [attribute.any_value for attribute in self.person.attributes if attribute.any_value is not None]
+        if self.person.stated is None:
+            return ""
+        if self.is_of_earlier_definition:
+            return f"It is by an earlier definition of the distance of one person: {SHORTEST_CHANGE} and lose more."
+        weak = self.weakly_covered()
+        everybody = "everything about everybody but their values of the changed attribute"
+        if all(distance.rule == "move" for distance in distances):
+            return "That holds whatever else they know."
+        if not weak:
+            return f"It holds even against somebody who knows {everybody}."
+        if len(weak) == len(distances):
+            return "It holds if others may differ in any way: not against somebody who knows their attributes."
+        return (
+            f"It holds even against somebody who knows {everybody}; for a change of {' or '.join(weak)} only if others "
+            f"may differ in any way, not against somebody who knows their attributes."
+        )
+
+    def weakly_covered(self) -> list[str]:
+        """The attributes whose change is covered only if others may differ in any way."""
+        return [attribute.axis for attribute in self.person.attributes if self._is_weak(attribute)]
+
+    def _is_weak(self, attribute: AttributeRecord) -> bool:
+        covered, mechanism = attribute.any_value, self.guarantee.mechanism
+        return covered is not None and distance_of(mechanism, covered).reading == "weak"
 
     def attribute(self, attribute: AttributeRecord) -> str:
         """The loss for a change of one attribute."""
@@ -93,18 +161,28 @@ class PersonStatements:
         if attribute.any_value is not None and attribute.other_value is not None:
             clauses.append(f"to any value {self._loss(attribute.any_value)}")
             if self._cost(attribute.other_value) < self._cost(attribute.any_value):
-                clauses.append(f"to the nearest other value {self._loss(attribute.other_value)}")
+                allowed = self._where_allowed("some other value", attribute.other_value)
+                clauses.append(f"to some other value{allowed and f'{allowed},'} {self._loss(attribute.other_value)}")
         elif not attribute.unknown_cells:
             return f"{attribute.axis}: not protected; no change of it keeps the totals"
+        else:
+            clauses.append("not known for these totals")
         if attribute.fixed_values:
             clauses.append(f"not protected for {counted(attribute.fixed_values, 'value')} with all cells pinned")
         if attribute.unprotected_cells:
             stuck = f", {attribute.stuck_cells:,} of them to none" if attribute.stuck_cells else ""
             cells = counted(attribute.unprotected_cells, "cell")
             clauses.append(f"not protected in {cells} that cannot change to every value{stuck}")
-        if attribute.unknown_cells:
+        if attribute.unknown_cells and attribute.any_value is not None:
             clauses.append(f"not known to be protected in {counted(attribute.unknown_cells, 'cell')}, for some values")
-        return f"{attribute.axis}: {'; '.join(clauses)}"
+        against = self._not_against([attribute]) if self.person.stated is None else ""  # else the headline says so
+        return f"{attribute.axis}: {'; '.join(clauses)}{against}"
+
+    @property
+    def asked_of_some(self) -> bool:
+        """Whether the requested loss is for some changes only, so that another number is stated for all of them."""
+        asked = self.person.asked
+        return asked is not None and (asked.attributes is not None or asked.to != "any value")
 
     def asked(self) -> str:
         """The loss for the changes that the request covers."""
@@ -114,8 +192,22 @@ class PersonStatements:
         covered = [a.any_value if neighbours.to == "any value" else a.other_value for a in concerned]
         distances = [distance for distance in covered if distance is not None]
         farthest = max(distances, key=lambda distance: (self._cost(distance), not distance.exact), default=None)
-        loss = self._loss(farthest or self.person.distance)
-        return f"For the requested neighbours, a change of {neighbours}: {loss}{self._except(concerned)}"
+        farthest = farthest or self.person.stated
+        if farthest is None:
+            return f"For the requested neighbours, a change of {neighbours}: not known for these totals"
+        loss = f"{self._loss(farthest)}{self._except(concerned)}"
+        against = self._not_against(concerned) if self.person.stated is None else ""  # else the headline says so
+        allowed = self._where_allowed(neighbours.to, farthest)
+        return f"For the requested neighbours, a change of {neighbours}{allowed}: {loss}{against}"
+
+    def _where_allowed(self, to: To, record: DistanceRecord) -> str:
+        """Of which values a figure is true, where others must change too.
+
+        *Some other value* is one that the categories give, not the nearest of those that the totals allow.
+        """
+        if self._length(distance_of(self.guarantee.mechanism, record)) <= 2:
+            return ""
+        return " that the kept totals allow" if to == "any value" else ", where the kept totals allow that one"
 
     def changes(self) -> list[str]:
         """The loss for a change of each attribute, and for changes within one total of a focus."""
@@ -141,14 +233,14 @@ class PersonStatements:
     def all_exact(self) -> bool:
         """Whether every distance is exact."""
         distances = [d for a in self.person.attributes for d in (a.any_value, a.other_value)]
-        return all(distance is None or distance.exact for distance in (self.person.distance, *distances))
+        return all(distance is None or distance.exact for distance in (self.person.stated, *distances))
 
-    def _loss(self, record: DistanceRecord, people: bool = True) -> str:
-        """'epsilon 1 (l1 distance 4: two people swap cells)', and what sampling adds to it."""
+    def _loss(self, record: DistanceRecord) -> str:
+        """'epsilon 1 (l1 distance 4: two people exchange values)', and what sampling adds to it."""
         distance = distance_of(self.guarantee.mechanism, record)
-        change = f": {self._change(distance)}" if people else ""
         totals = self._in_totals(distance)
-        loss = f"{self.guarantee.mechanism.loss(distance)} ({distance.norm} distance {distance}{totals}{change})"
+        change = f"{distance.norm} distance {distance}{totals}: {self._change(distance)}"
+        loss = f"{self.guarantee.mechanism.loss(distance)} ({change})"
         return loss + self.guarantee.sampling_addition(distance)
 
     def _in_totals(self, distance: Distance) -> str:
@@ -170,10 +262,10 @@ class PersonStatements:
             return f"{each}one {one} more or fewer"
         if length == 2:
             return f"{each}one {one} changes cells"
-        if not self.margins:
+        if not self.margins and distance.reading is None:
             return f"{each}several counts change together"
         if length == 4:
-            return f"{each}two {many} swap cells"
+            return f"{each}two {many} {'exchange values' if distance.rule == 'exchange' else 'swap cells'}"
         number = f"{length // 2:,}" if distance.norm == "l1" else "several"
         return f"{each}{number} {many} change cells together"
 

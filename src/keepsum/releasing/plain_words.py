@@ -64,7 +64,7 @@ def _limit(statements: PersonStatements, totals: int) -> str | None:
     """How much more likely one value of one person can make a conclusion; None if there is no limit for a person."""
     attributes = statements.person.attributes
     covered = [attribute.axis for attribute in attributes if attribute.any_value is not None]
-    if not statements.named or not covered:
+    if not statements.named or not covered or statements.guarantee.person is None:
         return None
     loss = stated_loss(statements.guarantee)
     if loss.epsilon is None or (loss.delta or 0) >= 1:
@@ -80,9 +80,9 @@ def _limit(statements: PersonStatements, totals: int) -> str | None:
 
 def stated_loss(guarantee: Guarantee) -> Loss:
     """Epsilon and delta of one person with what sampling adds, also where the loss is stated as rho."""
-    loss = guarantee.mechanism.loss(guarantee.person)
+    loss = guarantee.mechanism.loss(guarantee.stated)
     if loss.rho is None:
-        return Loss(loss.epsilon, guarantee.person_delta or None)
+        return Loss(loss.epsilon, guarantee.stated_delta or None)
     error = Fraction(0)
     if guarantee.error is not None:
         error = Fraction(three_digits_up(guarantee.error.distance * (1 + 1e-12)))
@@ -123,7 +123,7 @@ def _same_totals(statements: PersonStatements, totals: int) -> str:
 def _conditions(statements: PersonStatements, seeded: bool) -> list[str]:
     """What the limit does not depend on, and where it does not hold."""
     guarantee, unprotected = statements.guarantee, statements.partly_protected()
-    sentences = ["That holds whatever else they know."]
+    sentences = [statements.against()] if statements.against() else []
     if unprotected:
         sentences.append(
             f"There is no such limit where {' or '.join(unprotected)} is not protected, as listed under "

@@ -9,12 +9,13 @@ from itertools import pairwise
 from keepsum.accuracy.margins import Accuracy
 from keepsum.convergence.observe import CONFIDENCES, FEWEST_PAIRS, MOST_PAIRS, BlockConvergence, Convergence
 from keepsum.errors import InputError
-from keepsum.planning.distances import AttributeDistance
+from keepsum.planning.attribute_distance import AttributeDistance
 from keepsum.planning.groups import BlockGroup, Form
 from keepsum.planning.plan import CompiledPlan
 from keepsum.planning.selection.choice import Choice
 from keepsum.privacy.distance import Distance
 from keepsum.privacy.guarantee import added_delta
+from keepsum.privacy.loss import Loss
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.privacy.numbers import decimal_text, three_digits_up
 from keepsum.releasing.facts import AccuracyRecord, ExposureRecord
@@ -42,10 +43,10 @@ WEAKEST: tuple[Exactness, ...] = ("exact", "rounded", "estimated")
 
 def person_record(plan: CompiledPlan) -> PersonRecord:
     """What the guarantee means for one person."""
-    loss = plan.mechanism.loss(plan.person)
+    loss = plan.guarantee.person_loss or Loss()
     asked = plan.neighbours
     return PersonRecord(
-        distance=distance_record(plan.person),
+        distance=None if plan.person is None else distance_record(plan.person),
         epsilon=None if loss.epsilon is None else decimal_text(loss.epsilon),
         delta=None if loss.delta is None else decimal_text(loss.delta),
         rho=None if loss.rho is None else decimal_text(loss.rho),
@@ -59,7 +60,9 @@ def person_record(plan: CompiledPlan) -> PersonRecord:
 
 def distance_record(distance: Distance) -> DistanceRecord:
     """A distance; its norm is that of the mechanism."""
-    return DistanceRecord(length=distance.length, exact=distance.exact, focused=list(distance.focused))
+    return DistanceRecord(
+        length=distance.length, exact=distance.exact, focused=list(distance.focused), rule=distance.rule
+    )
 
 
 def _attribute_record(attribute: AttributeDistance) -> AttributeRecord:

@@ -25,7 +25,7 @@ from keepsum.errors import DataError, InputError, KeepsumError, LargeLossWarning
 from keepsum.planning.describe import describe_alternatives
 from keepsum.planning.plan import CompiledPlan
 from keepsum.privacy.numbers import Number, exact, three_digits_up
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import (
     carried_records,
     check_labels,
@@ -37,6 +37,7 @@ from keepsum.releasing.codec import (
 )
 from keepsum.releasing.compare import exact_instead
 from keepsum.releasing.facts import (
+    SCHEMA,
     AccuracyRecord,
     CarriedRecord,
     DomainRecord,
@@ -52,14 +53,14 @@ from keepsum.sampling.core.rng import Rng, checked_rng
 from keepsum.sources.writing import hash_and_file
 from keepsum.tables.axes import quoted
 from keepsum.tables.origins import Text
-from keepsum.tables.records import changes_of, refuse_per_person
+from keepsum.tables.records import changes_of, subject_of
 from keepsum.tables.released import ReleasedTable
 from keepsum.tables.table import Table
 
 SHOWN_CELLS = 8
 SMALL_DELTA = Fraction(1, 10**6)  # what sampling may add to per-person delta without being accepted
 COUNT_LIMIT = 2**62  # counts below this cannot overflow by any noise that a release can draw
-SOFTWARE = ("keepsum", "numpy", "scipy", "numba", "python-flint", "cryptography")
+SOFTWARE = ("keepsum", "numpy", "scipy", "python-flint", "cryptography")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ class Drawn:
     """
 
     table: ReleasedTable
-    certificate: Certificate
+    certificate: CertificateRecord
     invariants: bytes | None
     unbiased: ReleasedTable | None = None
     csv: bytes | None = None
@@ -125,7 +126,9 @@ class Prepared:
         sha256, csv = hash_and_file(released)
         return Drawn(released, self._certificate(sha256, file, source.seeded, ledger), file, csv=csv)
 
-    def _certificate(self, sha256: str, file: bytes | None, seeded: bool, ledger: LedgerRecord | None) -> Certificate:
+    def _certificate(
+        self, sha256: str, file: bytes | None, seeded: bool, ledger: LedgerRecord | None
+    ) -> CertificateRecord:
         facts = PlannedFacts(self.plan, self.guarantee, self.exposure, accuracy_record(self.accuracy))
         record = TableRecord(
             cells=self.table.domain.size,
@@ -156,12 +159,12 @@ class PlannedFacts:
         ledger: LedgerRecord | None,
         software: Sequence[str] = (),
         carried: Sequence[CarriedRecord] = (),
-    ) -> Certificate:
+    ) -> CertificateRecord:
         """The certificate, with what became of the release; ``software`` are further packages that drew it."""
         from importlib.metadata import version  # slow to import, and no plan needs it
 
-        return Certificate(
-            schema="keepsum.certificate/2",
+        return CertificateRecord(
+            schema=SCHEMA,
             released=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             table=table,
             domain=domain,
@@ -187,6 +190,7 @@ def prepare(
     seeded: bool = False,
     progress: Callable[[int, int], None] | None = None,
     accept_delta: Number | None = None,
+    threads: int | None = None,
 ) -> Prepared:
     """Work out what a release of this table keeps, guarantees and discloses.
 
@@ -209,7 +213,7 @@ def prepare(
     # An error about counts is for the curator's eyes, and nothing is published with it.
     if table.counts.size and int(table.counts.max()) >= COUNT_LIMIT:
         raise DataError("Counts must be below 2^62 to leave room for noise, and one is not. Check the units.")
-    plan = checked_plan(plan, accept_pinned, accept_delta, progress)
+    plan = checked_plan(plan, accept_pinned, accept_delta, progress, threads)
     accuracy = accuracy_by_level(plan.blocks, LEVEL)
     bounds = bounded_cells(plan.structure, table.counts, accuracy.margins)
     guarantee = guarantee_record(plan)
@@ -226,6 +230,7 @@ def checked_plan(
     accept_pinned: str | Iterable[Any] = (),
     accept_delta: Number | None = None,
     progress: Callable[[int, int], None] | None = None,
+    threads: int | None = None,
 ) -> CompiledPlan:
     """A plan by which a table may be released, with its convergence measured.
 
@@ -241,7 +246,7 @@ def checked_plan(
         plan.blocks.check(" ".join(exact_instead(plan)))
     if plan.guarantee.sampling == "estimated" and plan.convergence is None:
         _check_foreseen_delta(plan, accept_delta)
-        plan = plan.certify(progress=progress)
+        plan = plan.certify(threads=threads, progress=progress)
     _check_delta(plan, accept_delta)
     return plan
 
@@ -265,8 +270,12 @@ def _with_records(plan: CompiledPlan, table: Table) -> CompiledPlan:
             f"The table must have at most {planned:,} record{'s' * (planned != 1)} per unit, as the plan assumes, but "
             f"was counted with at most {counted:,}. Make the plan with max_rows_per_unit={counted}."
         )
-    if plan.neighbours is not None:
-        refuse_per_person(table.records)
+    if plan.neighbours is not None and subject_of(plan.records) != subject_of(table.records):
+        raise InputError(
+            "The plan must state the loss of what the table counts: it states that of one person, who may have any "
+            "number of records in the table. Use ks.release, which states the loss of one record, or count with "
+            "unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person."
+        )
     return replace(plan, records=table.records)
 
 
@@ -303,7 +312,7 @@ def _largest_delta(accepted: Number | None) -> Fraction:
 
 
 def _per_person(plan: CompiledPlan) -> str:
-    return per_unit(plan.records).replace("-", " ")
+    return "per unit of distance" if plan.person is None else per_unit(plan.records).replace("-", " ")
 
 
 def _other_ways(plan: CompiledPlan, accept: str) -> str:

@@ -7,22 +7,22 @@ from pathlib import Path
 
 from keepsum._arguments import check_path
 from keepsum.errors import InputError
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.destination import belongs_to, beside_certificate, is_in_folder
 from keepsum.releasing.files import read_together, steady
 from keepsum.sources.uploads import Upload
 
 
-def read_certificate(path: str | PathLike[str]) -> Certificate:
+def read_certificate(path: str | PathLike[str]) -> CertificateRecord:
     """The certificate in a file, in the folder of a release, or beside a released table."""
     return read_statement(path)[0]
 
 
-def read_statement(path: str | PathLike[str]) -> tuple[Certificate, bytes | None]:
+def read_statement(path: str | PathLike[str]) -> tuple[CertificateRecord, bytes | None]:
     """That certificate, and the file of invariants of the same release, if there is one."""
     given = check_path(path, "The certificate")
     certificate, invariants = steady([given], lambda: _read(given))
-    return Certificate.from_json(certificate.data), None if invariants is None else invariants.data
+    return CertificateRecord.from_json(certificate.data), None if invariants is None else invariants.data
 
 
 def _read(given: Path) -> tuple[Upload, Upload | None] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from keepsum._text import percent
+from keepsum.privacy.guarantee import Guarantee
 from keepsum.releasing.codec import records_of, stated_mechanism
-from keepsum.releasing.counted import margin_lines, totals_of
+from keepsum.releasing.counted import margin_lines, totals_of, unit_topic
 from keepsum.releasing.facts import AxisRecord, DomainRecord, ReleaseFacts
 from keepsum.releasing.person_statements import PersonStatements
 from keepsum.releasing.plain_words import TITLE, plain_words
@@ -25,30 +26,51 @@ from keepsum.releasing.statements import (
 SHOWN_PINNED = 8
 
 
-def certificate_topics(facts: ReleaseFacts, *notes: tuple[str, list[str]]) -> list[tuple[str, list[str]]]:
-    """A certificate in sections, with a reader's notes and then warnings last: titles, and the lines below each."""
-    guarantee = guarantee_of(facts.mechanism, facts.guarantee)
+def certificate_topics(
+    facts: ReleaseFacts, *notes: tuple[str, list[str]], details: bool = False
+) -> list[tuple[str, list[str]]]:
+    """A certificate in sections, with a reader's notes and then warnings last: titles, and the lines below each.
+
+    What is per unit of distance, formulas, software and hashes are ``details``.
+    """
+    guarantee = guarantee_of(facts.mechanism, facts.guarantee, facts.records)
     person = PersonStatements.of(facts)
     return [
+        *unit_topic(person.records),
         ("Released", [facts.released]),
         ("Table", [f"{_axes(facts.domain)}: {_count(facts.table.cells, 'cell')}, counts in {facts.table.count!r}"]),
-        (TITLE, plain_words(person, _height(facts), len(facts.exposure.pinned), facts.randomness == "seed")),
         ("Kept exactly", _kept(facts)),
-        ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
-        ("Blocks", block_lines(facts.guarantee.blocks)),
-        ("Guarantee", guarantee_lines(guarantee)),
-        (person.title, [person.headline(), *(f"  {line}" for line in person.changes())]),
+        (person.title, _person(person, guarantee)),
         ("Accuracy", [_accuracy(facts), *margin_lines(person.records)]),
+        (TITLE, plain_words(person, _height(facts), len(facts.exposure.pinned), facts.randomness == "seed")),
         ("Pinned cells", _pinned(facts)),
         ("Bounded cells", [_bounded(facts)]),
         ("Randomness", [RANDOMNESS[facts.randomness]]),
         ("Ledger", [ledger_words(facts.ledger)]),
-        ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
-        ("SHA-256", [facts.table.sha256]),
         ("Signed", ["no" if facts.signature is None else f"by {facts.signature.public_key}"]),
         *(("Published", [nonnegative(r, facts.table.cells)]) for r in facts.postprocessing if not r.cells_changed),
+        *(_details(facts, guarantee) if details else []),
         *notes,
         *(("Warning", [sentence]) for sentence in warnings_of(facts)),
+    ]
+
+
+def _person(person: PersonStatements, guarantee: Guarantee) -> list[str]:
+    lines = [person.headline(), *(f"  {line}" for line in person.changes())]
+    if person.asked_of_some:
+        lines.append(person.asked())
+    if guarantee.person is None:
+        lines.append(guarantee.words)
+    return lines if guarantee.sampling == "exact" else [*lines, guarantee.sampling_words]
+
+
+def _details(facts: ReleaseFacts, guarantee: Guarantee) -> list[tuple[str, list[str]]]:
+    return [
+        ("Noise", [repr(guarantee.mechanism), noise(guarantee.mechanism)]),
+        ("Blocks", block_lines(facts.guarantee.blocks)),
+        ("Guarantee", guarantee_lines(guarantee)),
+        ("Software", [", ".join(f"{name} {version}" for name, version in facts.software.items())]),
+        ("SHA-256", [facts.table.sha256]),
     ]
 
 

@@ -7,6 +7,7 @@ states the loss at a distance, and ``planning/describe.py`` describes blocks and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from keepsum.accuracy.words import Basis, words_of_basis
 from keepsum.errors import InputError
@@ -27,6 +28,7 @@ from keepsum.releasing.facts import (
     LedgerRecord,
     MarginRecord,
     NonNegativeRecord,
+    RecordsRecord,
     ReleaseFacts,
     SubsetsRecord,
 )
@@ -84,8 +86,10 @@ def noise(mechanism: Mechanism) -> str:
 # -- the guarantee ----------------------------------------------------------------------------------
 
 
-def guarantee_of(mechanism: MechanismRecord, record: GuaranteeRecord) -> Guarantee:
-    """The guarantee from its record."""
+def guarantee_of(
+    mechanism: MechanismRecord, record: GuaranteeRecord, records: RecordsRecord | None = None
+) -> Guarantee:
+    """The guarantee from its record, of a table counted from such records."""
     sampling = record.sampling
     error = None
     if sampling.exactness != "exact":
@@ -94,7 +98,9 @@ def guarantee_of(mechanism: MechanismRecord, record: GuaranteeRecord) -> Guarant
             sampling.total_variation, sampling.extrapolated, sampling.confidence, min(pairs, default=None)
         )
     drawn = stated_mechanism(mechanism)
-    return Guarantee(drawn, distance_of(drawn, record.person.distance), sampling.exactness, error)
+    stated = record.person.stated
+    person = None if stated is None else distance_of(drawn, stated)
+    return Guarantee(drawn, person, sampling.exactness, error, subject_of(records_of(records)))
 
 
 def guarantee_lines(guarantee: Guarantee) -> list[str]:
@@ -106,7 +112,7 @@ def distance_of(mechanism: Mechanism, record: DistanceRecord) -> Distance:
     """The distance that a record states, in the norm of the noise."""
     if record.focused and len(record.focused) != len(mechanism.focus):
         raise InputError("Distances of the certificate must say what they change in the totals of each focus.")
-    return Distance(mechanism.norm, record.length, record.exact, tuple(record.focused))
+    return Distance(mechanism.norm, record.length, record.exact, tuple(record.focused), record.rule)
 
 
 def per_unit(records: Records | None) -> str:
@@ -148,7 +154,7 @@ def _sampler(block: BlockRecord) -> str:
 
 def warnings_of(facts: ReleaseFacts) -> list[str]:
     """What every reader of a release must know."""
-    guarantee = guarantee_of(facts.mechanism, facts.guarantee)
+    guarantee = guarantee_of(facts.mechanism, facts.guarantee, facts.records)
     seeded, records = facts.randomness == "seed", records_of(facts.records)
     return [
         *(nonnegative(record, facts.table.cells) for record in facts.postprocessing if record.cells_changed),
@@ -185,12 +191,9 @@ def concerns(
     if seeded:
         yield "The noise comes from a seed: whoever knows the seed can remove it. Not for publication."
     if guarantee.sampling == "estimated":
-        loss = guarantee.person_words
+        loss = replace(guarantee, subject=subject_of(records)).person_words
         instead = describe_alternatives(guarantee.mechanism.kind)
-        yield (
-            f"Some noise is drawn by chains, so the guarantee is estimated, not proved: {per_unit(records)} {loss}. "
-            f"{instead}"
-        ).strip()
+        yield (f"Some noise is drawn by chains, so the guarantee is estimated, not proved: {loss}. {instead}").strip()
     unmet = sum(block.convergence.unmet for block in record.blocks if block.convergence is not None)
     if unmet:
         yield f"{unmet:,} pairs of chains were given up before they met: no guarantee for their blocks."
@@ -230,10 +233,11 @@ def ledger_words(ledger: LedgerRecord | None) -> str:
 
 def loss_concern(guarantee: Guarantee, records: Records | None = None) -> list[str]:
     """A sentence, if the per-person loss is so large that it protects little."""
-    loss = guarantee.mechanism.loss(guarantee.person)
+    loss = guarantee.mechanism.loss(guarantee.stated)
     if loss.excess is None:
         return []
-    return [f"The {per_unit(records)} loss is {loss}, above {LIMITS[loss.excess]}: this gives little protection."]
+    what = "loss per unit of distance" if guarantee.person is None else f"{per_unit(records)} loss"
+    return [f"The {what} is {loss}, above {LIMITS[loss.excess]}: this gives little protection."]
 
 
 def counted(number: int, thing: str) -> str:

@@ -15,12 +15,13 @@ from keepsum._text import printable
 from keepsum._work import VERIFICATION, limited
 from keepsum.errors import InputError, KeepsumError, TooMuchWorkError
 from keepsum.lattice.structure import decompose
-from keepsum.releasing.certificate import Certificate, document_of
+from keepsum.releasing.certificate import CertificateRecord, document_of
 from keepsum.releasing.checks import contradictions, unknown_methods
 from keepsum.releasing.codec import carried_of, kept_invariants, kept_values
-from keepsum.releasing.facts import NonNegativeRecord
+from keepsum.releasing.destination import is_table_of_folder
+from keepsum.releasing.facts import SCHEMA, NonNegativeRecord
 from keepsum.releasing.files import File, Files, Pathlike, UnreadableError
-from keepsum.releasing.person_statements import PersonStatements
+from keepsum.releasing.person_statements import SHORTEST_CHANGE, PersonStatements
 from keepsum.releasing.postprocess import problem_of
 from keepsum.releasing.release import Drawn
 from keepsum.releasing.signing import is_signed_by, named_key, read_public_key
@@ -144,7 +145,7 @@ def read_verified(
 def verify_files(folder: Mapping[str, bytes]) -> Verification:
     """Verify a release in memory: the contents of its files, by the names that they have in the folder of a release."""
     files = {name: Upload(name, data) for name, data in folder.items()}
-    table = next((file for name, file in files.items() if Path(name).stem == "table"), None)
+    table = next((file for name, file in files.items() if is_table_of_folder(Path(name))), None)
     if table is None or "certificate.json" not in files:
         raise InputError("A release must have a table and a certificate, and one of them is not there.")
     unbiased = next((file for name, file in files.items() if Path(name).stem == "table.unbiased"), None)
@@ -158,9 +159,9 @@ def _verified(
     report = _Report()
     document = report.attempt("certificate", lambda: document_of(files.certificate.data))
     if report.passed:
-        record = report.attempt("certificate", lambda: Certificate.from_document(document))
+        record = report.attempt("certificate", lambda: CertificateRecord.from_document(document))
         if record is not None:
-            report.say("certificate", True, f"follows {record.schema}, released {record.released}")
+            report.say("certificate", True, f"follows {record.schema}, released {record.released}{_definition(record)}")
             report.attempt("signature", lambda: report.say("signature", *signature_check(record, document, trusted)))
             if report.passed:  # nothing is computed from a certificate that may be somebody else's
                 with limited(None if patient else VERIFICATION):
@@ -168,8 +169,15 @@ def _verified(
     return Verification(tuple(report.checks)), report.release if report.passed else None
 
 
+def _definition(record: CertificateRecord) -> str:
+    """By which definition one person is spoken of, where it is an earlier one."""
+    if record.schema == SCHEMA:
+        return ""
+    return f"; for one person it is checked by the definition of that schema: {SHORTEST_CHANGE}"
+
+
 def _check_contents(
-    report: _Report, record: Certificate, files: Files, figures: Path | None, allow_seeded: bool
+    report: _Report, record: CertificateRecord, files: Files, figures: Path | None, allow_seeded: bool
 ) -> None:
     """Everything that a certificate states, about the table and about itself."""
     report.say("randomness", *randomness_check(record, allow_seeded))
@@ -228,7 +236,7 @@ class _Report:
         return None
 
 
-def signature_check(record: Certificate, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
+def signature_check(record: CertificateRecord, document: Any, trusted: Ed25519PublicKey | None) -> tuple[bool, str]:
     """Whether a certificate is as it was signed, and by the given key if there is one."""
     signature = record.signature
     if signature is None:
@@ -240,12 +248,12 @@ def signature_check(record: Certificate, document: Any, trusted: Ed25519PublicKe
     return True, f"valid, by {signature.public_key[:16]}…; give the publisher's key to check whose it is"
 
 
-def randomness_check(record: Certificate, allow_seeded: bool) -> tuple[bool, str]:
+def randomness_check(record: CertificateRecord, allow_seeded: bool) -> tuple[bool, str]:
     """Whether noise came from the system, or a seed is allowed."""
     return allow_seeded or record.randomness == "system", RANDOMNESS[record.randomness]
 
 
-def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | None) -> tuple[bool, str]:
+def _statement(record: CertificateRecord, kept: Invariants, released: ReleasedTable | None) -> tuple[bool, str]:
     """The facts must follow from what the certificate declares, or be plausible where they were measured."""
     wrong = contradictions(record, kept, released)
     if wrong:
@@ -255,11 +263,11 @@ def _statement(record: Certificate, kept: Invariants, released: ReleasedTable | 
         return False, f"not checked: this version does not know the method {unknown[0]!r}. Use a later version."
     person = PersonStatements.of(record)
     bounded = record.records is not None and record.records.max_rows_per_unit is not None
-    return True, f"{person.guarantee.words}; {person.headline()}{f'; {BOUND}' if bounded else ''}"
+    return True, f"{person.headline()}; {person.guarantee.words}{f'; {BOUND}' if bounded else ''}"
 
 
 def _read_table(
-    report: _Report, record: Certificate, kept: Invariants, path: File, name: str = "table"
+    report: _Report, record: CertificateRecord, kept: Invariants, path: File, name: str = "table"
 ) -> ReleasedTable | None:
     """The table in a file, if it is one over the domain of the certificate."""
     domain = kept.domain
@@ -272,7 +280,7 @@ def _read_table(
 
 
 def _check_table(
-    report: _Report, record: Certificate, kept: Invariants, released: ReleasedTable
+    report: _Report, record: CertificateRecord, kept: Invariants, released: ReleasedTable
 ) -> ReleasedTable | None:
     """The released table, if its totals are those of the certificate."""
     report.say("table", True, f"{released.domain.size:,} cells, each once, all integers")
@@ -288,7 +296,7 @@ def _check_table(
 
 
 def _check_nonnegative(
-    report: _Report, record: Certificate, kept: Invariants, released: ReleasedTable, path: File
+    report: _Report, record: CertificateRecord, kept: Invariants, released: ReleasedTable, path: File
 ) -> None:
     """The published table, made from the released one."""
     projected = _read_table(report, record, kept, path, NON_NEGATIVE)
@@ -320,7 +328,7 @@ def _differing(names: list[str]) -> str:
     return f"{len(names):,} differ{'s' * (len(names) == 1)}: {'; '.join(names[:SHOWN_TOTALS])}{more}"
 
 
-def _published(record: Certificate, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:
+def _published(record: CertificateRecord, kept: Invariants, totals: Pathlike) -> tuple[bool, str]:
     figures = read_totals(totals, kept, record.table.count)
     return compare(figures, dict(enumerate(kept_values(record.kept))), kept)
 

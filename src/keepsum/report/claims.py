@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.counted import is_bounded
 from keepsum.releasing.person_statements import PersonStatements
 
@@ -60,21 +60,21 @@ class Claim:
     def subject(self) -> str:
         """The unit in words, with the condition that it stands under."""
         if self.unit == "change":
-            return "the smallest change through a cell that keeps every total, neither a person nor a record"
+            return "two tables with the same kept totals at distance 1, neither a person nor a record"
         subject = "one record" if self.unit == "record" else "one person"
         return f"{'' if self.whole else 'one attribute of '}{subject}{CONDITIONS[self.unit]}"
 
 
-def claim_of(certificate: Certificate) -> Claim:
+def claim_of(certificate: CertificateRecord) -> Claim:
     """What may be claimed of a release."""
     statements = PersonStatements.of(certificate)
     guarantee, unit = statements.guarantee, _unit(certificate, statements)
     whole = len(certificate.guarantee.person.attributes) == 1
-    void = _void(certificate, guarantee.person_delta)
+    void = _void(certificate, guarantee.stated_delta)
     if void:
         return Claim("Custom", unit, whole, None, None, None, void)
-    loss, added = guarantee.mechanism.loss(guarantee.person), guarantee.sampling_delta(guarantee.person)
-    delta = guarantee.person_delta or None
+    loss, added = guarantee.mechanism.loss(guarantee.stated), guarantee.sampling_delta(guarantee.stated)
+    delta = guarantee.stated_delta or None
     if guarantee.sampling == "estimated":
         reason = (
             "Some noise is drawn by Markov chains, and how near they come to their target is estimated, not proved."
@@ -88,7 +88,7 @@ def claim_of(certificate: Certificate) -> Claim:
     return Claim("Zero-concentrated DP", unit, whole, None, None, loss.rho, ())
 
 
-def _void(certificate: Certificate, delta: Fraction) -> tuple[str, ...]:
+def _void(certificate: CertificateRecord, delta: Fraction) -> tuple[str, ...]:
     """Why nothing is guaranteed, if so."""
     reasons = []
     if certificate.randomness == "seed":
@@ -100,8 +100,8 @@ def _void(certificate: Certificate, delta: Fraction) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _unit(certificate: Certificate, statements: PersonStatements) -> Unit:
-    if all(attribute.any_value is None for attribute in certificate.guarantee.person.attributes):
+def _unit(certificate: CertificateRecord, statements: PersonStatements) -> Unit:
+    if certificate.guarantee.person.stated is None:
         return "change"
     if statements.subject == "record":
         return "record"

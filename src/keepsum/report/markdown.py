@@ -11,7 +11,7 @@ import re
 import msgspec
 
 from keepsum._text import printable
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.facts import MarginRecord, PartRecord
 from keepsum.tables.invariants import UNNAMED
 
@@ -49,7 +49,7 @@ def code(text: str) -> Code:
     return Code(f"{fence}{room}{text}{room}{fence}")
 
 
-def marked(certificate: Certificate) -> Certificate:
+def marked(certificate: CertificateRecord) -> CertificateRecord:
     """The certificate with every name that the curator chose as a code span, for sentences that are made from it."""
     replace = msgspec.structs.replace
     domain, person = certificate.domain, certificate.guarantee.person

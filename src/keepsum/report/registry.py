@@ -17,17 +17,18 @@ from typing import Any
 
 import msgspec
 
+from keepsum._holding import record_in
 from keepsum._text import given, type_of
 from keepsum.errors import InputError
 from keepsum.privacy.numbers import decimal_text
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import AnyCertificate, CertificateRecord
 from keepsum.report import registry_words as words
 from keepsum.report.claims import Claim, claim_of
 from keepsum.report.markdown import marked
 from keepsum.report.registry_schema import PUBLISHER, REPLACEABLE, REQUIRED, SOURCE, Entry
 
 
-def registry_entry(certificate: Certificate, publisher: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def registry_entry(certificate: AnyCertificate, publisher: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """An entry of the registry for a release, and what is missing from it.
 
     Parameters
@@ -49,7 +50,8 @@ def registry_entry(certificate: Certificate, publisher: Mapping[str, Any] | None
     InputError
         If the publisher sets a field that does not exist, that the certificate answers, or to a wrong value.
     """
-    if not isinstance(certificate, Certificate):
+    certificate = record_in(certificate, CertificateRecord)
+    if not isinstance(certificate, CertificateRecord):
         raise InputError(f"An entry of the registry must be made from a certificate, got {type_of(certificate)}.")
     told = _told(publisher)
     entry = _with(_answered(certificate), told)
@@ -97,7 +99,7 @@ def filled_in(data: bytes) -> dict[str, Any]:
     return told
 
 
-def _answered(certificate: Certificate) -> dict[str, Any]:
+def _answered(certificate: CertificateRecord) -> dict[str, Any]:
     """The entry in the order of the registry's schema; None for what only the publisher knows."""
     facts, claim = marked(certificate), claim_of(certificate)
     return {

@@ -12,9 +12,10 @@ from itertools import groupby
 
 import msgspec
 
+from keepsum._holding import record_in
 from keepsum._text import type_of
 from keepsum.errors import InputError
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import AnyCertificate, CertificateRecord
 from keepsum.report.answers import Answer, Status
 from keepsum.report.markdown import escaped
 from keepsum.report.review_algorithms import algorithm_answers
@@ -28,7 +29,7 @@ STATUS: dict[Status, str] = {
 }
 
 
-def review_answers(certificate: Certificate) -> list[Answer]:
+def review_answers(certificate: AnyCertificate) -> list[Answer]:
     """The answers that a certificate gives, in the order in which they are asked.
 
     Raises
@@ -36,7 +37,8 @@ def review_answers(certificate: Certificate) -> list[Answer]:
     InputError
         If it is not a certificate.
     """
-    if not isinstance(certificate, Certificate):
+    certificate = record_in(certificate, CertificateRecord)
+    if not isinstance(certificate, CertificateRecord):
         raise InputError(f"Answers must be made from a certificate, got {type_of(certificate)}.")
     return [
         *guarantee_answers(certificate),
@@ -45,14 +47,15 @@ def review_answers(certificate: Certificate) -> list[Answer]:
     ]
 
 
-def as_markdown(certificate: Certificate) -> str:
+def as_markdown(certificate: AnyCertificate) -> str:
     """The answers as a page of Markdown, in which names and labels of the certificate do nothing."""
-    answers = review_answers(certificate)
+    record: CertificateRecord = record_in(certificate, CertificateRecord)
+    answers = review_answers(record)
     count = Counter(answer.status for answer in answers)
     lines = [
         "# Questions that reviewers ask",
         "",
-        f"From the certificate of the release of {certificate.released}, table {certificate.table.sha256} (SHA-256).",
+        f"From the certificate of the release of {record.released}, table {record.table.sha256} (SHA-256).",
         "",
         f"Of {len(answers)} questions: {', '.join(f'{count[status]} {words}' for status, words in STATUS.items())}.",
     ]
@@ -70,12 +73,13 @@ def as_markdown(certificate: Certificate) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(certificate: Certificate) -> bytes:
+def as_json(certificate: AnyCertificate) -> bytes:
     """The answers as a file for machines."""
-    answers = review_answers(certificate)
+    record: CertificateRecord = record_in(certificate, CertificateRecord)
+    answers = review_answers(record)
     document = {
-        "released": certificate.released,
-        "sha256": certificate.table.sha256,
+        "released": record.released,
+        "sha256": record.table.sha256,
         "answers": [asdict(answer) for answer in answers],
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

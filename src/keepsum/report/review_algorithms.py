@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import is_bounded
 from keepsum.releasing.person_statements import PersonStatements
@@ -16,7 +16,7 @@ from keepsum.tables.axes import quoted
 CORRECTNESS, UTILITY, BIAS = "Algorithms and correctness", "Utility", "Bias"
 
 
-def algorithm_answers(certificate: Certificate) -> Iterator[Answer]:
+def algorithm_answers(certificate: CertificateRecord) -> Iterator[Answer]:
     """How the noise was drawn, how large it is, and what it does to the counts."""
     yield _mechanism(certificate)
     yield _proof(certificate)
@@ -27,14 +27,14 @@ def algorithm_answers(certificate: Certificate) -> Iterator[Answer]:
     yield from _other_bias(certificate)
 
 
-def _mechanism(certificate: Certificate) -> Answer:
+def _mechanism(certificate: CertificateRecord) -> Answer:
     mechanism = PersonStatements.of(certificate).guarantee.mechanism
     text = f"{mechanism!r}: {noise(mechanism)}. {'; '.join(block_lines(certificate.guarantee.blocks))}."
     facts = ("mechanism", "guarantee.blocks")
     return Answer(CORRECTNESS, "Are the mechanism and its parameters stated?", text, "met", facts)
 
 
-def _proof(certificate: Certificate) -> Answer:
+def _proof(certificate: CertificateRecord) -> Answer:
     sampling = certificate.guarantee.sampling
     status: Status = "not met" if sampling.exactness == "estimated" else "met"
     text = PersonStatements.of(certificate).guarantee.sampling_words
@@ -45,14 +45,14 @@ def _proof(certificate: Certificate) -> Answer:
     return Answer(CORRECTNESS, question, text, status, ("guarantee.sampling", "guarantee.blocks"))
 
 
-def _library(certificate: Certificate) -> Answer:
+def _library(certificate: CertificateRecord) -> Answer:
     software = ", ".join(f"{name} {version}" for name, version in certificate.software.items())
     text = f"Made by {software}. Whether others reviewed this version is not in a certificate."
     question = "Was a tested library used, reviewed by others?"
     return Answer(CORRECTNESS, question, text, "not answered", ("software",))
 
 
-def _categories(certificate: Certificate) -> Answer:
+def _categories(certificate: CertificateRecord) -> Answer:
     taken = certificate.domain.taken_from_data
     text = "All categories were declared."
     if taken:
@@ -64,12 +64,12 @@ def _categories(certificate: Certificate) -> Answer:
     return Answer(CORRECTNESS, question, text, "not met" if taken else "met", ("domain.taken_from_data",))
 
 
-def _accuracy(certificate: Certificate) -> Answer:
+def _accuracy(certificate: CertificateRecord) -> Answer:
     text = " ".join([*margin(certificate), "Whether that is accurate enough depends on the use."])
     return Answer(UTILITY, "Is the accuracy stated?", text, "met", ("accuracy",))
 
 
-def _statistical_bias(certificate: Certificate) -> Answer:
+def _statistical_bias(certificate: CertificateRecord) -> Answer:
     question = "Is the expected value of each published count the true one?"
     facts, text = ["postprocessing"], [nonnegative(r, certificate.table.cells) for r in certificate.postprocessing]
     if is_bounded(records_of(certificate.records)):
@@ -85,7 +85,7 @@ def _statistical_bias(certificate: Certificate) -> Answer:
     return Answer(BIAS, question, answer, status, ("mechanism", "guarantee.sampling", *facts))
 
 
-def _other_bias(certificate: Certificate) -> Iterator[Answer]:
+def _other_bias(certificate: CertificateRecord) -> Iterator[Answer]:
     typical = certificate.accuracy.typical_margin
     yield Answer(
         BIAS,

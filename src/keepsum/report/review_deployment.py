@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.statements import RANDOMNESS
 from keepsum.report.answers import Answer, Status
 from keepsum.report.shared_words import FLOATING_POINT
@@ -13,7 +13,7 @@ QUERIES, TRUST, SIDE = "Query model", "Trust model", "Side channels"
 ACCESS, COLLECTION = "Security and access control", "Data collection exposure"
 
 
-def deployment_answers(certificate: Certificate) -> Iterator[Answer]:
+def deployment_answers(certificate: CertificateRecord) -> Iterator[Answer]:
     """What surrounds the guarantee; most of it is up to the publisher."""
     yield Answer(
         QUERIES,
@@ -33,7 +33,7 @@ def deployment_answers(certificate: Certificate) -> Iterator[Answer]:
         yield Answer(topic, question, answer, "not answered")
 
 
-def _side_channels(certificate: Certificate) -> Iterator[Answer]:
+def _side_channels(certificate: CertificateRecord) -> Iterator[Answer]:
     exactness = certificate.guarantee.sampling.exactness
     rounding: Status = "not met" if exactness == "estimated" else "met"
     facts = ("guarantee.sampling.exactness", "guarantee.sampling.total_variation")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from keepsum.privacy.numbers import decimal_text, shown, shown_briefly
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import records_concern
 from keepsum.releasing.person_statements import PersonStatements
@@ -15,13 +15,13 @@ from keepsum.releasing.plain_words import stated_loss
 from keepsum.releasing.statements import guarantee_lines, kept_totals, ledger_words, loss_concern
 from keepsum.report.answers import Answer, Status
 from keepsum.report.claims import Claim, claim_of
-from keepsum.report.shared_words import unprotected
+from keepsum.report.shared_words import unprotected, weak_reading
 
 PARAMETERS, UNIT, RELEASES = "Privacy parameters", "Unit of privacy", "Other releases and the budget"
 SMALL_EPSILON, SMALL_DELTA = 1, Fraction(1, 10**5)
 
 
-def guarantee_answers(certificate: Certificate) -> Iterator[Answer]:
+def guarantee_answers(certificate: CertificateRecord) -> Iterator[Answer]:
     """What the guarantee is, for whom, and what lies outside it."""
     claim, person = claim_of(certificate), PersonStatements.of(certificate)
     answers = [
@@ -56,14 +56,17 @@ def _parameters(claim: Claim, person: PersonStatements) -> Answer:
     )
 
 
-def _epsilon(certificate: Certificate, claim: Claim, person: PersonStatements) -> Answer:
-    """No threshold is agreed on; up to 1 is usually taken for small, and what is warned of is not met."""
+def _epsilon(certificate: CertificateRecord, claim: Claim, person: PersonStatements) -> Answer:
+    """No threshold is agreed on; up to 1 is usually taken for small if it holds against any reader.
+
+    What is warned of is not met.
+    """
     status: Status = "not answered"
     loss, rho = stated_loss(person.guarantee), claim.rho
     concern = loss_concern(person.guarantee, records_of(certificate.records))
     source = "" if rho is None else f", from rho {shown_briefly(rho)} (zCDP)"
-    text = [f"For {claim.subject}: {loss}{source}.", *concern]
-    of_a_person = claim.unit not in ("record", "change") and claim.variant != "Custom"
+    text = [f"For {claim.subject}: {loss}{source}.", *weak_reading(person), *concern]
+    of_a_person = claim.unit not in ("record", "change") and claim.variant != "Custom" and not person.is_qualified
     if concern:
         status = "not met"
     elif loss.epsilon is not None and loss.epsilon <= SMALL_EPSILON and of_a_person:
@@ -92,10 +95,10 @@ def _delta(claim: Claim) -> Answer:
     return Answer(PARAMETERS, question, text, status, ("guarantee.person.delta", "guarantee.sampling.delta"))
 
 
-def _unit(certificate: Certificate, claim: Claim, person: PersonStatements) -> Answer:
-    text = [f"The loss is for {claim.subject}.", *records_concern(person.records)]
+def _unit(certificate: CertificateRecord, claim: Claim, person: PersonStatements) -> Answer:
+    text = [f"The loss is for {claim.subject}.", *weak_reading(person), *records_concern(person.records)]
     status: Status = "not answered"
-    if claim.unit in ("record", "change") or not claim.whole:
+    if claim.unit in ("record", "change") or not claim.whole or person.is_qualified:
         status = "not met"
     elif claim.unit == "person":
         status = "met"
@@ -107,7 +110,7 @@ def _unit(certificate: Certificate, claim: Claim, person: PersonStatements) -> A
     )
 
 
-def _neighbours(certificate: Certificate, person: PersonStatements) -> Answer:
+def _neighbours(certificate: CertificateRecord, person: PersonStatements) -> Answer:
     question = "Is the size of the data protected too (unbounded rather than bounded neighbours)?"
     facts = ("kept", "guarantee.person.distance")
     bound = (
@@ -125,11 +128,12 @@ def _attributes(person: PersonStatements) -> Answer:
     partly, facts = person.partly_protected(), ("guarantee.person.attributes",)
     if not person.person.attributes:
         return Answer(UNIT, question, f"{person.headline()}.", "not met", facts)
-    lines = [f"{person.attribute(attribute)}." for attribute in person.person.attributes]
-    return Answer(UNIT, question, " ".join(lines), "not met" if partly else "met", facts)
+    lines = [*(f"{person.attribute(attribute)}." for attribute in person.person.attributes), *weak_reading(person)]
+    status: Status = "not met" if partly or person.is_qualified else "met"
+    return Answer(UNIT, question, " ".join(lines), status, facts)
 
 
-def _unprotected(certificate: Certificate) -> Answer:
+def _unprotected(certificate: CertificateRecord) -> Answer:
     """What is published without noise in this very release; other releases are up to the publisher."""
     found = list(unprotected(certificate))
     question = "Is everything that is released about the data under the guarantee?"
@@ -139,7 +143,7 @@ def _unprotected(certificate: Certificate) -> Answer:
     return Answer(RELEASES, question, f"{text} {rest}", "not met" if found else "met", facts)
 
 
-def _budget(certificate: Certificate) -> Answer:
+def _budget(certificate: CertificateRecord) -> Answer:
     question = "Is the loss of all releases of the same data added up?"
     text = ledger_words(certificate.ledger)
     if certificate.ledger is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keepsum._text import percent
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.codec import records_of
 from keepsum.releasing.counted import margin_lines, totals_of
 from keepsum.releasing.person_statements import PersonStatements
@@ -18,7 +18,7 @@ FLOATING_POINT = {
 }
 
 
-def unprotected(facts: Certificate) -> Iterator[tuple[str, str]]:
+def unprotected(facts: CertificateRecord) -> Iterator[tuple[str, str]]:
     """Whatever is published without noise, or follows from what is: the fact, and a sentence."""
     height, exposure, domain = sum(len(part.totals) for part in facts.kept.parts), facts.exposure, facts.domain
     if height:
@@ -46,7 +46,12 @@ def unprotected(facts: Certificate) -> Iterator[tuple[str, str]]:
         yield "table.attributes", f"The attribute {name} of the file."
 
 
-def margin(facts: Certificate) -> list[str]:
+def weak_reading(person: PersonStatements) -> list[str]:
+    """A sentence on readers against whom, or tables for which, a per-person loss does not hold, if there are such."""
+    return [person.against()] if person.is_qualified and person.against() else []
+
+
+def margin(facts: CertificateRecord) -> list[str]:
     """The margin of error, and what it leaves out."""
     stated = facts.accuracy
     source = accuracy_source(stated) or "computed"

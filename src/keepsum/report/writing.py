@@ -13,7 +13,7 @@ from typing import Any
 from keepsum.accuracy.margins import Accuracy
 from keepsum.errors import InputError
 from keepsum.planning.plan import CompiledPlan
-from keepsum.releasing.certificate import Certificate
+from keepsum.releasing.certificate import CertificateRecord
 from keepsum.releasing.destination import MARGINS, REGISTRY, REPORT, REVIEW, certificates_around, claimed_for
 from keepsum.releasing.records import LEVEL
 from keepsum.releasing.release import Drawn
@@ -145,7 +145,7 @@ def write_report(
 
 
 def written(
-    facts: ReportFacts, certificate: Certificate, files: ReportFiles, filled_in: Mapping[str, Any] | None = None
+    facts: ReportFacts, certificate: CertificateRecord, files: ReportFiles, filled_in: Mapping[str, Any] | None = None
 ) -> Mapping[Path, bytes]:
     """The files of a report and their contents, the page first; ``filled_in`` is what a publisher has entered."""
     margins = files.margins_of(facts.published.cells)
@@ -168,7 +168,7 @@ def _filled_in(file: Path) -> Mapping[str, Any] | None:
 def _is_of(file: Path, release: Drawn) -> bool:
     """Whether a certificate is still that of a release; whoever replaces it later removes the report."""
     try:
-        return Certificate.from_json(file.read_bytes()).table.sha256 == release.certificate.table.sha256
+        return CertificateRecord.from_json(file.read_bytes()).table.sha256 == release.certificate.table.sha256
     except (OSError, InputError):
         return False
 

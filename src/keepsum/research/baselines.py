@@ -20,6 +20,10 @@ from keepsum.tables.invariants import Invariants
 __all__ = ["projected_laplace", "topdown_like"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def projected_laplace(
     invariants: Invariants, epsilon: Number, size: int | None = None, *, rng: Rng | None = None
 ) -> IntArray:

@@ -33,7 +33,8 @@ def draws_of(size: Any) -> int:
 
 def double_geometric(width: int, epsilon: Number, size: int, rng: Rng) -> IntArray:
     """Noise on cells under no total, by the plan's own exact sampler."""
-    return plan(Invariants.subsets(width, []), Laplace(epsilon=epsilon)).sample(size, rng=rng)
+    noise = Laplace.per_unit(epsilon=epsilon)
+    return plan(keep=Invariants.subsets(width, []), mechanism=noise).sample(size, rng=rng)
 
 
 def forced_regions(structure: Structure) -> list[IntArray]:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from keepsum._arguments import as_array
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError, PlanError
-from keepsum.facade.functions import plan
 from keepsum.planning.nested import Nested
+from keepsum.planning.plan import compile_plan
 from keepsum.privacy import Laplace
 from keepsum.privacy.focus import Focus, Level
 from keepsum.privacy.numbers import Number
@@ -50,8 +50,8 @@ def topdown_like(
     epsilon, size, rng
         As in :func:`projected_laplace`.
     focus
-        The epsilon of further totals, as in ``ks.Laplace``; all epsilons together are the budget per unit of distance.
-        Focused and kept totals must be nested.
+        The epsilon of further totals, as in ``ks.Laplace.per_unit``; all epsilons together are the budget per unit of
+        distance. Focused and kept totals must be nested.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def topdown_like(
     if structure.blocks:
         raise InputError("Totals of this baseline must form a hierarchy (disjoint or nested), got overlapping ones.")
     x = _as_counts(counts, invariants.size)
-    nested, request = None, Laplace(epsilon, focus=focus)
+    nested, request = None, Laplace.per_unit(epsilon, focus=focus)
     if request.focus:
-        nested = plan(invariants, request).blocks.nested
+        nested = compile_plan(invariants, request).blocks.nested
         if nested is None or nested.tables:
             raise PlanError("A focus of this baseline must be on totals that are nested, got some that cross.")
     number = draws_of(size)

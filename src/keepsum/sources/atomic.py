@@ -77,7 +77,7 @@ def _check_exists(folder: Path) -> None:
 
 def _check_writable(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.R_OK | os.X_OK):
-        raise InputError(f"Folder {str(folder)!r} must be writable, but it is not.")
+        raise InputError(f"Folder {str(folder)!r} must be writable, but it is not. Choose another folder.")
 
 
 def _exists(path: Path) -> str:

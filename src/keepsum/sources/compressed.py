@@ -80,7 +80,7 @@ def _zstd(data: bytes, name: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise InputError(missing(f"Reading {name!r}", "cli", "pyarrow", instead="Unpack the file")) from None
+        raise InputError(missing(f"Reading {name!r}", "parquet", "pyarrow", instead="Unpack the file")) from None
     return pyarrow.CompressedInputStream(pyarrow.BufferReader(data), "zstd")
 
 

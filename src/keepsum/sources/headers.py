@@ -17,7 +17,7 @@ from keepsum.sources.records.connecting import tables_at
 from keepsum.sources.records.databases import is_address
 from keepsum.sources.records.files import find_files, start_of
 from keepsum.sources.records.opening import open_records
-from keepsum.tables.findings import NoticedError
+from keepsum.tables.findings import UndeclaredError
 from keepsum.tables.source import Source
 
 LARGE = 2**26  # bytes; of larger files only the header is read
@@ -63,7 +63,7 @@ def header_in(source: str, table: str | None, form: FileForm) -> Header:
     try:
         columns = open_columns(source, form=form).source
         return Header(list(columns.names), columns)
-    except NoticedError:
+    except UndeclaredError:
         raise
     except KeepsumError as error:
         problem = error

@@ -28,7 +28,7 @@ from keepsum.tables.declared import Declared
 from keepsum.tables.domain import Domain
 from keepsum.tables.origins import Origin
 from keepsum.tables.source import Source
-from keepsum.tables.table import Table
+from keepsum.tables.table import Table, table_of
 
 CHUNK = 2**24  # bytes of a pipe that are read at a time
 
@@ -148,7 +148,7 @@ def table_in(path: str | PathLike[str] | BinaryIO | Upload, declared: Declared, 
     expected = [declared.count] if declared.wide is None else [*(declared.wide[1] or ()), *(declared.axes or ())]
     file = open_columns(path, *expected, form=form)
     source, origin, declared = observations(file.source, file.origin, declared, form.structure, form.flags)
-    table = Table.from_source(source, declared, origin, stacklevel=4)
+    table = table_of(source, declared, origin, stacklevel=4)
     del file, source
     return_memory()
     return table

@@ -215,5 +215,5 @@ def _pyarrow(what: str) -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise InputError(missing(f"Writing {what}", "cli", "pyarrow")) from None
+        raise InputError(missing(f"Writing {what}", "parquet", "pyarrow")) from None
     return pyarrow

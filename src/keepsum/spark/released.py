@@ -100,7 +100,7 @@ class SparkRelease:
         _check_free(to)
         if not to.parent.exists():
             raise InputError(f"Output {to.path!r} must be in a folder that exists. Create {to.parent.path!r} first.")
-        certificate = self.certificate if key is None else sign(self.certificate, key)
+        certificate = self.certificate._record if key is None else sign(self.certificate._record, key)
         document = self._place / CERTIFICATE
         if document.exists():
             document.delete()
@@ -115,8 +115,8 @@ class SparkRelease:
         return to.path
 
     def __repr__(self) -> str:
-        guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee)
-        return f"SparkRelease({repr(self.domain)[7:-1]}; {guarantee.words})"
+        guarantee = guarantee_of(self.certificate.mechanism, self.certificate.guarantee, self.certificate.records)
+        return f"SparkRelease({repr(self.domain)[7:-1]}; {guarantee.person_words})"
 
 
 def _check_free(to: Place) -> None:

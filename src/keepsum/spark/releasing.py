@@ -42,13 +42,13 @@ __all__ = ["SparkRelease", "release"]
 
 def release(
     df: Any,
+    *,
     axes: str | Sequence[str],
     count: str | None,
     keep: Invariants | Iterable[str | Iterable[str]],
     mechanism: Request | Mechanism,
     domain: Domain | Mapping[str, Any],
     within: Mapping[str, str] | None = None,
-    *,
     max_rows_per_unit: int | None = None,
     accept_pinned: str | Iterable[Any] = (),
     accept_delta: Number | None = None,
@@ -160,4 +160,4 @@ def _certificate(
     table = TableRecord(cells=declared.domain.size, count=declared.released, sha256=sha256, attributes={})
     kept = kept_record(facts.plan.invariants, None, totals)
     made = facts.certificate(table, cells_record(declared.domain), kept, seeded, ledger, ("pyspark",))
-    return Certificate.of(made)
+    return Certificate(made)

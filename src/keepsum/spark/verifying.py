@@ -8,7 +8,7 @@ from typing import Any
 from keepsum._arguments import check_flag
 from keepsum.errors import InputError, KeepsumError
 from keepsum.planning.quotient import Quotient
-from keepsum.releasing.certificate import Certificate, document_of
+from keepsum.releasing.certificate import CertificateRecord, document_of
 from keepsum.releasing.codec import domain_of, kept_record, kept_values
 from keepsum.releasing.facts import MarginRecord
 from keepsum.releasing.signing import read_public_key
@@ -56,7 +56,7 @@ def verify(
             raise InputError(f"The release {place.path!r} must be a folder with {name!r}, and that is not there.")
     try:
         document = document_of((place / CERTIFICATE).read())
-        record = Certificate.from_document(document)
+        record = CertificateRecord.from_document(document)
         said = Check("certificate", True, f"follows {record.schema}, released {record.released}")
         signature = Check("signature", *signature_check(record, document, trusted))
         if not signature.passed:  # nothing is computed from a certificate that may be somebody else's
@@ -70,7 +70,7 @@ def verify(
     return Verification((said, signature, randomness, *_checks(place / TABLE, record, kept)))
 
 
-def _kept(record: Certificate) -> Invariants:
+def _kept(record: CertificateRecord) -> Invariants:
     if not all(isinstance(part, MarginRecord) for part in record.kept.parts):
         raise InputError("Kept totals must be margins to be verified in Spark. Use ks.verify on one machine.")
     if record.postprocessing:
@@ -82,7 +82,7 @@ def _kept(record: Certificate) -> Invariants:
     return kept
 
 
-def _checks(table: Place, record: Certificate, kept: Invariants) -> tuple[Check, ...]:
+def _checks(table: Place, record: CertificateRecord, kept: Invariants) -> tuple[Check, ...]:
     quotient = Quotient.of(kept)
     read, problem = None, ""
     try:

@@ -42,47 +42,53 @@ def _laplace(noise: Noise, focus: dict[Any, Any] | None) -> Laplace:
     if noise.epsilon is None:
         raise InputError("Option --epsilon must be given for Laplace noise. Pass --epsilon 0.25, for example.")
     norm = "l1" if noise.norm is None else noise.norm
-    person = _person(noise)
-    if noise.cell_share is not None and (focus is None or person is None):
-        raise InputError("Option --cell-share requires --per-person and --focus, whose values are then shares.")
-    if person is None:
-        return Laplace(noise.epsilon, norm, focus)
-    share = 1 if noise.cell_share is None else noise.cell_share
-    return Laplace.per_person(noise.epsilon, norm, shares=focus, cell_share=share, **person)
+    _check_shares(noise, focus)
+    if noise.per_unit:
+        return Laplace.per_unit(noise.epsilon, norm, focus=focus)
+    return Laplace(noise.epsilon, norm, focus=focus, **_person(noise))
 
 
 def _gaussian(noise: Noise, focus: dict[Any, Any] | None) -> Gaussian:
-    parameters = {name: getattr(noise, name) for name in ("epsilon", "delta", "rho", "sigma")}
-    person = _person(noise)
-    shared = focus is not None and (person is not None or noise.rho is None)
-    if noise.cell_share is not None and not shared:
-        raise InputError(
-            "Option --cell-share requires --focus, and --per-person or --epsilon, so that its values are shares."
-        )
-    share = 1 if noise.cell_share is None else noise.cell_share
-    divided: dict[str, Any] = {"shares": focus, "cell_share": share} if shared else {}
     if noise.norm == "l1":
         raise InputError("Option --norm must be l2 for Gaussian noise. Leave it out.")
     if noise.calibration is not None and noise.epsilon is None:
         raise InputError("Option --calibration requires --epsilon and --delta, from which sigma follows. Leave it out.")
+    if noise.sigma is not None:
+        _check_sigma(noise)
+    _check_shares(noise, focus)
+    loss: dict[str, Any] = {"epsilon": noise.epsilon, "delta": noise.delta, "rho": noise.rho}
     calibration = noise.calibration or "zcdp"
-    if person is None:
-        return Gaussian(**parameters, calibration=calibration, **divided or {"focus": focus})
-    if parameters.pop("sigma") is not None:
-        raise InputError(
-            "Option --sigma must not be combined with --per-person, because it is not a privacy loss. Pass --rho."
-        )
-    return Gaussian.per_person(**parameters, calibration=calibration, **person, **divided)
+    if noise.per_unit:
+        return Gaussian.per_unit(**loss, calibration=calibration, focus=focus)
+    return Gaussian(**loss, sigma=noise.sigma, calibration=calibration, focus=focus, **_person(noise))
 
 
-def _person(noise: Noise) -> dict[str, Any] | None:
-    """The arguments of ``per_person``; None without it."""
-    if noise.per_person:
-        return {"attributes": noise.attributes or None, "to": noise.to or "any value"}
-    for name in ("attributes", "to"):
-        if getattr(noise, name):
-            raise InputError(f"Option --{name} requires --per-person. Add it, or leave --{name} out.")
-    return None
+def _check_sigma(noise: Noise) -> None:
+    """Refuse what is about a loss, which a width is not."""
+    for name in ("per_unit", "attributes", "to"):
+        if asks(getattr(noise, name)):
+            raise InputError(
+                f"Option --sigma must not be combined with {_option(name)}, because it is not a privacy loss. Leave "
+                f"out {_option(name)}."
+            )
+
+
+def _check_shares(noise: Noise, focus: dict[Any, Any] | None) -> None:
+    """Refuse what is about the loss of one person where that per unit of distance is asked for."""
+    if noise.cell_share is not None and focus is None:
+        raise InputError("Option --cell-share requires --focus, whose values are shares. Leave it out.")
+    for name in ("attributes", "to", "cell_share"):
+        if noise.per_unit and asks(getattr(noise, name)):
+            raise InputError(
+                f"Option {_option(name)} must not be combined with --per-unit, because it is about the loss of one "
+                f"person. Leave out {_option(name)}."
+            )
+
+
+def _person(noise: Noise) -> dict[str, Any]:
+    """The changes of one person that the loss is for, and the share of cells in it."""
+    share = {} if noise.cell_share is None else {"cell_share": noise.cell_share}
+    return {"attributes": noise.attributes or None, "to": noise.to or "any value", **share}
 
 
 def table_of(spec: Spec, counted: bool = True, upload: Upload | None = None) -> Table:
@@ -240,8 +246,10 @@ def kept_of(spec: Spec, table: Table) -> Invariants:
         invariants = invariants + subsets(named, table.domain, "[[keep.subset]]")
     if len(set(invariants.names)) < invariants.height:
         raise InputError("Kept totals must have different names. Rename the totals in the files of --keep-file.")
-    if not invariants.height and not spec.mechanism.focus:
-        raise InputError("At least one total must be kept. Pass --keep, --keep-total or --keep-file.")
+    if keep.nothing and invariants.height:
+        raise InputError("Option --keep-nothing must not be combined with totals to keep. Leave out --keep-nothing.")
+    if not (invariants.height or keep.nothing or spec.mechanism.focus):
+        raise InputError("At least one total must be kept. Pass --keep, --keep-total, --keep-file, or --keep-nothing.")
     return invariants
 
 

@@ -17,9 +17,9 @@ def command_of(spec: Spec) -> str:
     """The command, in lines that a shell joins; totals over sets of cells need the spec as a file.
 
     >>> from keepsum.specs.spec import Keep, Noise, Output, Source, Spec
-    >>> noise, source = Noise(epsilon="1", per_person=True), Source(data="counts.csv", count="n")
+    >>> noise, source = Noise(epsilon="1"), Source(data="counts.csv", count="n")
     >>> print(command_of(Spec(source, keep=Keep(["county"]), mechanism=noise, output=Output("released.csv"))))
-    keepsum release counts.csv --count n --keep county --epsilon 1 --per-person --output released.csv
+    keepsum release counts.csv --count n --keep county --epsilon 1 --output released.csv
     """
     if spec.keep.subset or isinstance(spec.source.data, list):
         return f"keepsum release --spec {FILE}"
@@ -138,6 +138,7 @@ def _keep(keep: Keep) -> Iterator[list[str]]:
     for margin in keep.margins or []:
         yield from _given("--keep", margin if isinstance(margin, str) else _margin(margin))
     yield from _flag("--keep-total", keep.total)
+    yield from _flag("--keep-nothing", keep.nothing)
     for file in keep.files or []:
         yield from _given("--keep-file", file)
 
@@ -151,7 +152,7 @@ def _noise(noise: Noise) -> Iterator[list[str]]:
     yield from _given("--mechanism", noise.kind if noise.kind != "laplace" else None)
     for name in ("epsilon", "delta", "rho", "sigma", "norm"):
         yield from _given(f"--{name}", getattr(noise, name))
-    yield from _flag("--per-person", noise.per_person)
+    yield from _flag("--per-unit", noise.per_unit)
     if noise.attributes:
         yield from _given("--attributes", listed(noise.attributes))
     yield from _given("--to", noise.to)

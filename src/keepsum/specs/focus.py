@@ -22,7 +22,7 @@ def focus_of(noise: Noise, table: Table | None = None) -> dict[Any, Any] | None:
     named = {} if table is None else _subsets(noise, table)
     if not noise.focus:
         if noise.subset or noise.focus_files:
-            raise InputError("Subsets must be in the focus by their names: pass --focus NAME=0.1, or leave them out.")
+            raise InputError("Subsets must be in the focus by their names: pass --focus NAME=1, or leave them out.")
         return None
     focus: dict[Any, Any] = {}
     for key, weight in noise.focus.items():

@@ -18,7 +18,7 @@ from keepsum.privacy.mechanism import Request
 from keepsum.sources.records.databases import is_address, scheme_of, sqlite_path
 from keepsum.specs.building import kept_of, noise_of, table_of
 from keepsum.specs.lines import Key
-from keepsum.specs.merging import for_columns, merged, overridden
+from keepsum.specs.merging import for_columns, merged, number_in_another_unit, overridden
 from keepsum.specs.places import keys_about, said
 from keepsum.specs.reading import Lines
 from keepsum.specs.spec import SECTIONS, Charged, Marginal, Spec, SpecFile
@@ -134,16 +134,18 @@ class Job:
         return f"{self.lines.at(next((path for path in paths if self.lines.has(path)), table))}: "
 
 
-def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None) -> tuple[list[Job], list[Marginal]]:
+def jobs_of(
+    file: SpecFile, lines: Lines, options: Spec, only: str | None = None, found: bool = False
+) -> tuple[list[Job], list[Marginal]]:
     """The releases of a spec with options over it, and the sums over them.
 
-    Options apply to a single release: of several, ``only`` chooses one.
+    Options apply to a single release: of several, ``only`` chooses one. Their losses are declared, or to be ``found``.
     """
     common = Spec(**{section: getattr(file, section) for section in SECTIONS})
     if not file.table:
         if only is not None:
             raise InputError(f"Option --only requires a spec with several tables, and {lines.name!r} has one.")
-        return [Job(overridden(common, options), None, options, lines)], [
+        return [Job(overridden(common, options, found), None, options, lines)], [
             _moved(marginal, options.output.path) for marginal in file.marginal
         ]
     names = [table.name for table in file.table]
@@ -157,11 +159,22 @@ def jobs_of(file: SpecFile, lines: Lines, options: Spec, only: str | None = None
     jobs = []
     for place, table in enumerate(file.table):
         if only in (None, table.name):
+            _check_unit(common, table, lines, place)
             by = table.records.by or common.records.by
-            spec = overridden(merged(for_columns(common, by) if by else common, table), options)
+            spec = overridden(merged(for_columns(common, by) if by else common, table), options, found)
             jobs.append(Job(spec, table.name, options, lines, place))
     marginals = [marginal for marginal in file.marginal if only in (None, marginal.of)]
     return jobs, [_moved(marginal, options.output.path) for marginal in marginals]
+
+
+def _check_unit(common: Spec, table: Spec, lines: Lines, place: int) -> None:
+    """Refuse a table whose own per_unit reads a number of the whole spec in another unit."""
+    name = number_in_another_unit(common.mechanism, table.mechanism)
+    if name is not None:
+        raise InputError(
+            f"{lines.at(('table', place, 'mechanism', 'per_unit'))}: per_unit of [[table]] {place + 1} must be given "
+            f"with its own {name}, as that of the whole spec is in another unit. Write mechanism.{name} in the table."
+        )
 
 
 def _moved(marginal: Marginal, output: str | None) -> Marginal:

@@ -19,9 +19,18 @@ from keepsum.errors import InputError
 from keepsum.sources.declarations import file_text, load_toml, toml_problem
 from keepsum.sources.records.databases import check_no_password, is_address, scheme_of, sqlite_path
 from keepsum.specs.lines import Key, lines_of
-from keepsum.specs.spec import PATHS, Spec, SpecFile
+from keepsum.specs.spec import PATHS, SECTIONS, VERSION, Spec, SpecFile
 
 NAME = "keepsum.toml"
+WITHOUT_VERSION = (
+    "a spec must have version = 1 in its first line, where epsilon and rho are the loss of one person. Leave out "
+    "per_person = true; where it was not said, write per_unit = true in [mechanism] to mean the loss per unit of "
+    "distance."
+)
+PER_PERSON = (
+    "must not have a key 'per_person', because epsilon and rho are the loss of one person. Leave it out, or write "
+    "per_unit = true for the loss per unit of distance."
+)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*?)`(?: - at `\$\.?(?P<place>.*)`)?$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>\w+)`(?: - at `\$\.?(?P<place>.*)`)?$")
 _KIND = re.compile(r"Expected `(?P<wanted>.*?)`, got `(?P<got>\w+)`(?: - at `\$\.?(?P<place>.*)`)?$")
@@ -69,6 +78,7 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     if problem is not None:
         raise InputError(f"Spec {name!r} must be valid TOML, but is not{problem}.")
     lines = Lines(name, lines_of(text))
+    _check_version(content, lines)
     try:
         spec = msgspec.convert(content, SpecFile)
     except msgspec.ValidationError as error:
@@ -80,6 +90,16 @@ def read_spec(path: Path) -> tuple[SpecFile, Lines]:
     spec = _in_folder(spec, path.parent)
     _check_addresses(spec, lines)
     return spec, lines
+
+
+def _check_version(content: Mapping[str, Any], lines: Lines) -> None:
+    """Refuse a spec of which it is not known what its keys mean."""
+    if "version" not in content:
+        raise InputError(f"{lines.name}: {WITHOUT_VERSION}")
+    version = content["version"]
+    if type(version) is not int or version != VERSION:
+        got = given(version) if isinstance(version, (str, int, float)) else "something else"
+        raise InputError(f"{lines.at(('version',))}: version must be {VERSION}, got {got}.")
 
 
 def _without_dates(value: Any) -> Any:
@@ -95,11 +115,11 @@ def _in_words(problem: str, lines: Lines, content: Any) -> str:
     """What is wrong with a spec: the line, the key and what it must be. No value is repeated."""
     if match := _UNKNOWN.match(problem):
         key = _key(match["place"])
-        known = _fields(key)
-        near = get_close_matches(match["key"], known, 1)
+        if match["key"] == "per_person" and key[-1:] == ("mechanism",):
+            return f"{lines.at((*key, match['key']))}: {_shown(key)} {PER_PERSON}"
         where = _shown(key) or "the spec"
-        advice = f"Did you mean {near[0]!r}?" if near else f"Its keys are {', '.join(known)}."
-        return f"{lines.at((*key, match['key']))}: {where} must not have a key {shown_name(match['key'])}. {advice}"
+        unknown = f"{where} must not have a key {shown_name(match['key'])}. {_advice(key, match['key'])}"
+        return f"{lines.at((*key, match['key']))}: {unknown}"
     if match := _MISSING.match(problem):
         key = _key(match["place"])
         return f"{lines.at(key)}: {_shown(key)} must have a key {match['key']!r}."
@@ -115,6 +135,22 @@ def _in_words(problem: str, lines: Lines, content: Any) -> str:
     choices = {"kind": "'laplace' or 'gaussian'", "norm": "'l1' or 'l2'"}
     got = given(_value(content, key))
     return f"{lines.at(key)}: {_shown(key)} must be {choices.get(str(key[-1]) if key else '', 'another')}, got {got}."
+
+
+def _advice(key: Key, name: str) -> str:
+    """Where an unknown key belongs, if that is known; else those that there may be."""
+    in_section = bool(key) and key[-1] in SECTIONS
+    root = key[:-1] if in_section else key
+    if root == () or (root[0] == "table" and len(root) == 2):
+        if name == "version":
+            return "Put it in the first line."
+        sections = [section for section in SECTIONS if name in _fields((section,))]
+        if sections:
+            places = [f"{section}.{name}" if root else f"[{section}]" for section in sections]
+            return f"{'Write' if root else 'Put it in'} {' or '.join(places)}."
+    known = _fields(key)
+    near = get_close_matches(name, known, 1)
+    return f"Did you mean {near[0]!r}?" if near else f"Its keys are {', '.join(known)}."
 
 
 def _value(content: Any, key: Key) -> Any:

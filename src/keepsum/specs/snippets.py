@@ -25,7 +25,7 @@ def snippet_of(spec: Spec) -> str:
     if spec.ledger.dataset is not None:
         options["dataset"] = spec.ledger.dataset
     noise = _noise(spec.mechanism)
-    lines.append(f"release = {_call('ks.release', ['table', 'keep', noise], options)}")
+    lines.append(f"release = {_call('ks.release', ['table', 'keep=keep', f'mechanism={noise}'], options)}")
     if spec.postprocess.nonnegative:
         norm = {} if spec.postprocess.norm is None else {"norm": spec.postprocess.norm}
         lines.append(f"release = {_call('ks.postprocess.nonnegative', ['release'], norm)}")
@@ -88,18 +88,16 @@ def _subset(subset: Subset) -> list[str]:
 
 
 def _noise(noise: Noise) -> str:
-    person = bool(noise.per_person)
     options: dict[str, Any] = {}
     kind = "ks.Gaussian" if noise.kind == "gaussian" else "ks.Laplace"
     for name in ("epsilon", "delta", "rho", "sigma", "norm", "calibration", "attributes", "to"):
         options[name] = getattr(noise, name)
     if noise.kind == "gaussian":
         options.pop("norm")
-    is_shared = person or (noise.kind == "gaussian" and noise.rho is None)
-    options["shares" if is_shared else "focus"] = focus_of(noise)
-    if is_shared and noise.focus:
+    options["focus"] = focus_of(noise)
+    if noise.focus:
         options["cell_share"] = noise.cell_share
-    return _call(f"{kind}.per_person" if person else kind, [], _said(options))
+    return _call(f"{kind}.per_unit" if noise.per_unit else kind, [], _said(options))
 
 
 def _call(function: str, positional: list[str], options: dict[str, Any]) -> str:

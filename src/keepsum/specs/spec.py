@@ -78,10 +78,14 @@ class Subset(Part, frozen=True):
 
 
 class Keep(Part, frozen=True):
-    """The totals to keep: margins of an axis or of several, the grand total, files of totals, and subsets of cells."""
+    """The totals to keep: margins of an axis or of several, the grand total, files of totals, and subsets of cells.
+
+    ``nothing`` says that none is kept.
+    """
 
     margins: list[str | list[str]] | None = None
     total: bool | None = None
+    nothing: bool | None = None
     files: list[str] | None = None
     subset: list[Subset] | None = None
 
@@ -96,8 +100,9 @@ class FocusSubset(Part, frozen=True):
 class Noise(Part, frozen=True):
     """The mechanism and its parameters; see ``ks.Laplace`` and ``ks.Gaussian``.
 
-    A key of ``focus`` is an axis, several with commas between them, or the name of a subset in ``subset`` or in one of
-    ``focus_files``; its values are epsilons, rhos, or shares, with ``per_person`` and with ``epsilon`` and ``delta``.
+    ``epsilon`` and ``rho`` are the loss of one person, with ``per_unit`` that per unit of distance. A key of ``focus``
+    is an axis, several with commas between them, or the name of a subset in ``subset`` or in one of ``focus_files``;
+    its values are shares of the loss, with ``per_unit`` epsilons or rhos.
     """
 
     kind: Literal["laplace", "gaussian"] | None = None
@@ -106,7 +111,7 @@ class Noise(Part, frozen=True):
     rho: Number | None = None
     sigma: Number | None = None
     norm: str | None = None
-    per_person: bool | None = None
+    per_unit: bool | None = None
     attributes: list[str] | None = None
     to: str | None = None
     calibration: str | None = None
@@ -168,14 +173,19 @@ class Marginal(Part, frozen=True):
     of: str | None = None
 
 
-class SpecFile(Spec, frozen=True):
-    """``keepsum.toml``: one release, or several with what they have in common, and tables of sums over them."""
+class SpecFile(Spec, frozen=True, kw_only=True):
+    """``keepsum.toml``: one release, or several with what they have in common, and tables of sums over them.
 
+    ``version`` says what the keys mean: in a file without one, epsilon was the loss per unit of distance.
+    """
+
+    version: Literal[1]
     table: list[Table] = []
     marginal: list[Marginal] = []
 
 
 SECTIONS = Spec.__struct_fields__
+VERSION = 1
 # Files in a spec, which are looked for in its folder; the data may also be an address.
 PATHS = {
     "source": ("data", "structure"),

@@ -33,7 +33,7 @@ def in_spec_terms(message: str) -> str:
     """
     message = _ARGUMENT.sub(lambda match: _setting(match[1], match[2]), message)
     message = _PASSED.sub(lambda match: "Set " if match[1] == "Pass" else "set ", message)
-    return message.replace("without per_person", "without mechanism.per_person")
+    return message.replace("with per_unit", "with mechanism.per_unit = true")
 
 
 def _setting(name: str, value: str | None) -> str:

@@ -15,6 +15,7 @@ from keepsum.specs.spec import PATHS, SECTIONS, Spec
 
 HEAD = """# What to release, for `keepsum release` in this folder. Options override it: keepsum release --epsilon 0.5
 # Every key is in docs/inputs.md, "A release that repeats". Paths are relative to this file.
+version = 1
 """
 COMMENTS = {
     "source": "Where the table is.",

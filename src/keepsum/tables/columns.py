@@ -8,7 +8,6 @@ when they are needed, each is validated in full, and equal texts share one objec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -173,14 +172,20 @@ def values_of(series: Any, name: str) -> list[Any]:
     """The values of a column of any data frame; refuses times that Python has not, because they would be cut off."""
     import narwhals as nw
 
-    dtype, values = series.dtype, None
+    dtype = series.dtype
     in_nanoseconds = isinstance(dtype, nw.Datetime) and dtype.time_unit == "ns"
     if not (in_nanoseconds and (series.dt.nanosecond() % 1000 != 0).any()):
-        with suppress(ValueError):  # without pandas Arrow does not cut them off
-            values = series.to_list()
-    if values is None:
-        raise DataError(f"Times in column {name!r} must be whole microseconds, but one is finer. Convert them to text.")
-    return list(values)
+        try:
+            return list(series.to_list())
+        except (ValueError, OverflowError):  # without pandas Arrow does not cut them off
+            pass
+        except BaseException as problem:  # polars panics
+            if type(problem).__name__ != "PanicException":
+                raise
+    raise DataError(
+        f"Times in column {name!r} must be whole microseconds of the years 1 to 9999, but one is not. Convert them to "
+        f"text."
+    )
 
 
 def coded(column: Any, name: str = "") -> Coded:
@@ -223,4 +228,4 @@ def _need_pyarrow(name: str) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise InputError(missing(f"Reading {name!r}", "cli", "pyarrow", instead="Convert it to CSV")) from None
+        raise InputError(missing(f"Reading {name!r}", "parquet", "pyarrow", instead="Convert it to CSV")) from None

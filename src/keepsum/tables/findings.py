@@ -206,8 +206,8 @@ class Encoding:
 Finding: TypeAlias = Totals | BlankTotals | Nested | Same | Following | Sparse | Numbers | Sheets | Encoding
 
 
-class NoticedError(DataError):
-    """Something was noticed that nobody declared; ``finding`` says what, if the error is as it was raised."""
+class UndeclaredError(DataError):
+    """Something in the data must be declared first; ``finding`` says what, if the error is as it was raised."""
 
     def __init__(self, message: str = "", finding: Finding | None = None) -> None:
         super().__init__(message)
@@ -217,4 +217,4 @@ class NoticedError(DataError):
 def refuse(finding: Finding | None) -> None:
     """Refuse what was found, if anything was."""
     if finding is not None:
-        raise NoticedError(finding.sentence, finding)
+        raise UndeclaredError(finding.sentence, finding)

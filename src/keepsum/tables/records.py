@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from keepsum.errors import InputError
-
 Subject: TypeAlias = Literal["person", "record"]
 LARGEST_BOUND = 10**6  # records of one unit
 
@@ -42,6 +40,11 @@ class Records:
         """Whether the curator declared that every record is of another person."""
         return self.unit is None and self.max_rows == 1
 
+    @property
+    def truncated(self) -> bool:
+        """Whether records of a unit may have been left out: those that come last in the order of the columns."""
+        return self.max_rows is not None and not self.one_each
+
 
 def changes_of(records: Records | None) -> int:
     """How many records change at most when one unit does; in a table of counts one person is one count."""
@@ -51,13 +54,3 @@ def changes_of(records: Records | None) -> int:
 def subject_of(records: Records | None) -> Subject:
     """Whom a guarantee concerns: a record where a person may have any number of them."""
     return "record" if records is not None and records.max_rows is None else "person"
-
-
-def refuse_per_person(records: Records | None) -> None:
-    """Refuse a loss per person where a person may have any number of records: it would be a loss per record."""
-    if subject_of(records) == "record":
-        raise InputError(
-            "A loss per person must count a person's records, but a person may have any number of them. Count with "
-            "unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person, or "
-            "ask for a loss per unit of distance, without per_person."
-        )

@@ -43,7 +43,7 @@ class ReleasedTable:
         check_counted(self)
         self.counts.setflags(write=False)
 
-    def columns(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Any]]:
         """The labels and the counts of every cell, column by column."""
         return columns_of(self)
 

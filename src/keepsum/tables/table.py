@@ -79,6 +79,7 @@ class Table:
         cls,
         counts: npt.ArrayLike,
         axes: Domain | Mapping[str, Any],
+        *,
         within: Mapping[str, str] | None = None,
         count: str = "count",
     ) -> Table:
@@ -106,8 +107,8 @@ class Table:
     def from_frame(
         cls,
         frame: IntoDataFrame,
-        axes: str | Sequence[str] | None = None,
         count: str = "count",
+        axes: str | Sequence[str] | None = None,
         *,
         within: Mapping[str, str] | None = None,
         domain: Domain | Mapping[str, Any] | None = None,
@@ -129,12 +130,12 @@ class Table:
         ----------
         frame
             One row per nonzero cell; cells without a row are zero. A LazyFrame of polars is collected. Dates and times
-            are categories as text in ISO form; times must be whole microseconds.
+            are categories as text in ISO form; times must be whole microseconds of the years 1 to 9999.
+        count
+            The column of counts.
         axes
             The columns that are axes. By default all but the count; a column of numbers, which may be another measure,
             must then be declared. Parents of nested axes are added.
-        count
-            The column of counts.
         domain
             The categories: a ``Domain``, or a mapping from some axes to their categories. Categories that are not
             declared are taken from the data, with a warning, because the list of them is published.
@@ -146,42 +147,7 @@ class Table:
             keep_order=keep_order, dense=dense, quote_formulas=quote_formulas,
         )  # fmt: skip
         source, origin, declared = frame_source(frame, declared)
-        return cls.from_source(source, declared, origin)
-
-    @classmethod
-    def from_source(
-        cls, source: Source, declared: Declared, origin: Origin | None = None, stacklevel: int = 3
-    ) -> Table:
-        """A table from named columns of any origin; otherwise like ``from_frame``."""
-        source, declared = declared.long(source)
-        if origin is not None and declared.wide is not None:
-            origin = replace(origin, wide=declared.wide[0])
-        count, within, domain = declared.count, declared.within, declared.domain
-        names = declared.axes_of(source)
-        if isinstance(domain, Mapping):
-            check_declared(domain, names)
-            domain = match_column_types(domain, within, lambda name: name in source.names and source.whole(name))
-        labels = {name: source.labels(name) for name in names}
-        if not (isinstance(domain, Domain) and domain.structural_zeros):  # these may have several rows, all of 0
-            refuse_many_rows(labels, source.where)
-        columns = {name: check_labels(values, source.where, name, labels) for name, values in labels.items()}
-        counts = check_counts(source.counts(count), source.where, count)
-        if isinstance(domain, Domain) and set(names) != set(domain.axes):
-            raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
-        refuse_traps(columns, within, declared.declared_axes, declared.dense, declared.wide and declared.wide[0])
-        refuse_near_labels(columns, within, declared.declared_axes)
-        refuse_reversed_nesting(columns, within, declared.declared_axes)
-        others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
-        if declared.quote_formulas:
-            check_names([*columns, *others, count])
-            columns, others, domain = quoted_columns(columns), quoted_columns(others), quoted_categories(domain)
-            origin = quoted_origin(origin)
-        cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
-        carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)
-        if cells.taken:
-            message = PUBLISHED_LIST.format(quoted(cells.taken))
-            warnings.warn(message, CategoriesFromDataWarning, stacklevel=stacklevel)
-        return cls(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken), carried)
+        return table_of(source, declared, origin)
 
     def keep(self, *margins: str | Iterable[str], total: bool = False) -> Invariants:
         """The totals to keep: an axis, or a list of axes, per margin; ``total`` adds the grand total."""
@@ -199,7 +165,7 @@ class Table:
         """
         return frame_of(self, backend)
 
-    def columns(self) -> dict[str, list[Any]]:
+    def to_dict(self) -> dict[str, list[Any]]:
         """The labels and the counts of every cell, column by column, in the order of a release."""
         return columns_of(self)
 
@@ -208,6 +174,39 @@ class Table:
 
     def _repr_html_(self) -> str:
         return f"<p><b>Table</b> {html.escape(repr(self.domain)[7:-1])}. The counts are confidential and not shown.</p>"
+
+
+def table_of(source: Source, declared: Declared, origin: Origin | None = None, stacklevel: int = 3) -> Table:
+    """A table from named columns of any origin; otherwise like ``Table.from_frame``."""
+    source, declared = declared.long(source)
+    if origin is not None and declared.wide is not None:
+        origin = replace(origin, wide=declared.wide[0])
+    count, within, domain = declared.count, declared.within, declared.domain
+    names = declared.axes_of(source)
+    if isinstance(domain, Mapping):
+        check_declared(domain, names)
+        domain = match_column_types(domain, within, lambda name: name in source.names and source.whole(name))
+    labels = {name: source.labels(name) for name in names}
+    if not (isinstance(domain, Domain) and domain.structural_zeros):  # these may have several rows, all of 0
+        refuse_many_rows(labels, source.where)
+    columns = {name: check_labels(values, source.where, name, labels) for name, values in labels.items()}
+    counts = check_counts(source.counts(count), source.where, count)
+    if isinstance(domain, Domain) and set(names) != set(domain.axes):
+        raise InputError(f"Axes must be those of the domain, {quoted(domain.axes)}, got {shown_names(names)}.")
+    refuse_traps(columns, within, declared.declared_axes, declared.dense, declared.wide and declared.wide[0])
+    refuse_near_labels(columns, within, declared.declared_axes)
+    refuse_reversed_nesting(columns, within, declared.declared_axes)
+    others = {name: check_labels(source.labels(name), source.where, name) for name in declared.carry}
+    if declared.quote_formulas:
+        check_names([*columns, *others, count])
+        columns, others, domain = quoted_columns(columns), quoted_columns(others), quoted_categories(domain)
+        origin = quoted_origin(origin)
+    cells = arrange(columns, counts, within, domain or {}, source.where, declared.keep_order)
+    carried = carry_along(others, declared.carry, cells.columns, cells.domain, source.where)
+    if cells.taken:
+        message = PUBLISHED_LIST.format(quoted(cells.taken))
+        warnings.warn(message, CategoriesFromDataWarning, stacklevel=stacklevel)
+    return Table(cells.domain, cells.counts, count, origin, cells.rows, tuple(cells.taken), carried)
 
 
 def quoted_table(table: Table) -> Table:

@@ -11,8 +11,8 @@ from laws import ALPHA, assert_drawn_from, assert_not_drawn_from
 from scipy import stats
 
 import keepsum as ks
+from keepsum.research.mcmc.coupling import couple_walks
 from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Pair
-from keepsum.research.mcmc.kernels import couple
 from keepsum.research.mcmc.pairs import same
 from keepsum.research.mcmc.problem import pose
 from keepsum.research.mcmc.reference import LatticeState
@@ -21,7 +21,7 @@ from keepsum.sampling.core.kernel_arguments import new_state
 
 A = np.array([[1, 1, 1]])
 A_PAIR = np.array([[1, 1]])
-LAPLACE = ks.Laplace(epsilon=1)
+LAPLACE = ks.Laplace.per_unit(epsilon=1)
 V, W = np.array([1, -1]), np.array([-1, 0])  # coordinates of the two chains
 
 
@@ -33,7 +33,7 @@ def coupled(problem, basis, v, w, count, seed=1, buffer_words=65536):
     for i in range(count):
         x, y, gaps = basis @ v, basis @ w, w - v
         states = new_state(WALK_STATE, norm=problem.norm(x), second_norm=problem.norm(y))
-        state = run(couple, stream, problem.tables, Pair(x, y, gaps, *moves, 1), states=states)
+        state = run(couple_walks, stream, problem.tables, Pair(x, y, gaps, *moves, 1), states=states)
         assert state.met == np.array_equal(x, y) == (not gaps.any())
         assert (state.norm, state.second_norm) == (problem.norm(x), problem.norm(y))
         ends[:, i] = x, y
@@ -56,7 +56,7 @@ def one_step_law(kernel, basis, v, a, reach=14):
 
 
 @pytest.mark.audit
-@pytest.mark.parametrize("mechanism", [LAPLACE, ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)])
+@pytest.mark.parametrize("mechanism", [LAPLACE, ks.Laplace.per_unit(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)])
 def test_each_coupled_chain_moves_as_algorithm_1(mechanism):
     lattice, a = ks.Lattice(A), 0.5
     ends = coupled(pose(lattice, mechanism, a), lattice.basis, V, W, 40_000)
@@ -68,7 +68,7 @@ def test_each_coupled_chain_moves_as_algorithm_1(mechanism):
 @pytest.mark.audit
 def test_a_coupling_with_another_target_is_rejected():
     lattice, a = ks.Lattice(A), 0.5
-    ends = coupled(pose(lattice, ks.Laplace(epsilon="0.9"), a), lattice.basis, V, W, 40_000)
+    ends = coupled(pose(lattice, ks.Laplace.per_unit(epsilon="0.9"), a), lattice.basis, V, W, 40_000)
     kernel = ks.mcmc.LatticeMetropolis(lattice, LAPLACE, a)
     assert_not_drawn_from(ends[0], one_step_law(kernel, lattice.basis, V, a))
     assert_not_drawn_from(ends[1], one_step_law(kernel, lattice.basis, W, a))
@@ -126,7 +126,7 @@ def test_overlap_is_one_less_the_distance():
 def test_the_coupling_is_maximal(gap, a):
     """With a target so flat that all is accepted, chains meet exactly when their proposals are equal."""
     lattice, count = ks.Lattice(A_PAIR), 20_000
-    flat = pose(lattice, ks.Laplace(epsilon="1e-12"), a)
+    flat = pose(lattice, ks.Laplace.per_unit(epsilon="1e-12"), a)
     x, y = coupled(flat, lattice.basis, np.array([0]), np.array([gap]), count)
     met = int((x == y).all(axis=1).sum())
 
@@ -185,7 +185,7 @@ def test_the_bound_lies_above_the_exact_distance():
     a, epsilon, steps = 0.3, 0.15, [0, 1, 2, 4, 8, 16, 32]
     exact = exact_distances(a, epsilon, steps)
     assert exact[0] > 0.4
-    lattice, laplace = ks.Lattice(A_PAIR), ks.Laplace(epsilon="0.15")
+    lattice, laplace = ks.Lattice(A_PAIR), ks.Laplace.per_unit(epsilon="0.15")
     for lag in (1, 5, 60):
         times = ks.mcmc.meeting_times(lattice, laplace, a, lag=lag, pairs=8000, rng=ks.rng(seed=1))
         plain, refined = (ks.mcmc.tv_upper_bound(times, t=steps, refined=choice) for choice in (False, True))

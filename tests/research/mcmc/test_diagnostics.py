@@ -19,7 +19,9 @@ def chains(name):
     rng = np.random.default_rng(5)
     if name == "metropolis":
         lattice = ks.Lattice([[1, 1, 1]])
-        return ks.mcmc.metropolis(lattice, ks.Laplace(epsilon=0.5), 501, 0.4, chains=4, rng=ks.rng(seed=1)).draws
+        return ks.mcmc.metropolis(
+            lattice, ks.Laplace.per_unit(epsilon=0.5), 501, 0.4, chains=4, rng=ks.rng(seed=1)
+        ).draws
     if name == "apart":
         return rng.normal(size=(4, 300, 2)) + np.arange(4)[:, None, None] * [0.3, 3]
     if name == "other scales":
@@ -58,8 +60,10 @@ def test_the_third_experiment_in_small():
     """Starts from a wider target, burn-in with the right one: below 1.01 in every cell, and far above it without."""
     lattice = ks.Lattice(np.ones((1, 12), dtype=int))
     options = {"a": np.exp(-2.5), "chains": 4}
-    wide = ks.mcmc.metropolis(lattice, ks.Laplace(epsilon="0.1"), 20_000, **options, thin=20_000, rng=ks.rng(seed=1))
-    narrow = ks.Laplace(epsilon="0.192")
+    wide = ks.mcmc.metropolis(
+        lattice, ks.Laplace.per_unit(epsilon="0.1"), 20_000, **options, thin=20_000, rng=ks.rng(seed=1)
+    )
+    narrow = ks.Laplace.per_unit(epsilon="0.192")
     runs = ks.mcmc.metropolis(
         lattice, narrow, 400_000, **options, thin=100, burn_in=20_000, start=wide.state, rng=ks.rng(seed=2)
     )

@@ -21,17 +21,17 @@ def draws(A, mechanism, a, seed=1, **options):
 
 
 LAWS = {
-    "l1, sum": (SUM, ks.Laplace(epsilon=1), 0.4, lambda: sum_law(3, 1.0)),
-    "l1, 2 3 5": (COINS, ks.Laplace(epsilon=0.5), 0.3, lambda: solved_law(COINS, [0, 1], 0.5, 14, 80)),
+    "l1, sum": (SUM, ks.Laplace.per_unit(epsilon=1), 0.4, lambda: sum_law(3, 1.0)),
+    "l1, 2 3 5": (COINS, ks.Laplace.per_unit(epsilon=0.5), 0.3, lambda: solved_law(COINS, [0, 1], 0.5, 14, 80)),
     "l2, sum": (
         SUM,
-        ks.Laplace(epsilon=1, norm="l2"),
+        ks.Laplace.per_unit(epsilon=1, norm="l2"),
         0.5,
         lambda: lattice_law(SUM, lambda s: np.exp(-np.sqrt(s)), 50, 40),
     ),
     "l2, overlap": (
         OVERLAP,
-        ks.Laplace(epsilon=1.5, norm="l2"),
+        ks.Laplace.per_unit(epsilon=1.5, norm="l2"),
         0.3,
         lambda: lattice_law(OVERLAP, lambda s: np.exp(-1.5 * np.sqrt(s)), 40, 30),
     ),
@@ -55,10 +55,12 @@ def test_law(name):
 def test_law_with_a_basis_and_parameters_of_ones_own():
     """A skew basis, one parameter a coordinate, and the other way of following the norm (few cells touched)."""
     basis = np.array([[1, 3], [-1, -2], [0, -1]])
-    assert_drawn_from(draws(SUM, ks.Laplace(epsilon=1), [0.5, 0.2], basis=basis), sum_law(3, 1.0))
+    assert_drawn_from(draws(SUM, ks.Laplace.per_unit(epsilon=1), [0.5, 0.2], basis=basis), sum_law(3, 1.0))
 
 
-@pytest.mark.parametrize("mechanism", [ks.Laplace(epsilon=1), ks.Laplace(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)])
+@pytest.mark.parametrize(
+    "mechanism", [ks.Laplace.per_unit(epsilon=1), ks.Laplace.per_unit(epsilon=1, norm="l2"), ks.Gaussian(sigma=2)]
+)
 def test_both_ways_of_following_the_norm_give_the_same_chain(mechanism, monkeypatch):
     def run():
         return ks.mcmc.metropolis(ks.Lattice(OVERLAP), mechanism, 3000, 0.4, rng=ks.rng(seed=3)).draws
@@ -73,10 +75,10 @@ def test_both_ways_of_following_the_norm_give_the_same_chain(mechanism, monkeypa
 def test_wrong_chains_are_rejected():
     """A chain that stays put, one with another epsilon, and one that has not burnt in."""
     law = sum_law(3, 1.0)
-    assert_not_drawn_from(draws(SUM, ks.Laplace(epsilon=1), 1e-12), law)
-    assert_not_drawn_from(draws(SUM, ks.Laplace(epsilon="1.03"), 0.4), law)
+    assert_not_drawn_from(draws(SUM, ks.Laplace.per_unit(epsilon=1), 1e-12), law)
+    assert_not_drawn_from(draws(SUM, ks.Laplace.per_unit(epsilon="1.03"), 0.4), law)
     short = ks.mcmc.metropolis(
-        ks.Lattice(SUM), ks.Laplace(epsilon=1), 2, 0.9, chains=10_000, thin=2, rng=ks.rng(seed=1)
+        ks.Lattice(SUM), ks.Laplace.per_unit(epsilon=1), 2, 0.9, chains=10_000, thin=2, rng=ks.rng(seed=1)
     )
     assert_not_drawn_from(short.draws.reshape(-1, 3), law)
 
@@ -84,7 +86,7 @@ def test_wrong_chains_are_rejected():
 @pytest.mark.audit
 def test_the_start_has_the_law_g():
     """One pre-jump from 0: every coordinate double geometric, in an independent chain each."""
-    lattice, problem = ks.Lattice(SUM), pose(ks.Lattice(SUM), ks.Laplace(epsilon=1), 0.6)
+    lattice, problem = ks.Lattice(SUM), pose(ks.Lattice(SUM), ks.Laplace.per_unit(epsilon=1), 0.6)
     stream = ks.rng(seed=2).stream()
     found = np.zeros((60_000, 2), dtype=np.int64)
     for coordinates in found:
@@ -99,7 +101,9 @@ def test_the_start_has_the_law_g():
 
 def test_where_buffers_end_changes_nothing():
     """Words come one at a time, or thousands at once: the same chain."""
-    problem = pose(ks.Lattice(OVERLAP), ks.Laplace(epsilon=0.5), 0.9)  # wide: many coordinates take a second word
+    problem = pose(
+        ks.Lattice(OVERLAP), ks.Laplace.per_unit(epsilon=0.5), 0.9
+    )  # wide: many coordinates take a second word
     ends = []
     for buffer_words in (1, 7, 65536):
         stream = ks.rng(seed=1).stream(buffer_words)
@@ -114,7 +118,7 @@ def test_where_buffers_end_changes_nothing():
 def test_seeds_repeat_for_any_number_of_threads():
     def run(seed, threads):
         return ks.mcmc.metropolis(
-            ks.Lattice(SUM), ks.Laplace(epsilon=1), 500, 0.4, chains=70, rng=ks.rng(seed=seed), threads=threads
+            ks.Lattice(SUM), ks.Laplace.per_unit(epsilon=1), 500, 0.4, chains=70, rng=ks.rng(seed=seed), threads=threads
         ).draws
 
     first = run(1, 1)
@@ -125,7 +129,7 @@ def test_seeds_repeat_for_any_number_of_threads():
 
 
 def test_going_on_burn_in_and_thinning():
-    lattice, laplace = ks.Lattice(SUM), ks.Laplace(epsilon=1)
+    lattice, laplace = ks.Lattice(SUM), ks.Laplace.per_unit(epsilon=1)
     whole = ks.mcmc.metropolis(lattice, laplace, 100, 0.4, rng=ks.rng(seed=1))
     part = ks.mcmc.metropolis(lattice, laplace, 70, 0.4, burn_in=30, thin=7, rng=ks.rng(seed=1))
     assert np.array_equal(part.draws[0], whole.draws[0, 36::7])
@@ -143,8 +147,8 @@ def test_cost_grows_with_the_nonzeros_of_the_basis():
     counts = {}
     for d in (100, 1000):
         lattice = ks.Lattice(np.ones((1, d), dtype=int))
-        problem = pose(lattice, ks.Laplace(epsilon=1), 0.05)
-        runs = ks.mcmc.metropolis(lattice, ks.Laplace(epsilon=1), 2000, 0.05, rng=ks.rng(seed=1))
+        problem = pose(lattice, ks.Laplace.per_unit(epsilon=1), 0.05)
+        runs = ks.mcmc.metropolis(lattice, ks.Laplace.per_unit(epsilon=1), 2000, 0.05, rng=ks.rng(seed=1))
         counts[d] = runs.info.cell_updates[0] / 2000
         nonzeros = len(problem.columns.entries)
         expected = nonzeros * 2 * 0.05 / 1.05  # a coordinate is not 0 with chance 2a / (1 + a)
@@ -171,14 +175,14 @@ def test_cost_grows_with_the_nonzeros_of_the_basis():
         ({"basis": [[1, 0], [-1, 2], [0, -2]]}, "generate the whole lattice"),
         ({"basis": [[1, 0], [-1, 1], [0, 0]]}, "must lie in the lattice"),
         ({"basis": [[1], [-1], [0]]}, "must be 3 x 2"),
-        ({"mechanism": ks.Laplace.per_person(epsilon=1)}, "Use plan.mechanism"),
-        ({"mechanism": ks.Gaussian(epsilon=0.3, delta=0.1, calibration="tight")}, "known sigma"),
+        ({"mechanism": ks.Laplace(epsilon=1)}, "or plan.mechanism"),
+        ({"mechanism": ks.Gaussian.per_unit(epsilon=0.3, delta=0.1, calibration="tight")}, "known sigma"),
         ({"mechanism": 1}, "must be Laplace or Gaussian"),
         ({"lattice": SUM}, "must be a ks.Lattice"),
         ({"lattice": ks.Lattice([[1, 0], [0, 1]])}, "dimension of at least 1"),
     ],
 )
 def test_bad_input_gets_a_sentence(change, words):
-    good = {"lattice": ks.Lattice(SUM), "mechanism": ks.Laplace(epsilon=1), "steps": 10, "a": 0.4}
+    good = {"lattice": ks.Lattice(SUM), "mechanism": ks.Laplace.per_unit(epsilon=1), "steps": 10, "a": 0.4}
     with pytest.raises(ks.InputError, match=words):
         ks.mcmc.metropolis(**good | change)

@@ -96,7 +96,7 @@ def test_a_stream_that_outlives_its_source_does_not_repeat(fork, seed):
 def test_no_way_of_taking_words_hands_out_what_was_at_hand_before_the_fork(fork, seed):
     """A buffer that is half used is the parent's."""
     source = ks.rng(seed=seed)
-    plan = ks.plan(ks.Invariants.subsets(40, [list(range(40))]), ks.Laplace(epsilon=1))
+    plan = ks.plan(keep=ks.Invariants.subsets(40, [list(range(40))]), mechanism=ks.Laplace.per_unit(epsilon=1))
     streams = [source.stream() for _ in range(3)]
     for stream in streams:
         stream.word()

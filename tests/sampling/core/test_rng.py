@@ -7,8 +7,6 @@ import hashlib
 import math
 import os
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -205,43 +203,6 @@ def test_randomness_comes_through_one_door():
         assert "import random" not in text, path
         # The lattice uses numpy's for weights that only speed up a search whose answers are then checked.
         assert "np.random" not in text or path.name == "shortest.py", path
-
-
-@pytest.mark.audit
-def test_the_compile_cache_falls_back_to_a_user_folder(tmp_path):
-    """Where nothing can be written beside the package, compiled kernels are kept under the user's cache folder."""
-    import shutil
-
-    package = tmp_path / "site" / "keepsum"
-    shutil.copytree(Path(ks.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "sampling" / "core" / "__pycache__").write_text("in the way")  # a file where the cache folder would be
-    code = "import keepsum as ks; print(ks.plan(ks.Invariants.subsets(2, []), ks.Laplace(epsilon=1)).sample(3).shape)"
-    environment = {"PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "(3, 2)"
-    assert done.stderr == ""  # nothing is announced where no terminal listens
-    assert list((tmp_path / ".cache").rglob("*.code"))
-
-
-def test_another_text_of_kernels_has_another_cache(tmp_path):
-    """A change to one kernel file must not leave compiled callers in other files as they were."""
-    import shutil
-
-    package = tmp_path / "keepsum"
-    shutil.copytree(Path(ks.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    code = "from keepsum.sampling.core.compiling import cache_folders; print(cache_folders())"
-    environment = {"PYTHONPATH": str(tmp_path), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-
-    def folder():
-        return subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-        ).stdout
-
-    before = folder()
-    with (package / "sampling" / "core" / "kernels.py").open("a", encoding="utf-8") as file:
-        file.write("\n# changed\n")
-    assert folder() != before
 
 
 def test_keyed_sources_repeat_by_number_and_share_nothing():

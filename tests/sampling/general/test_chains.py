@@ -14,12 +14,12 @@ from keepsum.sampling.core.rng import Rng, rng
 from keepsum.sampling.general.chains import HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
 from keepsum.sampling.general.mixture import Mixture, tune
-from keepsum.sampling.general.mixture_kernels import log_theta, propose, unit
 from keepsum.sampling.general.scale_bounds import log_excess
 from keepsum.sampling.general.scales import log_mixture, log_ratios, log_sum_law, scale_law, shape_for
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, leverages, table_slabs
 from keepsum.sampling.general.verified import verified_form
 from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
+from sampling.proposals import log_theta, propose, unit
 from support import margins
 
 
@@ -351,7 +351,7 @@ def test_slabs_agree_with_a_dense_factor():
         room, out = mixture.room(), np.empty(12, dtype=np.int64)
         found = []
         for n in range(100):
-            weight = propose(words, n * mixture.words_per_proposal, mixture.tables, room, out)
+            weight = propose(words[n * mixture.words_per_proposal :], mixture.tables, room, out)
             found.append((weight, *out.tolist()))
         results.append(np.array(found))
     assert results[0] == pytest.approx(results[1], rel=1e-9)

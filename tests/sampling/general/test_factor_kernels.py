@@ -7,8 +7,8 @@ import pytest
 from flint import fmpz_mat
 
 from keepsum.sampling.general import verified
-from keepsum.sampling.general.factor_kernels import cholesky, invert, invert_factor
-from keepsum.sampling.general.verified import inverse_factor, verified_form
+from keepsum.sampling.general.verified import cholesky, inverse_factor, invert_factor, verified_form
+from sampling.proposals import invert
 
 UNIT = 2.0**-53
 SIZES = [1, 2, 3, 4, 5, 7, 8, 11, 16, 25, 40, 50, 101]

@@ -13,9 +13,9 @@ from keepsum.lattice.structure import decompose
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, table_moves
+from keepsum.sampling.general.kernel_arguments import FLOOR
 from keepsum.sampling.general.mixture import Mixture, OneWidth
 from keepsum.sampling.general.mixture_bounds import Rounding, _below_law
-from keepsum.sampling.general.mixture_kernels import FLOOR, draw_integer, log_theta
 from keepsum.sampling.general.scale_bounds import log_excess, mass_defect, mean_square
 from keepsum.sampling.general.scales import (
     log_mixture,
@@ -28,6 +28,7 @@ from keepsum.sampling.general.scales import (
 )
 from keepsum.sampling.general.slabs import lattice_slab, table_slabs
 from keepsum.sampling.general.verified import verified_form
+from sampling.proposals import draw_integer, log_theta
 from support import margins
 
 mpmath = pytest.importorskip("mpmath")

@@ -9,15 +9,20 @@ import pytest
 from flint import acb, arb
 
 from keepsum.sampling.core.balls import precision
-from keepsum.sampling.core.kernel_arguments import new_state
-from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, TIE_ACCEPT
+from keepsum.sampling.core.kernel_arguments import ACCEPT_BITS, DONE, EXACT_STATE, TIE_ACCEPT, Words, new_state
 from keepsum.sampling.core.rng import rng
-from keepsum.sampling.l1.splitting.factor_kernels import accept_node, pick_label, pick_root
-from keepsum.sampling.l1.splitting.kernels import OFFSET, draw_sum
+from keepsum.sampling.l1.splitting.kernel_arguments import OFFSET, SplitTables, SplittingRoom, SplittingTables
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.packing import candidates_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
 from sampling.l1.exact_weights import ExactWeights
+from sampling.probes import Probe
+
+SPLITTING = ("probe_splitting", "splitting_factors.c", "forced_sums.c", "double_geometric.c")
+pick_root = Probe(SPLITTING, "try_root", Words, EXACT_STATE, SplittingTables, SplittingRoom)
+pick_label = Probe(SPLITTING, "try_label", Words, EXACT_STATE, SplittingTables, SplittingRoom, int)
+accept_node = Probe(SPLITTING, "try_node", Words, EXACT_STATE, SplittingTables, SplittingRoom, int)
+draw_sum = Probe(SPLITTING, "try_sum", Words, EXACT_STATE, SplitTables, int, int, int)
 
 KINDS = [[1, 2, 3, 1], [4, 1, 1, 2], [0, 1, 2, 1], [1, 1, 1, 1]]
 PLAIN, SOME = Labelling(), Labelling(4, 2)
@@ -132,7 +137,7 @@ def room_for(sampler, node, group, base, sums):
 def answer(sampler, node, group, base, sums, number):
     """What the kernel says to sums and a uniform number: 1, 0, or that it cannot tell."""
     room = room_for(sampler, node, group, base, sums)
-    return accept_node(word(number), new_state()[0], sampler._tables, room, node)
+    return accept_node(word(number), new_state(), sampler._tables, room, node)
 
 
 @pytest.mark.audit
@@ -157,7 +162,7 @@ def test_nodes_are_accepted_with_their_chance(name):
 def choice(sampler, node, group, sums, number):
     """The label that the kernel chooses: its base and whether it is swapped; or what it says instead."""
     room = room_for(sampler, node, group, 0, sums)
-    code = pick_label(word(number), new_state()[0], sampler._tables, room, node)
+    code = pick_label(word(number), new_state(), sampler._tables, room, node)
     return (int(room.base[node]), int(room.swapped[node])) if code == 1 else int(code)
 
 
@@ -205,11 +210,11 @@ def test_the_root_has_the_weight_of_all_its_proposals(name):
     for base, mass in enumerate(masses):
         chance = float((mass / total).mid())
         room = sampler._new_room()
-        assert pick_root(word(upto + chance / 2), new_state()[0], sampler._tables, room) == DONE
+        assert pick_root(word(upto + chance / 2), new_state(), sampler._tables, room) == DONE
         assert room.base[0] == base
         upto += chance
         if base < len(masses) - 1:
-            assert pick_root(word(upto), new_state()[0], sampler._tables, room) == TIE_ACCEPT
+            assert pick_root(word(upto), new_state(), sampler._tables, room) == TIE_ACCEPT
 
 
 @pytest.mark.thinned
@@ -286,7 +291,7 @@ def check_part(tables, split, y, u, low, high):
     for bits in {first, (first + last) // 2, last}:
         if first <= bits <= last:
             words = np.array([bits << (64 - ACCEPT_BITS)], dtype=np.uint64)
-            value = draw_sum(words, new_state()[0], tables.splits, tables.sums.shift, split, y)
+            value = draw_sum(words, new_state(), tables.splits, tables.sums.shift, split, y)
             assert value in (u + OFFSET, TIE_ACCEPT)
             if bits not in (first, last) and high - low > 1e-4:
                 assert value == u + OFFSET

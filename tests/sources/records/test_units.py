@@ -162,29 +162,32 @@ def people(**unit) -> ks.Table:
 def test_distances_are_multiplied(norm):
     table = people()
     keep = table.keep("x")
-    one, three = (ks.plan(keep, ks.Laplace(1, norm), max_rows_per_unit=k) for k in (1, 3))
+    one, three = (ks.plan(keep=keep, mechanism=ks.Laplace.per_unit(1, norm), max_rows_per_unit=k) for k in (1, 3))
     assert three.person_distance == pytest.approx(3 * one.person_distance)
     assert three.smallest_change.value == pytest.approx(3 * one.smallest_change.value)
     for a, b in zip(one.attributes, three.attributes, strict=True):
         assert b.any_value.value == pytest.approx(3 * a.any_value.value)
         assert b.other_value.value == pytest.approx(3 * a.other_value.value)
         assert (a.any_value.exact, b.any_value.exact) == (True, False)
-    asked = ks.plan(keep, ks.Laplace.per_person(1, norm), max_rows_per_unit=3)
+    asked = ks.plan(keep=keep, mechanism=ks.Laplace(1, norm), max_rows_per_unit=3)
     assert float(asked.guarantee.person_epsilon) == pytest.approx(1)
     assert float(asked.mechanism.epsilon) == pytest.approx(1 / three.person_distance)
 
 
 def test_rho_grows_with_the_square():
     keep = people().keep("x")
-    one, three = (ks.plan(keep, ks.Gaussian(rho=1), max_rows_per_unit=k).guarantee.person_rho for k in (1, 3))
+    one, three = (
+        ks.plan(keep=keep, mechanism=ks.Gaussian.per_unit(rho=1), max_rows_per_unit=k).guarantee.person_rho
+        for k in (1, 3)
+    )
     assert three == 9 * one
-    asked = ks.plan(keep, ks.Gaussian.per_person(rho=1), max_rows_per_unit=3)
+    asked = ks.plan(keep=keep, mechanism=ks.Gaussian(rho=1), max_rows_per_unit=3)
     assert float(asked.guarantee.person_rho) == pytest.approx(1, rel=1e-6)
 
 
 def test_the_bound_holds_for_every_change_of_several_records():
     """By brute force: k records change one after the other, and each keeps the totals."""
-    plan = ks.plan(people().keep("x", "y"), ks.Laplace(1), max_rows_per_unit=2)
+    plan = ks.plan(keep=people().keep("x", "y"), mechanism=ks.Laplace.per_unit(1), max_rows_per_unit=2)
     shape = (4, 2)
     swaps = []
     for i in range(4):
@@ -203,45 +206,63 @@ def test_the_bound_holds_for_every_change_of_several_records():
 def test_a_plan_for_another_bound_is_refused():
     table = people(unit="who", max_rows_per_unit=2)
     with pytest.raises(ks.InputError, match="max_rows_per_unit=2"):
-        ks.plan(table.keep("x"), ks.Laplace(1)).release(table)
+        ks.plan(keep=table.keep("x"), mechanism=ks.Laplace.per_unit(1)).release(table)
     with pytest.raises(ks.InputError, match="max_rows_per_unit=1"):
-        ks.plan(table.keep("x"), ks.Laplace(1), max_rows_per_unit=2).release(people())
-    ks.plan(table.keep("x"), ks.Laplace(1), max_rows_per_unit=2).release(table)
+        ks.plan(keep=table.keep("x"), mechanism=ks.Laplace.per_unit(1), max_rows_per_unit=2).release(people())
+    ks.plan(keep=table.keep("x"), mechanism=ks.Laplace.per_unit(1), max_rows_per_unit=2).release(table)
 
 
 def test_what_the_certificate_says(tmp_path):
-    by_record = ks.release(people(), ["x"], ks.Laplace(1))
+    by_record = ks.release(people(), keep=["x"], mechanism=ks.Laplace.per_unit(1))
     assert by_record.certificate.records.unit is None
     assert any("per record" in sentence for sentence in by_record.certificate.warnings)
-    assert "per-record" in by_record.plan.explain()
-    assert "per-person" not in by_record.plan.explain() + str(by_record.plan.guarantee)
-    assert "; per-record epsilon" in str(by_record.plan.guarantee)
-    by_person = ks.release(people(unit="who", max_rows_per_unit=2), ["x"], ks.Laplace(1))
+    assert "per-record" in by_record.plan.explain(details=True)
+    assert "per-person" not in by_record.plan.explain(details=True) + str(by_record.plan.guarantee)
+    assert str(by_record.plan.guarantee).startswith("per-record epsilon")
+    by_person = ks.release(people(unit="who", max_rows_per_unit=2), keep=["x"], mechanism=ks.Laplace.per_unit(1))
     record = by_person.certificate.records
     assert (record.unit, record.max_rows_per_unit) == ("who", 2)
     assert any("kept totals are those of the counted records" in s for s in by_person.certificate.warnings)
     assert any("a change of one attribute of each counted record" in s for s in by_person.certificate.warnings)
-    assert "per person of at most 2 records" in by_person.plan.explain()
-    assert "; per-person epsilon" in str(by_person.plan.guarantee)
+    assert "per person of at most 2 records" in by_person.plan.explain(details=True)
+    assert str(by_person.plan.guarantee).startswith("per-person epsilon")
     for release in (by_record, by_person):
         assert ks.verify(release.save(tmp_path / "out.csv", force=True)).passed
-    assert "records" not in msgspec.json.decode(ks.release(counts(), ["x"], ks.Laplace(1)).certificate.to_json())
+    assert "records" not in msgspec.json.decode(
+        ks.release(counts(), keep=["x"], mechanism=ks.Laplace.per_unit(1)).certificate.to_json()
+    )
 
 
 def test_totals_of_late_labels_lose_most_and_the_certificate_says_so():
-    release = ks.release(people(unit="who", max_rows_per_unit=1), ["x"], ks.Laplace(1))
+    release = ks.release(people(unit="who", max_rows_per_unit=1), keep=["x"], mechanism=ks.Laplace.per_unit(1))
     words = "the first in the order of their labels, so totals of late labels lose most"
     assert any(words in sentence for sentence in release.certificate.warnings)
 
 
-@pytest.mark.parametrize("mechanism", [ks.Laplace.per_person(1), ks.Gaussian.per_person(rho=1)])
-def test_a_loss_per_person_needs_to_know_how_many_records_a_person_has(mechanism):
+@pytest.mark.parametrize("mechanism", [ks.Laplace(1), ks.Gaussian(rho=1)])
+def test_without_a_bound_per_person_the_loss_is_that_of_one_record(mechanism, tmp_path):
+    """It is what was typed, and nothing calls it that of a person; the same with a plan made by the release."""
+    alone = people()
+    release = ks.release(alone, keep=["x"], mechanism=mechanism)
+    guarantee = release.plan.guarantee
+    assert guarantee.subject == "record"
+    assert 1 in (guarantee.person_epsilon, guarantee.person_rho)
+    first = release.plan.explain(details=True).splitlines()[0]
+    assert "one record, not one person" in first
+    shown = f"{release.plan.explain(details=True)} {guarantee} {release!r} {release.plan!r}"
+    assert "per-person" not in shown
+    assert all("per-record" in text for text in (release.plan.explain(details=True), str(guarantee), repr(release)))
+    assert ks.verify(release.save(tmp_path / "out.csv")).passed
+    release.plan.release(alone)
+
+
+@pytest.mark.parametrize("mechanism", [ks.Laplace(1), ks.Gaussian(rho=1)])
+def test_a_plan_for_one_person_does_not_release_records_without_a_bound(mechanism):
+    """It would state the loss of a record where that of a person was promised."""
     alone = people()
     words = "unit= and max_rows_per_unit=, with max_rows_per_unit=1 alone if every record is of another person"
     with pytest.raises(ks.InputError, match=words):
-        ks.release(alone, ["x"], mechanism)
-    with pytest.raises(ks.InputError, match=words):
-        ks.plan(alone.keep("x"), mechanism).release(alone)
+        ks.plan(keep=alone.keep("x"), mechanism=mechanism).release(alone)
 
 
 def test_every_record_may_be_declared_to_be_of_another_person(tmp_path):
@@ -249,25 +270,26 @@ def test_every_record_may_be_declared_to_be_of_another_person(tmp_path):
     one_each = people(max_rows_per_unit=1)
     assert one_each.records == Records(None, 1)
     assert one_each.counts.tolist() == people().counts.tolist()
-    release = ks.release(one_each, ["x"], ks.Laplace.per_person(1))
+    release = ks.release(one_each, keep=["x"], mechanism=ks.Laplace(1))
     assert any("declared to be of another person, and nobody checked" in s for s in release.certificate.warnings)
-    assert "; per-person epsilon 1" in str(release.plan.guarantee)
-    assert "per person of at most" not in release.plan.explain()
+    assert str(release.plan.guarantee).startswith("per-person epsilon 1;")
+    assert "per person of at most" not in release.plan.explain(details=True)
     assert ks.verify(release.save(tmp_path / "out.csv")).passed
 
 
 @pytest.mark.audit
-def test_no_call_is_recommended_for_a_loss_per_record():
-    """It would be refused."""
+def test_a_call_recommended_for_a_loss_per_record_requests_it():
     frame = pd.DataFrame({"x": ["a"], "y": ["a"], "z": ["a"]})
     labels = list("abcdefgh")
     table = ks.tabulate(frame, ["x", "y", "z"], dict.fromkeys("xyz", labels))
-    text = " ".join(ks.plan(table.keep("x", "y", "z"), ks.Laplace("0.5")).explain().split())
-    assert "l2 Laplace with ks.Laplace.per_person" in text
-    ready = compile_plan(table.keep("x", "y", "z"), ks.Laplace("0.5"), records=table.records)
-    text = " ".join(explain(ready).split())
-    assert "Exact at the same per-record epsilon: l2 Laplace (standard deviation" in text
-    assert "per_person" not in text
+    text = " ".join(
+        ks.plan(table, keep=["x", "y", "z"], mechanism=ks.Laplace.per_unit("0.5")).explain(details=True).split()
+    )
+    assert "l2 Laplace with ks.Laplace(" in text
+    ready = compile_plan(table.keep("x", "y", "z"), ks.Laplace.per_unit("0.5"), records=table.records)
+    text = " ".join(explain(ready, details=True).split())
+    assert "Exact at the same per-record epsilon: l2 Laplace with ks.Laplace(" in text
+    assert "per-person" not in text
 
 
 def counts() -> ks.Table:
@@ -289,7 +311,7 @@ def counts() -> ks.Table:
     ],
 )
 def test_a_larger_bound_than_the_stated_loss_covers_does_not_verify(forged, passed, tmp_path):
-    release = ks.release(people(unit="who", max_rows_per_unit=2), ["x"], ks.Laplace(1))
+    release = ks.release(people(unit="who", max_rows_per_unit=2), keep=["x"], mechanism=ks.Laplace.per_unit(1))
     table = release.save(tmp_path / "out.csv")
     path = tmp_path / "out.certificate.json"
     document = msgspec.json.decode(path.read_bytes())

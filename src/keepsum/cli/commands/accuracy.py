@@ -37,9 +37,9 @@ Examples:
 
     keepsum accuracy counts.csv --count n --keep county --target-moe 10
 
-    keepsum accuracy counts.csv --count n --keep county --target-moe 10 --per-person --plot curve.svg
+    keepsum accuracy counts.csv --count n --keep county --target-moe 10 --target largest --plot curve.svg
 
-    keepsum accuracy counts.csv --count n --keep-total --epsilon 1 --per-person --focus county=4 --share-budget
+    keepsum accuracy counts.csv --count n --keep-total --epsilon 1 --focus county=4 --share-budget
 
     keepsum accuracy --domain categories.toml --keep county --mechanism gaussian --delta 1e-6 --target-moe 10
 
@@ -154,10 +154,10 @@ def _with_loss(job: Job, wanted: Target | None) -> Job:
         return job
     if wanted is None:
         raise InputError("Option --epsilon must be given, or --target-moe 10 to find it for that margin of error.")
-    if noise.focus and not noise.per_person:
+    if noise.focus and noise.per_unit:
         raise InputError(
-            "Option --target-moe requires --per-person where there is a --focus, so that its values are shares of the "
-            "epsilon that is found."
+            "Option --per-unit must not be combined with --target-moe where there is a --focus, whose values must be "
+            "shares of the epsilon that is found. Leave out --per-unit."
         )
     name = "rho" if noise.kind == "gaussian" and noise.delta is None else "epsilon"
     filled = msgspec.structs.replace(noise, **{name: START})

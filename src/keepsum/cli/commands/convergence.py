@@ -14,12 +14,14 @@ from keepsum._text import percent
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES
 from keepsum.cli.screen import done, pairs_shown, progress, show, show_json, shown
+from keepsum.cli.threads import Threads
 from keepsum.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from keepsum.convergence.observe import BlockConvergence, Convergence
+    from keepsum.planning.plan import CompiledPlan
 
 PAPER_CELLS = 1000  # its basis needs a Smith form, and larger chains would not converge
 PICTURE_KINDS = (".png", ".svg", ".pdf")
@@ -30,7 +32,7 @@ Examples:
     keepsum convergence counts.csv --count n --keep county --keep sex --epsilon 0.25
 
     keepsum convergence --domain flows.toml --keep age,work --keep work,place --keep place,home --keep age,home \
---epsilon 1 --pairs 1000 --output curve.png
+--epsilon 1 --per-unit --pairs 1000 --output curve.png
 
     keepsum convergence counts.csv --count n --keep county --keep sex --epsilon 0.25 --paper 0.37 --output paper.svg
 
@@ -68,11 +70,11 @@ def convergence(
             "--max-steps", help="For --paper: the step at which a pair is given up (1,000,000).", min=2, metavar="N"
         ),
     ] = None,
+    threads: Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Show how chains converge."""
-    from keepsum.facade.objects import Plan
     from keepsum.planning.plan import compile_plan
     from keepsum.sources.atomic import check_new
 
@@ -90,13 +92,13 @@ def convergence(
         step("reading the categories")
         table = job.cells()
         step("compiling the plan")
-        plan = Plan.of(compile_plan(job.kept(table), job.noise(table), records=table.records))
+        plan = compile_plan(job.kept(table), job.noise(table), records=table.records)
         if paper is not None:
             step("running the paper's chains")
-            times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200)
+            times = _paper(plan, paper, lag or 10_000, most or 1_000_000, pairs or 200, threads)
         else:
             plan.check_samplers()
-            plan = plan.certify(pairs, progress=pairs_shown(step))
+            plan = plan.certify(pairs, threads=threads, progress=pairs_shown(step))
     if paper is not None:
         if output is not None:
             _write(output, force, ks.mcmc.plot_bound(times))
@@ -112,11 +114,11 @@ def convergence(
     _report(plan, convergence, output, json)
 
 
-def _paper(plan: ks.Plan, a: float, lag: int, most: int, pairs: int) -> ks.mcmc.MeetingTimes:
+def _paper(plan: CompiledPlan, a: float, lag: int, most: int, pairs: int, threads: int | None) -> ks.mcmc.MeetingTimes:
     if plan.size > PAPER_CELLS:
         raise InputError(f"The table must have at most {PAPER_CELLS:,} cells for the paper's chain, got {plan.size:,}.")
     lattice = ks.Lattice(plan.invariants.coefficients.toarray())
-    return ks.mcmc.meeting_times(lattice, plan.mechanism, a, lag=lag, pairs=pairs, max_steps=most)
+    return ks.mcmc.meeting_times(lattice, plan.mechanism, a, lag=lag, pairs=pairs, max_steps=most, threads=threads)
 
 
 def _write(output: Path, force: bool, figure: Figure) -> None:
@@ -130,14 +132,16 @@ def _write(output: Path, force: bool, figure: Figure) -> None:
         done(f"The curve is written: {shown(output)!r}.")
 
 
-def _report(plan: ks.Plan, measured: Convergence, output: Path | None, json: bool) -> None:
+def _report(plan: CompiledPlan, measured: Convergence, output: Path | None, json: bool) -> None:
+    from keepsum.releasing.explain import person_statements
     from keepsum.releasing.records import convergence_record
 
     if json:
         show_json(
             {
                 "curve": None if output is None else shown(output),
-                "guarantee": plan.guarantee.words,
+                "person": person_statements(plan).headline(),
+                "per_unit": plan.guarantee.words,
                 "sampling": plan.guarantee.sampling,
                 "blocks": [
                     {"form": form, "sampler": sampler, "convergence": convergence_record(group)}
@@ -146,7 +150,11 @@ def _report(plan: ks.Plan, measured: Convergence, output: Path | None, json: boo
             }
         )
         return
-    lines = [("Guarantee", [plan.guarantee.words, plan.guarantee.sampling_words])]
+    statements = person_statements(plan)
+    lines = [
+        (statements.title, [statements.headline()]),
+        ("Guarantee", [plan.guarantee.words, plan.guarantee.sampling_words]),
+    ]
     if not measured.chains:
         lines.append(("Chains", ["none: no block is drawn by a chain"]))
     for place, (form, sampler, group) in enumerate(zip(_forms(plan), _samplers(plan), measured.chains, strict=True)):
@@ -160,7 +168,7 @@ def _curve(output: Path | None) -> list[tuple[str, list[str]]]:
     return [] if output is None else [("Curve", [shown(output)])]
 
 
-def _forms(plan: ks.Plan) -> list[str]:
+def _forms(plan: CompiledPlan) -> list[str]:
     """The forms of the blocks that are drawn by chains."""
     from keepsum.planning.describe import describe_form
 
@@ -168,7 +176,7 @@ def _forms(plan: ks.Plan) -> list[str]:
     return [describe_form(group.form) for group, choice in groups if choice.chain is not None]
 
 
-def _samplers(plan: ks.Plan) -> list[str]:
+def _samplers(plan: CompiledPlan) -> list[str]:
     from keepsum.planning.describe import describe_choice
 
     return [describe_choice(choice) for choice in plan.samplers if choice.chain is not None]

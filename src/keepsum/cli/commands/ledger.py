@@ -16,6 +16,7 @@ from keepsum.errors import InputError
 
 if TYPE_CHECKING:
     from keepsum.ledger.budget import Budget
+    from keepsum.ledger.state import Dataset
     from keepsum.tables.domain import Domain
 
 HELP = """Keep account of all releases of a dataset: each is charged to its budget before its noise is drawn.
@@ -36,12 +37,12 @@ Examples:
 
     keepsum ledger init ledger.db --dataset pop2010 --budget 1.0
 
-    keepsum ledger init ledger.db --dataset visits --budget 2 --budget-delta 1e-6 --per-person
+    keepsum ledger init ledger.db --dataset visits --budget 2 --budget-delta 1e-6
 
     keepsum ledger init ledger.db --dataset pop2020 --budget-rho 0.5 --domain domain.toml --within county:state
 
-The budget is epsilon per unit of l1 distance, or per person. Losses of all releases add up; Gaussian noise needs a
---budget-delta, or a --budget-rho.
+The budget is the epsilon of one person, for a change of any one attribute under the kept totals of all releases. Losses
+add up; Gaussian noise needs a --budget-delta, or a --budget-rho. With --per-unit it is per unit of l1 distance.
 
 With --domain, the dataset's full cross-classification, releases of different tables of it are put together: if their
 kept totals fix a cell that none fixes alone, the release is refused. Without it, only tables with the same cells are.
@@ -52,7 +53,8 @@ Examples:
 
     keepsum ledger budget ledger.db --dataset pop2010 --budget 1.5 --note "decided by the board on 1 March"
 
-What is not given stays as it was: its delta, and whether it is per person.
+A delta that is not given stays as it was. A budget is of one person; where it was per unit of distance, --per-unit or
+--per-person says which it is now, and whoever changes that gives all its numbers.
 """
 SHOW = """Show budgets, what is spent and left, what that means for one person, and every release.
 
@@ -95,13 +97,15 @@ The release must verify, with its table; --unverified takes the word of a certif
 charged even if the budget does not allow for it, because it has happened.
 """
 
+NOT_STATED = "not stated: "
+INSTEAD = ", or use a budget per unit of distance, with per_unit"
 NOT_COVERED = "An end that was cut off or rewritten shows only --against certificates, or a noted --head."
 
 LedgerFile = Annotated[Path, typer.Argument(help="The file of the ledger.", metavar="LEDGER", show_default=False)]
 DatasetName = Annotated[str | None, typer.Option("--dataset", help="The dataset.", metavar="NAME", show_default=False)]
 Epsilon = Annotated[
     str | None,
-    typer.Option("--budget", help="Epsilon per unit of l1 distance, or per person.", metavar="E", show_default=False),
+    typer.Option("--budget", help="The epsilon of one person, in all releases.", metavar="E", show_default=False),
 ]
 Delta = Annotated[
     str | None,
@@ -109,11 +113,9 @@ Delta = Annotated[
 ]
 Rho = Annotated[
     str | None,
-    typer.Option(
-        "--budget-rho", help="Instead: rho (zCDP) at l1 distance 1, or per person.", metavar="R", show_default=False
-    ),
+    typer.Option("--budget-rho", help="Instead: the rho (zCDP) of one person.", metavar="R", show_default=False),
 ]
-PerPerson = Annotated[bool, typer.Option("--per-person", help="The budget is per person.")]
+PerUnit = Annotated[bool, typer.Option("--per-unit", help="The budget is per unit of l1 distance.")]
 NoteText = Annotated[
     str | None,
     typer.Option("--note", help="Who decided the budget, and why.", metavar="TEXT", show_default=False),
@@ -140,7 +142,7 @@ def init(
     budget: Epsilon = None,
     budget_delta: Delta = None,
     budget_rho: Rho = None,
-    per_person: PerPerson = False,
+    per_unit: PerUnit = False,
     domain: Annotated[
         str | None,
         typer.Option(
@@ -163,13 +165,13 @@ def init(
         raise InputError("Option --dataset must name the dataset, such as --dataset pop2010.")
     if budget is None and budget_rho is None:
         raise InputError("Option --budget must be given, such as --budget 1.0, or --budget-rho.")
-    amount = _budget(budget, budget_delta, budget_rho, per_person)
+    amount = _budget(budget, budget_delta, budget_rho, per_unit)
     cells = _domain(domain, within)
     existed = os.path.lexists(ledger)
     if existed:
-        Ledger(ledger).add_dataset(dataset, amount, cells, note)
+        Ledger.open(ledger).add_dataset(dataset, amount, cells, note)
     else:
-        Ledger(ledger, amount, dataset=dataset, domain=cells, note=note)
+        Ledger.create(ledger, amount, dataset=dataset, domain=cells, note=note)
     done(f"Dataset {dataset!r} is in the ledger {shown(ledger)!r}.")
     if json:
         show_json({"ledger": shown(ledger), "created": not existed, "dataset": dataset, "budget": str(amount)})
@@ -187,8 +189,8 @@ def budget(
     budget: Epsilon = None,
     budget_delta: Delta = None,
     budget_rho: Rho = None,
-    per_person: PerPerson = False,
-    per_unit: Annotated[bool, typer.Option("--per-unit", help="The budget is per unit of l1 distance.")] = False,
+    per_person: Annotated[bool, typer.Option("--per-person", help="The budget is that of one person.")] = False,
+    per_unit: PerUnit = False,
     note: NoteText = None,
     json: AsJson = False,
 ) -> None:
@@ -197,26 +199,42 @@ def budget(
 
     if per_person and per_unit:
         raise InputError("Options --per-person and --per-unit must not be given together.")
-    opened = Ledger(ledger)
+    opened = Ledger.open(ledger)
     known = opened.dataset(dataset)
     old = known.budget
     if budget is None and budget_rho is None and budget_delta is None and not (per_person or per_unit):
         raise InputError("Option --budget must be given, such as --budget 1.5, or another that changes the budget.")
+    _check_unit(old, per_person, per_unit)
+    if per_unit == old.per_person:
+        option = "--per-unit" if per_unit else "--per-person"
+        if budget is None and budget_rho is None:
+            raise InputError(f"Option {option} must be given with --budget or --budget-rho, because the unit changes.")
+        if old.delta is not None and budget is not None and budget_delta is None:
+            raise InputError(f"Option {option} must be given with --budget-delta, because the unit changes.")
     epsilon: Any = budget
     rho: Any = budget_rho
     if epsilon is None and rho is None:
         epsilon, rho = old.epsilon, old.rho
     delta: Any = old.delta if budget_delta is None else budget_delta
-    amount = _budget(epsilon, delta, rho, per_person or (old.per_person and not per_unit))
+    amount = _budget(epsilon, delta, rho, per_unit)
     opened.set_budget(known.name, amount, note)
     done(f"The budget of {known.name!r} is changed.")
-    standing = opened.standing(known.name)
+    spent = in_shell_terms(str(opened.standing(known.name)))
     if json:
-        show_json({"dataset": known.name, "before": str(old), "budget": str(amount), "spent": str(standing)})
+        show_json({"dataset": known.name, "before": str(old), "budget": str(amount), "spent": spent})
         return
     typer.echo(f"Before   {old}")
     typer.echo(f"Budget   {amount}")
-    typer.echo(f"Spent    {standing}")
+    typer.echo(f"Spent    {spent}")
+
+
+def _check_unit(old: Budget, per_person: bool, per_unit: bool) -> None:
+    """Refuse a number alone where budgets are per unit of distance: it would be taken for one person's."""
+    if not (old.per_person or per_person or per_unit):
+        raise InputError(
+            f"A budget must be given with --per-unit or --per-person, because the one so far is {old.unit}. Add the "
+            f"one that is meant."
+        )
 
 
 def show(
@@ -227,19 +245,41 @@ def show(
 ) -> None:
     """Show budgets and what was spent."""
     from keepsum.ledger.ledger import Ledger
-    from keepsum.ledger.showing import dataset_facts, dataset_topics
+    from keepsum.ledger.showing import dataset_topics
 
-    opened = Ledger(ledger)
+    opened = Ledger.open(ledger)
     names = list(opened.datasets) if dataset is None else [opened.dataset(dataset).name]
     number, head = opened.head
     if json:
-        datasets = [dataset_facts(opened.dataset(name)) for name in names]
+        datasets = [_facts(opened.dataset(name)) for name in names]
         show_json({"ledger": shown(ledger), "entries": number, "head": head, "datasets": datasets})
         return
     sections = [("Ledger", [shown(ledger), f"{number:,} entries; the hash of the last is {head}"])]
     for name in names:
-        sections += dataset_topics(opened.dataset(name), all_releases)
+        shown_one = opened.dataset(name)
+        topics = dataset_topics(shown_one, all_releases)
+        sections += [(title, _person(lines, shown_one) if title == "One person" else lines) for title, lines in topics]
     show_sections(sections_in_shell_terms(sections))
+
+
+def _person(lines: list[str], dataset: Dataset) -> list[str]:
+    """Why nothing is stated of one person, with options; a budget per unit of distance needs no advice to be one."""
+    if not lines[0].startswith(NOT_STATED):
+        return lines
+    reason = lines[0]
+    if not dataset.budget.per_person:
+        reason = reason.replace(INSTEAD, "").replace("a budget per person", "the loss of one person")
+    return [in_shell_terms(reason), *lines[1:]]
+
+
+def _facts(dataset: Dataset) -> dict[str, object]:
+    """A dataset for ``--json``, where sentences that advise name options."""
+    from keepsum.ledger.showing import dataset_facts
+
+    facts = dataset_facts(dataset)
+    person: Any = facts["person"]
+    sentences = {"words": in_shell_terms(str(facts["words"]))}
+    return facts | sentences | {"person": None if person is None else _person(person, dataset)}
 
 
 def check(
@@ -271,21 +311,21 @@ def check(
     result = checked(store, certificates, head=head)
     problems = [in_shell_terms(problem) for problem in result.problems]
     if json:
-        facts: dict[str, Any] = {"ok": result.ok, "entries": result.entries, "head": result.head}
+        facts: dict[str, Any] = {"ok": result.passed, "entries": result.entries, "head": result.head}
         show_json({**facts, "certificates": result.compared, "problems": problems})
     else:
         if result.entries:
             typer.echo(f"ok      {result.entries:,} entries, each with the hash of the one before it")
         for problem in problems:
             typer.echo(f"FAILED  {problem}")
-        if certificates and result.ok:
+        if certificates and result.passed:
             one = result.compared == 1
             typer.echo(f"ok      {result.compared:,} certificate{' agrees' if one else 's agree'} with it")
-        if result.ok and not certificates and head is None:
+        if result.passed and not certificates and head is None:
             typer.echo(f"        {NOT_COVERED}")
         if result.head is not None:
             typer.echo(f"Head    {result.head}")
-    if not result.ok:
+    if not result.passed:
         raise FailedError(f"The ledger does not check: {len(problems):,} problem{'s' * (len(problems) != 1)}.")
 
 
@@ -344,7 +384,7 @@ def import_(
     from keepsum.ledger.importing import charge_for, published
     from keepsum.ledger.ledger import Ledger
 
-    opened = Ledger(ledger)
+    opened = Ledger.open(ledger)
     name = opened.dataset(dataset).name
     imported: list[str] = []
     for path in releases:  # what does not verify or fit is refused before any is charged
@@ -361,10 +401,11 @@ def import_(
         if not json:
             typer.echo(f"Imported  {shown(path)}")
     standing = opened.standing(name)
+    spent = in_shell_terms(str(standing))
     if json:
-        show_json({"imported": imported, "dataset": name, "spent": str(standing)})
+        show_json({"imported": imported, "dataset": name, "spent": spent})
     else:
-        typer.echo(f"Spent     {standing}")
+        typer.echo(f"Spent     {spent}")
 
 
 def _at_its_word(path: Path) -> tuple[Any, bytes | None, bool]:
@@ -379,10 +420,10 @@ def _help(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def _budget(epsilon: Any, delta: Any, rho: Any, per_person: bool) -> Budget:
+def _budget(epsilon: Any, delta: Any, rho: Any, per_unit: bool) -> Budget:
     from keepsum.ledger.budget import Budget
 
-    return Budget(epsilon, delta, rho, per_person)
+    return Budget.per_unit(epsilon, delta, rho) if per_unit else Budget(epsilon, delta, rho)
 
 
 def _domain(file: str | None, within: list[str] | None) -> Domain | None:

@@ -74,6 +74,7 @@ def marginal(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a margin of a release."""
+    from keepsum.facade.marginal import file_of
     from keepsum.releasing.destination import check_sums, write_sums
     from keepsum.sources.writing import kind_of
     from keepsum.specs.building import margin_of
@@ -96,7 +97,7 @@ def marginal(
         found = margin.accuracy(at_level, simultaneous=simultaneous)
         note = margin.note_at(at_level, simultaneous=simultaneous)
         kind = "csv" if is_stream else kind_of(output)
-        table = margin.as_file(kind, at_level if intervals else None, simultaneous)
+        table = file_of(margin, kind, at_level if intervals else None, simultaneous)
     if is_stream:
         done(FREE, cut_off=INCOMPLETE)
         deliver(table)

@@ -10,11 +10,13 @@ import typer
 import keepsum as ks
 from keepsum.cli.declaration import Declaration, declares
 from keepsum.cli.epilogs import FILES
+from keepsum.cli.reporting import with_margin
 from keepsum.cli.screen import progress, show, show_json
 from keepsum.cli.terms import sections_in_shell_terms
 from keepsum.cli.together import together
 
 if TYPE_CHECKING:
+    from keepsum.planning.plan import CompiledPlan
     from keepsum.specs.job import Job
 
 HELP = """Show what a release would keep and guarantee, and its margins of error. Spends no budget.
@@ -23,7 +25,7 @@ Examples:
 
     keepsum plan counts.csv --count n --keep county --keep sex --epsilon 0.25
 
-    keepsum plan counties.csv --count n --within county:state --keep state --epsilon 1 --per-person
+    keepsum plan counties.csv --count n --within county:state --keep state --epsilon 1 --details
 
     keepsum plan --domain categories.toml --keep county --keep-total --epsilon 0.25
 
@@ -48,6 +50,10 @@ def plan(
         str | None,
         typer.Option("--dataset", help="The dataset of the ledger.", metavar="NAME", show_default=False),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Also show blocks, formulas, the loss per unit of distance, and other noise."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
 ) -> None:
     """Show a plan."""
@@ -58,7 +64,7 @@ def plan(
         job.noise()
         job.ledger()
     results: list[dict[str, object]] = []
-    plans: list[ks.Plan] = []
+    plans: list[CompiledPlan] = []
     for job in jobs:
         made, accuracy = _made(job)
         plans.append(made)
@@ -69,14 +75,14 @@ def plan(
         else:
             title = [] if job.name is None else [("Release", [job.name])]
             cost = [("Ledger", charged)] if charged is not None else []
-            show(sections_in_shell_terms([*title, *_sections(made, accuracy), *cost]))
+            show(sections_in_shell_terms([*title, *_sections(made, accuracy, details), *cost]))
     if len(jobs) > 1 and not json:
         show(together(list(zip(jobs, plans, strict=True))))
     if json:
         show_json(results[0] if len(jobs) == 1 else results)
 
 
-def _charged(jobs: Sequence[Job], plans: Sequence[ks.Plan]) -> list[str] | None:
+def _charged(jobs: Sequence[Job], plans: Sequence[CompiledPlan]) -> list[str] | None:
     """What the last of these releases would cost in its ledger, after those before it; None if it has none."""
     job = jobs[len(plans) - 1]
     ledger = job.ledger()
@@ -93,10 +99,11 @@ def _charged(jobs: Sequence[Job], plans: Sequence[ks.Plan]) -> list[str] | None:
         return [f"It would be refused: {error}"]
 
 
-def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
+def _made(job: Job) -> tuple[CompiledPlan, ks.Accuracy | None]:
     """A plan, and its margins of error if it can be drawn."""
-    from keepsum.facade.objects import Plan
+    from keepsum.facade.estimates import plan_accuracy
     from keepsum.planning.plan import compile_plan
+    from keepsum.releasing.records import LEVEL
 
     with progress() as step:
         step("reading the categories")
@@ -104,30 +111,31 @@ def _made(job: Job) -> tuple[ks.Plan, ks.Accuracy | None]:
         step("compiling the plan")
         kept = job.kept(table)
         with job.located("mechanism", "keep"):
-            made = Plan.of(compile_plan(kept, job.noise(table), records=table.records))
+            made = compile_plan(kept, job.noise(table), records=table.records)
         step("working out margins of error")
         drawable = all(choice.sampler is not None for choice in made.samplers)
-        return made, made.accuracy() if drawable else None
+        return made, plan_accuracy(made, LEVEL) if drawable else None
 
 
-def _sections(made: ks.Plan, accuracy: ks.Accuracy | None) -> list[tuple[str, list[str]]]:
+def _sections(made: CompiledPlan, accuracy: ks.Accuracy | None, details: bool) -> list[tuple[str, list[str]]]:
     from keepsum.releasing.counted import margin_lines
     from keepsum.releasing.explain import topics
 
     margin = ["not known: a block has no sampler"]
     if accuracy is not None:
         margin = [str(accuracy), *margin_lines(made.records)]
-    return [*topics(made), ("Accuracy", margin), *(("Warning", [sentence]) for sentence in _warnings(made))]
+    warnings = [("Warning", [sentence]) for sentence in _warnings(made)]
+    return [*with_margin(topics(made, details=details), ("Accuracy", margin)), *warnings]
 
 
-def _warnings(made: ks.Plan) -> list[str]:
+def _warnings(made: CompiledPlan) -> list[str]:
     from keepsum.releasing.counted import records_concern
     from keepsum.releasing.statements import loss_concern
 
     return [*loss_concern(made.guarantee, made.records), *records_concern(made.records)]
 
 
-def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
+def _as_json(made: CompiledPlan, accuracy: ks.Accuracy | None) -> dict[str, object]:
     from keepsum.planning.describe import describe_choice, describe_form
     from keepsum.planning.durations import seconds_per_draw
     from keepsum.releasing.explain import person_statements
@@ -135,10 +143,11 @@ def _as_json(made: ks.Plan, accuracy: ks.Accuracy | None) -> dict[str, object]:
     statements = person_statements(made)
     return {
         "cells": made.size,
+        "unit": statements.subject,
         "kept": {"words": made.invariants.describe(), "totals": list(made.invariants.names)},
         "mechanism": repr(made.mechanism),
         "law": made.mechanism.law(),
-        "guarantee": made.guarantee.words,
+        "per_unit": made.guarantee.words,
         "person": {
             "distance": made.person_distance,
             "reading": statements.headline(),

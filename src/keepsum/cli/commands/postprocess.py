@@ -107,7 +107,7 @@ def postprocess(
         force = force or output is None
         place.check(force)
         step("looking for the nearest table without negative counts")
-        after = ks.postprocess.nonnegative(before, norm).drawn()
+        after = ks.postprocess.nonnegative(before, norm)._record
     with place.claimed(force) as orphan:
         _check_signature(place, sign)
         if replaces:

@@ -12,6 +12,7 @@ from keepsum.cli.epilogs import FILES, PUBLISHED
 from keepsum.cli.preparing import Call
 from keepsum.cli.releases import release_all
 from keepsum.cli.standard_output import STANDARD_OUTPUT, reserved
+from keepsum.cli.threads import Threads
 
 OUTPUT = "The release"
 HELP = """Release a table with noise in every cell and the kept totals exact, and a certificate beside it.
@@ -20,9 +21,9 @@ Examples:
 
     keepsum release counts.csv --count n --keep county --keep sex --epsilon 0.25 --output released.csv
 
-    keepsum release counties.csv --count n --within county:state --keep state --epsilon 1 --per-person --output out/
+    keepsum release counties.csv --count n --within county:state --keep state --epsilon 1 --output out/
 
-    keepsum release counties.csv --count n --within county:state --keep state --epsilon 1 --per-person \
+    keepsum release counties.csv --count n --within county:state --keep state --epsilon 1 \
 --focus county=1 -o focused/
 
     keepsum release cells.parquet --count n --keep county,sex --keep-total --epsilon 0.5 --output by_age.parquet --yes
@@ -138,6 +139,7 @@ def release(
         str | None,
         typer.Option("--seed", help="Reproducible noise, not for publication.", metavar="SEED", rich_help_panel=OUTPUT),
     ] = None,
+    threads: Threads = None,
     report: Annotated[
         bool,
         typer.Option(
@@ -150,6 +152,14 @@ def release(
         bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.", rich_help_panel=OUTPUT)
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output.", rich_help_panel=OUTPUT)] = False,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="Also show blocks, formulas, the loss per unit of distance, and other noise.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)] = False,
 ) -> None:
     """Release a table."""
@@ -171,4 +181,4 @@ def release(
     )
     to_stream = any(job.spec.output.path == STANDARD_OUTPUT for job in jobs)
     with reserved() if to_stream else nullcontext():
-        release_all(jobs, marginals, Call(yes, force, json, seed, report))
+        release_all(jobs, marginals, Call(yes, force, json, seed, report, details, threads))

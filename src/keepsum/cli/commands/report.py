@@ -78,7 +78,7 @@ def report(
         files.check(released, force, published.plan.size)
         step("making the report")
         with held_back():
-            write_report(published.drawn(), published.plan, files, level, force)
+            write_report(published._record, published.plan._record, files, level, force)
             done(f"The report is written: {shown(files.report)!r}.")
     table = files.margins_of(published.plan.size)
     paths = {"Report": files.report, "Margins": table, "Registry": files.registry, "Review": files.review}

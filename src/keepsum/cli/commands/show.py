@@ -17,7 +17,7 @@ Examples:
 
     keepsum show released.certificate.json
 
-    keepsum show out/
+    keepsum show out/ --details
 
     keepsum show released.csv --json
 
@@ -36,6 +36,10 @@ def show(
         Path,
         typer.Argument(help="A certificate, the folder of a release, or a released table.", metavar="CERTIFICATE"),
     ],
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Also show blocks, formulas, the loss per unit of distance, and software."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the facts of the certificate as JSON.")] = False,
 ) -> None:
     """Show a certificate."""
@@ -46,4 +50,4 @@ def show(
     if json:
         show_json(certificate)
         return
-    show_sections(sections_in_shell_terms(certificate_topics(certificate, NOT_VERIFIED)))
+    show_sections(sections_in_shell_terms(certificate_topics(certificate, NOT_VERIFIED, details=details)))

@@ -25,7 +25,7 @@ from keepsum.planning.selection.outcomes import REJECTION_TAUS, Outcome
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import Chain, HeatBathChain, MixtureChain, MixtureRejection
 from keepsum.sampling.general.heat_bath import HeatBath, laplace_logs, short_moves, table_moves
-from keepsum.sampling.general.mixture import Mixture, OneWidth, Proposals, Tuned, look, tune
+from keepsum.sampling.general.mixture import Mixture, OneWidth, Proposals, Tuned, tries, tune
 from keepsum.sampling.general.scales import LONGEST_LAW, log_ratio_error, log_sum_law, sum_reach, typical_variances
 from keepsum.sampling.general.slabs import Slabs, lattice_slab, table_slabs
 from keepsum.sampling.general.weights import GeometricTail, Renewal, thinned
@@ -208,9 +208,7 @@ def chain_of(problem: Problem, outcome: Outcome) -> Chain | None:
 def counted(chain: MixtureChain, outcome: Outcome) -> MixtureChain:
     """The chain with the cap and the steps of an outcome, its proposals counted anew."""
     chain.log_cap, chain.steps, chain.lag = outcome.log_cap, outcome.steps, outcome.lag
-    seen = look(chain.proposals, outcome.log_cap, rng(seed="keepsum count"))
-    chain.tries = six_digits(seen.tries)
-    chain.mean_square = seen.mean_square if chain.cell_by_cell else None
+    chain.tries = six_digits(tries(chain.proposals, outcome.log_cap, rng(seed="keepsum count")))
     return chain
 
 

@@ -17,8 +17,8 @@ from keepsum.planning.selection.outcomes import Outcome, OutcomeStore, limits_of
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.general.chains import Chain, HeatBathChain, MixtureChain
 from keepsum.sampling.general.heat_bath import HeatBath, gaussian_logs
+from keepsum.sampling.general.kernel_arguments import FLOOR
 from keepsum.sampling.general.mixture import OneWidth
-from keepsum.sampling.general.mixture_kernels import FLOOR
 from keepsum.sampling.general.slabs import lattice_slab, table_slabs
 
 FEWEST_SEEN, MOST_SEEN = 200, 20_000  # proposals of a pilot
@@ -83,7 +83,6 @@ class NarrowProblem:
         chain: Chain | None = None
         if outcome.method == "gaussian_chain" and self.proposals is not None:
             chain = general.counted(MixtureChain(None, self.proposals, self._ones, self.count, 1), outcome)
-            chain.mean_square = None
         elif outcome.method == "heat_bath_chain" and self.bath is not None:
             chain = HeatBathChain(None, self.bath, self._ones, self.count, outcome.steps, outcome.lag)
         return chain if chain is not None and chain.steps * chain.cost <= general.CHAIN_BUDGET else None

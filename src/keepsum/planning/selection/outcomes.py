@@ -5,8 +5,8 @@ no exact sampler applies. Nothing that a certificate states of a sampler is take
 worked out again, and proposals per step and acceptance rates are measured again, by the same pilots whether an entry
 was found or not, so that both ways lead to the same plan. How near a chain comes to its target after that many steps
 is shown by coupled pairs. So a forged entry can make draws slow, or a chain short, and then the certificate says that
-it is short; it cannot make it say more than holds. (Whoever can write to the cache can do worse: compiled code and
-meeting times are kept there, too. It is the user's own folder.)
+it is short; it cannot make it say more than holds. (Whoever can write to the cache can do worse: meeting times are kept
+there, too. It is the user's own folder.)
 
 An entry is named by a hash of the totals over the regions, the sizes of the regions, the number of blocks, the noise,
 the limits of the selection, the text of this package, and the versions and the processor that floats depend on. No
@@ -20,6 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -29,9 +30,9 @@ from scipy import sparse
 from keepsum._arrays import IntArray
 from keepsum._cache import CacheFile
 from keepsum.planning.selection.choice import Reason
-from keepsum.sampling.core.compiling import PACKAGE, text_of_kernels
-from keepsum.sampling.core.loading import machine
+from keepsum.sampling.core.library import machine, text_of_kernels
 
+PACKAGE = Path(__file__).parents[2]
 MOST_STEPS, LONGEST_LAG = 10**10, 100
 REJECTION_TAUS = (0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
 

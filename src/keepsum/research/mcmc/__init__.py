@@ -29,3 +29,7 @@ __all__ = [
     "r_hat",
     "tv_upper_bound",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

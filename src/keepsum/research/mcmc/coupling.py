@@ -11,14 +11,17 @@ from keepsum._arguments import check_whole
 from keepsum.convergence.times import MeetingTimes
 from keepsum.lattice import Lattice
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import Pair
-from keepsum.research.mcmc.kernels import couple
+from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Pair, ProblemTables
 from keepsum.research.mcmc.metropolis import advance, begin
 from keepsum.research.mcmc.pairs import MAX_STEPS, as_meeting_times, checked_last
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
 from keepsum.research.mcmc.running import progress, spread
 from keepsum.sampling.core.driving import run
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import Words
 from keepsum.sampling.core.rng import Rng, Stream
+
+couple_walks = Kernel("couple_walks", Words, WALK_STATE, ProblemTables, Pair)
 
 
 def meeting_times(
@@ -80,7 +83,7 @@ def meeting_times(
     --------
     >>> import keepsum as ks
     >>> times = ks.mcmc.meeting_times(
-    ...     ks.Lattice([[1, 1, 1]]), ks.Laplace(epsilon=1), 0.4, lag=50, pairs=500, rng=ks.rng(seed=1)
+    ...     ks.Lattice([[1, 1, 1]]), ks.Laplace.per_unit(epsilon=1), 0.4, lag=50, pairs=500, rng=ks.rng(seed=1)
     ... )
     >>> times
     MeetingTimes(500 pairs, lag 50, median tau - lag 7)
@@ -109,5 +112,5 @@ def meet(problem: Problem, stream: Stream, lag: int, last: int, starts: Any) -> 
     advance(problem, stream, states, x, lag, v)
     states["second_norm"] = second["norm"]
     x_moves, y_moves = np.zeros((2, problem.dimension), dtype=np.int64)
-    state = run(couple, stream, problem.tables, Pair(x, y, w - v, x_moves, y_moves, last), states=states)
+    state = run(couple_walks, stream, problem.tables, Pair(x, y, w - v, x_moves, y_moves, last), states=states)
     return int(state.step), bool(state.met)

@@ -40,7 +40,7 @@ def r_hat(draws: Chains | npt.ArrayLike, method: str = "rank") -> Any:
     Examples
     --------
     >>> import keepsum as ks
-    >>> lattice, laplace = ks.Lattice([[1, 1, 1]]), ks.Laplace(epsilon=1)
+    >>> lattice, laplace = ks.Lattice([[1, 1, 1]]), ks.Laplace.per_unit(epsilon=1)
     >>> far = [[90, -90, 0], [0, 90, -90], [-90, 0, 90], [0, 0, 0]]
     >>> early = ks.mcmc.metropolis(lattice, laplace, 100, 0.4, start=far, chains=4, rng=ks.rng(seed=1))
     >>> late = ks.mcmc.metropolis(lattice, laplace, 20_000, 0.4, start=far, burn_in=500, chains=4, rng=ks.rng(seed=1))
@@ -75,7 +75,7 @@ def effective_sample_size(draws: Chains | npt.ArrayLike, method: str = "bulk") -
     --------
     >>> import keepsum as ks
     >>> runs = ks.mcmc.metropolis(
-    ...     ks.Lattice([[1, 1, 1]]), ks.Laplace(epsilon=1), 10_000, 0.4, chains=4, rng=ks.rng(seed=1)
+    ...     ks.Lattice([[1, 1, 1]]), ks.Laplace.per_unit(epsilon=1), 10_000, 0.4, chains=4, rng=ks.rng(seed=1)
     ... )
     >>> bool((ks.mcmc.effective_sample_size(runs) < 0.5 * 40_000).all())
     True

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import state_type
+from keepsum.sampling.core.kernel_arguments import OutIntMatrix, OutInts, state_type
+from keepsum.sampling.core.layouts import MATRIX
+
+Int16Matrix: TypeAlias = Annotated[npt.NDArray[np.int16], MATRIX]
+
+L1, L2, GAUSSIAN = 0, 1, 2  # kinds of targets
+GUIDE_BITS = 11  # of a uniform number, looked up; with the sign a coordinate takes 12 bits, and a word has five
+CHUNK_BITS = GUIDE_BITS + 1
+CHUNKS = 64 // CHUNK_BITS
+OPEN = -(2**15)  # what stands in a table where the first bits do not decide
 
 WALK_STATE = state_type(
     "step",
@@ -39,7 +48,7 @@ class PreJumps(NamedTuple):
     """
 
     law: IntArray
-    quick: npt.NDArray[np.int16]
+    quick: Int16Matrix
     log_a: Floats
     half: Floats
 
@@ -66,8 +75,8 @@ class ProblemTables(NamedTuple):
 class Start(NamedTuple):
     """A chain that starts: its cells, and its coordinates in the basis."""
 
-    z: IntArray
-    coordinates: IntArray
+    z: OutInts
+    coordinates: OutInts
 
 
 class Walk(NamedTuple):
@@ -78,24 +87,24 @@ class Walk(NamedTuple):
     cells, see ``walk``.
     """
 
-    z: IntArray
-    out: IntArray
+    z: OutInts
+    out: OutIntMatrix
     burn_in: int
     thin: int
     last: int
-    coordinates: IntArray
-    moved: IntArray
-    moves: IntArray
-    before: IntArray
+    coordinates: OutInts
+    moved: OutInts
+    moves: OutInts
+    before: OutInts
     whole: bool
 
 
 class Pair(NamedTuple):
     """A pair of chains that is coupled to step ``last``: cells, the second's coordinates less the first's, moves."""
 
-    x: IntArray
-    y: IntArray
-    gaps: IntArray
-    x_moves: IntArray
-    y_moves: IntArray
+    x: OutInts
+    y: OutInts
+    gaps: OutInts
+    x_moves: OutInts
+    y_moves: OutInts
     last: int

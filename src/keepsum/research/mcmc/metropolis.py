@@ -13,13 +13,16 @@ from keepsum._arrays import Floats, IntArray
 from keepsum.errors import InputError
 from keepsum.lattice import Lattice
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import WALK_STATE, Start, Walk
-from keepsum.research.mcmc.kernels import start_from_g, walk
+from keepsum.research.mcmc.kernel_arguments import WALK_STATE, ProblemTables, Start, Walk
 from keepsum.research.mcmc.problem import Problem, as_starts, pose
 from keepsum.research.mcmc.running import spread
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.kernel_arguments import States, new_state
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import States, Words, new_state
 from keepsum.sampling.core.rng import Rng, Stream
+
+start_from_g = Kernel("start_from_g", Words, WALK_STATE, ProblemTables, Start)
+walk = Kernel("walk", Words, WALK_STATE, ProblemTables, Walk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +139,7 @@ def metropolis(
     >>> import keepsum as ks
     >>> lattice = ks.Lattice([[1, 1, 1, 1]])
     >>> runs = ks.mcmc.metropolis(
-    ...     lattice, ks.Laplace(epsilon=0.5), 10_000, np.exp(-1), burn_in=1000, thin=10, chains=4, rng=ks.rng(seed=1)
+    ...     lattice, ks.Laplace.per_unit(0.5), 10_000, np.exp(-1), burn_in=1000, thin=10, chains=4, rng=ks.rng(seed=1)
     ... )
     >>> runs
     Chains(4 of 10,000 steps, 1,000 draws each, 52.7% accepted)

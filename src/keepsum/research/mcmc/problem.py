@@ -21,8 +21,17 @@ from keepsum.lattice.kernel import LLL_LIMIT
 from keepsum.lattice.matrix import as_matrix
 from keepsum.privacy import as_mechanism
 from keepsum.privacy.mechanism import Mechanism, Request
-from keepsum.research.mcmc.kernel_arguments import Columns, PreJumps, ProblemTables, Target
-from keepsum.research.mcmc.kernels import GAUSSIAN, GUIDE_BITS, L1, L2, OPEN
+from keepsum.research.mcmc.kernel_arguments import (
+    GAUSSIAN,
+    GUIDE_BITS,
+    L1,
+    L2,
+    OPEN,
+    Columns,
+    PreJumps,
+    ProblemTables,
+    Target,
+)
 
 LARGEST_ENTRY = 2**20  # of a basis, and of a start: squares and their sums then stay far below 2^63
 TABLED = 1024  # acceptance chances that are looked up

@@ -44,7 +44,7 @@ class LatticeMetropolis:
     Examples
     --------
     >>> import keepsum as ks
-    >>> kernel = ks.mcmc.LatticeMetropolis(ks.Lattice([[1, 1, 1]]), ks.Laplace(epsilon=1), 0.4)
+    >>> kernel = ks.mcmc.LatticeMetropolis(ks.Lattice([[1, 1, 1]]), ks.Laplace.per_unit(epsilon=1), 0.4)
     >>> rng = ks.mcmc.Draws(ks.rng(seed=1).stream())
     >>> state, info = kernel.step(rng, kernel.start(rng))
     >>> int(state.z.sum()), type(info.accepted)

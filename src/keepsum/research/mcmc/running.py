@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from keepsum._arguments import check_flag, check_whole
+from keepsum._arguments import check_flag
+from keepsum._threads import threads_of
 from keepsum.sampling.core.driving import TASKS, equal_ranges, in_parallel
 from keepsum.sampling.core.rng import Rng, Stream, checked_rng
 
 Result = TypeVar("Result")
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def spread(
@@ -31,7 +25,7 @@ def spread(
 ) -> list[Result]:
     """Do ``count`` jobs, each run of them on a stream of its own; the results in the order of the jobs."""
     source = checked_rng(rng)
-    workers = cores() if threads is None else check_whole(threads, "The number of threads", 1)
+    workers = threads_of(threads)
 
     def run(first: int, last: int, stream: Stream) -> Sequence[Result]:
         results = work(range(first, last), stream)

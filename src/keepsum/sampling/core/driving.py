@@ -13,9 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._progress import reporter
-from keepsum.sampling.core.compiling import Kernel
-from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, States, new_state
-from keepsum.sampling.core.kernels import ACCEPT_BITS, DONE, MORE, TIE_DRAW
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import (
+    ACCEPT_BITS,
+    DONE,
+    MORE,
+    TIE_DRAW,
+    WORD_BITS,
+    State,
+    States,
+    new_state,
+)
 from keepsum.sampling.core.packing import Packed, pack
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 

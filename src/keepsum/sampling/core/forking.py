@@ -2,8 +2,7 @@
 
 A child of ``os.fork`` is told by Python's hooks. One that was forked past them (by a library in C) is found out
 wherever words are taken and wherever a lock is: by memory that Linux wipes in a child. Its process id would not do,
-because a child in a new namespace may have that of its parent. What other libraries hold at a fork is theirs: numba's
-lock while another thread compiles, for one.
+because a child in a new namespace may have that of its parent. What other libraries hold at a fork is theirs.
 """
 
 from __future__ import annotations

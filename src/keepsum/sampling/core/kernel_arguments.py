@@ -1,26 +1,54 @@
 """What kernels are called with, under names: the state that they keep, the tables that they read, the task they do.
 
-numba knows these classes by name alone, so the files that they stand in count as text of the kernels: a kernel names
-the class of each argument, and so imports it (``compiling.kernel_sources``).
+Whatever Python runs has one signature, ``kernel(words, states, tables, task)``, and is run by ``driving.run``:
+
+- ``words`` are random words at hand, to be read from ``state.position`` on;
+- ``states`` is an array of one record, ``state``: everything that the kernel has done, changed in place;
+- ``tables`` is what it reads: a named tuple of arrays and numbers that nobody changes, so that threads share it;
+- ``task`` says what to do and has the arrays to write to: mostly a ``Task``, jobs and room for them.
+
+It returns a code:
+
+- ``DONE``;
+- ``MORE``: the words are used up; call again with more words behind those not used, and it goes on where it was;
+- ``TIE_DRAW``, ``TIE_ACCEPT``: a comparison that its words do not decide; settle it exactly, leave the answer in
+  ``state.answer``, and call again.
+
+So a draw is never started over, and no float and no rounded threshold decides anything on its own. What a kernel does
+depends on the words alone, never on where a buffer ends.
+
+The kernels are C (``sampling/native``). Their structs and constants are written from this module and those of the same
+name in other folders (``scripts/write_structs.py``).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from keepsum._arrays import IntArray
+from keepsum.sampling.core.layouts import MATRIX, OUT, OUT_MATRIX
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 Guide: TypeAlias = npt.NDArray[np.uint16]
+# Arrays that kernels write to, and those of two dimensions; all others are read, and have one.
+OutInts: TypeAlias = Annotated[npt.NDArray[np.int64], OUT]
+OutFloats: TypeAlias = Annotated[npt.NDArray[np.float64], OUT]
+IntMatrix: TypeAlias = Annotated[npt.NDArray[np.int64], MATRIX]
+FloatMatrix: TypeAlias = Annotated[npt.NDArray[np.float64], MATRIX]
+OutIntMatrix: TypeAlias = Annotated[npt.NDArray[np.int64], OUT_MATRIX]
+OutFloatMatrix: TypeAlias = Annotated[npt.NDArray[np.float64], OUT_MATRIX]
 State: TypeAlias = Any  # a record, whose fields no type checker knows
-States: TypeAlias = npt.NDArray[np.void]  # an array of one state, which numba takes in quicker than the record itself
+States: TypeAlias = npt.NDArray[np.void]  # an array of one state
+
+DONE, MORE, TIE_DRAW, TIE_ACCEPT = 0, -1, -2, -3
 
 WORD_BITS = 64
 HALF_BITS = 32  # of half a word
 OUTCOME_BITS = 20  # of an outcome in a table of aliases, which leaves 24 to what a column keeps
+ACCEPT_BITS = 52  # of an acceptance word; exact in a float
+TINY = 1e-290  # no chance is taken to be smaller than this without the referee: floats may call it 0
 UNLIMITED = 2**62
 
 
@@ -35,7 +63,7 @@ def state_type(*integers: str, reals: tuple[str, ...] = ()) -> np.dtype[np.void]
     return np.dtype((np.record, np.dtype(fields, align=True)))
 
 
-# One type for all exact samplers: numba tells records in compiled code apart by a number that differs between runs.
+# One type for all exact samplers.
 EXACT_STATE = state_type(
     "job",  # jobs that are done
     "tries",  # proposals that are made
@@ -80,11 +108,24 @@ def new_state(kind: np.dtype[np.void] = EXACT_STATE, **fields: int) -> States:
 
 
 class Task(NamedTuple):
-    """Jobs ``first`` to ``last``, in at most ``most`` tries: their cells go to ``out``, all else into ``room``."""
+    """Jobs ``first`` to ``last``, in at most ``most`` tries: their cells go to ``out``, all else into ``room``.
+
+    ``Annotated[Task, Room]`` is a task with a room of that kind.
+    """
 
     first: int
     last: int
-    out: IntArray
+    out: OutInts
+    room: Any = ()
+    most: int = UNLIMITED
+
+
+class RowsTask(NamedTuple):
+    """A task whose draws are the rows of ``out``."""
+
+    first: int
+    last: int
+    out: OutIntMatrix
     room: Any = ()
     most: int = UNLIMITED
 
@@ -92,7 +133,7 @@ class Task(NamedTuple):
 class Cells(NamedTuple):
     """A run of cells: ``size`` of them from ``start`` on."""
 
-    out: IntArray
+    out: OutInts
     start: int
     size: int
 

@@ -1,15 +1,15 @@
-"""Arguments of kernels as plain memory: what a compiled kernel is called with, and a text that says what that is.
+"""Arguments of kernels as plain memory: what a kernel is called with, and a text that says what that is.
 
-An argument becomes 8-byte slots: a number is one, a record its address, an array its address and its shape (and its
-strides unless they follow from that), a tuple its parts one behind the other. Compiled code reads the slots
-(``building``). The text names everything that the layout depends on, so that equal texts mean that the same compiled
-code serves.
+An argument becomes 8-byte slots: a number is one, an array its address and its shape, a tuple its parts one behind the
+other. That is the memory of the struct of the same name in C. The text names everything that the layout depends on:
+kernels take only what is laid out as they declare it (``kernel``, ``layouts``).
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -40,7 +40,9 @@ def pack(value: Any) -> Packed:
     """
     numbers: list[int] = []
     kind = _flatten(value, numbers)
-    return Packed(kind, struct.pack(f"={len(numbers)}q", *numbers), value)
+    with suppress(struct.error):
+        return Packed(kind, struct.pack(f"={len(numbers)}q", *numbers), value)
+    raise OverflowError("a kernel takes integers of 64 bits")
 
 
 def _flatten(value: Any, numbers: list[int]) -> str:
@@ -52,7 +54,7 @@ def _flatten(value: Any, numbers: list[int]) -> str:
         numbers.append(value)
         return "int"
     if isinstance(value, tuple):
-        return f"{_class_name(kind)}({','.join([_flatten(part, numbers) for part in value])})"
+        return f"{class_name(kind)}({','.join([_flatten(part, numbers) for part in value])})"
     if isinstance(value, (float, np.float64)):
         numbers.extend(_INTEGER.unpack(_REAL.pack(value)))
         return "float"
@@ -69,9 +71,6 @@ def _flatten_other(value: Any, numbers: list[int]) -> str:
     if isinstance(value, (int, np.integer)):
         numbers.append(int(value))
         return "int"
-    if isinstance(value, np.record):
-        numbers.append(np.asarray(value).ctypes.data)  # shares the memory of the array that the record is in
-        return f"record:{_type_name(value.dtype)}"
     raise TypeError(f"a kernel takes arrays, numbers and tuples of these, got {type(value).__qualname__}")
 
 
@@ -109,15 +108,13 @@ def _flatten_array(array: np.ndarray[Any, Any], numbers: list[int]) -> str:
         raise TypeError("a kernel takes aligned arrays")
     numbers.append(_address(array))
     numbers.extend(array.shape)
-    order = "C"
-    if not flags & _CONTIGUOUS:
-        numbers.extend(array.strides)
-        order = "A"
-    return f"{order if flags & _WRITEABLE else order.lower()}{array.ndim}:{_type_name(array.dtype)}"
+    order = "C" if flags & _CONTIGUOUS else "A"  # which no kernel takes
+    return f"{order if flags & _WRITEABLE else order.lower()}{array.ndim}:{type_name(array.dtype)}"
 
 
 @lru_cache(maxsize=256)
-def _type_name(dtype: np.dtype[Any]) -> str:
+def type_name(dtype: np.dtype[Any]) -> str:
+    """What stands in an array: numbers, or the fields of records and where they are."""
     if not dtype.isnative:
         raise TypeError("a kernel takes numbers in the byte order of this machine")
     if dtype.fields is None:
@@ -127,5 +124,6 @@ def _type_name(dtype: np.dtype[Any]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _class_name(kind: type) -> str:
+def class_name(kind: type) -> str:
+    """The name of a class of named tuples; none for a plain tuple."""
     return "" if kind is tuple else f"{kind.__module__}.{kind.__qualname__}"

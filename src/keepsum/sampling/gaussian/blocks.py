@@ -13,14 +13,15 @@ from flint import arb
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.balls import ball
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, WORD_BITS, State, Task, Words
 from keepsum.sampling.core.rng import Stream
-from keepsum.sampling.gaussian.blocks_kernels import fill_blocks
 from keepsum.sampling.gaussian.factors import Factor
-from keepsum.sampling.gaussian.integers_kernels import SAMPLE
-from keepsum.sampling.gaussian.kernel_arguments import BlockRoom, BlockTables
+from keepsum.sampling.gaussian.kernel_arguments import SAMPLE, BlockRoom, BlockTables, BlockTask
 from keepsum.sampling.gaussian.parts import CountedBlocks, Variances, log_thetas
 from keepsum.sampling.gaussian.sums import sum_shares, sum_steps
+
+fill_gaussian_blocks = Kernel("fill_gaussian_blocks", Words, EXACT_STATE, BlockTables, BlockTask)
 
 
 class BlockGaussian(CountedBlocks):
@@ -98,6 +99,7 @@ class BlockGaussian(CountedBlocks):
             there, centred = log_thetas(self._steps(self._block(task, state), room.centres), variance(state))
             return there - centred - self._mismatch(room.coordinates, room.centres, room.sums, variance(state))
 
+        referee = self.referee(variance, chance, centre)
         tables = BlockTables(
             gaussian=self._tables,
             variances=variances.floats,
@@ -109,7 +111,7 @@ class BlockGaussian(CountedBlocks):
             width=self._cells,
             per_row=self._count,
         )
-        return run(fill_blocks, stream, tables, task._replace(room=room), self.referee(variance, chance, centre))
+        return run(fill_gaussian_blocks, stream, tables, task._replace(room=room), referee)
 
     def _steps(self, cells: IntArray, centres: Floats) -> Iterable[tuple[Fraction, Fraction]]:
         for centre, share in zip(centres.tolist(), self._factor.shares.tolist(), strict=True):

@@ -27,8 +27,7 @@ from flint import arb, ctx
 from keepsum._arrays import Floats, IntArray
 from keepsum._progress import portion
 from keepsum.sampling.core.balls import ball, digits
-from keepsum.sampling.core.kernel_arguments import Words
-from keepsum.sampling.core.kernels import ACCEPT_BITS
+from keepsum.sampling.core.kernel_arguments import ACCEPT_BITS, Words
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.gaussian.parts import Part, Variances
 

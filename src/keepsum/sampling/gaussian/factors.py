@@ -1,6 +1,7 @@
 """The triangular factor of a lattice's Gram matrix, in floats that are rigorously on the safe side.
 
-They define the proposals of an exact sampler, so they are the same floats on every processor (``factors_kernels``).
+They define the proposals of an exact sampler, so they are the same floats on every processor
+(``native/gaussian_factors.c``).
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from scipy import sparse
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.matrix import vectors_matrix
-from keepsum.sampling.gaussian.blocks_kernels import centre_of
-from keepsum.sampling.gaussian.factors_kernels import add_products, factorise, subtract_form
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import FloatMatrix, OutFloatMatrix
 from keepsum.sampling.gaussian.kernel_arguments import FactorTables
+
+add_products = Kernel("add_products", IntArray, IntArray, Floats, Floats, OutFloatMatrix)
+factorise = Kernel("factorise", OutFloatMatrix)
+subtract_form = Kernel("subtract_form", OutFloatMatrix, FloatMatrix, Floats)
+centre_of = Kernel("centre_of", int, FactorTables, IntArray, returns=float)
 
 LARGEST_DIMENSION = 3000  # the dimension up to which a dense factor is computed: some ten seconds
 MACHINE_EPSILON = 2.0**-52

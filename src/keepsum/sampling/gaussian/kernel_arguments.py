@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import PackedTables
+from keepsum.sampling.core.kernel_arguments import ACCEPT_BITS, OutFloats, OutInts, PackedTables, Task
+
+PROPOSE, ADD_LOW, ACCEPT = 0, 1, 2  # the steps of a one-dimensional draw
+SAMPLE, FILL, DECIDE = 0, 1, 2  # the phases of a block
+
+WIDE_VARIANCE = 2.89  # s^2 from which on factors are 1 but for 4 exp(-2 pi^2 s^2) < 10^-24
+WIDE_LOSS = 1e-24
+THETA_ERROR = 1e-13  # of one logarithm of a factor, far more than its floats err
+TOP = 48.0**2  # s^2 above this gets uniform bits
+SCALE = 2.0**ACCEPT_BITS
+FARTHEST_CENTRE = 0.75  # no centre lies this far from the whole number that floats call nearest
+# Each term of an acceptance's exponent errs by a few units in its last place, s^2 and the centre included.
+ERROR = 2.0**-46
 
 
 class GaussianTables(NamedTuple):
@@ -61,10 +73,10 @@ class FullTables(NamedTuple):
 class FullRoom(NamedTuple):
     """What a full table writes on its way: the sums of finished slabs, their innovations, the indices of a row."""
 
-    log_weights: Floats
-    sums: IntArray
-    innovation: IntArray
-    indices: IntArray
+    log_weights: OutFloats
+    sums: OutInts
+    innovation: OutInts
+    indices: OutInts
 
 
 class FactorTables(NamedTuple):
@@ -109,17 +121,12 @@ class BlockTables(NamedTuple):
 class BlockRoom(NamedTuple):
     """What a block writes on its way."""
 
-    log_weights: Floats
-    coordinates: IntArray
-    centres: Floats
-    sums: IntArray
+    log_weights: OutFloats
+    coordinates: OutInts
+    centres: OutFloats
+    sums: OutInts
 
 
-class Acceptance(NamedTuple):
-    """How a block of so many ``steps`` is accepted: by its factors, times exp(-``mismatch``), right to ``error``."""
-
-    shift: int
-    deciding: bool
-    steps: int
-    mismatch: float
-    error: float
+WeightsTask: TypeAlias = Annotated[Task, OutFloats]  # log weights of blocks
+FullTask: TypeAlias = Annotated[Task, FullRoom]
+BlockTask: TypeAlias = Annotated[Task, BlockRoom]

@@ -1,8 +1,8 @@
 """Gaussian noise on the lattice of kept totals, exactly: what all of its parts share.
 
 A lattice Gaussian is drawn coordinate by coordinate, each a discrete Gaussian whose centre depends on those before, and
-a block of coordinates is accepted with the product of rho_s(Z - c)/rho_s(Z) (``integers_kernels.py``). What differs is
-how centres are found:
+a block of coordinates is accepted with the product of rho_s(Z - c)/rho_s(Z) (``native/gaussian_integers.c``). What
+differs is how centres are found:
 
 - cells under no total have centre 0;
 - cells of a region with sum 0 have rational centres in closed form, and so have tables whose margins are all kept, the
@@ -33,7 +33,7 @@ from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equa
 from keepsum.sampling.core.kernel_arguments import State, Task
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.gaussian.integers import accept_integer, family, gaussian_tables, log_theta, log_theta_floats
-from keepsum.sampling.gaussian.integers_kernels import DECIDE
+from keepsum.sampling.gaussian.kernel_arguments import DECIDE
 
 Steps = Iterable[tuple[Any, Fraction]]  # a centre and the share of the variance, for each coordinate
 

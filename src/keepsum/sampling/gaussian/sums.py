@@ -12,12 +12,15 @@ from flint import arb
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.driving import TASK_CELLS, cell_ranges, equal_ranges, in_parallel, run
-from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, WORD_BITS, State, Task, Words
 from keepsum.sampling.core.rng import Rng, Stream
 from keepsum.sampling.gaussian.integers import log_return_chance, log_theta, log_theta_floats
-from keepsum.sampling.gaussian.integers_kernels import WIDE_VARIANCE, fill_free, fill_sums
-from keepsum.sampling.gaussian.kernel_arguments import FreeTables, SumsTables
+from keepsum.sampling.gaussian.kernel_arguments import WIDE_VARIANCE, FreeTables, SumsTables, WeightsTask
 from keepsum.sampling.gaussian.parts import Blocks, Part, Variances, log_thetas
+
+fill_gaussian_cells = Kernel("fill_gaussian_cells", Words, EXACT_STATE, FreeTables, Task)
+fill_gaussian_sums = Kernel("fill_gaussian_sums", Words, EXACT_STATE, SumsTables, WeightsTask)
 
 
 class FreeGaussian(Blocks):
@@ -42,7 +45,7 @@ class FreeGaussian(Blocks):
                 return (first + int(state.cell)) // self.width
 
             referee = self.referee(lambda state: variances.exact(row(state)), lambda _: arb(0))
-            run(fill_free, stream, tables, Task(first, last, flat), referee)
+            run(fill_gaussian_cells, stream, tables, Task(first, last, flat), referee)
 
         in_parallel(work, equal_ranges(len(flat), TASK_CELLS), rng, threads)
         if deciding:
@@ -102,7 +105,8 @@ class SumsGaussian(Blocks):
                 there, centred = log_thetas(sum_steps(cells, int(self._goals[region])), variance(state))
                 return there - centred
 
-            run(fill_sums, stream, tables, Task(first, last, flat, log_weights), self.referee(variance, chance))
+            task = Task(first, last, flat, log_weights)
+            run(fill_gaussian_sums, stream, tables, task, self.referee(variance, chance))
 
         in_parallel(work, cell_ranges(self._sizes, len(out)), rng, threads)
         return log_weights if deciding else log_weights.reshape(-1, count).sum(axis=1)

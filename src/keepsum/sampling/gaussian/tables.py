@@ -10,11 +10,14 @@ from flint import arb
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, WORD_BITS, OutInts, State, Task, Words
 from keepsum.sampling.core.rng import Stream
-from keepsum.sampling.gaussian.kernel_arguments import FullRoom, FullTables
+from keepsum.sampling.gaussian.kernel_arguments import FullRoom, FullTables, FullTask
 from keepsum.sampling.gaussian.parts import CountedBlocks, Variances, log_thetas
-from keepsum.sampling.gaussian.tables_kernels import fill_tables, innovations
+
+fill_gaussian_tables = Kernel("fill_gaussian_tables", Words, EXACT_STATE, FullTables, FullTask)
+innovations = Kernel("innovations", IntArray, OutInts, IntArray, int)
 
 
 class TableGaussian(CountedBlocks):
@@ -58,7 +61,7 @@ class TableGaussian(CountedBlocks):
             innovation=np.zeros(size, dtype=np.int64),
             indices=np.zeros(len(self._shape), dtype=np.int64),
         )
-        return run(fill_tables, stream, tables, task._replace(room=room), self.referee(variance, chance))
+        return run(fill_gaussian_tables, stream, tables, task._replace(room=room), self.referee(variance, chance))
 
     def log_weight(self, row: IntArray, variance: arb) -> arb:
         """Table by table."""

@@ -8,33 +8,43 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from keepsum._arrays import IntArray
-from keepsum.sampling.core.compiling import text_of_kernels
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASKS, equal_ranges, in_parallel, run
-from keepsum.sampling.core.kernel_arguments import UNLIMITED, State, Task, new_state
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import UNLIMITED, RowsTask, State, Task, Words, new_state
+from keepsum.sampling.core.library import text_of_kernels
 from keepsum.sampling.core.rng import Rng, Stream, rng
-from keepsum.sampling.general.chains_kernels import chains, couple, reject
 from keepsum.sampling.general.heat_bath import HeatBath
-from keepsum.sampling.general.heat_bath_kernels import MOST_SHIFT, couple_sweeps, sweeps
 from keepsum.sampling.general.kernel_arguments import (
     CHAIN_STATE,
+    MOST_SHIFT,
     ChainTables,
+    MixtureTask,
     PairTables,
     RejectionTables,
     SweepPairRoom,
     SweepPairTables,
+    SweepPairTask,
     SweepTables,
+    SweepTask,
+    TimesTask,
 )
 from keepsum.sampling.general.mixture import Mixture, Proposals
 from keepsum.sampling.general.mixture_bounds import stated
 from keepsum.sampling.general.weights import Renewal
 from keepsum.sampling.l1.forced_sums import ForcedSums
+
+reject = Kernel("reject", Words, CHAIN_STATE, RejectionTables, MixtureTask)
+chains = Kernel("chains", Words, CHAIN_STATE, ChainTables, MixtureTask)
+couple_chains = Kernel("couple_chains", Words, CHAIN_STATE, PairTables, TimesTask)
+sweeps = Kernel("sweeps", Words, CHAIN_STATE, SweepTables, SweepTask)
+couple_sweeps = Kernel("couple_sweeps", Words, CHAIN_STATE, SweepPairTables, SweepPairTask)
 
 WARM = 8  # rows left out at the start of a simulation
 PREDICTION_COST = 10**9  # what proposals may cost whose weights predict a distance
@@ -140,7 +150,7 @@ class MixtureRejection(Regions):
 
     def _run(self, out: IntArray, stream: Stream, most: int) -> State:
         tables = RejectionTables(self.mixture.tables, self.mixture.log_bound)
-        task = Task(0, len(out), out, self.mixture.chain_room(0), most)
+        task = RowsTask(0, len(out), out, self.mixture.chain_room(0), most)
         state = run(reject, stream, tables, task, states=new_state(CHAIN_STATE))
         if state.exceeded:
             raise AssertionError("a weight exceeds its bound")
@@ -156,11 +166,7 @@ class Chain(Regions):
         How long a chain runs for a draw.
     lag
         By how many steps the one chain of a pair leads: enough for nearly all pairs to meet within.
-    mean_square
-        The mean square of a cell's noise that a pilot saw, where every region is one cell; else None.
     """
-
-    mean_square: float | None = None
 
     def __init__(
         self, epsilon: Fraction | None, order: IntArray, sizes: IntArray, count: int, steps: int, lag: int
@@ -224,7 +230,7 @@ class Chain(Regions):
 
     def cache_key(self) -> str:
         """The name under which meeting times are kept: other kernels may run other pairs from the same seeds."""
-        return f"{self.fingerprint()[:32]}-{text_of_kernels().removeprefix('kernels-')}"
+        return f"{self.fingerprint()[:32]}-{text_of_kernels()[:16]}"
 
     @abstractmethod
     def _tables(self) -> tuple[Any, ...]:
@@ -235,8 +241,8 @@ class MixtureChain(Chain):
     """l1 Laplace noise on any lattice by a Metropolis chain with proposals from the scale mixture.
 
     With one width in the place of the mixture it draws Gaussian noise. Proposals are thinned first
-    (``chains_kernels.py``): those below a cap pass with a chance in proportion to their weight, so that already the
-    first candidate is near the target. A cap of M, the proved bound, would make it exact (``MixtureRejection``).
+    (``native/general_chains.c``): those below a cap pass with a chance in proportion to their weight, so that already
+    the first candidate is near the target. A cap of M, the proved bound, would make it exact (``MixtureRejection``).
 
     Guarantee
     ---------
@@ -298,13 +304,13 @@ class MixtureChain(Chain):
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         tables = ChainTables(self.proposals.tables, self.log_cap, steps, fresh)
-        task = Task(0, len(out), out, self.proposals.chain_room(len(out)))
+        task = RowsTask(0, len(out), out, self.proposals.chain_room(len(out)))
         run(chains, stream, tables, task, states=new_state(CHAIN_STATE))
 
     def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
         tables = PairTables(self.proposals.tables, self.log_cap, lag, last)
         task = Task(0, len(times), times, self.proposals.chain_room(2))
-        run(couple, stream, tables, task, states=new_state(CHAIN_STATE))
+        run(couple_chains, stream, tables, task, states=new_state(CHAIN_STATE))
 
 
 class HeatBathChain(Chain):
@@ -337,7 +343,7 @@ class HeatBathChain(Chain):
 
     def _advance(self, out: IntArray, stream: Stream, steps: int, fresh: bool) -> None:
         tables = SweepTables(self.bath.tables, steps, fresh)
-        self._run(sweeps, stream, tables, Task(0, len(out), out, np.zeros(2 * MOST_SHIFT + 1)))
+        self._run(sweeps, stream, tables, RowsTask(0, len(out), out, np.zeros(2 * MOST_SHIFT + 1)))
 
     def _meet(self, times: IntArray, lag: int, last: int, stream: Stream) -> None:
         tables = SweepPairTables(self.bath.tables, lag, last)
@@ -345,7 +351,7 @@ class HeatBathChain(Chain):
         self._run(couple_sweeps, stream, tables, Task(0, len(times), times, room))
 
     @staticmethod
-    def _run(kernel: Callable[..., int], stream: Stream, tables: Any, task: Task) -> None:
+    def _run(kernel: Kernel, stream: Stream, tables: Any, task: Task | RowsTask) -> None:
         if run(kernel, stream, tables, task, states=new_state(CHAIN_STATE)).exceeded:
             raise AssertionError("a move of the heat bath has no room")
 

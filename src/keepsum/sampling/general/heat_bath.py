@@ -17,8 +17,7 @@ import numpy as np
 from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.matrix import Row, dense
-from keepsum.sampling.general.heat_bath_kernels import FAINT, MOST_SHIFT
-from keepsum.sampling.general.kernel_arguments import BathTables
+from keepsum.sampling.general.kernel_arguments import FAINT, MOST_SHIFT, BathTables
 from keepsum.sampling.general.scales import log_sum_law
 from keepsum.sampling.general.verified import UNIT
 

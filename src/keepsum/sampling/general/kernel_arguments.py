@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import state_type
+from keepsum.sampling.core.kernel_arguments import (
+    OutFloatMatrix,
+    OutFloats,
+    OutIntMatrix,
+    OutInts,
+    RowsTask,
+    Task,
+    state_type,
+)
+from keepsum.sampling.core.layouts import MATRIX, OUT_CUBE
+
+Int32Matrix: TypeAlias = Annotated[npt.NDArray[np.int32], MATRIX]
+OutFloatCube: TypeAlias = Annotated[npt.NDArray[np.float64], OUT_CUBE]
+
+FLOOR = 0.02  # a smaller variance is drawn with like this one: a step by 1 has chance e^-25
+GUIDE = 4096  # cells of a guide
+LEAST_SQUARE = 1e-300  # what the square of a diagonal entry of a factor is taken to be where rounding makes it less
+FAINT = -42.0  # moves less likely than e^-42 of the likeliest are left out
+MOST_SHIFT = 1024  # k on either side of the likeliest; laws so wide that they reach further are not drawn this way
 
 # Jobs and tries that are done, steps of the chain at hand, and whether something exceeded what was proved or foreseen.
 CHAIN_STATE = state_type("job", "tries", "step", "exceeded")
@@ -29,7 +47,7 @@ class ScaleTables(NamedTuple):
     unheight: Floats
     slope: Floats
     passed: Floats
-    guide: npt.NDArray[np.int32]
+    guide: Int32Matrix
     power: Floats
     half: Floats
     ratio_start: IntArray
@@ -55,16 +73,16 @@ class SlabTables(NamedTuple):
 class MixtureRoom(NamedTuple):
     """What a proposal writes on its way."""
 
-    squares: Floats
-    variances: Floats
-    precisions: Floats
-    form: Floats
-    inverse: Floats
-    sums: Floats
-    roots: Floats
-    centres: Floats
-    coordinates: Floats
-    passed: Floats
+    squares: OutFloats
+    variances: OutFloats
+    precisions: OutFloatCube
+    form: OutFloatMatrix
+    inverse: OutFloatMatrix
+    sums: OutFloatMatrix
+    roots: OutFloats
+    centres: OutFloats
+    coordinates: OutFloats
+    passed: OutFloats
 
 
 class MixtureTables(NamedTuple):
@@ -79,8 +97,8 @@ class ChainRoom(NamedTuple):
     """What those write on their way that do something with proposals."""
 
     mixture: MixtureRoom
-    log_weights: Floats
-    candidate: IntArray
+    log_weights: OutFloats
+    candidate: OutInts
 
 
 class RejectionTables(NamedTuple):
@@ -141,5 +159,11 @@ class SweepPairTables(NamedTuple):
 class SweepPairRoom(NamedTuple):
     """The two chains of a pair, and the weights of a move."""
 
-    pair: IntArray
-    weights: Floats
+    pair: OutIntMatrix
+    weights: OutFloats
+
+
+MixtureTask: TypeAlias = Annotated[RowsTask, ChainRoom]  # rows of proposals
+TimesTask: TypeAlias = Annotated[Task, ChainRoom]  # of pairs, whose meeting times are written
+SweepTask: TypeAlias = Annotated[RowsTask, OutFloats]
+SweepPairTask: TypeAlias = Annotated[Task, SweepPairRoom]

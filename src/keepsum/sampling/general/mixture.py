@@ -27,7 +27,8 @@ Together w <= M = prod K_i H_i (2 pi)^(m/2) det(B' V0^-1 B)^(-1/2) prod v0_i^(-q
 
 Accepting proposals with chance w/M therefore draws from the target itself. Where M is too large, proposals are thinned:
 they pass with a chance of min(1, w/cap) for a cap that few weights exceed, and those that pass feed a Metropolis chain
-with what remains of their weights, max(1, w/cap) (``chains_kernels.py``). It forgets where it was each time it moves.
+with what remains of their weights, max(1, w/cap) (``native/general_chains.c``). It forgets where it was each time it
+moves.
 """
 
 from __future__ import annotations
@@ -42,12 +43,19 @@ from scipy import sparse
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.core.driving import run
-from keepsum.sampling.core.kernel_arguments import Task, new_state
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import RowsTask, Words, new_state
 from keepsum.sampling.core.rng import Rng, Stream
 from keepsum.sampling.core.rng import rng as new_rng
-from keepsum.sampling.general.kernel_arguments import CHAIN_STATE, ChainRoom, MixtureRoom, MixtureTables
+from keepsum.sampling.general.kernel_arguments import (
+    CHAIN_STATE,
+    FLOOR,
+    ChainRoom,
+    MixtureRoom,
+    MixtureTables,
+    MixtureTask,
+)
 from keepsum.sampling.general.mixture_bounds import MixtureBounds, Rounding, coordinate_rounding
-from keepsum.sampling.general.mixture_kernels import FLOOR, weigh
 from keepsum.sampling.general.scales import (
     SHARP,
     ScaleLaw,
@@ -59,6 +67,8 @@ from keepsum.sampling.general.scales import (
 )
 from keepsum.sampling.general.slabs import Slabs, leverages
 from keepsum.sampling.general.weights import Renewal
+
+weigh = Kernel("weigh", Words, CHAIN_STATE, MixtureTables, MixtureTask)
 
 MULTIPLICATIONS_PER_CELL = 40  # of a factor, in the time that a cell takes
 TAUS = (0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.28, 0.4, 0.56, 0.8, 1.2)
@@ -125,7 +135,7 @@ class Proposals(ABC):
         """Independent proposals, one row each in the order of the slabs, and their log weights."""
         out = np.empty((count, len(self.slabs.order)), dtype=np.int64)
         room = self.chain_room(count)
-        run(weigh, stream, self.tables, Task(0, count, out, room), states=new_state(CHAIN_STATE))
+        run(weigh, stream, self.tables, RowsTask(0, count, out, room), states=new_state(CHAIN_STATE))
         return out, room.log_weights
 
     def chain_room(self, log_weights: int) -> ChainRoom:
@@ -314,26 +324,17 @@ def _usual_place(epsilon: float) -> tuple[int, int]:
     return TAUS.index(0.14 if epsilon < 1.5 else 0.8), STRETCHES.index(1.0)
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What some proposals show: how many there are for one that passes, and the mean square of a sum."""
+def tries(proposals: Proposals, log_cap: float, rng: Rng) -> float:
+    """How many proposals there are for one that passes the cap.
 
-    tries: float
-    mean_square: float
-
-
-def look(proposals: Proposals, log_cap: float, rng: Rng) -> Seen:
-    """Propose until fifty have passed the cap, and for some hundredths of a second; or fifty thousand times.
-
-    Whoever makes a chain counts its proposals here, always the same: what a cache says of them is not taken over.
+    They are counted until fifty have passed, and for some hundredths of a second; or fifty thousand times. Whoever
+    makes a chain counts its proposals here, always the same: what a cache says of them is not taken over.
     """
-    stream, squares, weights = rng.stream(), np.zeros(0), np.zeros(0)
+    stream, weights = rng.stream(), np.zeros(0)
     count = max(200, min(5000, CONFIRMED // proposals.cost))
     passed = 0.0
     while passed < PASSED and len(weights) < MOST_SEEN:
-        sums, log_weights = proposals.propose(count, stream)
+        _, log_weights = proposals.propose(count, stream)
         weights = np.append(weights, log_weights)
-        squares = np.append(squares, (sums.astype(np.float64) ** 2).mean(axis=1))
         passed = float(np.exp(np.minimum(weights - log_cap, 0.0)).sum()) if log_cap > -math.inf else float(len(weights))
-    shares = np.exp(weights - weights.max())
-    return Seen(len(weights) / passed if passed > 0 else math.inf, float(shares @ squares / shares.sum()))
+    return len(weights) / passed if passed > 0 else math.inf

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import gammaln, kve
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.general.mixture_kernels import FLOOR
+from keepsum.sampling.general.kernel_arguments import FLOOR
 from keepsum.sampling.general.scale_bounds import about_log_excess, log_excess, mass_defect, mean_square
 from keepsum.sampling.general.scales import (
     ScaleLaw,

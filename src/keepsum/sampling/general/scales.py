@@ -19,9 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from keepsum._arrays import Floats
-from keepsum.sampling.general.kernel_arguments import ScaleTables
-from keepsum.sampling.general.mixture_kernels import GUIDE, accumulate, fall
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import OutFloats
+from keepsum.sampling.general.kernel_arguments import GUIDE, ScaleTables
 from keepsum.sampling.general.verified import UNIT
+
+fall = Kernel("fall", float, int, int, OutFloats)
+accumulate = Kernel("accumulate", float, Floats, float, returns=float)
 
 CUT = 45.0  # e^-45 of the largest density is where the pieces end and straight tails begin
 FINE = 0.04  # pieces are this wide, in units of 1/eps and of y

@@ -15,9 +15,8 @@ from scipy import sparse
 
 from keepsum._arrays import Floats, IntArray
 from keepsum.lattice.matrix import Row, vectors_matrix
-from keepsum.sampling.general.factor_kernels import cholesky
 from keepsum.sampling.general.kernel_arguments import SlabTables
-from keepsum.sampling.general.verified import VerifiedForm, verified_form
+from keepsum.sampling.general.verified import VerifiedForm, cholesky, verified_form
 
 
 @dataclass(frozen=True, eq=False)

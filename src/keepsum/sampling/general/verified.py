@@ -19,8 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keepsum._arrays import Floats
-from keepsum.sampling.general.factor_kernels import LEAST_SQUARE, cholesky, invert_factor
+from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import FloatMatrix, OutFloatMatrix, OutFloats
+from keepsum.sampling.general.kernel_arguments import LEAST_SQUARE
+
+cholesky = Kernel("cholesky", OutFloatMatrix, IntArray, OutFloats)
+invert_factor = Kernel("invert_factor", FloatMatrix, Floats, OutFloatMatrix)
 
 UNIT = 2.0**-53
 

@@ -9,8 +9,8 @@ of a candidate, each counted w times. The total variation after t steps is at mo
 the chain; the coupling is Jerrum's). Estimated from weights that were seen, this says nothing of larger ones, and it is
 these that a chain stays at: a tail is added to those seen (``with_tail``). A bound from it is an extrapolation.
 
-Candidates are proposals thinned by a cap (``chains_kernels.py``). Let caps be far above the mean weight, 1. Then there
-are about c proposals for a candidate, a weight w above a cap c rejects with a chance of about 1 - c/w, and by
+Candidates are proposals thinned by a cap (``native/general_chains.c``). Let caps be far above the mean weight, 1. Then
+there are about c proposals for a candidate, a weight w above a cap c rejects with a chance of about 1 - c/w, and by
 Bernoulli's inequality (1 - c/nw)^n >= 1 - c/w: a cap of c brings the first candidate nearer than a cap of c/n does
 after n - 1 steps, for as many proposals. What speaks for some steps is that pairs show them.
 """

@@ -19,13 +19,16 @@ import numpy.typing as npt
 from keepsum._arrays import IntArray
 from keepsum._progress import portion
 from keepsum.sampling.core.driving import Referee, cell_ranges, equal_ranges, in_parallel, run
-from keepsum.sampling.core.kernel_arguments import WORD_BITS, Cells, State, Task, new_state
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, WORD_BITS, Cells, State, Task, Words, new_state
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
-from keepsum.sampling.l1.double_geometric_kernels import fill_cells
-from keepsum.sampling.l1.forced_sums_kernels import accept_part, fill_regions
-from keepsum.sampling.l1.kernel_arguments import RegionTables
+from keepsum.sampling.l1.kernel_arguments import NoiseTable, RegionTables, SumTables
 from keepsum.sampling.l1.sum_laws import powers_below, sum_law, sum_tables
+
+fill_cells = Kernel("fill_cells", Words, EXACT_STATE, NoiseTable, Cells)
+fill_regions = Kernel("fill_regions", Words, EXACT_STATE, RegionTables, Task)
+accept_part = Kernel("accept_part", Words, EXACT_STATE, SumTables, int)
 
 # Of a region above this size, parts are shared between threads, each piece on a stream of its own.
 LARGE = 2**19

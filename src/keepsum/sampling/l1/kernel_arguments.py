@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import Words
+from keepsum.sampling.core.kernel_arguments import IntMatrix, OutInts, Task, Words
 
 FEW_COLUMNS, MANY_COLUMNS = 8, 12  # bits of a column of the first table
 LOW_DIGITS = 24  # of a draw by the second table, besides those of its column
@@ -57,6 +57,9 @@ class RegionTables(NamedTuple):
     width: int
 
 
+DRAW_FREE, ACCEPT_SINGLES, ACCEPT_WIDE, FILL_SOLVED = 0, 1, 2, 3  # the phases of a block of regions
+
+
 class SolvedTables(NamedTuple):
     """A block of regions, ``width`` cells in all, some ``free`` and some ``solved`` for.
 
@@ -73,7 +76,7 @@ class SolvedTables(NamedTuple):
     singles: int
     solved: IntArray
     laws: IntArray
-    numerators: IntArray
+    numerators: IntMatrix
     denominator: int
     width: int
 
@@ -81,6 +84,9 @@ class SolvedTables(NamedTuple):
 class SolvedRoom(NamedTuple):
     """What a block of regions writes on its way."""
 
-    single_sums: IntArray
-    free_sums: IntArray
-    solved_sums: IntArray
+    single_sums: OutInts
+    free_sums: OutInts
+    solved_sums: OutInts
+
+
+SolvedTask: TypeAlias = Annotated[Task, SolvedRoom]

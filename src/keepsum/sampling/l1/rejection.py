@@ -21,13 +21,15 @@ from keepsum._arrays import IntArray
 from keepsum.lattice.elimination import eliminate
 from keepsum.lattice.matrix import Row, matrix_rows
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
-from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, Task
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, UNLIMITED, WORD_BITS, State, Task, Words
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
-from keepsum.sampling.l1.kernel_arguments import SolvedRoom, SolvedTables
-from keepsum.sampling.l1.rejection_kernels import ACCEPT_SINGLES, ACCEPT_WIDE, fill_blocks
+from keepsum.sampling.l1.kernel_arguments import ACCEPT_SINGLES, ACCEPT_WIDE, SolvedRoom, SolvedTables, SolvedTask
 from keepsum.sampling.l1.sum_laws import powers_below, sum_law, sum_tables
+
+fill_solved_blocks = Kernel("fill_solved_blocks", Words, EXACT_STATE, SolvedTables, SolvedTask)
 
 # Sums of regions stay far below 2^42, so with coefficients up to this no product can wrap.
 LARGEST_COEFFICIENT = 2**20
@@ -126,7 +128,7 @@ class SolvedRegions:
         referee = Referee(
             self._law.word_bits, lambda _: self._law, lambda state, uniform: self._answer(state, room, uniform)
         )
-        return run(fill_blocks, stream, tables, Task(first, last, flat, room, most), referee)
+        return run(fill_solved_blocks, stream, tables, Task(first, last, flat, room, most), referee)
 
     def _answer(self, state: State, room: SolvedRoom, uniform: LazyUniform) -> int:
         """Whether a sum is accepted: of the solved regions, or inside one of them of what its first cells leave."""

@@ -92,7 +92,7 @@ def check_unit(unit: Any, max_rows: Any, axes: Sequence[str]) -> Records:
         )
     if unit is None:
         return Records(None, most)
-    check_text(unit, "The column of the unit")
+    unit = check_text(unit, "The column of the unit")
     if unit in axes:
         raise InputError(f"The column of the unit must not be an axis, which is published, got {shown_name(unit)}.")
     return Records(unit, most)

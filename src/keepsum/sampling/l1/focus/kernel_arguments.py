@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel_arguments import OutInts, Task
 
+PROPOSE_PART, ACCEPT_PART = 0, 1  # the stages of a part
+OFFSET = 1 << 40  # answers must not be negative, sums may be
+PLACE_BITS = 32  # of a proposal's word, for the place in a block
+MANY = 60  # halvings, from which on floats are not asked
 ROUNDING = 2.0**-50  # more than the share that a float of a table, or a product of some, is off by
 
 
@@ -42,5 +47,8 @@ class FocusTables(NamedTuple):
 class FocusRoom(NamedTuple):
     """The sums that are still to be split, the next one last."""
 
-    kinds: IntArray
-    sums: IntArray
+    kinds: OutInts
+    sums: OutInts
+
+
+FocusTask: TypeAlias = Annotated[Task, FocusRoom]

@@ -20,14 +20,16 @@ import numpy as np
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import Referee, cell_ranges, in_parallel, run
-from keepsum.sampling.core.kernel_arguments import WORD_BITS, State, Task
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, WORD_BITS, State, Task, Words
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.focus.envelopes import NOTHING, Envelope, envelope
-from keepsum.sampling.l1.focus.kernel_arguments import FocusRoom, FocusTables
-from keepsum.sampling.l1.focus.kernels import OFFSET, fill_trees
+from keepsum.sampling.l1.focus.kernel_arguments import OFFSET, FocusRoom, FocusTables, FocusTask
 from keepsum.sampling.l1.focus.laws import ALWAYS, TAIL_BITS, FloatLaw, float_laws
 from keepsum.sampling.l1.focus.referee import FocusReferee
 from keepsum.sampling.l1.focus.tree import ABSENT, Kinds, Totals
+
+fill_trees = Kernel("fill_trees", Words, EXACT_STATE, FocusTables, FocusTask)
 
 HALVING_BITS = 31  # of a proposal's word: the place takes 32, and the side one
 

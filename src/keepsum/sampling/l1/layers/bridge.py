@@ -13,8 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from keepsum._arrays import BoolArray, Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import WORD_BITS
-from keepsum.sampling.core.kernels import ACCEPT_BITS
+from keepsum.sampling.core.kernel_arguments import ACCEPT_BITS, WORD_BITS
 from keepsum.sampling.core.rng import LazyUniform, Stream, Words
 from keepsum.sampling.l1.layers.laws import NUMBER_BITS, RowLaw, Split, part_weights, pick_parts
 from keepsum.sampling.l1.splitting.weights import ULP

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.core.kernel_arguments import OutFloats, OutIntMatrix, OutInts, Task
 from keepsum.sampling.l1.kernel_arguments import NoiseTable, SumTables
 
 GUIDE = 128  # places of a guide
+# The phases of a table: the base of the root; of a node, its rows, the row that is solved for, and the labels and
+# factors of both children; the cells.
+PICK_ROOT, DRAW_ROWS, ACCEPT_ROW, LABEL_LEFT, ACCEPT_LEFT, LABEL_RIGHT, ACCEPT_RIGHT, FILL = range(8)
+OFFSET = 1 << 40  # answers must not be negative, sums may be
 
 
 class SplitTables(NamedTuple):
@@ -128,10 +133,13 @@ class SplittingRoom(NamedTuple):
     products of transforms.
     """
 
-    sums: IntArray
-    group: IntArray
-    base: IntArray
-    swapped: IntArray
-    logs: Floats
-    product: Floats
-    product_imaginary: Floats
+    sums: OutIntMatrix
+    group: OutInts
+    base: OutInts
+    swapped: OutInts
+    logs: OutFloats
+    product: OutFloats
+    product_imaginary: OutFloats
+
+
+SplittingTask: TypeAlias = Annotated[Task, SplittingRoom]

@@ -21,13 +21,13 @@ import numpy.typing as npt
 
 from keepsum._arrays import IntArray
 from keepsum.sampling.core.driving import PILOT_DRAWS, TASK_CELLS, Referee, equal_ranges, in_parallel, run
-from keepsum.sampling.core.kernel_arguments import UNLIMITED, WORD_BITS, State, Task
+from keepsum.sampling.core.kernel import Kernel
+from keepsum.sampling.core.kernel_arguments import EXACT_STATE, UNLIMITED, WORD_BITS, State, Task, Words
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
 from keepsum.sampling.l1.splitting.added import Margins, extended
-from keepsum.sampling.l1.splitting.kernel_arguments import SplittingRoom, SplittingTables
-from keepsum.sampling.l1.splitting.kernels import (
+from keepsum.sampling.l1.splitting.kernel_arguments import (
     ACCEPT_ROW,
     DRAW_ROWS,
     FILL,
@@ -35,14 +35,17 @@ from keepsum.sampling.l1.splitting.kernels import (
     LABEL_RIGHT,
     OFFSET,
     PICK_ROOT,
-    fill_single_tables,
-    fill_split_tables,
+    SplittingRoom,
+    SplittingTables,
+    SplittingTask,
 )
 from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.tree import Tree, grow_extended
 from keepsum.sampling.l1.sum_laws import powers_below, sum_tables
+
+fill_split_tables = Kernel("fill_split_tables", Words, EXACT_STATE, SplittingTables, SplittingTask)
 
 PLAIN = Labelling()
 
@@ -122,8 +125,7 @@ class ColumnSplitting:
         room = self._new_room()
         law = double_geometric(self._epsilon, self._word_bits)
         referee = Referee(self._word_bits, lambda _: law, lambda state, u: self._answer(state, room, u))
-        kernel = fill_single_tables if self._sizes.max() == 1 else fill_split_tables
-        return run(kernel, stream, self._tables, Task(first, last, flat, room, most), referee)
+        return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
 
     def _packed(self) -> SplittingTables:
         tree, laws = self._tree, self._laws
@@ -160,7 +162,7 @@ class ColumnSplitting:
             is_real=np.array([_is_real(tree, node) for node in range(tree.inner)], dtype=np.int64),
             root_chances=root_chances,
             root_error=root_error,
-            entry_row=rows,
+            entry_row=np.ascontiguousarray(rows),  # nonzero gives views with gaps
             entry_leaf=leaf_of[columns],
             entry_size=entry_sizes,
             entry_start=np.cumsum(entry_sizes) - entry_sizes,
