@@ -184,6 +184,21 @@ def test_a_fresh_library_is_left_as_it_is(monkeypatch):
     assert build.build() == [build.library_path(level) for level in build.levels()]
 
 
+def test_of_builds_that_start_together_one_compiles(native, tmp_path, need):
+    """``make`` compiles while packages are fetched, and the installation of Keepsum itself wants to, too."""
+    need("cc")
+    for level in build.levels():
+        build.library_path(level, native).unlink()
+    runs, compiler = tmp_path / "runs", tmp_path / "compiler"
+    compiler.write_text(f"#!/bin/sh\necho >>'{runs}'\nexec cc \"$@\" -O0\n", encoding="utf-8")
+    compiler.chmod(0o755)
+    environment = {**os.environ, "CC": str(compiler)}
+    running = [subprocess.Popen([sys.executable, native / "build.py"], env=environment) for _ in "abc"]
+    assert [process.wait(HANG) for process in running] == [0, 0, 0]
+    assert runs.read_text(encoding="utf-8").count("\n") == len(build.levels())
+    assert all(build.is_fresh(build.library_path(level, native), native) for level in build.levels())
+
+
 def test_a_build_that_fails_leaves_no_library(native):
     (native / "broken.c").write_text("not C\n", encoding="utf-8")
     target = native / "built" / "kernels-other.so"

@@ -21,8 +21,14 @@ import struct
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
 
 FOLDER = Path(__file__).resolve().parent
 # Operations are those that are written, in their order, whatever options ``CC`` brings along: these come behind them.
@@ -136,13 +142,33 @@ def runs_here(content: bytes) -> bool:
 
 
 def build(folder: Path = FOLDER) -> list[Path]:
-    """Compile the libraries that are missing or stale; all of them are returned."""
+    """Compile the libraries that are missing or stale, side by side; all of them are returned."""
     built = {library_path(level, folder): flags for level, flags in levels().items()}
-    for path, flags in built.items():
-        if not is_fresh(path, folder):
-            print(f"keepsum: compiling {path.name}", flush=True)
-            build_library(path, *flags, folder=folder)
+    with only_one(folder), ThreadPoolExecutor() as compilers:
+        started = []
+        for path, flags in built.items():
+            if not is_fresh(path, folder):
+                print(f"keepsum: compiling {path.name}", flush=True)
+                started.append(compilers.submit(build_library, path, *flags, folder=folder))
+    for compilation in started:
+        compilation.result()
     return list(built)
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """One process compiles; another waits, and finds the libraries made."""
+    if sys.platform == "win32":
+        yield
+        return
+    libraries = folder / "built"
+    libraries.mkdir(exist_ok=True)
+    handle = os.open(libraries, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def platform_tag(libraries: list[Path]) -> str:
