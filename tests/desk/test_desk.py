@@ -324,7 +324,7 @@ def test_no_confidential_count_is_on_a_page_before_the_release():
     browser.upload("t.csv", f"a,b,n\n{rows}\n".encode())
     for step in ("table", "keep", "privacy", "preview", "release"):
         page = browser.page(f"/{step}")
-        assert not re.search(r"70[,.]?\d{3}", page), step
+        assert not re.search(r"\b70[,.]?\d{3}\b", page), step  # whole numbers: random marks have figures, too
 
 
 @pytest.mark.audit
