@@ -15,10 +15,10 @@ from keepsum.planning.selection.choice import Choice, Reason, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
-from keepsum.sampling.l1.splitting.added import Extended, Margins, extended
+from keepsum.sampling.l1.splitting.added import Margins, two_way
+from keepsum.sampling.l1.splitting.bundles import Bundles, bundled
 from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
-from keepsum.sampling.l1.splitting.tree import grow_extended
 
 # What a pilot spends, in parts of rows: for each number of labels, and then, if nothing was accepted, some seconds at
 # most.
@@ -85,7 +85,7 @@ def by_splitting(
     """
     source = rng(seed="keepsum pilot")
     trials: list[_Trial] = []
-    for labelling in _labellings(epsilon, extended(entries, margins)):
+    for labelling in _labellings(epsilon, bundled(two_way(entries, margins)), min(entries.shape)):
         sampler = ColumnSplitting(epsilon, entries, tables, labelling=labelling, margins=margins)
         if not sampler.usable:
             break
@@ -114,10 +114,10 @@ class _Trial(NamedTuple):
     parts: int
 
 
-def _labellings(epsilon: Fraction, table: Extended) -> list[Labelling]:
+def _labellings(epsilon: Fraction, bundles: Bundles, columns: int) -> list[Labelling]:
     """Numbers of labels whose tables are not too large, fewest first; for wide tables some, if possible."""
-    tree, (plain, *labelled) = grow_extended(table), LABELLINGS
-    fitting = [labelling for labelling in labelled if entries_of(epsilon, tree, labelling) <= LABELLED_ENTRIES]
-    if (fitting and table.sizes.shape[1] >= WIDE) or entries_of(epsilon, tree, plain) > ENTRIES:
+    plain, *labelled = LABELLINGS
+    fitting = [labelling for labelling in labelled if entries_of(epsilon, bundles, labelling) <= LABELLED_ENTRIES]
+    if (fitting and columns >= WIDE) or entries_of(epsilon, bundles, plain) > ENTRIES:
         return fitting
     return [plain, *fitting]

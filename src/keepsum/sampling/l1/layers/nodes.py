@@ -21,7 +21,7 @@ from keepsum.sampling.l1.layers.weights import (
     layer_weights,
     pair,
 )
-from keepsum.sampling.l1.splitting.tree import NodeClass, Tree
+from keepsum.sampling.l1.layers.tree import NodeClass, Tree
 
 REFEREE_BITS = 128  # of precision, that an ordinary question to the referee takes
 TAIL_BITS = 40  # vectors outside the box have a chance of about 2^-40 each, and are left to the referee

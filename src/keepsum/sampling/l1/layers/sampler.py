@@ -25,7 +25,7 @@ from keepsum.sampling.l1.layers.bridge import Digits, PartsReferee, draw_bridge,
 from keepsum.sampling.l1.layers.laws import TINY, RowLaw, bridge_bounds, row_law
 from keepsum.sampling.l1.layers.nodes import NEGLIGIBLE, REFEREE_BITS, TAIL_BITS, tables_of
 from keepsum.sampling.l1.layers.referee import LayersReferee
-from keepsum.sampling.l1.splitting.tree import grow
+from keepsum.sampling.l1.layers.tree import grow
 from keepsum.sampling.l1.splitting.weights import ULP
 
 TASK_TABLES = 16  # tables that a worker draws at a time
