@@ -25,12 +25,13 @@ from itertools import combinations, pairwise
 import numpy as np
 from scipy import sparse
 
-from keepsum._arrays import IntArray
+from keepsum._arrays import BoolArray, IntArray
 from keepsum.lattice.graphs import connected_components
 from keepsum.lattice.two_way import TwoWay
 
 FAMILIES = 24  # more are not tried: their number squared is compared, and nobody keeps so many margins
 COMPARED = 10**8  # labels of pairs of families that are compared at first: about a second
+SHUFFLED, ATTEMPTS, FURTHER = 4000, 6, 2000  # totals in no order that are sorted at all, how often, and repeatedly
 PAIRS = 2 * 10**7  # pairs of entries of a row that are looked at for cycles of four: about two seconds
 
 
@@ -116,13 +117,22 @@ def _guesses(supports: list[IntArray], width: int) -> Iterator[list[IntArray]]:
 
     Whatever is returned spans the same row space as the totals. Only which totals make a family is a guess.
     """
-    for sort in (_in_turn, _where_it_fits):
-        families = sort(supports, width)
-        if families is None:
-            continue
-        complete = _completed(families)
+    for families in _sorted(supports, width):
+        complete = _completed(families) if families is not None else None
         if complete is not None and len(complete) ** 2 * width <= COMPARED:
             yield complete
+
+
+def _sorted(supports: list[IntArray], width: int) -> Iterator[list[IntArray] | None]:
+    yield _in_turn(supports, width)
+    count = len(supports)
+    if count > SHUFFLED:
+        return
+    table = _indicators(supports, width)
+    meet = (table @ table.T).toarray() > 0
+    attempts = min(ATTEMPTS, 1 + FURTHER // count)
+    for k in range(attempts):
+        yield _where_they_fit(supports, meet, k * count // attempts, width)
 
 
 def _in_turn(supports: list[IntArray], width: int) -> list[IntArray] | None:
@@ -140,20 +150,35 @@ def _in_turn(supports: list[IntArray], width: int) -> list[IntArray] | None:
     return families
 
 
-def _where_it_fits(supports: list[IntArray], width: int) -> list[IntArray] | None:
-    """The smallest totals first, each in the first family of which it meets no total."""
+def _where_they_fit(supports: list[IntArray], meet: BoolArray, first: int, width: int) -> list[IntArray] | None:
+    """Each total in the first family of which it meets no total; next is the one that most families are closed to.
+
+    Of several, the largest is next. This is Brélaz's order (1979) for colouring the graph of totals that meet; another
+    first total may succeed where one does not.
+    """
     families: list[IntArray] = []
-    taken = np.zeros(width, dtype=np.int64)  # the families of each region, one bit each
-    for number, support in enumerate(sorted(supports, key=len)):
-        bits = int(np.bitwise_or.reduce(taken[support]))
-        k = (~bits & (bits + 1)).bit_length() - 1
-        if k == FAMILIES:
+    closed = np.zeros((len(supports), FAMILIES), dtype=bool)
+    sizes = np.array([len(support) for support in supports])
+    urgency = sizes.copy()
+    urgency[first] += FAMILIES * (width + 1)
+    for number in range(len(supports)):
+        i = int(urgency.argmax())
+        if closed[i].all():
             return None
+        k = int(closed[i].argmin())
         if k == len(families):
             families.append(np.full(width, -1, dtype=np.int64))
-        families[k][support] = number
-        taken[support] |= 1 << k
+        families[k][supports[i]] = number
+        urgency[meet[i] & ~closed[:, k]] += width + 1
+        closed[meet[i], k] = True
+        urgency[i] = -FAMILIES * (width + 1)
     return families
+
+
+def _indicators(supports: list[IntArray], width: int) -> sparse.csr_array:
+    bounds = np.cumsum([0, *(len(support) for support in supports)])
+    ones = np.ones(int(bounds[-1]), dtype=np.int64)
+    return sparse.csr_array((ones, np.concatenate(supports), bounds), shape=(len(supports), width))
 
 
 def _completed(families: list[IntArray]) -> list[IntArray] | None:
