@@ -36,16 +36,17 @@ def reaches_of(rates: tuple[Fraction, ...], bundles: Bundles, tail_bits: int) ->
         needed[law] = _far(rates, load, tail_bits)
         flat[law] = _is_flat(rates, load)
     for form in bundles.forms:
-        loads = zip(form.parts, form.loads, form.rests, strict=True)
-        for law, ((left, right), load, rest) in enumerate(loads, form.first):
+        for law, (load, rest) in enumerate(zip(form.loads, form.rests, strict=True), form.first):
             drawn[law] = 0 if form.is_root else drawn_reach(rates, _narrower(rates, load, rest), tail_bits)
             needed[law] = 0 if form.is_root else _far(rates, load, tail_bits)
             flat[law] = _is_flat(rates, load)
             if not form.is_root and _is_flat(rates, rest):
                 drawn[law], needed[law] = 2 * drawn[law], 2 * needed[law] + 2 * drawn[law]
-            for child in (left, right):
-                if child < entries:  # an entry is narrow, but may be all of a sum
-                    needed[child] = max(needed[child], drawn[law] + _far(rates, bundles.entry_laws[child], tail_bits))
+    loads = [*bundles.entry_laws, *(load for form in bundles.forms for load in form.loads)]
+    for form in bundles.forms:
+        for law, (left, right) in enumerate(form.parts, form.first):
+            more = drawn[law] + _far(rates, loads[left], tail_bits)  # what is narrow may be all of a sum
+            needed[left], needed[right] = max(needed[left], more), max(needed[right], more)
     return Reaches(drawn, np.where(flat & (needed > 0), needed.max(), needed))
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from keepsum._arrays import Floats
+from keepsum._arrays import Floats, IntArray
 
 ULP = 2.0**-53
 PIECE = 4096  # longer products of vectors are shared among threads, which costs more than it gains
@@ -152,7 +152,7 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
     higher = values
     if left.errors.any() or right.errors.any():
         higher = convolution(mirrored(left.values + left.errors), right.values + right.errors, reach)
-    errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, reach)
+    errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, np.arange(reach + 1))
     exponent = math.frexp(values[0])[1]
     scale = 2.0**-exponent
     return Weights(
@@ -166,9 +166,9 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
 
 
 def beyond_tables(
-    left: Weights, right: Weights, reach: int, growth: float = 0.0, left_reach: int | None = None
+    left: Weights, right: Weights, sums: IntArray, growth: float = 0.0, left_reach: int | None = None
 ) -> Floats:
-    """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for y = 0 to ``reach``.
+    """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for some y >= 0.
 
     For u > R, W_R(y - u) <= D_R e^(-q(u - y)), and the sum of W_L(u) e^(-qu + su) over u > R is at most
     e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. Or no W_R is
@@ -176,8 +176,8 @@ def beyond_tables(
     cells than the other. ``growth`` is s, at most twice the smallest q that is used. With ``left_reach``, the left
     table ends there.
     """
-    q, y = left.rates[:, None], np.arange(reach + 1)[None, :]
-    total = np.zeros(reach + 1)
+    q, y = left.rates[:, None], sums[None, :]
+    total = np.zeros(len(sums))
     ends = left.reach if left_reach is None else left_reach
     for weights, other, end, shift in ((left, right, ends, 0.0), (right, left, right.reach, growth)):
         if not weights.ends:
