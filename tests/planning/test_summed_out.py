@@ -64,7 +64,10 @@ def test_ranges_are_those_of_linear_programs(name):
     plain = replace(
         structure, blocks=tuple(replace(b, system=without_closed_forms(b.system)) for b in structure.blocks)
     )
-    for largest in (1, 2, 9):
+    if not any(disclosure._in_closed_form(block.system) for block in structure.blocks):
+        assert "zero" in name or "one sex" in name or "few" in name
+        return
+    for largest in (1, 4):
         counts = rng.integers(0, largest + 1, size=width)
         ours, programs = (disclosure.bounded_cells(parts, counts, wide) for parts in (structure, plain))
         assert ours.not_checked == programs.not_checked == 0
