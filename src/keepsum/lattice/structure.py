@@ -135,6 +135,11 @@ class Structure:
         return int((self.part == FORCED).sum()) + sum(block.system.rank for block in self.blocks)
 
     @property
+    def dimension(self) -> int:
+        """The dimension of the lattice: the number of cells less the rank."""
+        return int(self.sizes.sum()) - self.rank
+
+    @property
     def pinned(self) -> IntArray:
         """The cells in which every vector of the lattice is zero."""
         return np.flatnonzero(((self.part == FORCED) & (self.sizes == 1))[self.region])

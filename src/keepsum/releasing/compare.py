@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from keepsum.accuracy.deviation import Deviation, cell_deviation
 from keepsum.errors import InputError, PlanError
+from keepsum.planning.describe import describe_obstacle
 from keepsum.planning.plan import CompiledPlan, compile_plan
 from keepsum.privacy import Gaussian, Laplace
 from keepsum.privacy.mechanism import Kind, Request
@@ -87,7 +88,14 @@ def _two_margins(plan: CompiledPlan) -> str:
     """What is exact instead of three margins or more: l1 Laplace noise under two, however many cells there are."""
     parts = plan.invariants.parts
     several = sum(isinstance(part, Margin) and bool(part.axes) for part in parts) > 2
-    return " Two margins usually are: keep two of these, or join some of them." if several else ""
+    if not several or plan.obstacle is not None:  # which says what to keep
+        return ""
+    return " Two margins usually are: keep two of these, or join some of them."
+
+
+def in_the_way(plan: CompiledPlan) -> list[str]:
+    """For a plan of l1 Laplace noise that is not exact: the margins that stand in the way, and what to keep instead."""
+    return [] if plan.obstacle is None else [describe_obstacle(plan.obstacle)]
 
 
 def _call(plan: CompiledPlan, other: Alternative) -> str:
