@@ -155,6 +155,9 @@ def _classes_by_direction(matrix: sparse.csr_array) -> list[IntArray] | None:
     ways = np.diff(columns.indptr)
     if ways.min() < 3 or ways.max() != ways.min() or matrix.shape[1] > DIRECTION_LIMIT:
         return None
+    of_first = np.diff(matrix.indptr)[columns.indices[: columns.indptr[1]]]
+    if math.prod(of_first.tolist()) != matrix.shape[1]:
+        return None  # the rows of a column are as long as the axes
     rows_of = [columns.indices[a:b].tolist() for a, b in pairwise(columns.indptr)]
     cells_of = [set(matrix.indices[a:b].tolist()) for a, b in pairwise(matrix.indptr)]
     direction = {row: k for k, row in enumerate(rows_of[0])}

@@ -18,6 +18,7 @@ from scipy import sparse
 from keepsum._arrays import IntArray
 from keepsum.errors import InputError
 from keepsum.lattice.elimination import eliminate
+from keepsum.lattice.families import Collapse, collapse_of, collapses_of, dimension_of, matroid_components
 from keepsum.lattice.graphs import connected_components
 from keepsum.lattice.grids import Grid, recognise
 from keepsum.lattice.kernel import LLL_LIMIT, kernel, reduce
@@ -47,12 +48,15 @@ class System:
         The full table whose margins the totals are, if they are recognised.
     with_zeros
         The two-way table with structural zeros whose margins they are, if they are recognised.
+    summed_out
+        The collapses of the totals where they were needed to find the block; ``collapses`` has them in any case.
     """
 
     matrix: sparse.csr_array
     rank: int
     grid: Grid | None
     with_zeros: TwoWay | None = None
+    summed_out: tuple[Collapse, ...] | None = None
 
     @classmethod
     def recognised(cls, matrix: sparse.csr_array, rank: int) -> System:
@@ -71,6 +75,15 @@ class System:
         if self.grid is None:
             return self.with_zeros
         return two_way_of(self.grid) if len(self.grid.shape) == 2 else None
+
+    @cached_property
+    def collapses(self) -> tuple[Collapse, ...] | None:
+        """The families of totals in the order in which they are summed out, if they all can be; see ``families``."""
+        if self.summed_out is not None:
+            return self.summed_out
+        if self.two_way is not None:
+            return (collapse_of(self.two_way),)
+        return collapses_of(self.matrix) if self.grid is None else None
 
     @cached_property
     def basis(self) -> list[Row]:
@@ -174,8 +187,8 @@ def decompose(matrix: sparse.csr_array, weight: IntArray | None = None) -> Struc
     region, first = identical_columns(columns)
     sizes = counted(region, weight)
     small = matrix if len(first) == matrix.shape[1] else columns[:, first].tocsr()
-    part = np.full(len(sizes), FORCED, dtype=np.int64)
-    part[np.setdiff1d(np.arange(len(sizes)), small.indices)] = FREE
+    part = np.full(len(sizes), FREE, dtype=np.int64)
+    part[small.indices] = FORCED
     open_regions = _peel(small)
     blocks: list[Block] = []
     for block in _blocks(small, open_regions):
@@ -270,6 +283,11 @@ def _solve(matrix: sparse.csr_array) -> list[tuple[IntArray, System]]:
     table = recognise_two_way(matrix)
     if table is not None:
         return _two_way_blocks(matrix, table)
+    collapses = collapses_of(matrix)
+    if collapses is not None:
+        blocks = _summed_out_blocks(matrix, collapses)
+        if blocks is not None:
+            return blocks
     _check_weights(matrix)
     rows = matrix_rows(matrix)
     reduced = eliminate(rows, width, units_only=False)
@@ -300,6 +318,29 @@ def _two_way_blocks(matrix: sparse.csr_array, table: TwoWay) -> list[tuple[IntAr
             # A connected bipartite graph has one relation: all rows together are all columns together.
             systems[key] = System.recognised(margins, margins.shape[0] - 1)
         result.append((regions, systems[key]))
+    return result
+
+
+def _summed_out_blocks(
+    matrix: sparse.csr_array, collapses: tuple[Collapse, ...]
+) -> list[tuple[IntArray, System]] | None:
+    """The blocks of a connected part whose families can be summed out; None where that takes elimination."""
+    width = matrix.shape[1]
+    label = matroid_components(collapses)
+    if label is None:
+        return None
+    components = [np.flatnonzero(label == k) for k in range(int(label.max(initial=-1)) + 1)]
+    if len(components) == 1 and len(components[0]) == width:
+        return [(np.arange(width), System(matrix, width - dimension_of(collapses), None, None, collapses))]
+    rows = matrix_rows(matrix)
+    result = []
+    for members in components:
+        inside = sparse.csr_array(matrix[:, members])
+        of_component = collapses_of(inside)
+        if of_component is None:
+            return None
+        rank = len(members) - dimension_of(of_component)
+        result.append((members, _component_system(rows, rank, members.tolist())))
     return result
 
 

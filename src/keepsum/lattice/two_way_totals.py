@@ -50,7 +50,7 @@ def recognise_two_way(matrix: sparse.csr_array) -> TwoWay | None:
     ((2, 3), [0, 0, 1, 1, 1], [0, 1, 2, 0, 1])
     """
     totals = _Totals.of(matrix)
-    if not totals.flat or len(np.unique(np.concatenate(totals.flat))) < matrix.shape[1]:
+    if not totals.flat or not np.bincount(np.concatenate(totals.flat), minlength=matrix.shape[1]).all():
         return None  # a region without a vertex
     table = _attempts(totals.flat, totals.weighted)
     if table is None:

@@ -76,12 +76,14 @@ EXACT_STATE = state_type(
     # Inside a block of regions:
     "phase",
     "region",
-    # Inside a table whose columns are split:
-    "row_sum",  # of the rows before
-    "node",
+    # Inside a table that is split, bundle by bundle:
+    "row_sum",  # of the parts of the rows before
+    "bundle",
     "row",
     "solved",  # the row whose part is solved for
-    "rows_drawn",  # parts of rows, those of rejected proposals included
+    "rows_drawn",  # parts of rows, those of rejected bundles included
+    # Inside nested totals:
+    "node",  # sums that are waiting to be split
     # Inside a one-dimensional Gaussian draw:
     "step",
     "high",

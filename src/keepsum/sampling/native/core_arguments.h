@@ -28,10 +28,11 @@ typedef struct {
     i64 phase;
     i64 region;
     i64 row_sum;
-    i64 node;
+    i64 bundle;
     i64 row;
     i64 solved;
     i64 rows_drawn;
+    i64 node;
     i64 step;
     i64 high;
     i64 low;
@@ -45,7 +46,7 @@ typedef struct {
     double log_theta;
     double log_theta_centred;
 } ExactState;
-_Static_assert(sizeof(ExactState) == 224, "as NumPy lays it out");
+_Static_assert(sizeof(ExactState) == 232, "as NumPy lays it out");
 typedef struct {
     ExactState *at;
     i64 size;

@@ -1,14 +1,12 @@
-/* Double geometric noise in two-way tables with all margins 0: exact, by splitting the columns.
+/* Double geometric noise under decomposable totals: exact, by splitting columns, bundle by bundle.
  *
- * From the root of a tree over the columns down, the sums of the rows are split between two children: all rows but one
- * freely, that one is solved for and accepted; then the sums of each child are accepted with their factor. The proof is
- * in docs/exact-tables.md, the parts are described in l1/splitting/sampler.py.
+ * The sums of a bundle are accepted with their factor, and then split between two children: all rows but one freely,
+ * that one is solved for and accepted. When a bundle is rejected, all that it is connected to so far is drawn again. The
+ * proof is in docs/exact-tables.md, the parts are described in l1/splitting/sampler.py.
  *
  * Where a chance is no number, because floats called a weight 0, `accept` leaves it to the referee.
  */
 #include "splitting.h"
-
-#define SUM(room, node, row) CELL((room)->sums, node, row)
 
 /* -- bridges ------------------------------------------------------------------------------------ */
 
@@ -54,12 +52,12 @@ static i64 draw_sum(Words words, State *state, const SplitTables *splits, i64 sh
 }
 
 /* The row whose part is solved for: the one whose law is flattest. */
-static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, i64 node) {
+static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
     const SplitTables *splits = &tables->splits;
     double best = 4.0;
     i64 solved = 0;
-    for (i64 i = 0; i < tables->kind_of_row.size; i++) {
-        i64 split = split_of_row(tables, node, AT(room->base, node), i), y = magnitude(SUM(room, node, i));
+    for (i64 i = 0; i < bundle.rows; i++) {
+        i64 split = split_of_row(tables, bundle, i), y = magnitude(sum_of_row(tables, room, bundle, i));
         if (y <= AT(splits->reach, split)) {
             double chance = AT(splits->peak_chance, AT(splits->place_start, split) + y);
             if (chance < best) {
@@ -72,17 +70,18 @@ static i64 solved_row(const SplittingTables *tables, const SplittingRoom *room, 
 }
 
 /* As many rows as the words at hand and the absence of ties allow: the loop where the time goes. */
-static void run_rows(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node) {
+static void run_rows(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+) {
     const SplitTables *splits = &tables->splits;
-    i64 part = AT(tables->left, node), base = AT(room->base, node), solved = state->solved;
-    i64 row = state->row, row_sum = state->row_sum, position = state->position;
+    i64 row = state->row, row_sum = state->row_sum, position = state->position, solved = state->solved;
     i64 bits = least(ACCEPT_BITS, 64 - tables->sums.shift);
     double unit = unit_of(bits);
-    i64 stop = splits->stride == 1 ? tables->kind_of_row.size : 0;
+    i64 stop = splits->stride == 1 ? bundle.rows : 0;
     for (; row < stop; row++) {
         if (row == solved) continue;
         if (position >= words.size) break;
-        i64 y = SUM(room, node, row), split = split_of_row(tables, node, base, row), size = magnitude(y);
+        i64 y = sum_of_row(tables, room, bundle, row), split = split_of_row(tables, bundle, row), size = magnitude(y);
         if (size > AT(splits->reach, split)) break;
         double low = (double)(AT(words, position) >> (64 - bits)) * unit;
         i64 place = AT(splits->place_start, split) + size, length = AT(splits->counts, place);
@@ -94,7 +93,7 @@ static void run_rows(Words words, State *state, const SplittingTables *tables, c
         if (below + doubt > low || cumulative[m] - doubt < low + unit) break;
         i64 u = AT(splits->lowest, place) + m;
         u = y >= 0 ? u : -u;
-        SUM(room, part, row) = u;
+        AT(room->sums, AT(tables->left, bundle.first + row)) = u;
         row_sum += u;
         position++;
     }
@@ -104,37 +103,40 @@ static void run_rows(Words words, State *state, const SplittingTables *tables, c
 }
 
 /* The parts of all rows but one, freely; that one makes their sum 0. */
-static i64 draw_rows(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node) {
-    i64 rows = tables->kind_of_row.size, part = AT(tables->left, node), base = AT(room->base, node);
-    while (state->row < rows) {
+static i64 draw_rows(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+) {
+    while (state->row < bundle.rows) {
         if (state->answer < 0) {
-            run_rows(words, state, tables, room, node);
-            if (state->row == rows) break;
+            run_rows(words, state, tables, room, bundle);
+            if (state->row == bundle.rows) break;
         }
         i64 i = state->row;
         if (i == state->solved) {
             state->row += 1;
             continue;
         }
-        i64 y = SUM(room, node, i), split = split_of_row(tables, node, base, i);
+        i64 y = sum_of_row(tables, room, bundle, i), split = split_of_row(tables, bundle, i);
         i64 value = draw_sum(words, state, &tables->splits, tables->sums.shift, split, magnitude(y));
         if (value < 0) return value;
         i64 u = y >= 0 ? value - OFFSET : OFFSET - value;
-        SUM(room, part, i) = u;
+        AT(room->sums, AT(tables->left, bundle.first + i)) = u;
         state->row_sum += u;
         state->row += 1;
     }
-    SUM(room, part, state->solved) = -state->row_sum;
-    state->rows_drawn += rows;
+    AT(room->sums, AT(tables->left, bundle.first + state->solved)) = -state->row_sum;
+    state->rows_drawn += bundle.rows;
     state->row = state->row_sum = 0;
     return DONE;
 }
 
 /* Accept the part that is solved for, with its weight relative to the peak. */
-static i64 accept_row(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node) {
+static i64 accept_row(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+) {
     const SplitTables *splits = &tables->splits;
-    i64 shift = tables->sums.shift, i = state->solved, split = split_of_row(tables, node, AT(room->base, node), i);
-    i64 y = SUM(room, node, i), u = SUM(room, AT(tables->left, node), i);
+    i64 shift = tables->sums.shift, i = state->solved, split = split_of_row(tables, bundle, i);
+    i64 y = sum_of_row(tables, room, bundle, i), u = AT(room->sums, AT(tables->left, bundle.first + i));
     if (magnitude(y) > AT(splits->reach, split)) return accept(words, state, shift, 0.0, 1.0);
     double peak = AT(splits->peak, AT(splits->place_start, split) + magnitude(y));
     i64 left = AT(splits->left, split), right = AT(splits->right, split), v = magnitude(y - u);
@@ -155,60 +157,45 @@ static i64 accept_row(Words words, State *state, const SplittingTables *tables, 
     return accept(words, state, shift, low, lesser(1.0, high));
 }
 
-/* The sums below the right child, and the groups of both; swapped if the label says so. */
-static void hand_down(const SplittingTables *tables, const SplittingRoom *room, i64 node) {
-    i64 columns = room->sums.columns, left = AT(tables->left, node), right = AT(tables->right, node);
-    i64 place = AT(tables->base_start, node) + AT(room->base, node);
-    const i64 *sums = ROW(room->sums, node);
-    i64 *left_sums = ROW(room->sums, left), *right_sums = ROW(room->sums, right);
-    bool swapped = AT(room->swapped, node);
-    for (i64 i = 0; i < columns; i++) right_sums[i] = sums[i] - left_sums[i];
-    AT(room->group, left) = swapped ? AT(tables->base_right, place) : AT(tables->base_left, place);
-    AT(room->group, right) = swapped ? AT(tables->base_left, place) : AT(tables->base_right, place);
-    if (swapped) {
-        for (i64 i = 0; i < columns; i++) {
-            i64 sum = left_sums[i];
-            left_sums[i] = right_sums[i];
-            right_sums[i] = sum;
-        }
+/* The sums of the right children, and their group, which is the base. */
+static void hand_down(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
+    for (i64 i = 0; i < bundle.rows; i++) {
+        i64 u = AT(room->sums, AT(tables->left, bundle.first + i));
+        AT(room->sums, AT(tables->right, bundle.first + i)) = sum_of_row(tables, room, bundle, i) - u;
     }
+    i64 below = AT(tables->below, bundle.number);
+    if (below >= 0) AT(room->group, below) = bundle.base;
 }
 
-/* -- nodes and tables --------------------------------------------------------------------------- */
+/* -- bundles and tables ------------------------------------------------------------------------- */
 
-/* Split the sums below a node; 1 if those of both children are accepted, else 0. */
-static i64 split_node(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node) {
+/* Accept the sums of a bundle and split them: 1 if they are accepted, else 0. */
+static i64 split_bundle(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room) {
     i64 code;
-    if (state->phase == DRAW_ROWS && state->row == 0 && state->answer < 0) {
-        state->solved = solved_row(tables, room, node);
+    if (state->phase == PICK_LABEL) {
+        code = pick_label(words, state, tables, room, bundle_of(tables, room, state->bundle));
+        if (code != 1) return code;
+        state->phase = ACCEPT_BUNDLE;
     }
-    while (state->phase < LABEL_LEFT) {
+    Bundle bundle = bundle_of(tables, room, state->bundle);
+    if (state->phase == ACCEPT_BUNDLE) {
+        code = accept_bundle(words, state, tables, room, bundle);
+        if (code != 1) return code;
+        state->phase = DRAW_ROWS;
+        state->solved = solved_row(tables, room, bundle);
+    }
+    while (true) {
         if (state->phase == DRAW_ROWS) {
-            code = draw_rows(words, state, tables, room, node);
+            code = draw_rows(words, state, tables, room, bundle);
             if (code != DONE) return code;
             state->phase = ACCEPT_ROW;
         }
-        code = accept_row(words, state, tables, room, node);
+        code = accept_row(words, state, tables, room, bundle);
         if (code < 0) return code;
         state->phase = DRAW_ROWS;
-        if (code == 1) {
-            hand_down(tables, room, node);
-            state->phase = LABEL_LEFT;
-        }
+        if (code == 1) break;
     }
-    while (state->phase < FILL) {
-        i64 child = state->phase < LABEL_RIGHT ? AT(tables->left, node) : AT(tables->right, node);
-        code = 1;
-        if (child < tables->inner) {
-            if (state->phase == LABEL_LEFT || state->phase == LABEL_RIGHT) {
-                code = pick_label(words, state, tables, room, child);
-            } else {
-                code = accept_node(words, state, tables, room, child);
-            }
-        }
-        if (code != 1) return code;
-        state->phase += 1;
-    }
+    hand_down(tables, room, bundle);
     return 1;
 }
 
@@ -216,8 +203,8 @@ static i64 split_node(Words words, State *state, const SplittingTables *tables, 
 static i64 fill_entries(
     Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, OutInts out, i64 base
 ) {
-    while (state->region < tables->entry_row.size) {
-        i64 e = state->region, total = SUM(room, AT(tables->entry_leaf, e), AT(tables->entry_row, e));
+    while (state->region < tables->entry_at.size) {
+        i64 e = state->region, total = AT(room->sums, AT(tables->entry_at, e));
         Cells cells = {out, base + AT(tables->entry_start, e), AT(tables->entry_size, e)};
         if (cells.size == 1) {
             AT(out, cells.start) = total;
@@ -231,42 +218,39 @@ static i64 fill_entries(
     return DONE;
 }
 
-/* From the root down: 1 if all nodes are accepted, 0 if one is not, or MORE, or TIE_ACCEPT. */
-static i64 propose(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room) {
-    if (state->phase == PICK_ROOT) {
-        i64 code = pick_root(words, state, tables, room);
-        if (code != DONE) return code;
-        state->phase = DRAW_ROWS;
-    }
-    while (state->node < tables->inner) {
-        i64 code = split_node(words, state, tables, room, state->node);
+/* Bundle by bundle, until all are accepted: DONE, or MORE, or TIE_ACCEPT; or `most` parts are drawn before. */
+static i64 split_bundles(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 most_parts
+) {
+    while (state->bundle < tables->form.size) {
+        if (state->phase == PICK_LABEL && state->rows_drawn >= most_parts) return DONE;
+        i64 code = split_bundle(words, state, tables, room);
         if (code < 0) return code;
-        if (code == 0) break;
-        state->node += 1;
-        state->phase = DRAW_ROWS;
+        state->tries += code == 0;
+        state->bundle = code == 1 ? state->bundle + 1 : AT(tables->restart, state->bundle);
+        state->phase = PICK_LABEL;
     }
-    bool accepted = state->node == tables->inner;
-    state->node = 0;
+    state->bundle = 0;
     state->tries += 1;
-    state->phase = accepted ? FILL : PICK_ROOT;
-    return accepted;
+    state->phase = FILL;
+    return DONE;
 }
 
-/* Tables one behind the other in `out`: P(z) proportional to e^(-eps |z|_1), given the margins. */
+/* Tables one behind the other in `out`: P(z) proportional to e^(-eps |z|_1), given the totals. */
 KERNEL i64 fill_split_tables(
     const Words *words, const States *states, const SplittingTables *tables, const SplittingTask *task
 ) {
     State *state = states->at;
-    while (task->first + state->job < task->last && (state->rows_drawn < task->most || state->phase == FILL)) {
+    while (task->first + state->job < task->last) {
         if (state->phase != FILL) {
-            i64 code = propose(*words, state, tables, &task->room);
-            if (code < 0) return code;
-            if (code == 0) continue;
+            i64 code = split_bundles(*words, state, tables, &task->room, task->most);
+            if (code != DONE) return code;
+            if (state->phase != FILL) return DONE;
         }
         i64 base = (task->first + state->job) * tables->width;
         i64 code = fill_entries(*words, state, tables, &task->room, task->out, base);
         if (code != DONE) return code;
-        state->phase = PICK_ROOT;
+        state->phase = PICK_LABEL;
         state->job += 1;
     }
     return DONE;

@@ -1,4 +1,4 @@
-/* Tables by splitting columns: what the loops over nodes (splitting.c) need of labels and factors
+/* Tables by splitting columns: what the loops over bundles (splitting.c) need of labels and factors
  * (splitting_factors.c). */
 #ifndef KEEPSUM_SPLITTING_H
 #define KEEPSUM_SPLITTING_H
@@ -6,20 +6,29 @@
 #include "l1.h"
 #include "splitting_arguments.h"
 
-/* The split of a row at a node with that base. */
-INNER i64 split_of_row(const SplittingTables *tables, i64 node, i64 base, i64 row) {
-    i64 law = AT(tables->law, node * tables->kinds + AT(tables->kind_of_row, row));
-    return AT(tables->split_start, node) + base * AT(tables->law_count, node) + law;
+/* A bundle: its places, its form, and the first of the splits of its base. */
+typedef struct { i64 number, first, rows, form, base, splits; } Bundle;
+
+INNER Bundle bundle_of(const SplittingTables *tables, const SplittingRoom *room, i64 number) {
+    i64 first = AT(tables->start, number), form = AT(tables->form, number), base = AT(room->base, number);
+    i64 splits = AT(tables->split_start, form) + base * AT(tables->law_count, form);
+    return (Bundle){number, first, AT(tables->start, number + 1) - first, form, base, splits};
 }
 
-/* The base of the root, by its cumulative chances; DONE, MORE or TIE_ACCEPT. */
-i64 pick_root(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room);
+/* The split of a row of a bundle, and its sum. */
+INNER i64 split_of_row(const SplittingTables *tables, Bundle bundle, i64 row) {
+    return bundle.splits + AT(tables->law, bundle.first + row);
+}
 
-/* Choose a label for the sums below a node, with the chances of the labels relative to the group: 1, or 0 if none. A
- * group of one label is left to `accept_node`. */
-i64 pick_label(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node);
+INNER i64 sum_of_row(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle, i64 row) {
+    return AT(room->sums, AT(tables->at, bundle.first + row));
+}
 
-/* Accept the sums below an inner node with chance B over the sum, over blocks, of products of t. */
-i64 accept_node(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node);
+/* Choose a label for the sums of a bundle, with the chances of the labels relative to the group, or a base where all sums
+ * are 0: 1, or 0 if none. A group of one label is left to `accept_bundle`. */
+i64 pick_label(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle);
+
+/* Accept the sums of a bundle with chance B over the sum, over blocks, of products of t; always where all are 0. */
+i64 accept_bundle(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle);
 
 #endif

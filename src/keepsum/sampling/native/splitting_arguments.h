@@ -6,14 +6,11 @@
 #include "l1_arguments.h"
 
 #define GUIDE 128
-#define PICK_ROOT 0
-#define DRAW_ROWS 1
-#define ACCEPT_ROW 2
-#define LABEL_LEFT 3
-#define ACCEPT_LEFT 4
-#define LABEL_RIGHT 5
-#define ACCEPT_RIGHT 6
-#define FILL 7
+#define PICK_LABEL 0
+#define ACCEPT_BUNDLE 1
+#define DRAW_ROWS 2
+#define ACCEPT_ROW 3
+#define FILL 4
 #define OFFSET INT64_C(1099511627776)
 
 typedef struct {
@@ -51,27 +48,25 @@ _Static_assert(sizeof(SplitTables) == 440, "as Python packs it");
 typedef struct {
     Ints start;
     Ints base;
-    Ints copies;
     Ints reach;
     Ints law_start;
     Ints ratio_start;
     Floats ratios;
 } GroupTables;
-_Static_assert(sizeof(GroupTables) == 112, "as Python packs it");
+_Static_assert(sizeof(GroupTables) == 96, "as Python packs it");
 
 typedef struct {
     SplitTables splits;
     GroupTables groups;
-    i64 kinds;
-    Ints kind_of_row;
+    Ints start;
+    Ints at;
     Ints left;
     Ints right;
-    i64 inner;
     Ints law;
+    Ints below;
+    Ints restart;
+    Ints form;
     Ints law_count;
-    Ints base_start;
-    Ints base_left;
-    Ints base_right;
     Ints split_start;
     Ints group_start;
     Ints blocks;
@@ -79,29 +74,28 @@ typedef struct {
     Ints measure_start;
     Floats measure;
     Floats log_alias;
-    Ints is_real;
+    Ints bases;
+    Ints root_start;
     Floats root_chances;
-    double root_error;
-    Ints entry_row;
-    Ints entry_leaf;
+    Floats root_error;
+    Ints entry_at;
     Ints entry_size;
     Ints entry_start;
     NoiseTable noise;
     SumTables sums;
     i64 width;
 } SplittingTables;
-_Static_assert(sizeof(SplittingTables) == 1064, "as Python packs it");
+_Static_assert(sizeof(SplittingTables) == 1056, "as Python packs it");
 
 typedef struct {
-    OutIntMatrix sums;
+    OutInts sums;
     OutInts group;
     OutInts base;
-    OutInts swapped;
     OutFloats logs;
     OutFloats product;
     OutFloats product_imaginary;
 } SplittingRoom;
-_Static_assert(sizeof(SplittingRoom) == 120, "as Python packs it");
+_Static_assert(sizeof(SplittingRoom) == 96, "as Python packs it");
 
 typedef struct {
     i64 first;
@@ -110,6 +104,6 @@ typedef struct {
     SplittingRoom room;
     i64 most;
 } SplittingTask;
-_Static_assert(sizeof(SplittingTask) == 160, "as Python packs it");
+_Static_assert(sizeof(SplittingTask) == 136, "as Python packs it");
 
 #endif

@@ -1,15 +1,9 @@
-/* What is decided about the sums below a node: the base of the root, labels, and factors (docs/exact-tables.md).
+/* What is decided about the sums of a bundle: bases, labels, and factors (docs/exact-tables.md).
  *
  * All chances are floats with error bounds; what these leave open, the referee settles (l1/splitting/referee.py).
  */
 #include "real.h"
 #include "splitting.h"
-
-/* Give a node its base; the second copy of a label is the one where left and right change places. */
-INNER void set_base(const SplittingRoom *room, i64 node, i64 base, i64 copy) {
-    AT(room->base, node) = base;
-    AT(room->swapped, node) = copy;
-}
 
 /* A word as a number between 0 and 1, whose further digits are not known. */
 typedef struct { double low, high; } Interval;
@@ -20,35 +14,45 @@ INNER Interval interval_of(u64 word, i64 shift) {
     return (Interval){low, low + unit_of(bits)};
 }
 
-i64 pick_root(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room) {
-    i64 value = settled(state), count = tables->root_chances.size;
+/* The base of a bundle whose sums are all 0, by its cumulative chances; 1, MORE or TIE_ACCEPT. */
+static i64 pick_root(
+    Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle
+) {
+    i64 value = settled(state), count = AT(tables->bases, bundle.form);
     if (value < 0 && count == 1) value = 0;
     if (value < 0) {
         if (state->position >= words.size) return MORE;
-        const double *chances = SPAN(tables->root_chances, 0, count);
+        const double *chances = SPAN(tables->root_chances, AT(tables->root_start, bundle.form), count);
+        double error = AT(tables->root_error, bundle.form);
         Interval word = interval_of(AT(words, state->position), tables->sums.shift);
         value = 0;
         while (value < count && chances[value] <= word.low) value++;
         if (value == count) return TIE_ACCEPT;
-        double below = value > 0 ? chances[value - 1] + tables->root_error : 0.0;
+        double below = value > 0 ? chances[value - 1] + error : 0.0;
         if (below > word.low) return TIE_ACCEPT;
-        if (value < count - 1 && chances[value] - tables->root_error < word.high) return TIE_ACCEPT;
+        if (value < count - 1 && chances[value] - error < word.high) return TIE_ACCEPT;
         state->position += 1;
     }
-    set_base(room, 0, value, 0);
-    return DONE;
+    AT(room->base, bundle.number) = value;
+    return 1;
+}
+
+/* The group of a bundle among all groups; of one whose sums are all 0 there is none, which is a number below 0. */
+INNER i64 group_of(const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
+    i64 start = AT(tables->group_start, bundle.form);
+    return start < 0 ? start : start + AT(room->group, bundle.number);
 }
 
 /* The logarithms of the labels' weights relative to the group's, added up over rows; false beyond the tables. */
 static bool add_ratios(
-    const SplittingTables *tables, const SplittingRoom *room, i64 node, i64 group, i64 labels
+    const SplittingTables *tables, const SplittingRoom *room, Bundle bundle, i64 group, i64 labels
 ) {
     const GroupTables *groups = &tables->groups;
     double *restrict logs = SPAN(room->logs, 0, labels + 1);
     for (i64 k = 0; k <= labels; k++) logs[k] = 0.0;
-    for (i64 i = 0; i < tables->kind_of_row.size; i++) {
-        i64 y = magnitude(CELL(room->sums, node, i));
-        i64 law = AT(groups->law_start, group) + AT(tables->law, node * tables->kinds + AT(tables->kind_of_row, i));
+    for (i64 i = 0; i < bundle.rows; i++) {
+        i64 y = magnitude(sum_of_row(tables, room, bundle, i));
+        i64 law = AT(groups->law_start, group) + AT(tables->law, bundle.first + i);
         if (y > AT(groups->reach, law)) return false;
         const double *ratios = SPAN(groups->ratios, AT(groups->ratio_start, law) + y * (labels + 1), labels + 1);
         for (i64 k = 0; k <= labels; k++) logs[k] += ratios[k];
@@ -56,45 +60,43 @@ static bool add_ratios(
     return true;
 }
 
-/* Whether a group has one label alone, and that in one copy. */
-INNER bool is_single(const GroupTables *groups, i64 group) {
-    i64 first = AT(groups->start, group);
-    return AT(groups->start, group + 1) - first == 1 && AT(groups->copies, first) == 1;
+/* How many labels a group has. */
+INNER i64 labels_of(const GroupTables *groups, i64 group) {
+    return AT(groups->start, group + 1) - AT(groups->start, group);
 }
 
-i64 pick_label(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node) {
+i64 pick_label(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
     const GroupTables *groups = &tables->groups;
-    i64 group = AT(tables->group_start, node) + AT(room->group, node);
-    i64 first = AT(groups->start, group), labels = AT(groups->start, group + 1) - first;
-    if (is_single(groups, group)) {
-        set_base(room, node, AT(groups->base, first), 0);
+    i64 group = group_of(tables, room, bundle);
+    if (group < 0) return pick_root(words, state, tables, room, bundle);
+    i64 first = AT(groups->start, group), labels = labels_of(groups, group);
+    if (labels == 1) {
+        AT(room->base, bundle.number) = AT(groups->base, first);
         return 1;
     }
     i64 value = settled(state);
     if (value == 0) return 0;
     if (value > 0) {
-        set_base(room, node, AT(groups->base, first + (value - 1) / 2), (value - 1) % 2);
+        AT(room->base, bundle.number) = AT(groups->base, first + value - 1);
         return 1;
     }
     if (state->position >= words.size) return MORE;
-    if (!add_ratios(tables, room, node, group, labels)) return TIE_ACCEPT;
+    if (!add_ratios(tables, room, bundle, group, labels)) return TIE_ACCEPT;
     const double *logs = SPAN(room->logs, 0, labels + 1);
     Interval word = interval_of(AT(words, state->position), tables->sums.shift);
     /* Relative errors of all terms, their exponentials and sums; the terms add up to at most 1. */
-    double operations = (double)(tables->kind_of_row.size + labels) + 16.0;
+    double operations = (double)(bundle.rows + labels) + 16.0;
     double error = 1.01 * (logs[labels] + operations * 8.0 * ULP), upto = 0.0;
     for (i64 k = 0; k < labels; k++) {
         double term = exp_of(lesser(logs[k], 0.0));
-        for (i64 copy = 0; copy < AT(groups->copies, first + k); copy++) {
-            if (upto + term > word.low) {
-                bool above = upto * (1.0 + error) <= word.low, below = (upto + term) * (1.0 - error) >= word.high;
-                if (!above || !below) return TIE_ACCEPT;
-                state->position += 1;
-                set_base(room, node, AT(groups->base, first + k), copy);
-                return 1;
-            }
-            upto += term;
+        if (upto + term > word.low) {
+            bool above = upto * (1.0 + error) <= word.low, below = (upto + term) * (1.0 - error) >= word.high;
+            if (!above || !below) return TIE_ACCEPT;
+            state->position += 1;
+            AT(room->base, bundle.number) = AT(groups->base, first + k);
+            return 1;
         }
+        upto += term;
     }
     if (upto * (1.0 + error) + TINY > word.low) return TIE_ACCEPT;
     state->position += 1;
@@ -113,28 +115,25 @@ INNER void multiply(
     }
 }
 
-/* What the factor of a node is made of: errors and tails, and in the room the products of transforms over the rows and
+/* What the factor of a bundle is made of: errors and tails, and in the room the products of transforms over the rows and
  * the logarithms of the numbers t of each block. */
 typedef struct { double error, log_dropped, log_tails; } Product;
 
-/* Multiply over the rows; false if a sum lies beyond the tables. Where the children of a node and their groups are alike,
- * the transforms are real. */
+/* Multiply over the rows; false if a sum lies beyond the tables. */
 static bool multiply_rows(
-    const SplittingTables *tables, const SplittingRoom *room, i64 node, Product *product
+    const SplittingTables *tables, const SplittingRoom *room, Bundle bundle, Product *product
 ) {
-    Product total = {0.0, 0.0, AT(tables->log_alias, node)};
+    Product total = {0.0, 0.0, AT(tables->log_alias, bundle.form)};
     const SplitTables *splits = &tables->splits;
-    i64 frequencies = AT(tables->frequencies, node), blocks = AT(tables->blocks, node), base = AT(room->base, node);
+    i64 frequencies = AT(tables->frequencies, bundle.form), blocks = AT(tables->blocks, bundle.form);
     double *restrict real = SPAN(room->product, 0, frequencies);
     double *restrict imaginary = SPAN(room->product_imaginary, 0, frequencies);
     double *restrict logs = SPAN(room->logs, 0, blocks);
-    i64 pair = AT(tables->base_start, node) + base;
-    bool is_real = AT(tables->is_real, node) && AT(tables->base_left, pair) == AT(tables->base_right, pair);
     for (i64 k = 0; k < frequencies; k++) real[k] = 1.0;
     for (i64 k = 0; k < frequencies; k++) imaginary[k] = 0.0;
     for (i64 m = 0; m < blocks; m++) logs[m] = 0.0;
-    for (i64 i = 0; i < tables->kind_of_row.size; i++) {
-        i64 split = split_of_row(tables, node, base, i), sum = CELL(room->sums, node, i), y = magnitude(sum);
+    for (i64 i = 0; i < bundle.rows; i++) {
+        i64 split = split_of_row(tables, bundle, i), sum = sum_of_row(tables, room, bundle, i), y = magnitude(sum);
         if (y > AT(splits->reach, split)) return false;
         i64 place = AT(splits->place_start, split) + y, start = AT(splits->transform_start, place);
         total.error += AT(splits->transform_error, place);
@@ -143,30 +142,27 @@ static bool multiply_rows(
         const double *numbers = SPAN(splits->log_numbers, AT(splits->number_start, place), blocks);
         for (i64 m = 0; m < blocks; m++) logs[m] += numbers[m];
         const double *transform = SPAN(splits->transform, start, frequencies);
-        if (is_real) {
-            for (i64 k = 0; k < frequencies; k++) real[k] *= transform[k];
-        } else {
-            const double *other = SPAN(splits->transform_imaginary, start, frequencies);
-            multiply(real, imaginary, transform, other, sum >= 0 ? 1.0 : -1.0, frequencies);
-        }
+        const double *other = SPAN(splits->transform_imaginary, start, frequencies);
+        multiply(real, imaginary, transform, other, sum >= 0 ? 1.0 : -1.0, frequencies);
     }
     *product = total;
     return true;
 }
 
 /* In a group of one label, the label's weight relative to that of the group is one more factor. */
-i64 accept_node(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, i64 node) {
-    i64 shift = tables->sums.shift, frequencies = AT(tables->frequencies, node), blocks = AT(tables->blocks, node);
-    i64 group = AT(tables->group_start, node) + AT(room->group, node);
-    double rows = (double)tables->kind_of_row.size, factor = 1.0, factor_error = 0.0;
-    if (is_single(&tables->groups, group)) {
-        if (!add_ratios(tables, room, node, group, 1)) return accept(words, state, shift, 0.0, 1.0);
+i64 accept_bundle(Words words, State *state, const SplittingTables *tables, const SplittingRoom *room, Bundle bundle) {
+    i64 shift = tables->sums.shift, group = group_of(tables, room, bundle);
+    if (group < 0) return 1;
+    i64 frequencies = AT(tables->frequencies, bundle.form), blocks = AT(tables->blocks, bundle.form);
+    double rows = (double)bundle.rows, factor = 1.0, factor_error = 0.0;
+    if (labels_of(&tables->groups, group) == 1) {
+        if (!add_ratios(tables, room, bundle, group, 1)) return accept(words, state, shift, 0.0, 1.0);
         factor = exp_of(lesser(AT(room->logs, 0), 0.0));
         factor_error = AT(room->logs, 1) + 8.0 * rows * ULP;
     }
     Product product;
-    if (!multiply_rows(tables, room, node, &product)) return accept(words, state, shift, 0.0, 1.0);
-    const double *measure = SPAN(tables->measure, AT(tables->measure_start, node), frequencies);
+    if (!multiply_rows(tables, room, bundle, &product)) return accept(words, state, shift, 0.0, 1.0);
+    const double *measure = SPAN(tables->measure, AT(tables->measure_start, bundle.form), frequencies);
     const double *real = SPAN(room->product, 0, frequencies), *logs = SPAN(room->logs, 0, blocks);
     double chance = 0.0, numbers = 0.0, largest = 0.0;
     for (i64 k = 0; k < frequencies; k++) chance += measure[k] * real[k];

@@ -7,20 +7,22 @@ is a table with kept margins whose added entries have the weights exp(-a_i |R_i|
 Where a sum is kept, the entry is a structural zero.
 
 If G is neither kept nor focused, its entry has weight 1 whatever it is: no law by itself. But the other entries of its
-row have one: with the added column alone on one side of the root of the tree, -G is drawn as the sum of the other
-entries of the added row, by the law of that sum, and nothing else is asked of G. (If all row sums are 0 there is no
+row have one: with the added column taken off first, -G is drawn as the sum of the other entries of the added row, by
+the law of that sum, and nothing else is asked of G. (If all row sums are 0 there is no
 added column, and G is 0.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from keepsum._arrays import IntArray
+from keepsum.lattice.families import Collapse
+from keepsum.sampling.l1.splitting.bundles import Table
 
 KEPT = None  # in place of the weight of a total
 NOTHING = Fraction(0)  # the weight of a grand total that is neither kept nor focused
@@ -57,47 +59,33 @@ def _focused(weights: Sequence[Fraction | None]) -> bool:
     return any(weight is not KEPT for weight in weights)
 
 
-def _codes() -> IntArray:
-    return np.zeros((0, 0), dtype=np.int64)
+def two_way(sizes: IntArray, margins: Margins | None = None) -> Table:
+    """A table under both margins, with what focused ones add: entries row by row, those without a cell left out.
 
+    Its columns are summed out.
 
-@dataclass(frozen=True, eq=False)
-class Extended:
-    """A table with its added entries.
-
-    Attributes
-    ----------
-    sizes
-        The number of cells of each entry; 0 for a structural zero, and for an added entry.
-    codes
-        For each entry 0, or which of the further weights it has, counted from 1.
-    further
-        The further weights; ``NOTHING`` comes last.
-    apart
-        Whether the last column is an added one.
+    >>> table = two_way(np.array([[1, 2], [3, 4]]), Margins((Fraction(1), None), (Fraction(2), Fraction(2))))
+    >>> [str(weight) for weight in table.further]
+    ['1', '2', '0']
+    >>> table.loads.T.tolist()
+    [[1, 2, 0, 3, 4, 0, 0, 0], [0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0, 1]]
     """
-
-    sizes: IntArray
-    codes: IntArray = field(default_factory=_codes)
-    further: tuple[Fraction, ...] = ()
-    apart: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.codes.size:
-            object.__setattr__(self, "codes", np.zeros_like(self.sizes))
-
-
-def extended(sizes: IntArray, margins: Margins | None) -> Extended:
-    """The table with what focused margins add.
-
-    >>> table = extended(np.array([[1, 2], [3, 4]]), Margins((Fraction(1), None), (Fraction(2), Fraction(2))))
-    >>> table.sizes.tolist(), table.codes.tolist(), [str(weight) for weight in table.further]
-    ([[1, 2, 0], [3, 4, 0], [0, 0, 0]], [[0, 0, 1], [0, 0, 0], [2, 2, 3]], ['1', '2', '0'])
-    """
-    if margins is None:
-        return Extended(sizes)
     rows, columns = sizes.shape
-    shape = margins.shape
+    shape = sizes.shape if margins is None else margins.shape
+    present = {} if margins is None else _weights(sizes, margins)
+    further = tuple(sorted(set(present.values()), key=lambda weight: (weight == NOTHING, weight)))
+    loads = np.zeros((*shape, 1 + len(further)), dtype=np.int64)
+    loads[:rows, :columns, 0] = sizes
+    for place, weight in present.items():
+        loads[(*place, 1 + further.index(weight))] = 1
+    row, column = np.nonzero(loads.any(axis=2))
+    collapse = Collapse(row, column, np.zeros(shape[0], dtype=np.int64))
+    return Table(loads[row, column], (collapse,), further)
+
+
+def _weights(sizes: IntArray, margins: Margins) -> dict[tuple[int, int], Fraction]:
+    """Where entries are added, and the weights that they have."""
+    (rows, columns), shape = sizes.shape, margins.shape
     weights: dict[tuple[int, int], Fraction | None] = {}
     if shape[1] > columns:
         weights |= {(i, columns): weight for i, weight in enumerate(margins.rows)}
@@ -105,10 +93,4 @@ def extended(sizes: IntArray, margins: Margins | None) -> Extended:
         weights |= {(rows, j): weight for j, weight in enumerate(margins.columns)}
     if shape == (rows + 1, columns + 1):
         weights[rows, columns] = margins.whole
-    present = {place: weight for place, weight in weights.items() if weight is not KEPT}
-    further = tuple(sorted(set(present.values()), key=lambda weight: (weight == NOTHING, weight)))
-    whole, codes = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    whole[:rows, :columns] = sizes
-    for place, weight in present.items():
-        codes[place] = 1 + further.index(weight)
-    return Extended(whole, codes, further, shape[1] > columns)
+    return {place: weight for place, weight in weights.items() if weight is not KEPT}

@@ -1,4 +1,4 @@
-"""Which labels of a node go together: guesses that change how often proposals are accepted, never the law."""
+"""Which labels of a form go together: guesses that change how often proposals are accepted, never the law."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from keepsum.sampling.l1.splitting.weights import Weights
 ROUNDS = 30  # of moving the centres of groups
 
 
-def grouped(
-    labels: Sequence[tuple[list[Floats], int]], counts: Sequence[int], rests: Sequence[Weights], most: int
-) -> list[int]:
+def grouped(labels: Sequence[list[Floats]], counts: Sequence[int], rests: Sequence[Weights], most: int) -> list[int]:
     """The group of each label, at most so many groups, narrow weights first.
 
     Parameters
     ----------
     labels
-        For each label the logarithms of its weights, for each law of rows, and how many copies there are of it.
+        For each label the logarithms of its weights, for each law.
     counts, rests
-        For each law how many rows have it, and the weights of the rest of such a row.
+        For each law how many places have it, and the weights of the rest of such a row.
     most
         How many groups there are at most.
     """
     if len(labels) <= most:
         return list(range(len(labels)))
-    shape, log_mass = np.zeros(len(labels)), np.array([np.log(copies) for _, copies in labels])
+    shape, log_mass = np.zeros(len(labels)), np.zeros(len(labels))
     for k, (count, rest) in enumerate(zip(counts, rests, strict=True)):
-        logs = np.array([label_logs[k] for label_logs, _ in labels])
+        logs = np.array([label_logs[k] for label_logs in labels])
         other = np.where(np.arange(logs.shape[1]) == 0, 1.0, 2.0) * _cut(rest.values, logs.shape[1])
         highest = logs.max()
         masses = np.exp(logs - highest) @ other

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple, TypeAlias
 
 from keepsum._arrays import Floats, IntArray
-from keepsum.sampling.core.kernel_arguments import OutFloats, OutIntMatrix, OutInts, Task
+from keepsum.sampling.core.kernel_arguments import OutFloats, OutInts, Task
 from keepsum.sampling.l1.kernel_arguments import NoiseTable, SumTables
 
 GUIDE = 128  # places of a guide
-# The phases of a table: the base of the root; of a node, its rows, the row that is solved for, and the labels and
-# factors of both children; the cells.
-PICK_ROOT, DRAW_ROWS, ACCEPT_ROW, LABEL_LEFT, ACCEPT_LEFT, LABEL_RIGHT, ACCEPT_RIGHT, FILL = range(8)
+# The phases of a bundle: its base or label, its factor, its places, and the one that is solved for; then the cells.
+PICK_LABEL, ACCEPT_BUNDLE, DRAW_ROWS, ACCEPT_ROW, FILL = range(5)
 OFFSET = 1 << 40  # answers must not be negative, sums may be
 
 
 class SplitTables(NamedTuple):
-    """Weights of sums, and how a sum y splits between two children, for all bases of all nodes and all laws of rows.
+    """Weights of sums, and how a sum y splits between two children, for all bases of all forms and all their laws.
 
     Weights w are ``weights[weight_start[w] + |y|]`` up to ``weight_reach[w]``, each right up to ``weight_error``; none
     is larger than ``weight_top[w]``, and none beyond the reach larger than ``weight_beyond[w]``. A split s has the
@@ -28,7 +27,7 @@ class SplitTables(NamedTuple):
       start looking; a weight W_L(u) W_R(y - u) times ``inverse`` is a chance;
     - no such weight is larger than ``peak``, whose chance is about ``peak_chance``;
     - ``log_numbers`` are log t_m(y), from ``number_start`` on; ``transform`` and ``transform_imaginary``, from
-      ``transform_start`` on, are the characteristic function of u at the frequencies of the node, right up to
+      ``transform_start`` on, are the characteristic function of u at the frequencies of the form, right up to
       ``transform_error``; ``log_dropped`` and ``log_growth`` bound the other frequencies and the tails.
     """
 
@@ -63,17 +62,16 @@ class SplitTables(NamedTuple):
 
 
 class GroupTables(NamedTuple):
-    """The labels of the groups of all nodes, those that differ only in which child is which as one with 2 ``copies``.
+    """The labels of the groups of all forms.
 
-    Group g has the labels from ``start[g]`` to ``start[g + 1]``, each with its ``base`` and ``copies``. Place
-    ``law_start[g] + k`` is for its law k of rows: there the logarithms of the labels' weights relative to those of the
-    group, for a sum y up to ``reach``, start at ``ratios[ratio_start + |y| * (labels + 1)]``; the last number of each
-    such row is the largest error of the others.
+    Group g has the labels from ``start[g]`` to ``start[g + 1]``, each with its ``base``. Place ``law_start[g] + k`` is
+    for its law k: there the logarithms of the labels' weights relative to those of the group, for a sum y up to
+    ``reach``, start at ``ratios[ratio_start + |y| * (labels + 1)]``; the last number of each such row is the largest
+    error of the others.
     """
 
     start: IntArray
     base: IntArray
-    copies: IntArray
     reach: IntArray
     law_start: IntArray
     ratio_start: IntArray
@@ -81,32 +79,32 @@ class GroupTables(NamedTuple):
 
 
 class SplittingTables(NamedTuple):
-    """A table whose columns are split by a tree.
+    """A table that is drawn bundle by bundle.
 
-    Node n has the children ``left[n]`` and ``right[n]``; nodes from ``inner`` on are leaves. Rows of kind k have its
-    law ``law[n * kinds + k]``, of ``law_count[n]``. Its base b consists of the groups ``base_left`` and ``base_right``
-    of its children, at place ``base_start[n] + b``, and its splits start at ``split_start[n]``, base by base. Its
-    groups start at ``group_start[n]``. Characteristic functions are summed over ``frequencies[n]`` frequencies with the
-    weights from ``measure_start[n]`` on; there are ``blocks[n]`` blocks of numbers t. ``log_alias[n]`` belongs to the
-    bound on what sums over frequencies miss, and ``is_real[n]`` says that imaginary parts are 0 where both groups of a
-    base are the same. The base of the root has the cumulative chances ``root_chances``, right up to ``root_error``.
+    Bundle b has the places from ``start[b]`` to ``start[b + 1]``: their sums stand at ``at``, those of their children
+    at ``left`` and ``right``, and ``law`` is the law of each. Its right children are in bundle ``below[b]``, or are
+    entries; a rejected bundle begins again at ``restart[b]``. It has the ``form[b]``.
 
-    Entry e is that of ``entry_row`` and leaf ``entry_leaf`` and has ``entry_size`` cells from ``entry_start`` on; its
-    negative parts have the mode ``entry_mode`` and are drawn by ``entry_method``.
+    Form f has ``law_count[f]`` laws; its splits start at ``split_start[f]``, base by base, its groups at
+    ``group_start[f]``, ``NONE`` where all sums are 0. Characteristic functions are summed over ``frequencies[f]``
+    frequencies with the weights from ``measure_start[f]`` on; there are ``blocks[f]`` blocks of numbers t.
+    ``log_alias[f]`` belongs to the bound on what sums over frequencies miss. Where all sums are 0, its ``bases[f]``
+    bases have the cumulative chances ``root_chances`` from ``root_start[f]`` on, right up to ``root_error[f]``.
+
+    Entry e has its sum at ``entry_at`` and ``entry_size`` cells from ``entry_start`` on.
     """
 
     splits: SplitTables
     groups: GroupTables
-    kinds: int
-    kind_of_row: IntArray
+    start: IntArray
+    at: IntArray
     left: IntArray
     right: IntArray
-    inner: int
     law: IntArray
+    below: IntArray
+    restart: IntArray
+    form: IntArray
     law_count: IntArray
-    base_start: IntArray
-    base_left: IntArray
-    base_right: IntArray
     split_start: IntArray
     group_start: IntArray
     blocks: IntArray
@@ -114,11 +112,11 @@ class SplittingTables(NamedTuple):
     measure_start: IntArray
     measure: Floats
     log_alias: Floats
-    is_real: IntArray
+    bases: IntArray
+    root_start: IntArray
     root_chances: Floats
-    root_error: float
-    entry_row: IntArray
-    entry_leaf: IntArray
+    root_error: Floats
+    entry_at: IntArray
     entry_size: IntArray
     entry_start: IntArray
     noise: NoiseTable
@@ -129,14 +127,12 @@ class SplittingTables(NamedTuple):
 class SplittingRoom(NamedTuple):
     """What a table writes on its way.
 
-    The sums below each node; the group of each node, its base, and whether that is swapped; sums over labels or blocks;
-    products of transforms.
+    All sums; the group of each bundle and its base; sums over labels or blocks; products of transforms.
     """
 
-    sums: OutIntMatrix
+    sums: OutInts
     group: OutInts
     base: OutInts
-    swapped: OutInts
     logs: OutFloats
     product: OutFloats
     product_imaginary: OutFloats

@@ -1,11 +1,12 @@
-"""The laws of all nodes of a tree: weights, how sums split, and the labels that nodes carry.
+"""The laws of all bundles: weights, how sums split, and the labels that bundles carry.
 
-A node has one or several *groups*, each with weights W_g; a leaf has one. A pair (a, b) of groups of its children is a
-*base*: F = W_a * W_b, with split laws, characteristic functions and numbers t_m(y), one for each block of frequencies,
+Every sum has one or several *groups* of weights W_g; an entry, or a sum that is an entry of a further table, has one. A
+group of the right child is a *base* b: F = W_L * W_R,b, with split laws, characteristic functions and numbers t_m(y),
+one for each block of frequencies,
 
-    B(y) <= sum over m of the product of t_m(y_i) over all rows,
+    B(y) <= sum over m of the product of t_m(y_i) over all places of the bundle,
 
-by Hölder's inequality within each block. A *label* is a base and a block; its weights are F t_m. The labels of a node
+by Hölder's inequality within each block. A *label* is a base and a block; its weights are F t_m. The labels of a form
 are sorted into its groups, and the weights of a group are at least the norm (sum over its labels of (F t_m)^p)^(1/p),
 rounded up to floats, which define the proposal: by Hölder's inequality once more, the weights of all its labels
 together are at most those of the group. With one block and one group this is W = F t.
@@ -17,16 +18,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
-from keepsum._arrays import Floats, IntArray
+from keepsum._arrays import Floats
+from keepsum.sampling.l1.splitting.bundles import NONE, Bundles, Form
 from keepsum.sampling.l1.splitting.grouping import grouped
-from keepsum.sampling.l1.splitting.reaches import farthest, less, reaches_of
+from keepsum.sampling.l1.splitting.reaches import Reaches, farthest, reaches_of
 from keepsum.sampling.l1.splitting.splits import Split, split_of
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies, frequencies_of
-from keepsum.sampling.l1.splitting.tree import Load, Tree
 from keepsum.sampling.l1.splitting.weights import Weights, convolve, lowest_of, sum_of, table_moments
 
 TAIL_BITS = 52  # sums beyond the tables have a chance of about 2^-52 each, and are left to the referee
@@ -37,135 +37,134 @@ ABOVE = 1 + 1e-11  # for the rounding of powers and roots
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """A pair of groups of the children, and for each law of rows its weights and how sums split."""
+    """For each law of a form its weights and how sums split, with one group of the right children."""
 
-    left: int
-    right: int
     branches: tuple[Branch, ...]
     splits: tuple[Split, ...]
 
 
 @dataclass(frozen=True)
 class Label:
-    """A base and a block of frequencies; if ``swapped``, the left child has the right group of the base."""
+    """A base and a block of frequencies."""
 
     base: int
     block: int
-    swapped: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A label, or the two that differ in which child is which, and the logarithms of its weights for each law."""
-
-    labels: tuple[Label, ...]
-    logs: list[Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class NodeLaws:
-    """The laws of a class of nodes.
+class FormLaws:
+    """The laws of a form.
 
     Attributes
     ----------
-    parts
-        For each law of rows, the laws of the children; for a leaf, its load: how many cells, and added entries of each
-        further weight.
-    groups
-        The weights of each group, for each law of rows.
     bases
-        The bases; none for a leaf.
+        The bases, one for each group of the right children.
     labels
-        The labels of each group; none for a leaf and the root.
+        The labels of each group; none where all sums are 0.
     frequencies
-        The frequencies; None for a leaf and the root.
+        The frequencies; None where they are not needed.
     drawn
-        For each law of rows, how far sums go that are to be drawn by tables.
+        For each law, how far sums go that are to be drawn by tables.
     """
 
-    parts: tuple[Load, ...]
-    groups: tuple[tuple[Weights, ...], ...]
-    bases: tuple[Base, ...] = ()
-    labels: tuple[tuple[Label, ...], ...] = ()
-    frequencies: Frequencies | None = None
-    drawn: tuple[int, ...] = ()
+    bases: tuple[Base, ...]
+    labels: tuple[tuple[Label, ...], ...]
+    frequencies: Frequencies | None
+    drawn: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """The laws of a tree.
+    """The laws of all bundles.
 
     Attributes
     ----------
-    nodes
-        Those of each class of nodes, children before parents.
-    law_of
-        For each class of nodes and each kind of row, which of the class's laws it has.
+    weights
+        For each law the weights of each of its groups; none where all sums are 0.
+    forms
+        What there is besides, for each form.
     """
 
-    nodes: tuple[NodeLaws, ...]
-    law_of: IntArray
+    weights: tuple[tuple[Weights, ...], ...]
+    forms: tuple[FormLaws, ...]
 
     @property
     def usable(self) -> bool:
         """Whether errors are so small that tables draw sums nearly as far as they go."""
         return all(
             branch.whole.ends or 2 * split.reach >= drawn
-            for node in self.nodes
-            for base in node.bases
-            for branch, split, drawn in zip(base.branches, base.splits, node.drawn, strict=True)
+            for form in self.forms
+            for base in form.bases
+            for branch, split, drawn in zip(base.branches, base.splits, form.drawn, strict=True)
         )
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """How many blocks of frequencies a node has, and how many groups at most."""
+    """How many blocks of frequencies a form has, and how many groups at most."""
 
     blocks: int = 1
     groups: int = 1
 
 
-def laws_of(epsilon: Fraction, tree: Tree, labelling: Labelling, tail_bits: int = TAIL_BITS) -> Laws:
-    """All laws of a tree."""
-    nodes: list[NodeLaws] = []
-    law_of, keys = numbered(tree)
-    rates = (epsilon, *tree.further)
-    reaches = reaches_of(rates, tree, law_of, tail_bits)
-    lowest, whole_rows = float(lowest_of(rates)), tree.classes[tree.root_class].loads
-    for c, node_class in enumerate(tree.classes):
-        drawn, needed = reaches[c]
-        if node_class.children is None:
-            nodes.append(NodeLaws(tuple(keys[c]), (tuple(map(partial(sum_of, rates), keys[c], needed)),)))
-            continue
-        # What is not followed is bounded by moments of all cells below.
-        followed = farthest(rates, node_class.loads, tail_bits) + max(max(reach) for reach, _ in reaches) // 2
-        left, right = (nodes[child] for child in node_class.children)
-        alike = node_class.children[0] == node_class.children[1]
-        is_root = c == tree.root_class
-        pairs = [
-            (a, b) for a in range(len(left.groups)) for b in range(a if alike and not is_root else 0, len(right.groups))
-        ]
-        branches = {
-            (a, b): tuple(
-                _branch(left.groups[a][i], right.groups[b][j], reach, followed)
-                for (i, j), reach in zip(keys[c], needed, strict=True)
-            )
-            for a, b in pairs
-        }
-        counts = np.bincount(law_of[c], tree.rows_of_kind, minlength=len(keys[c])).astype(int).tolist()
-        rest = [less(row, below) for row, below in zip(whole_rows, node_class.loads, strict=True)]
-        rests = [sum_of(rates, rest[law_of[c].tolist().index(k)], reach) for k, reach in enumerate(needed)]
-        kept = None
-        if not is_root or len(pairs) > 1:
-            blocks = 1 if is_root else labelling.blocks
-            kept = frequencies_of([branches[pairs[0]], branches[pairs[-1]]], counts, rests, lowest, blocks)
-        bases = tuple(Base(*pair, branches[pair], _splits(branches[pair], drawn, kept)) for pair in pairs)
-        if kept is None or is_root:
-            nodes.append(NodeLaws(tuple(keys[c]), (), bases, frequencies=kept, drawn=drawn))
-            continue
-        labels, groups = _grouped(bases, counts, rests, kept, labelling.groups, alike)
-        nodes.append(NodeLaws(tuple(keys[c]), groups, bases, labels, kept, drawn))
-    return Laws(tuple(nodes), law_of)
+def laws_of(epsilon: Fraction, bundles: Bundles, labelling: Labelling, tail_bits: int = TAIL_BITS) -> Laws:
+    """All laws of a table."""
+    rates = (epsilon, *bundles.further)
+    reaches = reaches_of(rates, bundles, tail_bits)
+    weights: list[tuple[Weights, ...]] = [
+        (sum_of(rates, load, reaches.needed[k]),) for k, load in enumerate(bundles.entry_laws)
+    ]
+    forms: list[FormLaws] = []
+    for form in bundles.forms:
+        laws, groups = _form_laws(rates, form, weights, forms, reaches, labelling, tail_bits)
+        forms.append(laws)
+        weights += [tuple(group[k] for group in groups) for k in range(len(form.parts))]
+    return Laws(tuple(weights), tuple(forms))
+
+
+def _form_laws(
+    rates: tuple[Fraction, ...],
+    form: Form,
+    weights: Sequence[tuple[Weights, ...]],
+    forms: Sequence[FormLaws],
+    reaches: Reaches,
+    labelling: Labelling,
+    tail_bits: int,
+) -> tuple[FormLaws, tuple[tuple[Weights, ...], ...]]:
+    """The laws of a form, and the weights of each of its groups, law by law."""
+    here = slice(form.first, form.first + len(form.parts))
+    drawn, needed = tuple(reaches.drawn[here].tolist()), reaches.needed[here].tolist()
+    # What is not followed is bounded by moments of all cells below.
+    followed = farthest(rates, form.loads, tail_bits) + int(reaches.drawn.max()) // 2
+    branches = [
+        tuple(
+            _branch(weights[left][0], group_of(weights[right], base), reach, followed)
+            for (left, right), reach in zip(form.parts, needed, strict=True)
+        )
+        for base in range(base_count(form, forms))
+    ]
+    rests = [sum_of(rates, rest, reach) for rest, reach in zip(form.rests, needed, strict=True)]
+    kept = None
+    if not form.is_root or len(branches) > 1:
+        blocks = 1 if form.is_root else labelling.blocks
+        kept = frequencies_of([branches[0], branches[-1]], form.counts, rests, float(lowest_of(rates)), blocks)
+    bases = tuple(Base(base, _splits(base, drawn, kept)) for base in branches)
+    if kept is None or form.is_root:
+        return FormLaws(bases, (), kept, drawn), ()
+    # Twice as far as they are needed they are right where they are.
+    cells = [sum_of(rates, load, 2 * reach) for load, reach in zip(form.loads, needed, strict=True)]
+    labels, groups = _grouped(bases, form.counts, rests, cells, kept, 1 if form.is_grafted else labelling.groups)
+    return FormLaws(bases, labels, kept, drawn), groups
+
+
+def base_count(form: Form, forms: Sequence[FormLaws]) -> int:
+    """How many bases a form has: as many as its right children have groups."""
+    return 1 if form.below == NONE else len(forms[form.below].labels)
+
+
+def group_of(groups: tuple[Weights, ...], number: int) -> Weights:
+    """The weights of a group; a sum of no entry has one, whatever the group of the others."""
+    return groups[number] if len(groups) > 1 else groups[0]
 
 
 def _splits(branches: tuple[Branch, ...], reaches: Sequence[int], kept: Frequencies | None) -> tuple[Split, ...]:
@@ -177,38 +176,31 @@ def _splits(branches: tuple[Branch, ...], reaches: Sequence[int], kept: Frequenc
 
 def _grouped(
     bases: tuple[Base, ...],
-    counts: list[int],
+    counts: Sequence[int],
     rests: list[Weights],
+    cells: list[Weights],
     kept: Frequencies,
     most: int,
-    alike: bool,
 ) -> tuple[tuple[tuple[Label, ...], ...], tuple[tuple[Weights, ...], ...]]:
-    """The labels of a node in groups, and the weights of the groups."""
-    candidates = []
-    for k, base in enumerate(bases):
-        for m in range(kept.blocks):
-            logs = [_log_weights(branch, split, m) for branch, split in zip(base.branches, base.splits, strict=True)]
-            labels = (Label(k, m), Label(k, m, True)) if alike and base.left != base.right else (Label(k, m),)
-            candidates.append(Candidate(labels, logs))
-    numbers = grouped([(candidate.logs, len(candidate.labels)) for candidate in candidates], counts, rests, most)
-    labels_of: list[tuple[Label, ...]] = []
-    weights: list[tuple[Weights, ...]] = []
-    for group in range(max(numbers) + 1):
-        members = [candidate for candidate, number in zip(candidates, numbers, strict=True) if number == group]
-        labels_of.append(tuple(label for member in members for label in member.labels))
-        weights.append(
-            tuple(
-                _together(
-                    [
-                        (bases[member.labels[0].base].branches[k], member.logs[k], len(member.labels))
-                        for member in members
-                    ],
-                    share,
-                )
-                for k, share in enumerate(kept.raised_shares.tolist())
-            )
+    """The labels of a form in groups, and the weights of the groups."""
+    labels = [Label(k, m) for k in range(len(bases)) for m in range(kept.blocks)]
+    logs = [
+        [
+            _log_weights(branch, split, label.block)
+            for branch, split in zip(bases[label.base].branches, bases[label.base].splits, strict=True)
+        ]
+        for label in labels
+    ]
+    numbers = grouped(logs, counts, rests, most)
+    members = [[k for k, number in enumerate(numbers) if number == group] for group in range(max(numbers) + 1)]
+    weights = tuple(
+        tuple(
+            _together([(bases[labels[k].base].branches[law], logs[k][law]) for k in group], share, cells[law])
+            for law, share in enumerate(kept.raised_shares.tolist())
         )
-    return tuple(labels_of), tuple(weights)
+        for group in members
+    )
+    return tuple(tuple(labels[k] for k in group) for group in members), weights
 
 
 def _log_weights(branch: Branch, split: Split, block: int) -> Floats:
@@ -223,71 +215,49 @@ def _log_weights(branch: Branch, split: Split, block: int) -> Floats:
     return logs
 
 
-def _together(members: list[tuple[Branch, Floats, int]], share: float) -> Weights:
-    """The weights of a group: the norm of its labels' weights, rounded up; beyond the table, their sum."""
-    logs = np.array([member_logs for _, member_logs, _ in members])
-    copies = np.array([count for *_, count in members])
+def _together(members: list[tuple[Branch, Floats]], share: float, cells: Weights) -> Weights:
+    """The weights of a group: the norm of its labels' weights, rounded up, and no more than c times those of all cells.
+
+    ``cells`` is the law of the sum of all cells below, p. Every F is at most the product of its children's ratios times
+    p, and every t at most 1, so the norm of n labels is at most n^(1/p) times the largest such product.
+    """
+    logs = np.array([member_logs for _, member_logs in members])
     highest = np.maximum(logs.max(axis=0), -1e300)  # all are -inf where only 0 has weight
     norm = highest
     if share > 0:
-        total = (copies[:, None] * np.exp((logs - highest) / share)).sum(axis=0)
-        norm = highest + np.log(np.maximum(total, 1.0)) * share
+        norm = highest + np.log(np.exp((logs - highest) / share).sum(axis=0)) * share
+    ratio = max(branch.left.ratio * branch.right.ratio for branch, _ in members) * len(members) ** share * ABOVE
     exponent = math.ceil(norm[0] / math.log(2))
-    values = np.exp(norm - exponent * math.log(2)) * ABOVE
-    # Beyond the table, moments of the sum of all labels.
-    moments = np.array(
-        [
-            branch.whole.log_moments + branch.whole.exponent * math.log(2) + math.log(count)
-            for branch, _, count in members
-        ]
-    )
-    log_moments = np.logaddexp.reduce(moments, axis=0) - exponent * math.log(2) + 1e-9
-    first, ends = members[0][0].whole, all(branch.whole.ends for branch, *_ in members)
-    log_moments = table_moments(values, first.rates, log_moments, ends)
-    return Weights(values, np.zeros(len(values)), first.rates, log_moments, exponent, ends)
+    unit = 2.0 ** (cells.exponent - exponent)
+    sure = (cells.values > SMALLEST) & (cells.errors <= 1e-6 * cells.values)
+    count = int(np.cumprod(sure[: len(norm)]).sum())
+    upper, lower = (bound[:count] * unit for bound in (cells.values + cells.errors, cells.values - cells.errors))
+    values = np.minimum(np.exp(norm[:count] - exponent * math.log(2)), upper * ratio) * ABOVE
+    ratio = float((values / lower).max(initial=ratio)) * ABOVE
+    log_moments = cells.log_moments + (math.log(ratio) + math.log(unit) + 1e-9)
+    ends = cells.ends
+    log_moments = table_moments(values, cells.rates, log_moments, ends)
+    return Weights(values, np.zeros(count), cells.rates, log_moments, exponent, ends, ratio)
 
 
-def entries_of(epsilon: Fraction, tree: Tree, labelling: Labelling) -> int:
+def entries_of(epsilon: Fraction, bundles: Bundles, labelling: Labelling) -> int:
     """About how many entries of tables ``laws_of`` computes: the time and the memory that it takes."""
-    rates, total = (epsilon, *tree.further), 0.0
+    rates, total = (epsilon, *bundles.further), 0.0
     variances = [2 * math.exp(-rate) / math.expm1(-rate) ** 2 if rate else 0.0 for rate in map(float, rates)]
-    groups = []
-    reaches = reaches_of(rates, tree, numbered(tree)[0], TAIL_BITS)
-    for node_class, (drawn, needed) in zip(tree.classes, reaches, strict=True):
-        total += sum(float(reach) ** 2 for reach in needed)
-        if node_class.children is None:
-            groups.append(1)
-            continue
-        left, right = (groups[child] for child in node_class.children)
-        bases = left * (left + 1) // 2 if node_class.children[0] == node_class.children[1] else left * right
-        groups.append(min(labelling.groups, bases * labelling.blocks))
-        widest = max(sum(n * each for n, each in zip(load, variances, strict=True)) for load in node_class.loads)
-        spread = math.sqrt(tree.rows * widest / 4)
-        total += bases * sum(
-            (near + 1) * (4 * near + 7 * spread) + float(far) ** 2 + SMALL
-            for near, far in zip(drawn, needed, strict=True)
-        )
+    reaches = reaches_of(rates, bundles, TAIL_BITS)
+    groups: list[int] = []
+    for form in bundles.forms:
+        bases = 1 if form.below == NONE else groups[form.below]
+        groups.append(1 if form.is_grafted else min(labelling.groups, bases * labelling.blocks))
+        widest = max(sum(n * each for n, each in zip(load, variances, strict=True)) for load in form.loads)
+        spread = math.sqrt(sum(form.counts) * widest / 4)
+        for law, (left, right) in enumerate(form.parts, form.first):
+            near, far = float(reaches.drawn[law]), float(reaches.needed[law])
+            narrow = float(min(reaches.needed[left], reaches.needed[right]))
+            total += bases * ((near + 1) * (4 * narrow + 7 * spread) + 2 * far * narrow + SMALL)
     return int(total)
 
 
-def numbered(tree: Tree) -> tuple[IntArray, list[list[Load]]]:
-    """Which law of its class each class and kind has, and what tells the laws of a class apart, in their order.
-
-    That is the load of a leaf, and the laws of the children of a node.
-    """
-    law_of = np.empty((len(tree.classes), len(tree.kinds)), dtype=np.int64)
-    distinct: list[list[Load]] = []
-    for c, node_class in enumerate(tree.classes):
-        keys: list[Load] = node_class.loads
-        if node_class.children is not None:
-            left, right = node_class.children
-            keys = list(zip(law_of[left].tolist(), law_of[right].tolist(), strict=True))
-        place = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-        law_of[c] = [place[key] for key in keys]
-        distinct.append(list(place))
-    return law_of, distinct
-
-
 def _branch(left: Weights, right: Weights, reach: int, followed: int) -> Branch:
-    ends = left.reach if right.is_flat else min(followed, left.reach)
+    ends = left.reach if left.is_flat or right.is_flat else min(followed, left.reach)
     return Branch(left, right, convolve(left, right, reach), ends)

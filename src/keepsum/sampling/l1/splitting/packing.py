@@ -1,4 +1,4 @@
-"""The laws of a tree as the kernels read them: all tables of one kind in one array."""
+"""The laws of all bundles as the kernels read them: all tables of one kind in one array."""
 
 from __future__ import annotations
 
@@ -8,34 +8,31 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from keepsum._arrays import Floats, IntArray
+from keepsum.sampling.l1.splitting.bundles import Bundles, Form
 from keepsum.sampling.l1.splitting.kernel_arguments import GUIDE, GroupTables, SplitTables
-from keepsum.sampling.l1.splitting.laws import Base, Laws, NodeLaws
+from keepsum.sampling.l1.splitting.laws import Base, FormLaws, Label, Laws
 from keepsum.sampling.l1.splitting.splits import Split, chunks
 from keepsum.sampling.l1.splitting.transforms import Branch, Frequencies
-from keepsum.sampling.l1.splitting.tree import Tree
-from keepsum.sampling.l1.splitting.weights import ULP
+from keepsum.sampling.l1.splitting.weights import ULP, Weights
 
 STORED = 2**23  # cumulative chances that are kept
 CUT = 1e-19  # chances at the lower end of a law that are left out
 
 
-def split_tables(tree: Tree, laws: Laws) -> SplitTables:
+def split_tables(bundles: Bundles, laws: Laws) -> SplitTables:
     """All weights and all splits, one behind the other."""
-    weights = [weights for node in laws.nodes for group in node.groups for weights in group]
-    first = starts([len(node.groups) * len(node.parts) for node in laws.nodes])
+    weights = [weights for groups in laws.weights for weights in groups]
+    first = starts([len(groups) for groups in laws.weights]).tolist()
     left, right = [], []
-    for c, node in enumerate(laws.nodes):
-        for base in node.bases:
-            for i, j in node.parts:
-                children = tree.classes[c].children or (0, 0)
-                left.append(int(first[children[0]]) + base.left * len(laws.nodes[children[0]].parts) + i)
-                right.append(int(first[children[1]]) + base.right * len(laws.nodes[children[1]].parts) + j)
+    for form, own in zip(bundles.forms, laws.forms, strict=True):
+        for base in range(len(own.bases)):
+            left += [first[i] for i, _ in form.parts]
+            right += [first[j] + (base if len(laws.weights[j]) > 1 else 0) for _, j in form.parts]
     pairs = [
-        pair for node in laws.nodes for base in node.bases for pair in zip(base.branches, base.splits, strict=True)
+        pair for form in laws.forms for base in form.bases for pair in zip(base.branches, base.splits, strict=True)
     ]
     splits = [split for _, split in pairs]
-    entries = sum((split.reach + 1) * (2 * branch.reach + 1) for branch, split in pairs)
-    stride = max(1, -(-entries // STORED))
+    stride = _stride(pairs)
     runs = [run for branch, split in pairs for run in _cumulative(branch, split, stride)]
     places = [len(split.slack) for split in splits]
 
@@ -89,21 +86,20 @@ def first_digits(values: Floats) -> Floats:
     return digits
 
 
-def group_tables(laws: Laws) -> GroupTables:
+def group_tables(bundles: Bundles, laws: Laws) -> GroupTables:
     """The labels of all groups, and the logarithms of their weights relative to those of their group."""
-    candidates, reaches, law_counts, tables = [], [], [], []
-    for node in laws.nodes:
-        for group in range(len(node.labels)):
-            members = candidates_of(node, group)
-            candidates.append(members)
-            law_counts.append(len(node.parts))
-            for law in range(len(node.parts)):
-                reaches.append(min(node.bases[base].splits[law].reach for base, _, _ in members))
-                tables.append(_ratios(node, group, law, members, reaches[-1]))
+    bases, reaches, law_counts, tables = [], [], [], []
+    for form, own in zip(bundles.forms, laws.forms, strict=True):
+        for group, labels in enumerate(own.labels):
+            bases.append([label.base for label in labels])
+            law_counts.append(len(form.parts))
+            for law in range(len(form.parts)):
+                weights = laws.weights[form.first + law][group]
+                reaches.append(min(weights.reach, *(own.bases[label.base].splits[law].reach for label in labels)))
+                tables.append(_ratios(own, weights, law, labels, reaches[-1]))
     return GroupTables(
-        start=np.append(starts([len(members) for members in candidates]), sum(len(members) for members in candidates)),
-        base=integers([base for members in candidates for base, _, _ in members]),
-        copies=integers([copies for members in candidates for *_, copies in members]),
+        start=np.append(starts([len(labels) for labels in bases]), sum(map(len, bases))),
+        base=integers([base for labels in bases for base in labels]),
         reach=integers(reaches),
         law_start=starts(law_counts),
         ratio_start=starts([table.size for table in tables]),
@@ -111,36 +107,34 @@ def group_tables(laws: Laws) -> GroupTables:
     )
 
 
-def root_bases(tree: Tree, laws: Laws) -> tuple[Floats, float]:
-    """The cumulative chances of the bases of the root, and a bound on their errors."""
-    node = laws.nodes[tree.root_class]
-    if len(node.bases) == 1 or node.frequencies is None:
+def root_bases(form: Form, own: FormLaws) -> tuple[Floats, float]:
+    """The cumulative chances of the bases of a form whose sums are all 0, and a bound on their errors."""
+    if not form.is_root or len(own.bases) == 1 or own.frequencies is None:
         return np.ones(1), 0.0
-    if any(split.reach < 0 for base in node.bases for split in base.splits):
-        return np.linspace(0.0, 1.0, len(node.bases) + 1)[1:], 1.0  # nothing is known
-    counts = np.bincount(laws.law_of[tree.root_class], tree.rows_of_kind)
+    if any(split.reach < 0 for base in own.bases for split in base.splits):
+        return np.linspace(0.0, 1.0, len(own.bases) + 1)[1:], 1.0  # nothing is known
     logs, errors = [], []
-    for base in node.bases:
+    for base in own.bases:
         log_whole = sum(
             count * (math.log(branch.whole.values[0]) + branch.whole.exponent * math.log(2))
-            for branch, count in zip(base.branches, counts, strict=True)
+            for branch, count in zip(base.branches, form.counts, strict=True)
         )
         relative = sum(
             count * branch.whole.errors[0] / branch.whole.values[0]
-            for branch, count in zip(base.branches, counts, strict=True)
+            for branch, count in zip(base.branches, form.counts, strict=True)
         )
-        chance, error = _bridge_chance(base, counts, node.frequencies)
+        chance, error = _bridge_chance(base, form.counts, own.frequencies)
         logs.append(log_whole + math.log(chance))
         errors.append(relative + error / chance + 8 * ULP * (abs(log_whole) + 100))
     chances = np.exp(np.array(logs) - max(logs))
     return np.cumsum(chances) / chances.sum(), 2.1 * max(errors)
 
 
-def _bridge_chance(base: Base, counts: IntArray, frequencies: Frequencies) -> tuple[float, float]:
+def _bridge_chance(base: Base, counts: Sequence[int], frequencies: Frequencies) -> tuple[float, float]:
     """B for sums that are all 0, and a bound on its error."""
     product = np.ones(len(frequencies.measure), dtype=np.complex128)
     error, log_dropped, log_tails = 0.0, 0.0, math.log(2) - frequencies.growth * frequencies.points
-    for split, count in zip(base.splits, counts.tolist(), strict=True):
+    for split, count in zip(base.splits, counts, strict=True):
         product *= (split.transform[0] + 1j * split.transform_imaginary[0]) ** count
         error += count * (split.transform_error[0] + 8 * ULP)
         log_dropped += count * split.log_dropped[0]
@@ -149,26 +143,17 @@ def _bridge_chance(base: Base, counts: IntArray, frequencies: Frequencies) -> tu
     return chance, 1.01 * (error + math.exp(log_dropped) + math.exp(log_tails)) + len(product) * ULP
 
 
-def candidates_of(node: NodeLaws, group: int) -> list[tuple[int, int, int]]:
-    """The labels of a group as bases, blocks and numbers of copies."""
-    copies: dict[tuple[int, int], int] = {}
-    for label in node.labels[group]:
-        key = (label.base, label.block)
-        copies[key] = copies.get(key, 0) + 1
-    return [(base, block, count) for (base, block), count in copies.items()]
-
-
-def _ratios(node: NodeLaws, group: int, law: int, members: Sequence[tuple[int, int, int]], reach: int) -> Floats:
+def _ratios(own: FormLaws, weights: Weights, law: int, labels: Sequence[Label], reach: int) -> Floats:
     """log(F t_m / W_g) for y = 0 to ``reach``, a column for each label, and a last one with the largest error."""
-    weights = node.groups[group][law]
-    table = np.empty((reach + 1, len(members) + 1))
+    table = np.empty((reach + 1, len(labels) + 1))
     errors = np.zeros(reach + 1)
     below = np.log(weights.values[: reach + 1])
-    for k, (base, block, _) in enumerate(members):
-        whole = node.bases[base].branches[law].whole
+    for k, label in enumerate(labels):
+        base = own.bases[label.base]
+        whole = base.branches[law].whole
         values = np.log(whole.values[: reach + 1])
         shift = (whole.exponent - weights.exponent) * math.log(2)
-        table[:, k] = values + np.log(node.bases[base].splits[law].numbers[: reach + 1, block]) - below + shift
+        table[:, k] = values + np.log(base.splits[law].numbers[: reach + 1, label.block]) - below + shift
         relative = whole.errors[: reach + 1] / whole.values[: reach + 1]
         sizes = np.abs(values) + np.abs(below) + abs(shift) + np.abs(table[:, k]) + 1
         errors = np.maximum(errors, 1.01 * relative + 16 * ULP * sizes)
@@ -176,14 +161,26 @@ def _ratios(node: NodeLaws, group: int, law: int, members: Sequence[tuple[int, i
     return table
 
 
-def _cumulative(branch: Branch, split: Split, stride: int) -> Iterator[tuple[Floats, int]]:
-    """For each y the cumulative chances at every ``stride``-th u, and the lowest u."""
+def _stride(pairs: Sequence[tuple[Branch, Split]]) -> int:
+    """How many cumulative chances there are for each one that is kept."""
+    entries = sum((split.reach + 1) * (2 * branch.reach + 1) for branch, split in pairs)
+    if entries > STORED:
+        entries = sum(stop - start for branch, split in pairs for _, start, stop in _laws(branch, split))
+    return max(1, -(-entries // STORED))
+
+
+def _laws(branch: Branch, split: Split) -> Iterator[tuple[Floats, int, int]]:
+    """For each y the cumulative chances, where they begin to matter, and where rounding swallows what is added."""
     for first, last in chunks(branch, split.reach):
         for upto in np.cumsum(branch.laws(first, last), axis=1):
-            start = int(np.searchsorted(upto, CUT))
-            stop = int(np.searchsorted(upto, upto[-1]))  # from here on rounding swallows what is added
-            ends = np.minimum(np.arange(start + stride - 1, stop + stride, stride), len(upto) - 1)
-            yield upto[ends], start - branch.reach
+            yield upto, int(np.searchsorted(upto, CUT)), int(np.searchsorted(upto, upto[-1]))
+
+
+def _cumulative(branch: Branch, split: Split, stride: int) -> Iterator[tuple[Floats, int]]:
+    """For each y the cumulative chances at every ``stride``-th u, and the lowest u."""
+    for upto, start, stop in _laws(branch, split):
+        ends = np.minimum(np.arange(start + stride - 1, stop + stride, stride), len(upto) - 1)
+        yield upto[ends], start - branch.reach
 
 
 def _row_starts(tables: Sequence[Floats]) -> IntArray:

@@ -20,15 +20,15 @@ from flint import arb, arb_poly, ctx
 
 from keepsum.sampling.core.balls import ball, digits, precision
 from keepsum.sampling.core.rng import LazyUniform
-from keepsum.sampling.l1.splitting.laws import Laws
-from keepsum.sampling.l1.splitting.packing import candidates_of
-from keepsum.sampling.l1.splitting.tree import Tree
-from keepsum.sampling.l1.splitting.weights import lowest_of
+from keepsum.sampling.l1.splitting.bundles import Bundles, Form, Load
+from keepsum.sampling.l1.splitting.laws import Label, Laws
+from keepsum.sampling.l1.splitting.splits import Split
+from keepsum.sampling.l1.splitting.weights import Weights, lowest_of
 
 TILT = Fraction(4, 5)  # q, in units of the smallest epsilon, of the moments that bound what lies beyond a table
 KEPT = 1000  # laws of parts that are kept for the next question
-LABELS_GROWTH = 1.0  # about the logarithm, per cell, of how much the moments of all labels exceed the weights
-Name: TypeAlias = tuple[int, int, int]
+Name: TypeAlias = tuple[int, int]  # of weights: a law and a group; of a split: a law and a base
+Sums: TypeAlias = Sequence[tuple[int, int]]  # the law of each place of a bundle, counted from its form's first, and y
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,35 +47,35 @@ class Parts:
 class SplittingReferee:
     """Settles the comparisons of one table's sampler.
 
-    Weights are named by the class of a node, a group, and a law of rows; splits by a class, a base and a law.
+    Weights are named by a law and a group, splits by a law and a base.
     """
 
-    def __init__(self, epsilon: Fraction, tree: Tree, laws: Laws) -> None:
-        self._epsilon, self._tree, self._laws = epsilon, tree, laws
-        self._rates = (epsilon, *tree.further)
+    def __init__(self, epsilon: Fraction, bundles: Bundles, laws: Laws) -> None:
+        self._epsilon, self._bundles, self._laws = epsilon, bundles, laws
+        self._rates = (epsilon, *bundles.further)
         self._lowest = lowest_of(self._rates)
         self._weights: dict[tuple[Name, int], list[arb]] = {}
         self._parts: dict[tuple[Name, int, int], Parts] = {}
         self._cumulative: dict[tuple[Name, int, int], list[arb]] = {}
+        self._sums: dict[tuple[Load, int], list[arb]] = {}
         self._moments: dict[tuple[Name, Fraction, int], arb | None] = {}
-        self._masses: dict[int, list[arb]] = {}
+        self._masses: dict[tuple[int, int], list[arb]] = {}
 
-    def pick_root(self, uniform: LazyUniform) -> int:
-        """The base of the root: each has the weight of all proposals from it."""
-        root = self._tree.root_class
-        bases = range(len(self._laws.nodes[root].bases))
+    def pick_root(self, form: int, uniform: LazyUniform) -> int:
+        """The base of a bundle whose sums are all 0: each has the weight of all proposals from it."""
+        bases = range(len(self._laws.forms[form].bases))
 
         def upto(base: int) -> arb:
-            if ctx.prec not in self._masses:
-                self._masses[ctx.prec] = [self._root_mass(root, k) for k in bases]
-            masses = self._masses[ctx.prec]
+            if (form, ctx.prec) not in self._masses:
+                self._masses[form, ctx.prec] = [self._root_mass(form, k) for k in bases]
+            masses = self._masses[form, ctx.prec]
             return sum(masses[: base + 1], arb(0)) / sum(masses, arb(0))
 
         return next((k for k in bases[:-1] if uniform.below(digits(lambda k=k: upto(k)))), bases[-1])  # type: ignore[misc]
 
-    def draw_sum(self, node: int, base: int, row: int, y: int, uniform: LazyUniform) -> int:
+    def draw_sum(self, form: int, base: int, law: int, y: int, uniform: LazyUniform) -> int:
         """The sum u below the left child given y: the smallest u whose cumulative chance lies above the number."""
-        split = self._split_of(node, base, row)
+        split = self._split_of(form, base, law)
         with precision(96):
             parts = self.parts(split, y)
             upto = np.cumsum([float(chance.mid()) for chance in parts.chances])
@@ -86,9 +86,9 @@ class SplittingReferee:
             u += 1
         return u
 
-    def accept_row(self, node: int, base: int, row: int, y: int, u: int, uniform: LazyUniform) -> int:
+    def accept_row(self, form: int, base: int, law: int, y: int, u: int, uniform: LazyUniform) -> int:
         """Whether the part that was solved for is accepted."""
-        split = self._split_of(node, base, row)
+        split = self._split_of(form, base, law)
         left, right = self._children(split)
 
         def chance() -> arb:
@@ -97,33 +97,29 @@ class SplittingReferee:
 
         return int(uniform.below(digits(chance)))
 
-    def pick_label(self, node: int, group: int, sums: Sequence[int], uniform: LazyUniform) -> int:
-        """Which label of a group is chosen, as the kernel counts: 1 + 2 label + copy, or 0 if none."""
-        c = int(self._tree.class_of[node])
-        candidates = candidates_of(self._laws.nodes[c], group)
-        ordered = [(k, copy) for k, (*_, copies) in enumerate(candidates) for copy in range(copies)]
+    def pick_label(self, form: int, group: int, sums: Sums, uniform: LazyUniform) -> int:
+        """Which label of a group is chosen, counted from 1, or 0 if none."""
+        labels = self._laws.forms[form].labels[group]
 
         def upto(count: int) -> arb:
-            chances = [self._label_chance(c, group, label, sums) for label in candidates]
-            return sum((chances[k] for k, _ in ordered[:count]), arb(0))
+            return sum((self._label_chance(form, group, label, sums) for label in labels[:count]), arb(0))
 
-        for count, (k, copy) in enumerate(ordered, 1):
+        for count in range(1, len(labels) + 1):
             if uniform.below(digits(lambda count=count: upto(count))):  # type: ignore[misc]
-                return 1 + 2 * k + copy
+                return count
         return 0
 
-    def accept_node(self, node: int, group: int, base: int, sums: Sequence[int], uniform: LazyUniform) -> int:
-        """Whether the sums below a node are accepted: B over the sum, over blocks, of products of t."""
-        c = int(self._tree.class_of[node])
-        candidates = candidates_of(self._laws.nodes[c], group)
-        rows = Counter((self._split_of(node, base, row), y) for row, y in enumerate(sums))
-        blocks = self._laws.nodes[c].bases[base].splits[0].numbers.shape[1]
+    def accept_bundle(self, form: int, group: int, base: int, sums: Sums, uniform: LazyUniform) -> int:
+        """Whether the sums of a bundle are accepted: B over the sum, over blocks, of products of t."""
+        own = self._laws.forms[form]
+        rows = Counter((self._split_of(form, base, law), y) for law, y in sums)
+        blocks = own.bases[base].splits[0].numbers.shape[1]
 
         def chance() -> arb:
             numbers = [self._product(rows, block) for block in range(blocks)]
             factor = arb(1)
-            if len(candidates) == 1 and candidates[0][2] == 1:
-                factor = self._label_chance(c, group, candidates[0], sums)
+            if len(own.labels[group]) == 1:
+                factor = self._label_chance(form, group, own.labels[group][0], sums)
             return self.bridge_chance(rows) * factor / sum(numbers, arb(0))
 
         return int(uniform.below(digits(chance)))
@@ -132,16 +128,18 @@ class SplittingReferee:
         """W(0), W(1), ..., at least up to the reach: floats as they are, and beyond these the sum over all labels."""
         known = self._weights.get((name, ctx.prec), [])
         if len(known) <= reach:
-            c, group, law = name
-            node = self._laws.nodes[c]
+            law, group = name
             reach = max(reach, 64, 3 * len(known) // 2)
-            if not node.bases:
-                known = self._leaf(name, reach)
+            if self._is_entry(law):
+                scale = arb(2) ** -self._exponent(name)
+                known = [scale * weight for weight in self._cells(self._load_of(law), reach)]
             else:
-                table = node.groups[group][law]
-                known = [arb(float(value)) for value in table.values[: reach + 1]]
+                table = self._laws.weights[law][group]
+                known = [arb(value) for value in table.values[: reach + 1].tolist()]
                 if reach > table.reach:
-                    known += self._beyond_table(name, table.reach + 1, reach)
+                    scale = arb(table.ratio) * arb(2) ** -table.exponent
+                    cells = self._cells(self._load_of(law), reach)
+                    known += [scale * weight for weight in cells[table.reach + 1 :]]
             self._weights[name, ctx.prec] = known
         return known
 
@@ -195,24 +193,22 @@ class SplittingReferee:
         chance = product.polynomial[-product.lowest] if product.lowest <= 0 else arb(0)
         return chance + abs(lost) * arb(0.5, 0.5)
 
-    def _root_mass(self, root: int, base: int) -> arb:
-        """What all proposals from a base of the root weigh together."""
-        rows = Counter((self._split_of(0, base, row), 0) for row in range(self._tree.rows))
+    def _root_mass(self, form: int, base: int) -> arb:
+        """What all proposals from a base weigh together, where all sums are 0."""
+        counts = self._bundles.forms[form].counts
+        rows = Counter({(self._split_of(form, base, law), 0): count for law, count in enumerate(counts)})
         mass = self.bridge_chance(rows)
         for (split, _), count in rows.items():
             mass *= self.whole(split, 0) ** count
         return mass
 
-    def _label_chance(self, c: int, group: int, label: tuple[int, int, int], sums: Sequence[int]) -> arb:
-        """The product over rows of the weights of a label relative to those of its group."""
-        base, block, _ = label
-        chance = arb(1)
-        laws = self._laws.law_of[c]
-        rows = Counter((int(laws[self._tree.kind_of_row[row]]), abs(y)) for row, y in enumerate(sums))
-        for (law, y), count in rows.items():
-            unit = arb(2) ** self._exponent((c, group, law))
-            weight = self.whole((c, base, law), y) * self._number((c, base, law), y, block)
-            chance *= (weight / (self.weights((c, group, law), y)[y] * unit)) ** count
+    def _label_chance(self, form: int, group: int, label: Label, sums: Sums) -> arb:
+        """The product over places of the weights of a label relative to those of its group."""
+        chance, first = arb(1), self._bundles.forms[form].first
+        for (law, y), count in Counter((first + law, abs(y)) for law, y in sums).items():
+            unit = arb(2) ** self._exponent((law, group))
+            weight = self.whole((law, label.base), y) * self._number((law, label.base), y, label.block)
+            chance *= (weight / (self.weights((law, group), y)[y] * unit)) ** count
         return chance
 
     def _product(self, rows: Counter[tuple[Name, int]], block: int) -> arb:
@@ -237,36 +233,33 @@ class SplittingReferee:
         mean = float(chances @ values)
         return (mean if y >= 0 else -mean), float(chances @ (values - mean) ** 2)
 
-    def _leaf(self, name: Name, reach: int) -> list[arb]:
-        """The law of a sum of n cells: (1 - a^2)^n times the sum over N of C(N+S+n-1, N+S) C(N+n-1, N) a^(2N+S)."""
-        rate, cells = self._entry(name)
-        if cells == 0:
+    def _cells(self, load: Load, reach: int) -> list[arb]:
+        """The law of a sum of entries, each of weight e^(-rate |z|), for s = 0, ..., ``reach``; of none, that of 0."""
+        laws = [(rate, _sums(rate, count, reach)) for rate, count in zip(self._rates, load, strict=True) if count]
+        if not laws:
             return [arb(1)] + [arb(0)] * reach
-        a = ball(-rate).exp()  # 1 where there is no weight
-        powers = list(accumulate([a] * reach, lambda x, y: x * y, initial=arb(1)))
-        if cells == 1:
-            return powers
-        scale = (1 - a**2) ** cells * arb(2) ** -self._exponent(name)
-        binomial, weights = arb(1), []
-        for s in range(reach + 1):
-            weights.append(scale * binomial * powers[s] * (a**2).hypgeom_2f1(cells, cells + s, s + 1))
-            binomial *= arb(s + cells) / (s + 1)
-        return weights
+        if len(laws) == 1:
+            return laws[0][1]
+        if (load, ctx.prec) not in self._sums or len(self._sums[load, ctx.prec]) <= reach:
+            self._sums[load, ctx.prec] = self._mixed(load, reach)
+        return self._sums[load, ctx.prec][: reach + 1]
 
-    def _beyond_table(self, name: Name, first: int, last: int) -> list[arb]:
-        """The weights of a group beyond its table: the sums of F over its labels."""
-        c, group, law = name
-        total = [arb(0)] * (last - first + 1)
-        for base, _, copies in candidates_of(self._laws.nodes[c], group):
-            split = (c, base, law)
-            (left, right), farther = self._children(split), self._reach(split, last)
-            below, behind = self.weights(left, farther)[: farther + 1], self.weights(right, farther)[: farther + 1]
-            product = arb_poly(below[:0:-1] + below) * arb_poly(behind[:0:-1] + behind)
-            scale = copies * arb(2) ** (self._exponent(left) + self._exponent(right) - self._exponent(name))
-            for k in range(len(total)):
-                missing = self._missing(split, first + k, farther) * arb(0.5, 0.5)
-                total[k] += (product[2 * farther + first + k] + missing) * scale
-        return total
+    def _mixed(self, load: Load, reach: int) -> list[arb]:
+        """The law of a sum of entries of several rates: a convolution, and a bound on what it leaves out."""
+        lowest = min(rate for rate, count in zip(self._rates, load, strict=True) if count)
+        farther = 2 * reach + math.ceil((ctx.prec + 8 + 4 * sum(load)) / float(lowest))
+        q, product, moments = TILT * lowest, arb_poly([1]), arb(1)
+        for rate, count in zip(self._rates, load, strict=True):
+            if not count:
+                continue
+            law, moment = _sums(rate, count, farther), _cell_moment(rate, q) ** count
+            whole = (product * arb_poly(law[:0:-1] + law)).coeffs()
+            middle = len(whole) // 2
+            # As in ``_missing``: either factor beyond the table.
+            missing = 4 * moments * moment * ball(-q * farther).exp() * arb(0.5, 0.5)
+            known = [value + missing for value in whole[middle : middle + farther + 1]]
+            product, moments = arb_poly(known[:0:-1] + known), moments * moment
+        return known[: reach + 1]
 
     def _reach(self, split: Name, y: int) -> int:
         """How far the children's weights must go for what lies beyond to be below the precision, for sums up to y."""
@@ -274,7 +267,7 @@ class SplittingReferee:
         q, needed = float(tilt), (ctx.prec + 8) * math.log(2)
         for rate, count in ((float(rate), count) for rate, count in self._load(split)):
             growth = 2 * math.log(-math.expm1(-rate)) - math.log(math.expm1(q - rate) * math.expm1(-q - rate))
-            needed += count * (growth + LABELS_GROWTH)
+            needed += count * growth
         if any(self._moment(child, tilt) is None for child in self._children(split)):
             return math.ceil(y + needed / q) + 2
         return math.ceil(((1 / float(TILT) + 1) * y + needed / q) / 2) + 2
@@ -309,66 +302,87 @@ class SplittingReferee:
         return self._moments[name, q, ctx.prec]
 
     def _new_moment(self, name: Name, q: Fraction) -> arb | None:
-        """That of a leaf; or that of the table, and of all labels together for what lies beyond it."""
-        c, group, law = name
-        node = self._laws.nodes[c]
-        if not node.bases:
-            epsilon, cells = self._entry(name)
-            if not epsilon:
-                return None
-            cell = -ball(-2 * epsilon).expm1() / (ball(q - epsilon).expm1() * ball(-q - epsilon).expm1())
-            return cell**cells
-        total = arb(0)
-        for base, _, copies in candidates_of(node, group):
-            total += copies * self._joint_moments((c, base, law), q)[0]
-        table, up = node.groups[group][law], ball(q).exp()
+        """That of an entry; or that of the table, and of all cells together for what lies beyond it."""
+        law, group = name
+        load = self._load_of(law)
+        if any(count and not rate for rate, count in zip(self._rates, load, strict=True)):
+            return None
+        cells = arb(1)
+        for rate, count in zip(self._rates, load, strict=True):
+            cells *= _cell_moment(rate, q) ** count if count else arb(1)
+        if self._is_entry(law):
+            return cells
+        table, up = self._laws.weights[law][group], ball(q).exp()
         powers = list(accumulate([up] * table.reach, lambda x, y: x * y, initial=arb(1)))
         inside = sum((arb(w) * (p + 1 / p) for w, p in zip(table.values[1:].tolist(), powers[1:], strict=True)), arb(0))
-        return total + (arb(float(table.values[0])) + inside) * arb(2) ** table.exponent
+        return arb(table.ratio) * cells + (arb(float(table.values[0])) + inside) * arb(2) ** table.exponent
 
-    def _entry(self, name: Name) -> tuple[Fraction, int]:
-        """The epsilon of a leaf, 0 for an entry without a weight, and how many cells it has."""
-        c, _, law = name
-        load = self._laws.nodes[c].parts[law]
-        return next(((rate, n) for rate, n in zip(self._rates, load, strict=True) if n), (self._epsilon, 0))
+    def _is_entry(self, law: int) -> bool:
+        return law < len(self._bundles.entry_laws)
+
+    def _load_of(self, law: int) -> Load:
+        """What is below a sum: how many cells, and added entries of each further rate."""
+        if self._is_entry(law):
+            return self._bundles.entry_laws[law]
+        form = self._form(law)
+        return form.loads[law - form.first]
 
     def _load(self, split: Name) -> list[tuple[Fraction, int]]:
-        """The epsilons of what is below a node, and how many cells or added entries have each."""
-        c, _, law = split
-        kind = int(np.flatnonzero(self._laws.law_of[c] == law)[0])
-        load = self._tree.classes[c].loads[kind]
-        return [(rate, n) for rate, n in zip(self._rates, load, strict=True) if rate and n]
+        """The rates of what is below a split, and how many cells or added entries have each."""
+        return [(rate, n) for rate, n in zip(self._rates, self._load_of(split[0]), strict=True) if rate and n]
 
-    def _split_of(self, node: int, base: int, row: int) -> Name:
-        c = int(self._tree.class_of[node])
-        return c, base, int(self._laws.law_of[c, self._tree.kind_of_row[row]])
+    def _form(self, law: int) -> Form:
+        return self._bundles.forms[self._bundles.form_of_law[law]]
+
+    def _split_of(self, form: int, base: int, law: int) -> Name:
+        return self._bundles.forms[form].first + law, base
 
     def _children(self, split: Name) -> tuple[Name, Name]:
-        c, base, law = split
-        node, children = self._laws.nodes[c], self._tree.classes[c].children
-        if children is None:
-            raise AssertionError("a leaf does not split")
-        (i, j), groups = node.parts[law], node.bases[base]
-        return (children[0], groups.left, i), (children[1], groups.right, j)
+        law, base = split
+        left, right = self._bundles.children(law)
+        return (left, 0), (right, base if len(self._laws.weights[right]) > 1 else 0)
+
+    def _weights_of(self, name: Name) -> Weights:
+        return self._laws.weights[name[0]][name[1]]
 
     def _exponent(self, name: Name) -> int:
-        c, group, law = name
-        return self._laws.nodes[c].groups[group][law].exponent
+        return self._weights_of(name).exponent
+
+    def _split_tables(self, split: Name) -> Split:
+        law, base = split
+        return self._laws.forms[self._bundles.form_of_law[law]].bases[base].splits[law - self._form(law).first]
 
     def _number(self, split: Name, y: int, block: int) -> arb:
         """t(y), which is 1 beyond the tables."""
-        c, base, law = split
-        numbers = self._laws.nodes[c].bases[base].splits[law].numbers
+        numbers = self._split_tables(split).numbers
         return arb(float(numbers[y, block])) if y < len(numbers) else arb(1)
 
     def _peak(self, split: Name, y: int) -> float:
         """What the weights of parts are measured by: the table's peak, or a bound on all weights."""
-        c, base, law = split
-        peaks = self._laws.nodes[c].bases[base].splits[law].peak
+        peaks = self._split_tables(split).peak
         if y < len(peaks):
             return float(peaks[y])
-        (a, g, i), (b, h, j) = self._children(split)
-        return 1.001 * self._laws.nodes[a].groups[g][i].top * self._laws.nodes[b].groups[h][j].top
+        left, right = self._children(split)
+        return 1.001 * self._weights_of(left).top * self._weights_of(right).top
+
+
+def _cell_moment(rate: Fraction, q: Fraction) -> arb:
+    """The sum of e^(-rate |z|) e^(qz) over all z, for q below the rate."""
+    return -ball(-2 * rate).expm1() / (ball(q - rate).expm1() * ball(-q - rate).expm1())
+
+
+def _sums(rate: Fraction, cells: int, reach: int) -> list[arb]:
+    """The law of a sum of n cells: (1 - a^2)^n times the sum over N of C(N+S+n-1, N+S) C(N+n-1, N) a^(2N+S)."""
+    a = ball(-rate).exp()  # 1 where there is no weight
+    powers = list(accumulate([a] * reach, lambda x, y: x * y, initial=arb(1)))
+    if cells == 1:
+        return powers
+    scale = (1 - a**2) ** cells
+    binomial, weights = arb(1), []
+    for s in range(reach + 1):
+        weights.append(scale * binomial * powers[s] * (a**2).hypgeom_2f1(cells, cells + s, s + 1))
+        binomial *= arb(s + cells) / (s + 1)
+    return weights
 
 
 @dataclass(frozen=True, eq=False)

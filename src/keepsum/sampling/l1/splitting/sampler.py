@@ -1,15 +1,15 @@
-"""l1 Laplace noise in two-way tables of any shape: exact, by splitting the columns.
+"""l1 Laplace noise under every decomposable set of totals: exact, by splitting columns, family by family.
 
-Take a binary tree over the columns, and for a node S the sums y_i of each row i over the columns of S. All columns have
-sum 0 if and only if the y_i of every node add up to 0. From the root down, split each y_i into the sums u_i and
-y_i - u_i below the two children, independently by the laws of ``splits``, given that the u_i add up to 0: all rows but
-one are drawn freely, that one is solved for and accepted with its weight relative to its peak. Accept the sums below
-each node with chance B / (product of t), B the chance that its free parts add up to 0; whenever one is rejected, begin
-again at the root. What is left has the law exp(-eps |z|_1): ``docs/exact-tables.md`` has the proof.
+A table whose totals collapse family by family (``lattice/families.py``) is drawn backwards, bundle by bundle
+(``bundles``). The sums y_i of a bundle are each split into the sums u_i and y_i - u_i below two children, independently
+by the laws of ``splits``, given that the u_i add up to 0: all but one are drawn freely, that one is solved for and
+accepted with its weight relative to its peak. Before that the sums of a bundle are accepted with chance B / (product of
+t), B the chance that their free parts add up to 0; when they are rejected, all that they are connected to so far is
+drawn again. What is left has the law exp(-eps |z|_1): ``docs/exact-tables.md`` has the proof.
 
-Entries may be regions of several cells, which are drawn given their sums at the end, or structural zeros. Margins may
-have weights of their own instead of being 0: then the table has a further row and column (``added``), which are not
-written.
+A two-way table is the case of one collapse: its columns are summed out, and one tree splits them. Entries may be regions
+of several cells, which are drawn given their sums at the end, or structural zeros. Margins of a two-way table may have
+weights of their own instead of being 0: then the table has a further row and column (``added``), which are not written.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ from keepsum.sampling.core.kernel_arguments import EXACT_STATE, UNLIMITED, WORD_
 from keepsum.sampling.core.rng import LazyUniform, Rng, Stream
 from keepsum.sampling.l1.double_geometric import double_geometric
 from keepsum.sampling.l1.forced_sums import accept_rest
-from keepsum.sampling.l1.splitting.added import Margins, extended
+from keepsum.sampling.l1.splitting.added import Margins, two_way
+from keepsum.sampling.l1.splitting.bundles import NONE, Table, bundled
 from keepsum.sampling.l1.splitting.kernel_arguments import (
     ACCEPT_ROW,
     DRAW_ROWS,
     FILL,
-    LABEL_LEFT,
-    LABEL_RIGHT,
     OFFSET,
-    PICK_ROOT,
+    PICK_LABEL,
     SplittingRoom,
     SplittingTables,
     SplittingTask,
@@ -42,7 +41,6 @@ from keepsum.sampling.l1.splitting.kernel_arguments import (
 from keepsum.sampling.l1.splitting.laws import TAIL_BITS, Labelling, laws_of
 from keepsum.sampling.l1.splitting.packing import group_tables, integers, root_bases, split_tables, starts
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
-from keepsum.sampling.l1.splitting.tree import Tree, grow_extended
 from keepsum.sampling.l1.sum_laws import powers_below, sum_tables
 
 fill_split_tables = Kernel("fill_split_tables", Words, EXACT_STATE, SplittingTables, SplittingTask)
@@ -50,49 +48,46 @@ fill_split_tables = Kernel("fill_split_tables", Words, EXACT_STATE, SplittingTab
 PLAIN = Labelling()
 
 
-class ColumnSplitting:
-    """Double geometric noise in tables with all row and column sums 0.
+class Splitting:
+    """Double geometric noise in tables whose totals collapse family by family.
 
     Parameters
     ----------
     epsilon
         The privacy loss per unit of l1 distance.
-    sizes
-        The number of cells of each entry, rows x columns; 0 for a structural zero. Take the longer side as rows.
+    table
+        The entries of a table, and how its totals collapse.
     count
         How many such tables a draw has.
     tail_bits
         Sums with a chance below about 2^-``tail_bits`` are left to the referee; fewer only to test that.
     labelling
-        How many labels nodes have: more accept more proposals of wide tables, and take longer to plan.
-    margins
-        The weights of the row and column sums, where they are not 0.
+        How many labels bundles have: more accept more proposals of wide tables, and take longer to plan.
 
     Guarantee
     ---------
-    Exact: P(z) is proportional to exp(-eps |z|_1) on the tables with zero margins, times exp(-eps_g |z(g)|) for each
-    margin g with a weight. ``tests/statistical/test_splitting.py``, ``tests/statistical/test_crossing.py``.
+    Exact: P(z) is proportional to exp(-eps |z|_1) on the tables whose totals are 0, times the weights of added entries.
+    ``tests/statistical/test_splitting.py``, ``tests/statistical/test_crossing.py``,
+    ``tests/statistical/test_decomposable.py``.
     """
 
     def __init__(
         self,
         epsilon: Fraction,
-        sizes: npt.ArrayLike,
+        table: Table,
         count: int = 1,
         word_bits: int = WORD_BITS,
         tail_bits: int = TAIL_BITS,
         labelling: Labelling = PLAIN,
-        margins: Margins | None = None,
     ) -> None:
-        table = extended(np.asarray(sizes, dtype=np.int64), margins)
-        self._sizes = table.sizes
+        self._sizes = table.loads[:, 0]
         self._epsilon, self._count, self._word_bits = epsilon, count, word_bits
         self._block = int(self._sizes.sum())
         self.width = self._block * count
-        self._tree = grow_extended(table)
-        self._laws = laws_of(epsilon, self._tree, labelling, tail_bits)
+        self._bundles = bundled(table)
+        self._laws = laws_of(epsilon, self._bundles, labelling, tail_bits)
         self._tables = self._packed()
-        self._referee = SplittingReferee(epsilon, self._tree, self._laws)
+        self._referee = SplittingReferee(epsilon, self._bundles, self._laws)
 
     @property
     def usable(self) -> bool:
@@ -100,7 +95,7 @@ class ColumnSplitting:
         return self._laws.usable
 
     def draw_into(self, out: IntArray, rng: Rng, threads: int = 1) -> None:
-        """Fill ``out``, one row per draw, the tables of a draw one after the other, entry by entry and row by row."""
+        """Fill ``out``, one row per draw, the tables of a draw one after the other, each entry by entry."""
         step = max(1, TASK_CELLS // (16 * self._block))
 
         def work(first: int, last: int, stream: Stream) -> None:
@@ -114,7 +109,7 @@ class ColumnSplitting:
         Returns
         -------
         tuple
-            The numbers of accepted tables, of proposals, and of parts drawn.
+            The numbers of accepted tables, of proposals (accepted tables and rejected bundles), and of parts drawn.
         """
         draws = max(1, min(enough, 10**7 // self._block))
         out = np.empty(draws * self._block, dtype=np.int64)
@@ -128,42 +123,39 @@ class ColumnSplitting:
         return run(fill_split_tables, stream, self._tables, Task(first, last, flat, room, most), referee)
 
     def _packed(self) -> SplittingTables:
-        tree, laws = self._tree, self._laws
-        nodes = [laws.nodes[c] for c in tree.class_of[: tree.inner].tolist()]
-        kept = [node.frequencies for node in nodes]
+        bundles, laws = self._bundles, self._laws
+        kept = [form.frequencies for form in laws.forms]
         lengths = integers([0 if f is None else len(f.measure) for f in kept])
-        rows, columns = np.nonzero(self._sizes)
-        entry_sizes = self._sizes[rows, columns]
-        leaf_of = np.empty(len(tree.order), dtype=np.int64)
-        leaf_of[tree.order] = tree.inner + np.arange(len(tree.order))
-        by_class = tree.class_of[: tree.inner]
-        bases = starts([len(node.bases) for node in laws.nodes])
-        root_chances, root_error = root_bases(tree, laws)
+        roots = [root_bases(form, own) for form, own in zip(bundles.forms, laws.forms, strict=True)]
+        written = np.flatnonzero(self._sizes)
+        entry_sizes = self._sizes[written]
+        groups = starts([len(own.labels) for own in laws.forms])
         return SplittingTables(
-            splits=split_tables(tree, laws),
-            groups=group_tables(laws),
-            kinds=len(tree.kinds),
-            kind_of_row=tree.kind_of_row,
-            left=tree.left,
-            right=tree.right,
-            inner=tree.inner,
-            law=laws.law_of[by_class].reshape(-1),
-            law_count=integers([len(node.parts) for node in nodes]),
-            base_start=bases[by_class],
-            base_left=integers([base.left for node in laws.nodes for base in node.bases]),
-            base_right=integers([base.right for node in laws.nodes for base in node.bases]),
-            split_start=starts([len(node.bases) * len(node.parts) for node in laws.nodes])[by_class],
-            group_start=starts([len(node.labels) for node in laws.nodes])[by_class],
+            splits=split_tables(bundles, laws),
+            groups=group_tables(bundles, laws),
+            start=bundles.start,
+            at=bundles.at,
+            left=bundles.left,
+            right=bundles.right,
+            law=bundles.law,
+            below=bundles.below,
+            restart=bundles.restart,
+            form=bundles.form,
+            law_count=integers([len(form.parts) for form in bundles.forms]),
+            split_start=starts(
+                [len(own.bases) * len(form.parts) for form, own in zip(bundles.forms, laws.forms, strict=True)]
+            ),
+            group_start=np.where([form.is_root for form in bundles.forms], NONE, groups),
             blocks=integers([1 if f is None else f.blocks for f in kept]),
             frequencies=lengths,
             measure_start=np.cumsum(lengths) - lengths,
             measure=np.concatenate([np.empty(0), *(f.measure for f in kept if f is not None)]),
             log_alias=np.array([0.0 if f is None else np.log(2.0) - f.growth * f.points for f in kept]),
-            is_real=np.array([_is_real(tree, node) for node in range(tree.inner)], dtype=np.int64),
-            root_chances=root_chances,
-            root_error=root_error,
-            entry_row=np.ascontiguousarray(rows),  # nonzero gives views with gaps
-            entry_leaf=leaf_of[columns],
+            bases=integers([len(chances) for chances, _ in roots]),
+            root_start=starts([len(chances) for chances, _ in roots]),
+            root_chances=np.concatenate([chances for chances, _ in roots]),
+            root_error=np.array([error for _, error in roots]),
+            entry_at=bundles.entry_at[written],
             entry_size=entry_sizes,
             entry_start=np.cumsum(entry_sizes) - entry_sizes,
             noise=double_geometric(self._epsilon, self._word_bits).table,
@@ -172,15 +164,13 @@ class ColumnSplitting:
         )
 
     def _new_room(self) -> SplittingRoom:
-        """Room for the tables of one worker; the sums below the root are 0."""
+        """Room for the tables of one worker."""
         longest = int(self._tables.frequencies.max(initial=0))
         labels = int(np.diff(self._tables.groups.start).max(initial=0))
-        nodes = 2 * self._tree.inner + 1
         return SplittingRoom(
-            sums=np.zeros((nodes, self._tree.rows), dtype=np.int64),
-            group=np.zeros(nodes, dtype=np.int64),
-            base=np.zeros(nodes, dtype=np.int64),
-            swapped=np.zeros(nodes, dtype=np.int64),
+            sums=np.zeros(self._bundles.places, dtype=np.int64),
+            group=np.zeros(self._bundles.count, dtype=np.int64),
+            base=np.zeros(self._bundles.count, dtype=np.int64),
             logs=np.empty(max(labels + 1, int(self._tables.blocks.max()), 2)),
             product=np.empty(longest),
             product_imaginary=np.empty(longest),
@@ -188,28 +178,51 @@ class ColumnSplitting:
 
     def _answer(self, state: State, room: SplittingRoom, uniform: LazyUniform) -> int:
         """What the kernel could not decide."""
-        node, phase, sums = int(state.node), int(state.phase), room.sums
+        number, phase, tables = int(state.bundle), int(state.phase), self._tables
         if phase == FILL:
-            size = int(self._tables.entry_size[state.region])
+            size = int(tables.entry_size[state.region])
             return accept_rest(size, self._epsilon, state, uniform)
-        if phase == PICK_ROOT:
-            return self._referee.pick_root(uniform)
-        base = int(room.base[node])
-        if phase == DRAW_ROWS:
-            row = int(state.row)
-            return self._referee.draw_sum(node, base, row, abs(int(sums[node, row])), uniform) + OFFSET
-        if phase == ACCEPT_ROW:
-            row = int(state.solved)
-            u = int(sums[self._tree.left[node], row])
-            return self._referee.accept_row(node, base, row, int(sums[node, row]), u, uniform)
-        child = int(self._tree.left[node] if phase < LABEL_RIGHT else self._tree.right[node])
-        group, below = int(room.group[child]), sums[child].tolist()
-        if phase in (LABEL_LEFT, LABEL_RIGHT):
-            return self._referee.pick_label(child, group, below, uniform)
-        return self._referee.accept_node(child, group, int(room.base[child]), below, uniform)
+        form, base = int(tables.form[number]), int(room.base[number])
+        first, last = int(tables.start[number]), int(tables.start[number + 1])
+        if phase in (DRAW_ROWS, ACCEPT_ROW):
+            place = first + int(state.row if phase == DRAW_ROWS else state.solved)
+            y, law = int(room.sums[tables.at[place]]), int(tables.law[place])
+            if phase == DRAW_ROWS:
+                return self._referee.draw_sum(form, base, law, abs(y), uniform) + OFFSET
+            return self._referee.accept_row(form, base, law, y, int(room.sums[tables.left[place]]), uniform)
+        if self._bundles.forms[form].is_root:
+            return self._referee.pick_root(form, uniform)
+        sums = list(zip(tables.law[first:last].tolist(), room.sums[tables.at[first:last]].tolist(), strict=True))
+        group = int(room.group[number])
+        if phase == PICK_LABEL:
+            return self._referee.pick_label(form, group, sums, uniform)
+        return self._referee.accept_bundle(form, group, base, sums, uniform)
 
 
-def _is_real(tree: Tree, node: int) -> bool:
-    """Whether both children of a node are alike, so that the law of a part is symmetric about half the sum."""
-    children = tree.classes[tree.class_of[node]].children
-    return children is not None and children[0] == children[1]
+class ColumnSplitting(Splitting):
+    """Double geometric noise in two-way tables with all row and column sums 0.
+
+    Parameters
+    ----------
+    sizes
+        The number of cells of each entry, rows x columns; 0 for a structural zero. Take the longer side as rows.
+    margins
+        The weights of the row and column sums, where they are not 0.
+
+    Guarantee
+    ---------
+    Exact, as ``Splitting``, times exp(-eps_g |z(g)|) for each margin g with a weight.
+    """
+
+    def __init__(
+        self,
+        epsilon: Fraction,
+        sizes: npt.ArrayLike,
+        count: int = 1,
+        word_bits: int = WORD_BITS,
+        tail_bits: int = TAIL_BITS,
+        labelling: Labelling = PLAIN,
+        margins: Margins | None = None,
+    ) -> None:
+        table = two_way(np.asarray(sizes, dtype=np.int64), margins)
+        super().__init__(epsilon, table, count, word_bits, tail_bits, labelling)

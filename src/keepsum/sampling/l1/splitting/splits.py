@@ -74,7 +74,7 @@ def _part(branch: Branch, first: int, last: int, kept: Frequencies | None, share
     peak = PEAK_ROOM * table.max(axis=1)
     laws = table * inverse[:, None]
     # The errors of all chances of a law together: those of the weights below, and of F, and what is not followed.
-    missing = beyond_tables(branch.left, branch.right, last - 1, left_reach=branch.reach)[first:] * inverse
+    missing = beyond_tables(branch.left, branch.right, np.arange(first, last), left_reach=branch.reach) * inverse
     error = 2 * whole.errors[first:last] / whole.values[first:last] + missing
     slack = error + (laws.shape[1] + 8) * ULP + 4e-19
     if kept is None:
@@ -96,7 +96,7 @@ def _part(branch: Branch, first: int, last: int, kept: Frequencies | None, share
         imaginary,
         error + (laws.shape[1] + 40) * ULP,
         log_dropped,
-        log_growth(branch, y, kept.growth, kept.centre),
+        log_growth(branch, y, branch.raised().laws(first, last), kept.growth, kept.centre),
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,6 @@ RARE = 1e-9  # of sums, relative to the most common: they are left out of means
 FEW = 32  # frequencies that are all kept, if there are no more
 SHARE_ROOM = 1e-13  # what shares may add up to less than 1
 SMALLEST_SHARE = 1e-3  # of a row, relative to the mean
-Typical: TypeAlias = list[tuple[int, float]]  # some sums y and their shares
 SPAN = 3.2  # blocks of frequencies are equal parts of so many standard deviations; the last one goes on to the end
 
 
@@ -70,6 +68,16 @@ class Branch:
     def raised(self) -> Branch:
         """The same with upper bounds on the children's weights, and F as it is."""
         return replace(self, left=self.left.raised(), right=self.right.raised())
+
+
+@dataclass(frozen=True, eq=False)
+class Typical:
+    """Some sums y, their shares, their laws, and upper bounds on these."""
+
+    sums: IntArray
+    shares: Floats
+    laws: Floats
+    raised: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +136,10 @@ def frequencies_of(
         [_moments(branch, masses) for branch, masses in zip(*pair, strict=True)]
         for pair in zip(bases, chances, strict=True)
     ]
-    typical = [[_typical(masses) for masses in base] for base in chances]
+    typical = [
+        [_typical(branch, masses) for branch, masses in zip(*pair, strict=True)]
+        for pair in zip(bases, chances, strict=True)
+    ]
     centre = (
         float(np.mean([sum(count * slope for (slope, _), count in zip(base, counts, strict=True)) for base in moments]))
         / rows
@@ -178,9 +189,8 @@ def _shares(variances: Floats, counts: Sequence[int]) -> Floats:
 def _ordinary_product(branches: tuple[Branch, ...], typical: list[Typical], counts: Sequence[int], g: int) -> Floats:
     """The product of all |phi|, for ordinary sums."""
     log_product = np.zeros(g // 2 + 1)
-    for branch, ys, count in zip(branches, typical, counts, strict=True):
-        magnitudes = [share * np.abs(transforms(branch.laws(y, y + 1), g)[0]) for y, share in ys]
-        log_product += count * np.log(sum(magnitudes) + 1e-300)
+    for some, count in zip(typical, counts, strict=True):
+        log_product += count * np.log(some.shares @ np.abs(transforms(some.laws, g)) + 1e-300)
     return np.exp(log_product)
 
 
@@ -189,19 +199,21 @@ def _ordinary_tail(
 ) -> float:
     """The logarithm of the bound on the chance of a sum beyond G, for ordinary sums."""
     log_tail = math.log(2) - growth * g
-    for branch, ys, count in zip(branches, typical, counts, strict=True):
-        logs = [math.log(share) + log_growth(branch, np.array([y]), growth, centre)[0] for y, share in ys]
+    for branch, some, count in zip(branches, typical, counts, strict=True):
+        logs = np.log(some.shares) + log_growth(branch, some.sums, some.raised, growth, centre)
         log_tail += count * float(np.logaddexp.reduce(logs))
     return log_tail
 
 
-def log_growth(branch: Branch, y: IntArray, growth: float, centre: float) -> Floats:
-    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y)), for a run of y."""
+def log_growth(branch: Branch, y: IntArray, laws: Floats, growth: float, centre: float) -> Floats:
+    """The logarithm of a bound on the moments of e^(s(u - centre y)) and of e^(-s(u - centre y)), for some y.
+
+    ``laws`` are upper bounds on their laws: errors of far weights count e^(s|u|) times.
+    """
     shift = growth * centre * y
     inverse = branch.scale / branch.whole.values[y]
-    beyond = beyond_tables(branch.left, branch.right, int(y[-1]), growth, branch.reach)[y] * inverse
+    beyond = beyond_tables(branch.left, branch.right, y, growth, branch.reach) * inverse
     higher = 1 + 2 * branch.whole.errors[y] / branch.whole.values[y]
-    laws = branch.raised().laws(int(y[0]), int(y[-1]) + 1)  # errors of far weights count e^(s|u|) times
     moments = [laws @ np.exp(sign * growth * branch.sums) * np.exp(-sign * shift) for sign in (1, -1)]
     with np.errstate(over="ignore"):
         bound: Floats = (np.maximum(*moments) + beyond * np.exp(np.abs(shift))) * higher * (1 + 1e-9)
@@ -239,13 +251,14 @@ def _quickly_convolved(left: Floats, right: Weights, reach: int) -> Floats:
     return whole[start : start + reach + 1]
 
 
-def _typical(masses: Floats) -> Typical:
-    """Some y and their shares, for guesses."""
+def _typical(branch: Branch, masses: Floats) -> Typical:
+    """Some y, for guesses."""
     upto = np.cumsum(masses)
     quantiles = np.concatenate([np.arange(0.5, 16) / 16, 1 - 0.5 ** np.arange(6, 14)])  # also rare ones: rows are many
     ys = np.unique(np.searchsorted(upto, quantiles).clip(0, len(masses) - 1))
     edges = np.concatenate([[0.0], (upto[ys[:-1]] + upto[ys[1:] - 1]) / 2, [1.0]])
-    return [(int(y), float(share)) for y, share in zip(ys, np.diff(edges), strict=True)]
+    laws, raised = (np.concatenate([one.laws(y, y + 1) for y in ys.tolist()]) for one in (branch, branch.raised()))
+    return Typical(ys, np.diff(edges), laws, raised)
 
 
 def transforms(laws: Floats, points: int) -> npt.NDArray[np.complex128]:

@@ -1,9 +1,11 @@
 """The weights W(y) of what a row has below a node: floats with a proved bound on their errors.
 
-A leaf that is the sum of n cells has the law of such a sum, an inner node the convolution F of its children's
-weights, times the numbers t that the sampler chooses. Tables end at a ``reach``, the weights do not: beyond it they
-are bounded by moments, W(y) <= D(q) e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y. The moments of a convolution
-are the products of those of its factors.
+An entry that is the sum of n cells has the law p of such a sum, any other sum at least the convolution F of its
+children's weights, times the numbers t that the sampler chooses. Tables end at a ``reach``, the weights do not: beyond
+it W(y) is c p(y), p the law of the sum of all cells below and c the ``ratio``, such that W <= c p for all y. As laws of
+sums convolve to laws of sums, F <= c_L c_R p, so that c is hardly more than c_L c_R. They are bounded by moments, W(y)
+<= D(q) e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y; those of a convolution are the products of those of its
+factors.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from functools import lru_cache, reduce
 
 import numpy as np
 
-from keepsum._arrays import Floats
+from keepsum._arrays import Floats, IntArray
 
 ULP = 2.0**-53
 PIECE = 4096  # longer products of vectors are shared among threads, which costs more than it gains
@@ -42,6 +44,8 @@ class Weights:
         The weights are those of the definition times 2^-``exponent``.
     ends
         Whether all weights beyond the reach are 0.
+    ratio
+        c; beyond the table, the weights are c times those of a sum of as many cells.
     """
 
     values: Floats
@@ -50,6 +54,7 @@ class Weights:
     log_moments: Floats
     exponent: int = 0
     ends: bool = False
+    ratio: float = 1.0
 
     @property
     def reach(self) -> int:
@@ -148,7 +153,7 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
     higher = values
     if left.errors.any() or right.errors.any():
         higher = convolution(mirrored(left.values + left.errors), right.values + right.errors, reach)
-    errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, reach)
+    errors = (higher - values) + (2 * terms + 8) * ULP * higher + beyond_tables(left, right, np.arange(reach + 1))
     exponent = math.frexp(values[0])[1]
     scale = 2.0**-exponent
     return Weights(
@@ -162,9 +167,9 @@ def convolve(left: Weights, right: Weights, reach: int) -> Weights:
 
 
 def beyond_tables(
-    left: Weights, right: Weights, reach: int, growth: float = 0.0, left_reach: int | None = None
+    left: Weights, right: Weights, sums: IntArray, growth: float = 0.0, left_reach: int | None = None
 ) -> Floats:
-    """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for y = 0 to ``reach``.
+    """A bound on the sum of W_L(u) W_R(y - u) e^(s|u|) over the u where either table has ended, for some y >= 0.
 
     For u > R, W_R(y - u) <= D_R e^(-q(u - y)), and the sum of W_L(u) e^(-qu + su) over u > R is at most
     e^(-(2q - s) R) D_L; likewise at the other end, and with the roles changed, where |u| <= |y - u| + y. Or no W_R is
@@ -172,8 +177,8 @@ def beyond_tables(
     cells than the other. ``growth`` is s, at most twice the smallest q that is used. With ``left_reach``, the left
     table ends there.
     """
-    q, y = left.rates[:, None], np.arange(reach + 1)[None, :]
-    total = np.zeros(reach + 1)
+    q, y = left.rates[:, None], sums[None, :]
+    total = np.zeros(len(sums))
     ends = left.reach if left_reach is None else left_reach
     for weights, other, end, shift in ((left, right, ends, 0.0), (right, left, right.reach, growth)):
         if not weights.ends:
