@@ -127,7 +127,7 @@ EASY = [
 @pytest.mark.parametrize("name", EASY)
 def test_an_older_sampler_has_these_probabilities(name):
     system = SYSTEMS[name]
-    count = 300_000 if system.epsilon == "3" else 20_000
+    count = 20_000
     entries = sums_of_entries(drawn(solved(system), count), system.cells)
     assert_no_total(entries, system.totals)
     for forms in system.statistics:

@@ -62,7 +62,7 @@ def test_a_wrong_model_fails(flaw):
 @pytest.mark.parametrize("name", MODELLED)
 def test_the_model_passes_everywhere(name):
     system = SYSTEMS[name]
-    entries = Model(system).draw(60_000 if system.epsilon == "3" else 20_000)
+    entries = Model(system).draw(20_000)
     assert_no_total(entries, system.totals)
     for forms in system.statistics:
         assert p_value(entries @ np.array(forms).T, system.law.joint(*forms)) > least_p(2 * len(MODELLED))
