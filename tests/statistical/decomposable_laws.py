@@ -64,7 +64,9 @@ class Law:
 
         ``forms`` are integers, one for each entry.
         """
-        reach = math.ceil(4 / self.epsilon) if reach is None else reach
+        return _joint(self, tuple(map(tuple, forms)), math.ceil(4 / self.epsilon) if reach is None else reach)
+
+    def _joint(self, forms: tuple[tuple[int, ...], ...], reach: int) -> tuple[list[tuple[int, ...]], np.ndarray]:
         weights = np.fft.fftn(self._summed(forms)).real / self.points ** len(forms) / self.whole
         values = boxed(reach, len(forms))
         return as_tuples(values), np.maximum(weights[tuple(values.T % self.points)], 0.0)
@@ -120,6 +122,11 @@ class Law:
         x = np.exp(tilt + 2j * np.pi * np.arange(self.points) / self.points)
         values = 1 / (1 - q * x) + 1 / (1 - q / x) - 1
         return values if tilt or phase else values.real
+
+
+@functools.cache
+def _joint(law: Law, forms: tuple[tuple[int, ...], ...], reach: int) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    return law._joint(forms, reach)
 
 
 def _spread(table: np.ndarray, steps: list[int]) -> np.ndarray:
