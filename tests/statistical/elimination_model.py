@@ -173,6 +173,8 @@ class Model:
     """Draws of the entries of a system, right or with one of the flaws."""
 
     def __init__(self, system, flaw=None, reach=None):
+        if has_twins(system):
+            raise ValueError("two entries are in the same totals: make them one")
         epsilon, cells = float(system.law.epsilon), system.cells
         reach = reach or int(24 / epsilon)
         self.present, self.entries, self.flaw = np.flatnonzero(cells), len(cells), flaw
@@ -207,6 +209,12 @@ class Model:
             proposed, log = self.propose(5_000, rng)
             found.append(proposed[rng.random(len(log)) < np.exp(log)])
         return np.concatenate(found)[:count]
+
+
+def has_twins(system):
+    """Whether two entries are in the same totals, which the model has no stage for."""
+    present = np.stack(system.families)[:, system.cells > 0]
+    return np.unique(present, axis=1).shape[1] < present.shape[1]
 
 
 def _power(one, cells):
