@@ -8,15 +8,7 @@ from laws import assert_drawn_from, assert_not_drawn_from, power
 from splitting_laws import drawn, entries_law, entry_sums
 
 from keepsum.sampling.core.rng import Rng, rng
-from keepsum.sampling.l1.splitting.kernel_arguments import (
-    ACCEPT_LEFT,
-    ACCEPT_RIGHT,
-    ACCEPT_ROW,
-    DRAW_ROWS,
-    LABEL_LEFT,
-    LABEL_RIGHT,
-    PICK_ROOT,
-)
+from keepsum.sampling.l1.splitting.kernel_arguments import ACCEPT_BUNDLE, ACCEPT_ROW, DRAW_ROWS, PICK_LABEL
 from keepsum.sampling.l1.splitting.laws import Labelling
 from keepsum.sampling.l1.splitting.referee import SplittingReferee
 from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
