@@ -26,7 +26,7 @@ draw_sum = Probe(SPLITTING, "try_sum", Words, EXACT_STATE, SplitTables, int, int
 
 KINDS = [[1, 2, 3, 1], [4, 1, 1, 2], [0, 1, 2, 1], [1, 1, 1, 1]]
 PLAIN, SOME = Labelling(), Labelling(4, 2)
-ONE_WAY, CHAIN = ("A", "B", "C"), ("AB", "BC")
+ONE_WAY, CHAIN = ("A", "B", "C"), ("AB", "BC", "CD")
 SAMPLERS = {
     "4 x 4": (np.ones((4, 4), int), "1", PLAIN),
     "kinds": (np.array(KINDS), "1/2", PLAIN),
@@ -36,13 +36,13 @@ SAMPLERS = {
     "3 x 3, very narrow": (np.ones((3, 3), int), "50", PLAIN),
     "12 x 3 of kinds": (np.array([row[:3] for row in KINDS] * 3), "2", PLAIN),
     "one-way": ((4, 3, 2), "1", PLAIN, ONE_WAY),
-    "chain": ((4, 3, 3), "1/2", PLAIN, CHAIN),
+    "chain": ((3, 3, 3, 3), "1/2", PLAIN, CHAIN),
     "one-way with zeros": ((4, 3, 2), "1", PLAIN, ONE_WAY, (0, 1, 7, 14)),
     "4 x 4, labels": (np.ones((4, 4), int), "1", SOME),
     "12 x 3 of kinds, labels": (np.array([row[:3] for row in KINDS] * 3), "2", SOME),
     "12 x 7, labels": (np.ones((12, 7), int), "2", SOME),
     "one-way, labels": ((5, 4, 3), "2", SOME, ONE_WAY),
-    "chain, labels": ((4, 3, 4), "2", SOME, CHAIN),
+    "chain, labels": ((3, 3, 3, 3), "2", SOME, CHAIN),
 }
 LABELLED = [name for name in SAMPLERS if "labels" in name]
 _MADE: dict[str, object] = {}

@@ -24,8 +24,8 @@ SHAPES = {
     "7 columns": np.ones((5, 7), int),
     "zeros": 1 - np.eye(4, dtype=int),
     "one-way": ((4, 3, 2), ("A", "B", "C")),
-    "chain": ((3, 4, 3), ("AB", "BC")),
-    "chain with zeros": ((3, 3, 3), ("AB", "BC"), (0, 4, 13)),
+    "chain": ((3, 3, 3, 3), ("AB", "BC", "CD")),
+    "chain with zeros": ((3, 3, 3, 2), ("AB", "BC", "CD"), (0, 4, 12, 30)),
 }
 CASES = [(name, epsilon, 1) for name in SHAPES for epsilon in ("1/4", "1", "3", "50")]
 CASES = [case for case in CASES if case[:2] not in {("30 x 4", "1/4"), ("30 x 4", "1")}]

@@ -34,7 +34,7 @@ SAMPLERS = [
     ((3, 3), "2", SOME, ROWS_KEPT),
     (("A", "B", "C"), (4, 3, 2), "1", PLAIN),
     (("A", "B", "C"), (4, 3, 2), "3", SOME),
-    (("AB", "BC"), (3, 3, 2), "1/2", SOME),
+    (("AB", "BC", "CD"), (3, 3, 3, 2), "1/2", SOME),
     (("AB", "B", "C"), (2, 3, 2), "50", PLAIN),
     pytest.param((("A", "B", "C"), (3, 3, 3), "2", Labelling(4, 4)), marks=audit),
     pytest.param((("AB", "BC", "CD"), (2, 3, 3, 2), "1", SOME), marks=audit),
