@@ -16,6 +16,7 @@ METHODS: dict[Method, str] = {
     "part_by_part": "exact, part by part given the sum",
     "nested_totals": "exact, each total given the one around it",
     "column_splitting": "exact, by splitting the columns",
+    "axis_elimination": "exact, by eliminating one axis after another",
     "layer_splitting": "exact, by splitting the layers",
     "solved_regions": "exact rejection; the widest regions solved for",
     "conditional_cells": "exact; each cell drawn given the ones before",

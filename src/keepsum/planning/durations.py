@@ -21,6 +21,7 @@ NANOSECONDS_PER_CELL: dict[Method, float] = {
     "part_by_part": 12,
     "nested_totals": 50,
     "column_splitting": 2.5,
+    "axis_elimination": 2.5,
     "layer_splitting": 18,
     "solved_regions": 20,
     "conditional_cells": 85,
@@ -29,7 +30,7 @@ NANOSECONDS_PER_CELL: dict[Method, float] = {
     "heat_bath_chain": 26,
     "gaussian_chain": 50,
 }
-# Splitting columns also computes, for each row of each node, what decides whether the node is accepted.
+# Splitting columns also computes, for each row of each bundle, what decides whether the bundle is accepted.
 NANOSECONDS_PER_ENTRY = 160
 # What margins of error are simulated by: the measurements of an earlier version, kept as they were.
 SIMULATION_NANOSECONDS: dict[Method, float] = {
@@ -37,6 +38,7 @@ SIMULATION_NANOSECONDS: dict[Method, float] = {
     "part_by_part": 25,
     "nested_totals": 50,
     "column_splitting": 20,
+    "axis_elimination": 20,
     "layer_splitting": 12,
     "solved_regions": 20,
     "conditional_cells": 110,
@@ -61,7 +63,7 @@ def seconds_per_draw(choices: Sequence[Choice]) -> float | None:
 def _nanoseconds(method: Method, choice: Choice) -> float:
     """About how many nanoseconds a draw takes; of proposals that are rejected about the first half is computed."""
     drawing = NANOSECONDS_PER_CELL[method] * max(1, choice.cost)
-    if method != "column_splitting":
+    if method not in ("column_splitting", "axis_elimination"):
         return drawing
     return drawing + NANOSECONDS_PER_ENTRY * len(choice.cells) / math.sqrt(choice.acceptance or 1)
 

@@ -73,6 +73,7 @@ KNOWN_METHODS = {
     "part_by_part": KnownMethod("exact", ("l1",), ("sums", "table"), (), (0, 1), zeros=False),
     "nested_totals": KnownMethod("exact", ("l1",), ("nested",)),
     "column_splitting": KnownMethod("exact", ("l1",), ("table", "crossed"), REJECTION, (0, 2)),
+    "axis_elimination": KnownMethod("exact", ("l1",), ("regions",), REJECTION),
     "layer_splitting": KnownMethod("exact", ("l1",), ("table",), REJECTION, (3, 3), zeros=False, single=True),
     "solved_regions": KnownMethod("exact", ("l1",), measured=REJECTION),
     "conditional_cells": KnownMethod("exact", ("l2",), ("free", "sums", "focused", "table", "regions"), REJECTION),

@@ -20,6 +20,7 @@ Method: TypeAlias = Literal[
     "part_by_part",  # l1 Laplace: cells given their sum
     "nested_totals",  # l1 Laplace: nested totals, focused or kept, each given the one around it
     "column_splitting",  # l1 Laplace: rejection, the columns of a table split along a tree
+    "axis_elimination",  # l1 Laplace: rejection, the same for one family of totals after another
     "layer_splitting",  # l1 Laplace: rejection, the layers of a three-way table split along a tree
     "solved_regions",  # l1 Laplace: rejection, the widest regions solved for
     "conditional_cells",  # Gaussian and l2 Laplace: each cell given the ones before

@@ -15,7 +15,7 @@ from keepsum.planning.selection.choice import Choice, Reason
 from keepsum.planning.selection.l1 import HIGHEST_EPSILON, LOWEST_EPSILON
 from keepsum.planning.selection.outcomes import OutcomeStore
 from keepsum.privacy.mechanism import Mechanism
-from keepsum.sampling.l1.splitting.added import KEPT, NOTHING, Margins
+from keepsum.sampling.l1.splitting.added import KEPT, NOTHING, Margins, two_way
 
 
 def choose_crossed(tables: Sequence[CrossTable], mechanism: Mechanism) -> Choice:
@@ -50,7 +50,7 @@ def _by_splitting(tables: Sequence[CrossTable], mechanism: Mechanism) -> Choice:
     if margins.shape[0] < margins.shape[1]:
         entries, margins, order = entries.T, margins.transposed, np.lexsort((table.row, table.column))
     cells: IntArray = np.concatenate([each.cells[order] for each in tables])
-    return splitting.by_splitting(1 / mechanism.scale, entries, len(tables), cells, margins=margins)
+    return splitting.by_splitting(1 / mechanism.scale, two_way(entries, margins), len(tables), cells)
 
 
 def longer_matrix(entries: IntArray, margins: Margins) -> tuple[sparse.csr_array, list[Fraction]]:

@@ -12,7 +12,7 @@ from keepsum.lattice.structure import Block, Structure
 from keepsum.planning.selection.cells import block_cells, free_cells, sums_cells
 from keepsum.planning.selection.choice import Choice, Reason
 from keepsum.planning.selection.outcomes import OutcomeStore
-from keepsum.planning.selection.splitting import choose_two_way
+from keepsum.planning.selection.splitting import choose_decomposable
 from keepsum.privacy.mechanism import Mechanism
 from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
 
@@ -44,10 +44,10 @@ def choose_overlap(structure: Structure, blocks: Sequence[Block], mechanism: Mec
     if not LOWEST_EPSILON <= epsilon <= HIGHEST_EPSILON:
         return _out_of_range(np.concatenate(cells))
     store = OutcomeStore(f"laplace-l1 {epsilon}", system.matrix, sizes, len(cells))
-    table = None if store.has_entry else choose_two_way(system, sizes, cells, epsilon)
+    table = None if store.has_entry else choose_decomposable(system, sizes, cells, epsilon)
     if table is not None and table.sampler is not None:
         return table
-    from keepsum.planning.selection.general import Problem  # not loaded for two-way tables
+    from keepsum.planning.selection.general import Problem  # not loaded where columns are split
     from keepsum.planning.selection.overlapping import choose_other
 
     return choose_other(Problem(system, sizes, len(cells), epsilon), cells, store, table)

@@ -52,9 +52,9 @@ def choose_other(problem: Problem, cells: list[IntArray], store: OutcomeStore, t
 def _choose_exact(problem: Problem, cells: list[IntArray]) -> Choice:
     """Splitting columns or layers of tables, solving for the widest regions elsewhere; each where it is fast enough."""
     system, sizes = problem.system, problem.sizes
-    two_way = splitting.choose_two_way(system, sizes, cells, problem.epsilon)
-    if two_way is not None:
-        return two_way
+    decomposable = splitting.choose_decomposable(system, sizes, cells, problem.epsilon)
+    if decomposable is not None and (decomposable.sampler is not None or system.two_way is not None):
+        return decomposable
     if system.grid is not None and sizes.max() == 1 and len(core_shape(system.grid)) == 3:
         return _three_way_choice(problem, system.grid, cells)
     return _by_solving(problem, cells, REJECTION_PILOT, BUDGET)

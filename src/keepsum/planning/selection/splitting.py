@@ -1,4 +1,4 @@
-"""Two-way tables of any shape under l1 Laplace noise: by splitting columns, where that is fast enough."""
+"""Decomposable totals under l1 Laplace noise: by splitting columns, family by family, where that is fast enough."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from keepsum._arrays import IntArray
 from keepsum.lattice.grids import Grid
 from keepsum.lattice.structure import System
 from keepsum.lattice.two_way import TwoWay
-from keepsum.planning.selection.choice import Choice, Reason, Sampler
+from keepsum.planning.selection.choice import Choice, Method, Reason, Sampler
 from keepsum.planning.selection.folding import Folded, core_shape, fold_signs, folded_order
 from keepsum.sampling.core.rng import rng
 from keepsum.sampling.l1.forced_sums import ForcedSums, FreeCells
-from keepsum.sampling.l1.splitting.added import Margins, two_way
-from keepsum.sampling.l1.splitting.bundles import Bundles, bundled
+from keepsum.sampling.l1.splitting.added import two_way
+from keepsum.sampling.l1.splitting.bundles import Bundles, Table, bundled
 from keepsum.sampling.l1.splitting.laws import Labelling, entries_of
-from keepsum.sampling.l1.splitting.sampler import ColumnSplitting
+from keepsum.sampling.l1.splitting.sampler import Splitting
 
 # What a pilot spends, in parts of rows: for each number of labels, and then, if nothing was accepted, some seconds at
 # most.
 SPLITTING_PILOT, LONGER_PILOTS = 10**6, (10**7, 3 * 10**7)
 PART_COST = 4  # the time that a part of a row takes, in cells
-# How many labels nodes have: more only where fewer proposals than this are accepted. Wide tables start with some.
-LABELLINGS, OFTEN, WIDE = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25, 64
+# How many labels bundles have: more only where fewer proposals than this are accepted.
+LABELLINGS, OFTEN = (Labelling(1, 1), Labelling(4, 4), Labelling(8, 8), Labelling(12, 16)), 0.25
 # Entries of the tables of a tree that are computed, without labels and with: some ten seconds.
 ENTRIES, LABELLED_ENTRIES = 10**9, 2 * 10**8
+
+
+def choose_decomposable(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice | None:
+    """The exact sampler of a two-way table, or of totals that can be summed out family by family; else None."""
+    if system.grid is not None or system.two_way is not None:
+        return choose_two_way(system, sizes, cells, epsilon)
+    return choose_families(system, sizes, cells, epsilon)
 
 
 def choose_two_way(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice | None:
@@ -40,7 +47,15 @@ def choose_two_way(system: System, sizes: IntArray, cells: list[IntArray], epsil
     if system.two_way is None:
         return None
     entries, places = entry_order(system.two_way, sizes)
-    return by_splitting(epsilon, entries, len(cells), np.concatenate([block[places] for block in cells]))
+    return by_splitting(epsilon, two_way(entries), len(cells), np.concatenate([block[places] for block in cells]))
+
+
+def choose_families(system: System, sizes: IntArray, cells: list[IntArray], epsilon: Fraction) -> Choice | None:
+    """The exact sampler of totals that can be summed out family by family; None for other blocks."""
+    if system.collapses is None:
+        return None
+    table = Table(sizes[:, None], system.collapses)
+    return by_splitting(epsilon, table, len(cells), np.concatenate(cells), method="axis_elimination")
 
 
 def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -> Choice:
@@ -50,7 +65,7 @@ def _table_choice(grid: Grid, tables: int, epsilon: Fraction, cells: IntArray) -
     signs = fold_signs(pairs)
     rate = epsilon * 2**pairs
     if len(core) == 2:
-        return by_splitting(rate, np.ones(core, dtype=np.int64), tables, cells, signs)
+        return by_splitting(rate, two_way(np.ones(core, dtype=np.int64)), tables, cells, signs)
     inner: Sampler = ForcedSums(rate, [core[0]] * tables) if core else FreeCells(rate, tables)
     return Choice("part_by_part", Folded(inner, tables, signs), cells, len(cells))
 
@@ -73,20 +88,20 @@ def entry_order(table: TwoWay, sizes: IntArray) -> tuple[IntArray, IntArray]:
 
 def by_splitting(
     epsilon: Fraction,
-    entries: IntArray,
+    table: Table,
     tables: int,
     cells: IntArray,
     signs: IntArray | None = None,
-    margins: Margins | None = None,
+    method: Method = "column_splitting",
 ) -> Choice:
-    """Split the columns of a two-way table if its tables are small enough and a pilot accepts a draw.
+    """Split the columns of a table if its tables are small enough and a pilot accepts a draw.
 
     The pilots draw noise with a fixed seed that is used for nothing else, so that a plan is always the same.
     """
     source = rng(seed="keepsum pilot")
     trials: list[_Trial] = []
-    for labelling in _labellings(epsilon, bundled(two_way(entries, margins)), min(entries.shape)):
-        sampler = ColumnSplitting(epsilon, entries, tables, labelling=labelling, margins=margins)
+    for labelling in _labellings(epsilon, bundled(table)):
+        sampler = Splitting(epsilon, table, tables, labelling=labelling)
         if not sampler.usable:
             break
         trials.append(_Trial(sampler, *sampler.pilot(source, SPLITTING_PILOT)))
@@ -102,22 +117,23 @@ def by_splitting(
         return Choice.none(cells, Reason("rarely_accepted", limit=LONGER_PILOTS[-1]))
     whole = best.sampler if signs is None else Folded(best.sampler, tables, signs)
     cost = tables * (PART_COST * best.parts // best.accepted) + len(cells)
-    return Choice("column_splitting", whole, cells, cost, acceptance=best.accepted / best.proposals)
+    return Choice(method, whole, cells, cost, acceptance=best.accepted / best.proposals)
 
 
 class _Trial(NamedTuple):
     """What a pilot of a sampler showed."""
 
-    sampler: ColumnSplitting
+    sampler: Splitting
     accepted: int
     proposals: int
     parts: int
 
 
-def _labellings(epsilon: Fraction, bundles: Bundles, columns: int) -> list[Labelling]:
-    """Numbers of labels whose tables are not too large, fewest first; for wide tables some, if possible."""
-    plain, *labelled = LABELLINGS
-    fitting = [labelling for labelling in labelled if entries_of(epsilon, bundles, labelling) <= LABELLED_ENTRIES]
-    if (fitting and columns >= WIDE) or entries_of(epsilon, bundles, plain) > ENTRIES:
-        return fitting
-    return [plain, *fitting]
+def _labellings(epsilon: Fraction, bundles: Bundles) -> list[Labelling]:
+    """Numbers of labels whose tables are not too large, fewest first."""
+    limits = [ENTRIES] + [LABELLED_ENTRIES] * (len(LABELLINGS) - 1)
+    return [
+        labelling
+        for labelling, limit in zip(LABELLINGS, limits, strict=True)
+        if entries_of(epsilon, bundles, labelling) <= limit
+    ]

@@ -12,6 +12,7 @@ from scipy.fft import irfftn, next_fast_len, rfftn
 from keepsum._arrays import Floats, IntArray
 from keepsum.sampling.l1.layers.boxes import Box
 from keepsum.sampling.l1.layers.laws import Joint, Split, joint_of, norm
+from keepsum.sampling.l1.layers.tree import NodeClass, Tree
 from keepsum.sampling.l1.layers.weights import (
     LARGEST_EXPONENT,
     TILTS,
@@ -21,7 +22,6 @@ from keepsum.sampling.l1.layers.weights import (
     layer_weights,
     pair,
 )
-from keepsum.sampling.l1.layers.tree import NodeClass, Tree
 
 REFEREE_BITS = 128  # of precision, that an ordinary question to the referee takes
 TAIL_BITS = 40  # vectors outside the box have a chance of about 2^-40 each, and are left to the referee
@@ -57,7 +57,7 @@ class NodeTables:
 
 def tables_of(epsilon: Fraction, tree: Tree, columns: int, tail_bits: int) -> tuple[NodeTables, ...]:
     """The tables of all classes of a tree, children before parents."""
-    layers = len(tree.order)
+    layers = tree.layers
     box = Box(columns, box_reach(epsilon, columns, layers, tail_bits))
     layer, ones = layer_weights(epsilon, box), np.ones(box.shape)
     tables: list[NodeTables] = []
@@ -106,7 +106,7 @@ def entries_of(epsilon: Fraction, shape: tuple[int, int, int]) -> tuple[int, int
 
 def _inner(epsilon: float, node_class: NodeClass, split: Split, rows: int, layers: int, smaller: int) -> NodeTables:
     """The tables of an inner node but the root: F, then t, by the laws in a smaller box, then W."""
-    cells = node_class.cells[0]
+    cells = node_class.layers
     whole = pair(epsilon, split.left) if cells == 2 else convolve(split.left, split.right)
     places, shares = _ordinary(whole, epsilon, layers - cells, smaller)
     points, growth, coarse = _group(split, places, shares, rows, epsilon)

@@ -104,7 +104,7 @@ class LayerSplitting:
         self._count, self._word_bits = count, word_bits
         self._block = rows * layers * columns
         self.width = self._block * count
-        self._tree = grow(np.ones((rows, layers), dtype=np.int64))
+        self._tree = grow(rows, layers)
         self._tables = tables_of(epsilon, self._tree, columns, tail_bits)
         self._splits = {c: made.split for c, made in enumerate(self._tables) if made.split is not None}
         self._referee = LayersReferee(epsilon, self._tables)
@@ -166,7 +166,7 @@ class LayerSplitting:
                 if child < tree.inner and not self._accept(child, vectors[child], digits, effort):
                     return None
         table = np.empty((rows, layers, columns), dtype=np.int64)
-        table[:, tree.order, :-1] = vectors[tree.inner :].transpose(1, 0, 2)
+        table[:, :, :-1] = vectors[tree.inner :].transpose(1, 0, 2)
         table[:, :, -1] = -table[:, :, :-1].sum(axis=2)
         return table.reshape(-1)
 

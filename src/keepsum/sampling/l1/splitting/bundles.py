@@ -3,16 +3,16 @@
 A table whose totals collapse family by family (``lattice/families.py``) is drawn backwards. Take one collapse: the rows
 x of a component and its columns p, classes of the family that was summed out. A tree takes off one column at a time:
 its node k stands for the columns from the k-th on, its left child is the k-th column alone and its right child is node
-k + 1. Given the sums y of the rows at a node, the sums u of the left children add up to 0 over all rows: these (node, row) places
-share one *bridge*, and are a *bundle*. The leaves of a row are entries of the table before, where they are the roots of
-rows in turn.
+k + 1. Given the sums y of the rows at a node, the sums u of the left children add up to 0 over all rows: these (node,
+row) places share one *bridge*, and are a *bundle*. The leaves of a row are entries of the table before, where they are
+the roots of rows in turn.
 
 Bundles that share no sum above them are independent of each other. A bundle that is rejected is drawn again together
 with all that is connected to it so far, and nothing else: ``restart`` says from where on. Bundles are in an order in
 which these form a run that ends with the rejected one, and every sum comes after the one that it is a part of.
 
-Bundles whose places split alike have one *form*, and share all tables. A form names the *laws* of its places, by those of both
-children; laws are numbered through, first those of entries, then form by form, children before parents.
+Bundles whose places split alike have one *form*, and share all tables. A form names the *laws* of its places, by those
+of both children; laws are numbered through, first those of entries, then form by form, children before parents.
 """
 
 from __future__ import annotations
@@ -134,11 +134,9 @@ class Bundles:
         return len(self.form)
 
     @cached_property
-    def form_of_law(self) -> IntArray:
+    def form_of_law(self) -> list[int]:
         """The form of each law; ``NONE`` for those of entries."""
-        forms = [np.full(len(self.entry_laws), NONE)]
-        forms += [np.full(len(form.parts), k) for k, form in enumerate(self.forms)]
-        return np.concatenate(forms)
+        return [NONE] * len(self.entry_laws) + [k for k, form in enumerate(self.forms) for _ in form.parts]
 
     def children(self, law: int) -> tuple[int, int]:
         """The laws of both children of a place."""
@@ -148,7 +146,7 @@ class Bundles:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A component of a collapse: its rows, its entries (rows x columns, ``NONE`` where there is none), and its forms."""
+    """A component of a collapse: its rows, its entries (rows x columns, ``NONE`` where there is none), its forms."""
 
     rows: IntArray
     entries: IntArray
@@ -234,8 +232,8 @@ def bundled(table: Table) -> Bundles:
 
 
 def _row_loads(table: Table) -> list[IntArray]:
-    """For each table on the way, and each of its entries, the load of all entries that are drawn from one row with it."""
-    loads, tops = [table.loads], []
+    """For each table on the way, and each of its entries, the load of all that is drawn from one row with it."""
+    loads = [table.loads]
     for collapse in table.collapses:
         more = np.zeros((len(collapse.component), table.loads.shape[1]), dtype=np.int64)
         inside = collapse.row >= 0
@@ -269,19 +267,13 @@ def _order(entries: IntArray, laws: IntArray, further: tuple[Fraction, ...], loa
 
     Then the same columns have the same order in every component.
     """
-    present = entries >= 0
-    own = np.where(present, laws[entries], 0)
-    sizes = np.where(present, loads[own].sum(axis=2), 0).sum(axis=0)
-    flat = np.zeros(entries.shape[1], dtype=bool)
-    for k, rate in enumerate(further, 1):
-        if not rate:
-            flat = (present & (loads[own][:, :, k] > 0)).any(axis=0)
-    return np.lexsort((own.sum(axis=0), sizes, ~flat))
+    own = np.where(entries >= 0, laws[entries], 0)
+    inside = (entries >= 0)[:, :, None] * loads[own]
+    weightless = [k for k, rate in enumerate(further, 1) if not rate]
+    return np.lexsort((own.sum(axis=0), inside.sum(axis=(0, 2)), -inside[:, :, weightless].sum(axis=(0, 2))))
 
 
-def _grown(
-    forms: _Forms, rows: IntArray, entries: IntArray, laws: IntArray, wholes: IntArray, is_root: bool
-) -> _Part:
+def _grown(forms: _Forms, rows: IntArray, entries: IntArray, laws: IntArray, wholes: IntArray, is_root: bool) -> _Part:
     """The tree of a component: for each node the laws of all rows and the form of its bundle."""
     own = np.where(entries >= 0, laws[entries], forms.nothing)
     columns = entries.shape[1]
@@ -312,26 +304,28 @@ def _placed(table: Table, stages: list[list[_Part]], forms: _Forms) -> Bundles:
     number = np.empty(len(drafts), dtype=np.int64)
     number[order] = np.arange(len(drafts))
     final = [drafts[k] for k in order.tolist()]
+
+    def joined(arrays: list[IntArray]) -> IntArray:
+        return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
+
     return Bundles(
-        tuple(forms.forms),
-        forms.entry_laws,
-        np.array([draft.form for draft in final], dtype=np.int64),
-        np.concatenate([[0], np.cumsum([len(draft.at) for draft in final])]).astype(np.int64),
-        *(
-            np.concatenate([np.empty(0, dtype=np.int64), *(getattr(draft, name) for draft in final)])
-            for name in ("at", "left", "right", "law")
-        ),
-        np.array([NONE if draft.below == NONE else number[draft.below] for draft in final], dtype=np.int64),
-        restart,
-        own,
-        following,
-        table.further,
+        forms=tuple(forms.forms),
+        entry_laws=forms.entry_laws,
+        form=np.array([draft.form for draft in final], dtype=np.int64),
+        start=np.concatenate([[0], np.cumsum([len(draft.at) for draft in final])]).astype(np.int64),
+        at=joined([draft.at for draft in final]),
+        left=joined([draft.left for draft in final]),
+        right=joined([draft.right for draft in final]),
+        law=joined([draft.law for draft in final]),
+        below=np.array([NONE if draft.below == NONE else number[draft.below] for draft in final], dtype=np.int64),
+        restart=restart,
+        entry_at=own,
+        places=following,
+        further=table.further,
     )
 
 
-def _place(
-    part: _Part, at: IntArray, entry_at: IntArray, following: int, forms: _Forms, drafts: list[_Draft]
-) -> int:
+def _place(part: _Part, at: IntArray, entry_at: IntArray, following: int, forms: _Forms, drafts: list[_Draft]) -> int:
     """Add the bundles of a component, and set where the sums of its entries are."""
     columns = part.entries.shape[1]
     for k in range(columns):

@@ -12,9 +12,7 @@ from keepsum.sampling.l1.splitting.weights import Weights
 ROUNDS = 30  # of moving the centres of groups
 
 
-def grouped(
-    labels: Sequence[list[Floats]], counts: Sequence[int], rests: Sequence[Weights], most: int
-) -> list[int]:
+def grouped(labels: Sequence[list[Floats]], counts: Sequence[int], rests: Sequence[Weights], most: int) -> list[int]:
     """The group of each label, at most so many groups, narrow weights first.
 
     Parameters

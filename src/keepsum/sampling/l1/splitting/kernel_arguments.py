@@ -88,8 +88,8 @@ class SplittingTables(NamedTuple):
     Form f has ``law_count[f]`` laws; its splits start at ``split_start[f]``, base by base, its groups at
     ``group_start[f]``, ``NONE`` where all sums are 0. Characteristic functions are summed over ``frequencies[f]``
     frequencies with the weights from ``measure_start[f]`` on; there are ``blocks[f]`` blocks of numbers t.
-    ``log_alias[f]`` belongs to the bound on what sums over frequencies miss. Where all sums are 0, its ``bases[f]`` bases
-    have the cumulative chances ``root_chances`` from ``root_start[f]`` on, right up to ``root_error[f]``.
+    ``log_alias[f]`` belongs to the bound on what sums over frequencies miss. Where all sums are 0, its ``bases[f]``
+    bases have the cumulative chances ``root_chances`` from ``root_start[f]`` on, right up to ``root_error[f]``.
 
     Entry e has its sum at ``entry_at`` and ``entry_size`` cells from ``entry_start`` on.
     """

@@ -1,8 +1,8 @@
 """The laws of all bundles: weights, how sums split, and the labels that bundles carry.
 
 Every sum has one or several *groups* of weights W_g; an entry, or a sum that is an entry of a further table, has one. A
-group of the right child is a *base* b: F = W_L * W_R,b, with split laws, characteristic functions and numbers t_m(y), one for
-each block of frequencies,
+group of the right child is a *base* b: F = W_L * W_R,b, with split laws, characteristic functions and numbers t_m(y),
+one for each block of frequencies,
 
     B(y) <= sum over m of the product of t_m(y_i) over all places of the bundle,
 

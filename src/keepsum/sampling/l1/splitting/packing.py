@@ -170,7 +170,7 @@ def _stride(pairs: Sequence[tuple[Branch, Split]]) -> int:
 
 
 def _laws(branch: Branch, split: Split) -> Iterator[tuple[Floats, int, int]]:
-    """For each y the cumulative chances, where they begin to matter, and from where on rounding swallows what is added."""
+    """For each y the cumulative chances, where they begin to matter, and where rounding swallows what is added."""
     for first, last in chunks(branch, split.reach):
         for upto in np.cumsum(branch.laws(first, last), axis=1):
             yield upto, int(np.searchsorted(upto, CUT)), int(np.searchsorted(upto, upto[-1]))

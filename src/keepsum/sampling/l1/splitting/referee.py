@@ -234,7 +234,7 @@ class SplittingReferee:
         return (mean if y >= 0 else -mean), float(chances @ (values - mean) ** 2)
 
     def _cells(self, load: Load, reach: int) -> list[arb]:
-        """The law of a sum of entries, each of weight e^(-rate |z|), for s = 0, ..., ``reach``; of no entry, that of 0."""
+        """The law of a sum of entries, each of weight e^(-rate |z|), for s = 0, ..., ``reach``; of none, that of 0."""
         laws = [(rate, _sums(rate, count, reach)) for rate, count in zip(self._rates, load, strict=True) if count]
         if not laws:
             return [arb(1)] + [arb(0)] * reach

@@ -7,9 +7,10 @@ accepted with its weight relative to its peak. Before that the sums of a bundle 
 t), B the chance that their free parts add up to 0; when they are rejected, all that they are connected to so far is
 drawn again. What is left has the law exp(-eps |z|_1): ``docs/exact-tables.md`` has the proof.
 
-A two-way table is the case of one collapse: its columns are summed out, and one tree splits them. Entries may be regions of several
-cells, which are drawn given their sums at the end, or structural zeros. Margins of a two-way table may have weights of
-their own instead of being 0: then the table has a further row and column (``added``), which are not written.
+A two-way table is the case of one collapse: its columns are summed out, and one tree splits them. Entries may be
+regions of several cells, which are drawn given their sums at the end, or structural zeros. Margins of a two-way table
+may have weights of their own instead of being 0: then the table has a further row and column (``added``), which are
+not written.
 """
 
 from __future__ import annotations
@@ -142,7 +143,9 @@ class Splitting:
             restart=bundles.restart,
             form=bundles.form,
             law_count=integers([len(form.parts) for form in bundles.forms]),
-            split_start=starts([len(own.bases) * len(form.parts) for form, own in zip(bundles.forms, laws.forms, strict=True)]),
+            split_start=starts(
+                [len(own.bases) * len(form.parts) for form, own in zip(bundles.forms, laws.forms, strict=True)]
+            ),
             group_start=np.where([form.is_root for form in bundles.forms], NONE, groups),
             blocks=integers([1 if f is None else f.blocks for f in kept]),
             frequencies=lengths,

@@ -257,9 +257,7 @@ def _typical(branch: Branch, masses: Floats) -> Typical:
     quantiles = np.concatenate([np.arange(0.5, 16) / 16, 1 - 0.5 ** np.arange(6, 14)])  # also rare ones: rows are many
     ys = np.unique(np.searchsorted(upto, quantiles).clip(0, len(masses) - 1))
     edges = np.concatenate([[0.0], (upto[ys[:-1]] + upto[ys[1:] - 1]) / 2, [1.0]])
-    laws, raised = (
-        np.concatenate([one.laws(y, y + 1) for y in ys.tolist()]) for one in (branch, branch.raised())
-    )
+    laws, raised = (np.concatenate([one.laws(y, y + 1) for y in ys.tolist()]) for one in (branch, branch.raised()))
     return Typical(ys, np.diff(edges), laws, raised)
 
 

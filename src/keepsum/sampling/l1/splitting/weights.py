@@ -1,10 +1,11 @@
 """The weights W(y) of what a row has below a node: floats with a proved bound on their errors.
 
 An entry that is the sum of n cells has the law p of such a sum, any other sum at least the convolution F of its
-children's weights, times the numbers t that the sampler chooses. Tables end at a ``reach``, the weights do not: beyond it
-W(y) is c p(y), p the law of the sum of all cells below and c the ``ratio``, such that W <= c p for all y. As laws of sums
-convolve to laws of sums, F <= c_L c_R p, so that c is hardly more than c_L c_R. They are bounded by moments, W(y) <= D(q)
-e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y; those of a convolution are the products of those of its factors.
+children's weights, times the numbers t that the sampler chooses. Tables end at a ``reach``, the weights do not: beyond
+it W(y) is c p(y), p the law of the sum of all cells below and c the ``ratio``, such that W <= c p for all y. As laws of
+sums convolve to laws of sums, F <= c_L c_R p, so that c is hardly more than c_L c_R. They are bounded by moments, W(y)
+<= D(q) e^(-q|y|) with D(q) the sum of W(y) e^(qy) over all y; those of a convolution are the products of those of its
+factors.
 """
 
 from __future__ import annotations
