@@ -72,7 +72,7 @@ class ExactWeights:
         return self._bundles.forms[form].loads[law - self._bundles.forms[form].first]
 
     def weights(self, name: Name) -> np.ndarray:
-        """W(0), W(1), ..., W(reach) as integers: an entry's law; a form's floats, and beyond them c times that of cells."""
+        """W(0), W(1), ..., W(reach) as integers: an entry's law; or floats, and beyond them c times that of cells."""
         if name not in self._weights:
             table = weights_of(self._sampler, name)
             values = self._scaled(self.cells(self.load_of(name[0])), table.exponent)
@@ -91,7 +91,7 @@ class ExactWeights:
         return self._scaled(self._sum(self.weights(left), self.weights(right)), exponent - units)
 
     def children(self, split: Name) -> tuple[Name, Name]:
-        """The names of the weights that a split is made of: one group of a left child, and the base's of a right one."""
+        """The names of the weights that a split is made of: a left child has one group, a right one the base's."""
         law, base = split
         left, right = self._bundles.children(law)
         groups = len(self._sampler._laws.weights[right])
