@@ -113,7 +113,7 @@ def _draw_bridge(axes: Axes, whole: np.ndarray, left: np.ndarray) -> None:
         axes.text(row + 0.5, foot, f"{y}".replace("-", "−"), ha="center", color=GREY)
     axes.plot(range(ROWS + 1), path, "o", color=ORANGE, markersize=6)
     axes.text(-0.05, foot, "y", ha="right", color=GREY)
-    axes.annotate("solved for", (solved + 0.5, path[solved : solved + 2].mean()), (34, -24 if solved < 3 else 24),
+    axes.annotate("solved for", (solved + 0.5, path[solved : solved + 2].mean()), (42, -24 if solved < 3 else 24),
                   textcoords="offset points", ha="center", color="#8A5F00")  # fmt: skip
     axes.set_xticks(np.arange(ROWS) + 0.5, [str(row + 1) for row in range(ROWS)])
     axes.tick_params(axis="x", length=0)
